@@ -1,0 +1,96 @@
+# Two commands matter: `make book` and `make test`. `make help` lists the others.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help book quick paper test check run sweep serve bench browser lock clean clean-book venv
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PROFILE ?= quick
+JOBS ?= 2
+PORT ?= 8000
+# Words for Snakemake, such as `--executor slurm`.
+SNAKEMAKE ?=
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS := 1
+TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
+# The PyTorch project's index of builds without CUDA.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target words; do \
+	  printf '%-20s %s\n' "$$target" "$$words"; done
+
+book: venv ## run the notebooks that are not current, build the book, print where it is (PROFILE=quick|paper JOBS=2)
+	@$(BIN)/python -m flamelib.companion.build --profile $(PROFILE) --jobs $(JOBS) $(if $(SNAKEMAKE),-- $(SNAKEMAKE))
+
+quick: ## the book with small settings: minutes
+	@$(MAKE) book PROFILE=quick
+
+paper: ## the book with the sizes of the papers: much longer
+	@$(MAKE) book PROFILE=paper
+
+test: book ## every check: style, types, doctests, tests, the built book in a browser
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -n 2 -q
+
+check: venv ## only the built book: links, figures, scripts, in a browser
+	@$(BIN)/python -m pytest -q tests/browser
+
+run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket_histogram ARGS="-p n_users=5000"
+	@$(BIN)/flamelib run $(NOTEBOOK) $(ARGS)
+
+sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS="-p n_users=1000,10000"
+	@$(BIN)/flamelib sweep $(NOTEBOOK) $(ARGS)
+
+serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+bench: venv ## measure the speeds that the book's status page shows
+	@mkdir -p _build
+	@$(BIN)/python -m pytest -q -o addopts= tests/benchmarks --benchmark-json=_build/benchmarks.json
+	@$(BIN)/python -m flamelib.companion.status _build/benchmarks.json
+
+browser: ## install Chromium for the browser tests, where that is possible
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "a browser is there"; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium >/dev/null; \
+	elif [ -x $(BIN)/playwright ] && $(BIN)/playwright install chromium; then echo "playwright brought a browser"; \
+	else echo "No browser could be installed here: install chromium with your system's package manager." >&2; exit 1; fi
+
+lock: venv ## resolve the dependencies anew, keeping what still fits (UPGRADE=--upgrade takes the newest)
+	@links=$$($(BIN)/pip config get global.find-links 2>/dev/null || true); \
+	sed '/^torch==/d' requirements.lock > $(VENV)/new.lock; \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --quiet --no-header $(UPGRADE) \
+	  $${links:+--find-links $$links} --output-file $(VENV)/new.lock >/dev/null; \
+	sed 's/+cpu$$//' $(VENV)/new.lock > $(VENV)/clean.lock; mv $(VENV)/clean.lock requirements.lock; rm $(VENV)/new.lock
+	@git --no-pager diff --stat requirements.lock
+
+clean-book: ## forget the built book and every run
+	@rm -rf _build/html _build/runs _build/src _build/work .snakemake
+
+clean: ## forget everything that was made, the environment too
+	@rm -rf _build .snakemake .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made anew only when what it is made from differs from what it was made from. A mark says
+# that an installation is at work: one that was killed is started over.
+venv:
+	@if cat requirements.lock pyproject.toml | cmp -s - $(VENV)/installed.txt; then exit 0; fi; \
+	echo "installing the environment into $(VENV)"; \
+	if [ -e $(VENV)/installing ]; then rm -rf $(VENV); fi; \
+	mkdir -p $(VENV); touch $(VENV)/installing; rm -f $(VENV)/installed.txt; \
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
+	pip="$(BIN)/python -m pip --disable-pip-version-check"; \
+	if ! $$pip show -qq torch 2>/dev/null; then \
+	  echo "  torch without CUDA"; \
+	  $$pip install -qq --no-index --no-deps "$(TORCH)" 2>/dev/null \
+	  || $$pip install -qq --no-deps --retries 0 --timeout 15 --index-url $(TORCH_INDEX) "$(TORCH)" 2>/dev/null \
+	  || echo "  none was found; the usual one is taken"; \
+	fi; \
+	echo "  the packages of requirements.lock"; \
+	$$pip install -q -r requirements.lock 2> $(VENV)/pip.log || { grep -v '^WARNING' $(VENV)/pip.log >&2; exit 1; }; \
+	$$pip install -q --no-deps --no-build-isolation -e . 2> $(VENV)/pip.log || { cat $(VENV)/pip.log >&2; exit 1; }; \
+	cat requirements.lock pyproject.toml > $(VENV)/installed.txt; rm -f $(VENV)/installing

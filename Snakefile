@@ -1,0 +1,32 @@
+"""Which notebooks to run: those whose template, parameters, imported modules, data files or lock changed.
+
+`make book` calls this.  By hand: `snakemake --cores 2` (`--dry-run` shows what would run and why, `--config
+profile=paper` takes the sizes of the papers, `--executor slurm` or `kubernetes` leaves this machine).
+"""
+
+from pathlib import Path
+
+from flamelib.companion import schedule
+
+PLAN = schedule.plan(Path(), config.get("profile", "quick"))
+
+
+rule all:
+    input:
+        [f"{PLAN.folder}/{name}/receipt.json" for name in PLAN.runs],
+
+
+rule notebook:
+    # Contents decide, not time stamps: `key` holds the digests, so the files themselves are ancient.
+    input:
+        lambda wildcards: [ancient(path) for path in PLAN.files(wildcards.run)],
+    output:
+        f"{PLAN.folder}/{{run}}/receipt.json",
+    params:
+        key=lambda wildcards: PLAN.key(wildcards.run),
+        command=lambda wildcards: PLAN.command(wildcards.run),
+    threads: 1
+    resources:
+        mem_mb=2000,
+    shell:
+        "{params.command}"
