@@ -1,0 +1,1 @@
+"""Numerical companion to five documents on differential privacy in federated learning."""

@@ -1,0 +1,67 @@
+"""Checks of arrays at the door of the mechanism side: dtype, range and shape, once, before any work."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib._validate import DomainError
+
+Reals = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Shape = int | tuple[int, ...]
+
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def reals(name: str, values: ArrayLike, low: float = -LARGEST, high: float = LARGEST) -> Reals:
+    """The values as an array of floats, every one a finite number in [low, high].
+
+    >>> reals("values", [0, 0.5], 0, 1)
+    array([0. , 0.5])
+    >>> reals("values", [0.5, float("nan")], 0, 1)
+    Traceback (most recent call last):
+    flamelib._validate.DomainError: values must be numbers in [0, 1], got nan
+    """
+    domain = "finite numbers" if high == LARGEST else f"numbers in [{low:g}, {high:g}]"
+    array = _numeric(name, values, "fiu", domain)
+    _within(name, array, low, high, domain)
+    return array.astype(np.float64, copy=False)
+
+
+def wholes(name: str, values: ArrayLike, low: int, high: int) -> Wholes:
+    """The values as an array of 64-bit whole numbers in {low, ..., high}; floats are refused, not truncated.
+
+    >>> wholes("values", [0, 3], 0, 3)
+    array([0, 3])
+    >>> wholes("values", [0, 4], 0, 3)
+    Traceback (most recent call last):
+    flamelib._validate.DomainError: values must be whole numbers in [0, 3], got 4
+    """
+    domain = f"whole numbers in [{low}, {high}]"
+    array = _numeric(name, values, "iu", domain)
+    _within(name, array, low, high, domain)
+    return array.astype(np.int64, copy=False)
+
+
+def one_per_user(name: str, array: NDArray[Any], n_users: int) -> None:
+    """Refuse anything but a vector with one entry for each user."""
+    if array.shape != (n_users,):
+        raise DomainError(f"{name} must have shape ({n_users},), one entry for each user, got {array.shape}")
+
+
+def _numeric(name: str, values: ArrayLike, kinds: str, domain: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise DomainError(f"{name} must be {domain} in a rectangular array") from None
+    if array.size and array.dtype.kind not in kinds:
+        raise DomainError(f"{name} must be {domain}, got dtype {array.dtype}")
+    return array if array.dtype.kind in kinds else array.astype(np.int64)
+
+
+def _within(name: str, array: NDArray[Any], low: float, high: float, domain: str) -> None:
+    if array.size and not (array.min() >= low and array.max() <= high):  # written so that NaN fails too
+        culprit = array[~((array >= low) & (array <= high))].flat[0]
+        raise DomainError(f"{name} must be {domain}, got {culprit}")

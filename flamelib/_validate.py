@@ -1,0 +1,122 @@
+"""The vocabulary of parameters: one name, one meaning, one domain, checked once at the door.
+
+Every argument of a public function, every parameter of a notebook and every ``name=value`` on the
+command line is a word of :data:`VOCABULARY`.  A refusal names the argument and its domain.
+Standard library only: the closed forms run in a browser.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LARGEST_WHOLE = 2**53
+
+
+class DomainError(ValueError):
+    """An argument lies outside its domain; the message is one sentence fit for a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a parameter may be: real or whole, between bounds, or one of a few words."""
+
+    about: str
+    whole: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    choices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        kind = "a whole number" if self.whole else "a number"
+        low = f"{self.low:g}" if self.low > -math.inf else None
+        high = ("2^53" if self.high == LARGEST_WHOLE else f"{self.high:g}") if self.high < math.inf else None
+        if low and high:
+            left, right = "(" if self.open_low else "[", ")" if self.open_high else "]"
+            return f"{kind} in {left}{low}, {high}{right}"
+        if low:
+            return f"{kind} {'above' if self.open_low else 'of at least'} {low}"
+        return kind if high is None else f"{kind} {'below' if self.open_high else 'of at most'} {high}"
+
+    def contains(self, value: float) -> bool:
+        """Whether a finite number lies between the bounds (NaN and infinities never do)."""
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return math.isfinite(value) and above and below and (not self.whole or value == int(value))
+
+    def accept(self, name: str, value: Any) -> Any:
+        """The value as a plain ``int``, ``float`` or ``str``; :class:`DomainError` if it does not belong.
+
+        >>> VOCABULARY["n_users"].accept("n_users", "1e6")
+        1000000
+        """
+        if self.choices:
+            if value in self.choices:
+                return value
+            raise DomainError(f"{name} must be {self}, got {value!r}")
+        try:
+            number = float(value) if not isinstance(value, bool) else math.nan
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not self.contains(number):
+            raise DomainError(f"{name} must be {self}, got {value!r}")
+        return int(value) if isinstance(value, int) else int(number) if self.whole else number
+
+
+def _positive(about: str, high: float = math.inf) -> Domain:
+    return Domain(about, low=0, open_low=True, high=high)
+
+
+def _rate(about: str) -> Domain:
+    return Domain(about, low=0, high=1)
+
+
+def _count(about: str, low: int = 1) -> Domain:
+    return Domain(about, whole=True, low=low, high=LARGEST_WHOLE)
+
+
+VOCABULARY: dict[str, Domain] = {
+    "epsilon0": _positive("local privacy budget", 700),
+    "epsilon": Domain("central privacy budget, the guarantee itself", low=0),
+    "delta": _rate("failure probability of the guarantee"),
+    "n_users": _count("users whose messages are shuffled together", 2),
+    "n_buckets": _count("size of the alphabet of messages", 2),
+    "blanket_mass": Domain("probability that a message ignores its input", low=0, high=1, open_low=True),
+    "noise_std": _positive("standard deviation of Gaussian noise"),
+    "n_levels": _count("levels of fixed-point rounding: messages live in 0..n_levels"),
+    "n_cells": _count("cells of equal length that split [0, 1]", 2),
+    "n_messages": _count("messages each user sends"),
+    "width": _count("largest whole input of a discrete randomizer"),
+    "randomizer": Domain("local randomizer", choices=("kary", "laplace", "gaussian", "any")),
+    "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
+    "repeats": _count("independent repetitions of a simulation"),
+    "points": _count("points of a curve", 2),
+    "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
+}
+
+
+def check(**named: Any) -> dict[str, Any]:
+    """Every named value, converted by the domain of its name.
+
+    >>> check(epsilon0=1, n_users=1e3)
+    {'epsilon0': 1, 'n_users': 1000}
+    >>> check(delta=float("nan"))
+    Traceback (most recent call last):
+    flamelib._validate.DomainError: delta must be a number in [0, 1], got nan
+    """
+    return {name: VOCABULARY[name].accept(name, value) for name, value in named.items()}
+
+
+def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[str], what: str) -> None:
+    """Refuse names that ``what`` does not have and required ones that are missing."""
+    for name in names:
+        if name not in allowed:
+            raise DomainError(f"{name} is not a parameter of {what}, which takes {', '.join(allowed)}")
+    for name in required:
+        if name not in names:
+            domain = f": {VOCABULARY[name]}" if name in VOCABULARY else ""
+            raise DomainError(f"{name} is missing for {what}{domain}")

@@ -1,0 +1,1 @@
+"""Privacy amplification: what shuffling, sampling, checking in and splitting buy."""

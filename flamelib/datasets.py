@@ -1,0 +1,297 @@
+"""Real data behind a name: found, checked by digest, read; and a plain word when another set stands in.
+
+Files are looked for in the folder named by the environment variable ``FLAMELIB_DATA`` (original files, as
+published), then in the user's cache, then at their origin, unless ``FLAMELIB_OFFLINE`` is set.  No file is read
+before its SHA-256 digest is that of ``datasets.json``.  Nothing heavy is imported before it is needed.
+"""
+
+import functools
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flamelib import _download
+from flamelib._download import DataError
+from flamelib._validate import DomainError
+
+Part = Literal["train", "test"]
+Bytes = NDArray[np.uint8]
+PARTS = ("train", "test")
+ARRAYS = ("images", "labels")
+DIGITS = "digits"
+DIGITS_KEPT_FOR_TEST = 297
+
+
+@functools.cache
+def registry() -> Mapping[str, Any]:
+    """Everything known of every downloadable set, by name; ``datasets.json`` as it stands."""
+    found: dict[str, Any] = json.loads(resources.files("flamelib").joinpath("datasets.json").read_text("utf-8"))
+    return found
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One part of one set: what was asked for, what it really is, and arrays read when first used.
+
+    Attributes
+    ----------
+    name, requested : str
+        The set these arrays come from, and the set that was asked for.
+    part : "train" or "test"
+    title, people, licence : str
+    n, classes : int
+        Records in this part; labels lie in {0, ..., classes - 1}.
+    notice : str
+        One sentence for the page that shows results: what the data are, and why if they stand in for others.
+    """
+
+    name: str
+    requested: str
+    part: str
+    title: str
+    people: str
+    licence: str
+    n: int
+    classes: int
+    notice: str
+    readers: Mapping[str, Callable[[], Bytes]] = field(repr=False, compare=False)
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether another set stands in for the one asked for."""
+        return self.name != self.requested
+
+    @functools.cached_property
+    def images(self) -> Bytes:
+        """Pictures, upright, shape ``(n, height, width)``, 0 is background and 255 full ink."""
+        return self._read("images")
+
+    @functools.cached_property
+    def labels(self) -> Bytes:
+        """Classes from 0 on, shape ``(n,)``."""
+        return self._read("labels")
+
+    @functools.cached_property
+    def mean_intensity(self) -> NDArray[np.float64]:
+        """Mean pixel of each picture as a number in [0, 1], shape ``(n,)``."""
+        return np.asarray(self.images.mean(axis=(1, 2), dtype=np.float64) / 255)
+
+    def _read(self, array: str) -> Bytes:
+        if array not in self.readers:
+            raise DomainError(f"{array} of {self.name} were not loaded; at hand: {', '.join(self.readers)}")
+        return self.readers[array]()
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file of a set: where it was found, and whether its digest is the published one."""
+
+    dataset: str
+    file: str
+    where: Literal["FLAMELIB_DATA", "cache", "nowhere"]
+    state: Literal["good", "corrupt", "missing"]
+    bytes: int
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of the list of sets."""
+
+    name: str
+    title: str
+    arrays: tuple[str, ...]
+    classes: int
+    train: int
+    test: int
+    bytes: int
+    licence: str
+    origin: tuple[str, ...]
+
+
+def listing() -> tuple[Listed, ...]:
+    """Every set by name, the digits inside scikit-learn last.
+
+    Examples
+    --------
+    >>> [entry.name for entry in listing()]
+    ['mnist', 'fashion-mnist', 'emnist-letters', 'emnist-byclass', 'digits']
+    """
+    return *(_listed(name, entry) for name, entry in registry().items()), Listed(
+        DIGITS, "handwritten digits, 8 x 8", ARRAYS, 10, 1500, 297, 0, "BSD-3-Clause", ("scikit-learn",)
+    )
+
+
+def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
+    arrays, sizes, size = tuple(entry["parts"]["train"]), entry["sizes"], sum(file["bytes"] for file in _files(entry))
+    origin = tuple(entry["origin"])
+    return Listed(
+        name, entry["title"], arrays, entry["classes"], sizes["train"], sizes["test"], size, entry["licence"], origin
+    )
+
+
+def load(
+    name: str,
+    part: Part = "train",
+    want: Sequence[str] | None = None,
+    fallback: Sequence[str] = ("mnist", DIGITS),
+) -> Dataset:
+    """The set of this name, or the first of ``fallback`` that can be had; the record says which.
+
+    Parameters
+    ----------
+    name : str
+        A name of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
+        0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.
+    part : "train" or "test"
+    want : sequence of "images", "labels", optional
+        The arrays that are needed; left out, all that the set has.
+    fallback : sequence of str
+        Names tried in order when the set is not on this machine and cannot be fetched.  A corrupt file is
+        never passed over.
+
+    Raises
+    ------
+    DomainError
+        Unknown name, part or array.
+    DataError
+        No set can be had, or a file is not the published one.
+
+    Examples
+    --------
+    >>> load("digits", want=("labels",)).labels[:4]
+    array([0, 1, 2, 3], dtype=uint8)
+    """
+    for candidate in (name, *fallback):
+        _known(candidate, part, want)
+    reason: DataError | None = None
+    for candidate in dict.fromkeys((name, *fallback)):
+        try:
+            return _one(candidate, name, part, want, reason)
+        except _download.MissingData as missing:
+            reason = reason or missing
+    raise reason or DataError(f"{name} cannot be had")
+
+
+def fetch(name: str) -> tuple[Path, ...]:
+    """Every file of the set on this machine, downloaded where missing; their paths."""
+    _known(name, "train", None)
+    return tuple(_download.locate(name, registry()[name], file) for file in _files(registry().get(name, {"parts": {}})))
+
+
+def verify(name: str) -> tuple[FileState, ...]:
+    """The state of every file of the set, without downloading or changing anything."""
+    _known(name, "train", None)
+    return tuple(_state(name, file) for file in _files(registry().get(name, {"parts": {}})))
+
+
+def read_idx(path: Path) -> Bytes:
+    """The array in a gzip-compressed idx file of unsigned bytes (magic number 0x0800 + number of axes).
+
+    Raises
+    ------
+    DataError
+        When the file is no such file or is cut short.
+    """
+    try:
+        raw = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path.name} is not a whole gzip file: {error}") from None
+    axes = raw[3] if len(raw) > 4 and raw[:3] == b"\0\0\x08" else 0
+    shape = tuple(int(size) for size in np.frombuffer(raw[4 : 4 + 4 * axes], dtype=">u4")) if axes else ()
+    if len(shape) != axes or not axes or len(raw) != 4 + 4 * axes + int(np.prod(shape, dtype=np.int64)):
+        raise DataError(f"{path.name} is not a whole idx file of unsigned bytes")
+    return np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
+
+
+def _one(name: str, requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
+    if name == DIGITS:
+        return _digits(requested, part, want, reason)
+    if name.endswith(".npz"):
+        return _own(name, part, want)
+    entry = registry()[name]
+    arrays = tuple(want) if want is not None else tuple(entry["parts"][part])
+    paths = {array: _download.locate(name, entry, entry["parts"][part][array]) for array in arrays}
+    readers = {array: functools.partial(_upright, path, entry, array) for array, path in paths.items()}
+    n = entry["sizes"][part]
+    notice = _notice(f"{n:,} {' and '.join(arrays)} of {entry['title']} ({part} part)", requested, name, reason)
+    about = (entry["title"], entry["people"], entry["licence"])
+    return Dataset(name, requested, part, *about, n, entry["classes"], notice, readers)
+
+
+def _upright(path: Path, entry: Mapping[str, Any], array: str) -> Bytes:
+    read = read_idx(path)
+    if array == "labels":
+        return read - np.uint8(entry["first_label"])
+    return np.ascontiguousarray(read.transpose(0, 2, 1)) if entry["transposed"] else read
+
+
+def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    train = len(bunch.target) - DIGITS_KEPT_FOR_TEST
+    rows = slice(None, train) if part == "train" else slice(train, None)
+    images = np.rint(bunch.images[rows] * (255 / 16)).astype(np.uint8)
+    held = {"images": images, "labels": bunch.target[rows].astype(np.uint8)}
+    readers = {array: functools.partial(held.__getitem__, array) for array in (want or ARRAYS)}
+    notice = _notice(f"{len(images):,} real handwritten digits inside scikit-learn", requested, DIGITS, reason)
+    about = ("handwritten digits, 8 x 8", "Alpaydin, Kaynak 1998 (UCI)", "BSD-3-Clause, with scikit-learn")
+    return Dataset(DIGITS, requested, part, *about, len(images), 10, notice, readers)
+
+
+def _own(name: str, part: str, want: Sequence[str] | None) -> Dataset:
+    try:
+        with np.load(name, allow_pickle=False) as file:
+            held = {array: file[array] for array in file.files if array in ARRAYS}
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        raise DataError(f"{Path(name).name} is not a readable .npz file: {error}") from None
+    lacking = [array for array in (want or ()) if array not in held]
+    sizes = {len(array) for array in held.values() if array.ndim}
+    if lacking or len(sizes) != 1 or any(array.dtype != np.uint8 for array in held.values()):
+        raise DataError(f"{Path(name).name} must hold images or labels of dtype uint8, as many of each")
+    classes = int(held["labels"].max(initial=0)) + 1 if "labels" in held else 0
+    readers = {array: functools.partial(held.__getitem__, array) for array in held}
+    title = Path(name).name
+    return Dataset(name, name, part, title, "", "your own", sizes.pop(), classes, f"Your own data: {title}.", readers)
+
+
+def _notice(what: str, requested: str, name: str, reason: DataError | None) -> str:
+    if name == requested:
+        return f"Data: {what}."
+    return f"{requested} could not be had ({reason}); shown instead: {what}."
+
+
+def _known(name: str, part: str, want: Sequence[str] | None) -> None:
+    names = [*registry(), DIGITS]
+    if name not in names and not name.endswith(".npz"):
+        raise DomainError(f"name must be one of {', '.join(names)}, or the path of an .npz file, got {name!r}")
+    if part not in PARTS:
+        raise DomainError(f"part must be one of train, test, got {part!r}")
+    has = tuple(registry()[name]["parts"][part]) if name in registry() else ARRAYS
+    for array in want or ():
+        if array not in has:
+            raise DomainError(f"want must be chosen from {', '.join(has)} for {name}, got {array!r}")
+
+
+def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [file for part in entry["parts"].values() for file in part.values()]
+
+
+def _state(name: str, file: Mapping[str, Any]) -> FileState:
+    where, path = _download.present(registry()[name], file)
+    found = _download.digest(path) if path else ""
+    state: Literal["good", "corrupt", "missing"] = (
+        "missing" if path is None else "good" if found == file["sha256"] else "corrupt"
+    )
+    return FileState(name, os.fspath(file["name"]), where, state, file["bytes"], file["sha256"], found)

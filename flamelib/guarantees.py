@@ -1,0 +1,57 @@
+"""Guarantees as values: adjacency, (epsilon, delta), and numbers that know their own error."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from flamelib._validate import check
+
+
+class Adjacency(StrEnum):
+    """Which two data sets a guarantee compares; guarantees of different adjacency never mix."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+    SUM_PRESERVING = "sum-preserving"
+    NONE = "none"
+
+
+class Gives(StrEnum):
+    """On which side of the truth an answer lies; ``VALUE`` is a formula's value and no guarantee."""
+
+    UPPER = "upper"
+    LOWER = "lower"
+    EXACT = "exact"
+    VALUE = "value"
+
+
+class Certified(float):
+    """A number with the width of its numerical error, which is already added on the safe side.
+
+    >>> answer = Certified(0.5, uncertainty=1e-9)
+    >>> answer + 0, answer.uncertainty
+    (0.5, 1e-09)
+    """
+
+    uncertainty: float
+
+    def __new__(cls, value: float, uncertainty: float) -> Self:
+        self = super().__new__(cls, value)
+        self.uncertainty = uncertainty
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """(epsilon, delta)-differential privacy under one adjacency.
+
+    >>> ApproxDP(0.5, 1e-6, Adjacency.REPLACE_ONE).epsilon
+    0.5
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check(epsilon=self.epsilon, delta=self.delta)

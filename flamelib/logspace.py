@@ -1,0 +1,70 @@
+"""Numbers held by their logarithms: differences, sums and the way back; standard library only."""
+
+import math
+
+SMALLEST = math.ulp(0.0)
+
+
+def log1mexp(gap: float) -> float:
+    """``log(1 - exp(-gap))`` for ``gap >= 0``, accurate at both ends; ``-inf`` at 0.
+
+    Parameters
+    ----------
+    gap : float
+        At least 0; ``inf`` is allowed.
+
+    Examples
+    --------
+    >>> log1mexp(1e-17) == math.log(1e-17), log1mexp(40.0) == -math.exp(-40.0)
+    (True, True)
+    """
+    if gap == 0:
+        return -math.inf
+    return math.log(-math.expm1(-gap)) if gap < math.log(2) else math.log1p(-math.exp(-gap))
+
+
+def log_expm1(exponent: float) -> float:
+    """``log(exp(exponent) - 1)`` for ``exponent >= 0``, without overflow; ``-inf`` at 0.
+
+    Examples
+    --------
+    >>> log_expm1(1e5), round(log_expm1(1.0), 12)
+    (100000.0, 0.541324854613)
+    """
+    return exponent + log1mexp(exponent)
+
+
+def logaddexp(left: float, right: float) -> float:
+    """``log(exp(left) + exp(right))`` without overflow; ``-inf`` stands for zero.
+
+    Examples
+    --------
+    >>> round(logaddexp(1000.0, 1000.0) - 1000.0, 12)
+    0.69314718056
+    """
+    high, low = (left, right) if left >= right else (right, left)
+    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
+
+
+def exp_or_inf(exponent: float) -> float:
+    """``exp(exponent)``, or ``inf`` where a double cannot hold it."""
+    try:
+        return math.exp(exponent)
+    except OverflowError:
+        return math.inf
+
+
+def probability(log_value: float) -> float:
+    """The probability with this logarithm, rounded up where it leaves the range of doubles.
+
+    An upper bound that is positive stays positive: below the smallest positive double the answer is
+    that double, and 0 is answered for ``-inf`` alone.  Above 1 the answer is 1.
+
+    Examples
+    --------
+    >>> probability(-1e9), probability(-math.inf), probability(3.0)
+    (5e-324, 0.0, 1.0)
+    """
+    if log_value == -math.inf:
+        return 0.0
+    return max(math.exp(min(log_value, 0.0)), SMALLEST)

@@ -1,0 +1,167 @@
+r"""What accounting may know of a local randomizer: public parameters, blanket mass, two moments.
+
+The sides meet here and only here: :mod:`flamelib.randomizers` adds sampling to these classes, the
+amplification modules read their numbers.  With :math:`\omega` the blanket law, :math:`\gamma` its mass and
+:math:`r = \mu_x / \omega`, :math:`r' = \mu_{x'} / \omega` for the extreme pair of inputs, a profile has
+
+* ``epsilon0``, the local guarantee (``inf`` where there is none),
+* ``mass`` :math:`= \gamma`,
+* ``same`` :math:`= E_\omega[r^2]` and ``cross`` :math:`= E_\omega[r\,r']`, from which
+  :math:`E[L^2] = (1 + e^{2\varepsilon})\,` ``same`` :math:`-\ 2 e^{\varepsilon}\,` ``cross``.
+
+Standard library only.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from flamelib._validate import check
+
+
+@dataclass(frozen=True, slots=True)
+class KaryProfile:
+    """k-ary randomized response: keep the bucket, or draw one uniformly with probability ``mass``.
+
+    >>> round(KaryProfile(epsilon0=1.0, n_buckets=2).mass, 12)
+    0.53788284274
+    """
+
+    kind: ClassVar[str] = "kary"
+    epsilon0: float
+    n_buckets: int
+
+    def __post_init__(self) -> None:
+        check(epsilon0=self.epsilon0, n_buckets=self.n_buckets)
+
+    @property
+    def mass(self) -> float:
+        return self.n_buckets / (math.expm1(self.epsilon0) + self.n_buckets)
+
+    @property
+    def kept(self) -> float:
+        """Probability that a message repeats its input on purpose, ``1 - mass`` without cancellation."""
+        return math.expm1(self.epsilon0) / (math.expm1(self.epsilon0) + self.n_buckets)
+
+    @property
+    def same(self) -> float:
+        return self.cross + self.kept**2 * self.n_buckets
+
+    @property
+    def cross(self) -> float:
+        return self.mass * (1 + self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceProfile:
+    """Laplace noise of scale ``1 / epsilon0`` on a value in [0, 1]; its blanket is the law at one half.
+
+    >>> round(LaplaceProfile(epsilon0=1.0).mass, 12)
+    0.606530659713
+    """
+
+    kind: ClassVar[str] = "laplace"
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        check(epsilon0=self.epsilon0)
+
+    @property
+    def mass(self) -> float:
+        return math.exp(-self.epsilon0 / 2)
+
+    @property
+    def same(self) -> float:
+        return (2 * math.exp(self.epsilon0 / 2) + math.exp(-self.epsilon0)) / 3
+
+    @property
+    def cross(self) -> float:
+        return 2 * math.exp(-self.epsilon0 / 2) - math.exp(-self.epsilon0)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianProfile:
+    """Gaussian noise on a value in [0, 1]: no pure local guarantee, a likelihood ratio without bound.
+
+    >>> round(GaussianProfile(noise_std=1.0).mass, 12)
+    0.617075077452
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    epsilon0: ClassVar[float] = math.inf
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        check(noise_std=self.noise_std)
+
+    @property
+    def mass(self) -> float:
+        return math.erfc(1 / (2 * math.sqrt(2) * self.noise_std))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyProfile:
+    """Every randomizer with local budget ``epsilon0``: the generic constants of the blanket authors."""
+
+    kind: ClassVar[str] = "any"
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        check(epsilon0=self.epsilon0)
+
+    @property
+    def mass(self) -> float:
+        return math.exp(-self.epsilon0)
+
+    @property
+    def same(self) -> float:
+        return math.exp(self.epsilon0)
+
+    @property
+    def cross(self) -> float:
+        return math.exp(-3 * self.epsilon0)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceProfile:
+    """Discrete Laplace noise on a whole value in 0..width, pmf proportional to ``exp(-epsilon0 |y - x| / width)``."""
+
+    kind: ClassVar[str] = "discrete-laplace"
+    epsilon0: float
+    width: int
+
+    def __post_init__(self) -> None:
+        check(epsilon0=self.epsilon0, width=self.width)
+
+    @property
+    def mass(self) -> float:
+        decay = math.exp(-self.epsilon0 / self.width)
+        scale = math.tanh(self.epsilon0 / (2 * self.width))
+        inside = math.fsum(decay ** max(y, self.width - y) for y in range(self.width + 1))
+        return scale * (2 * decay ** (self.width + 1) / -math.expm1(-self.epsilon0 / self.width) + inside)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianProfile:
+    """Discrete Gaussian noise on a whole value in 0..width, pmf proportional to ``exp(-(y - x)^2 / 2 noise_std^2)``."""
+
+    kind: ClassVar[str] = "discrete-gaussian"
+    epsilon0: ClassVar[float] = math.inf
+    noise_std: float
+    width: int
+
+    def __post_init__(self) -> None:
+        check(noise_std=self.noise_std, width=self.width)
+
+    @property
+    def mass(self) -> float:
+        reach = math.ceil(40 * self.noise_std) + self.width
+
+        def weight(distance: int) -> float:
+            return math.exp(-((distance / self.noise_std) ** 2) / 2)
+
+        shared = math.fsum(weight(max(abs(y), abs(y - self.width))) for y in range(-reach, self.width + reach + 1))
+        return shared / math.fsum(weight(y) for y in range(-reach, reach + 1))
+
+
+Profile = KaryProfile | LaplaceProfile | GaussianProfile | AnyProfile | DiscreteLaplaceProfile | DiscreteGaussianProfile

@@ -1,0 +1,1 @@
+"""Protocols: a frozen description, one function per party, run and account."""

@@ -1,0 +1,292 @@
+r"""The two protocols of the privacy blanket: a private histogram and a private sum, one message a user.
+
+Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see: the
+:func:`user` its own value and randomness, the :func:`shuffler` messages and a permutation, the :func:`analyzer`
+shuffled messages.  :func:`run` plays all of them; :func:`account` prices the record and sees no data.
+
+Source: Balle, Bell, Gascon, Nissim 2019, Algorithms 1 to 3, Theorem 3.1, Section 5.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
+from flamelib._validate import DomainError, check
+from flamelib.accuracy import summation_plan
+from flamelib.amplification.calibration import best_levels, least_blanket_mass
+from flamelib.amplification.closed_form import histogram_blanket_mass, histogram_epsilon
+from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.encoding import round_randomly
+from flamelib.guarantees import Adjacency, ApproxDP
+from flamelib.randomizers import KaryResponse
+from flamelib.shuffling import shuffle
+
+Accounting = Literal["theorem", "blanket"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramProtocol:
+    r"""Every user sends its bucket, or with probability ``blanket_mass`` a uniform one.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    n_buckets : int, at least 2
+        The paper's :math:`k`.
+    blanket_mass : float in (0, 1)
+        The paper's :math:`\gamma`.
+    """
+
+    n_users: int
+    n_buckets: int
+    blanket_mass: float
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, n_buckets=self.n_buckets)
+        _open_mass(self.blanket_mass)
+
+
+@dataclass(frozen=True, slots=True)
+class SummationProtocol:
+    r"""Every user rounds a value in [0, 1] to {0, ..., n_levels} and sends it through k-ary response.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    n_levels : int, at least 1
+        The paper's :math:`k`; messages live in an alphabet of ``n_levels + 1``.
+    blanket_mass : float in (0, 1)
+        The paper's :math:`\gamma`.
+    """
+
+    n_users: int
+    n_levels: int
+    blanket_mass: float
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, n_levels=self.n_levels)
+        _open_mass(self.blanket_mass)
+
+    @property
+    def n_buckets(self) -> int:
+        """Size of the alphabet of messages, one more than the levels."""
+        return self.n_levels + 1
+
+
+Protocol = HistogramProtocol | SummationProtocol
+
+
+def randomizer(protocol: Protocol) -> KaryResponse:
+    """The local randomizer of a user: k-ary response on the alphabet of messages."""
+    return KaryResponse.from_blanket_mass(protocol.n_buckets, protocol.blanket_mass)
+
+
+def user(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Wholes:
+    """The message of each user, from its own value alone.
+
+    Parameters
+    ----------
+    protocol : HistogramProtocol or SummationProtocol
+    values : array_like, any shape
+        Whole numbers in {0, ..., n_buckets - 1} for a histogram, numbers in [0, 1] for a sum.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, same shape, in {0, ..., n_buckets - 1}
+
+    Examples
+    --------
+    >>> user(SummationProtocol(2, 4, 0.5), [0.0, 1.0], np.random.default_rng(1)).shape
+    (2,)
+    """
+    if isinstance(protocol, SummationProtocol):
+        values = round_randomly(values, protocol.n_levels, rng)
+    return randomizer(protocol).sample(values, rng)
+
+
+def shuffler(messages: Wholes, rng: np.random.Generator) -> Wholes:
+    """The messages in uniformly random order: their senders are forgotten."""
+    return shuffle(messages, rng)
+
+
+def analyzer(protocol: Protocol, messages: ArrayLike) -> Reals | float:
+    r"""Unbiased estimate from the multiset of messages.
+
+    Parameters
+    ----------
+    protocol : HistogramProtocol or SummationProtocol
+    messages : array_like of ``n_users`` whole numbers in {0, ..., n_buckets - 1}, in any order
+
+    Returns
+    -------
+    ndarray or float
+        Histogram: counts :math:`(\#\{y = j\} - n\gamma/k) / (1 - \gamma)`, shape ``(n_buckets,)``; they may be
+        negative, and add up to ``n_users``.  Sum: :math:`(\sum y / k - n\gamma/2) / (1 - \gamma)`.
+
+    Examples
+    --------
+    >>> analyzer(HistogramProtocol(4, 2, 0.5), [0, 0, 0, 1])
+    array([4., 0.])
+    >>> analyzer(SummationProtocol(4, 2, 0.5), [2, 2, 2, 0])
+    4.0
+    """
+    received = wholes("messages", messages, 0, protocol.n_buckets - 1)
+    one_per_user("messages", received, protocol.n_users)
+    mass, kept = protocol.blanket_mass, 1 - protocol.blanket_mass
+    if isinstance(protocol, SummationProtocol):
+        return (float(received.sum()) / protocol.n_levels - protocol.n_users * mass / 2) / kept
+    counts = np.bincount(received, minlength=protocol.n_buckets)
+    return np.asarray((counts - protocol.n_users * mass / protocol.n_buckets) / kept)
+
+
+def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
+    """One execution: what the analyzer publishes about these values.
+
+    Parameters
+    ----------
+    protocol : HistogramProtocol or SummationProtocol
+    values : array_like of shape (n_users,)
+    rng : numpy.random.Generator
+        Users and shuffler get generators of their own, spawned from it.
+
+    Returns
+    -------
+    ndarray of shape (n_buckets,), or float
+
+    Examples
+    --------
+    >>> protocol = HistogramProtocol(n_users=3000, n_buckets=3, blanket_mass=0.2)
+    >>> estimate = run(protocol, np.repeat([0, 1, 2], 1000), np.random.default_rng(0))
+    >>> bool(np.abs(estimate - 1000).max() < 5 * count_variance(protocol, 1000) ** 0.5)
+    True
+    """
+    one_per_user("values", np.asarray(values), protocol.n_users)
+    for_users, for_shuffler = rng.spawn(2)
+    return analyzer(protocol, shuffler(user(protocol, values, for_users), for_shuffler))
+
+
+def account(protocol: Protocol, delta: float) -> ApproxDP:
+    r"""The guarantee of what the shuffler forwards: the least certified epsilon at this delta (upper bound).
+
+    The least of three upper bounds: the local budget, the closed form of Theorem 3.1 and the certified blanket
+    divergence.  Rounding before the randomizer is done by each user on its own, so by joint convexity the bounds
+    of the k-ary response on ``n_buckets`` letters hold for the sum too.  Adjacency: one user's value is replaced.
+
+    Parameters
+    ----------
+    protocol : HistogramProtocol or SummationProtocol
+    delta : float in [0, 1]
+        At 0 only the local budget is left.
+
+    Examples
+    --------
+    >>> round(account(HistogramProtocol(n_users=1000, n_buckets=4, blanket_mass=0.5), delta=0).epsilon, 12)
+    1.609437912434
+    """
+    delta = check(delta=delta)["delta"]
+    local = randomizer(protocol)
+    if delta == 0:
+        return ApproxDP(local.epsilon0, 0.0, Adjacency.REPLACE_ONE)
+    closed = histogram_epsilon(protocol.n_users, protocol.n_buckets, protocol.blanket_mass, delta)
+    blanket = float(blanket_divergence(local, protocol.n_users, delta=delta))
+    return ApproxDP(min(local.epsilon0, closed, blanket), delta, Adjacency.REPLACE_ONE)
+
+
+def private_histogram(
+    n_users: int, n_buckets: int, epsilon: float, delta: float, accounting: Accounting = "theorem"
+) -> HistogramProtocol:
+    """The histogram protocol with the least noise this accounting allows at (epsilon, delta).
+
+    Parameters
+    ----------
+    n_users, n_buckets : int, at least 2
+    epsilon, delta : float
+        The guarantee, replace-one adjacency; for "theorem" ``epsilon`` in (0, 1] and ``delta`` in (0, 1].
+    accounting : "theorem" or "blanket"
+        Theorem 3.1, or the least blanket mass found whose certified blanket divergence is at most ``delta``.
+
+    Raises
+    ------
+    DomainError
+        Outside the domains, and where Theorem 3.1 asks for a mass of 1 or more (too few users).
+
+    Examples
+    --------
+    >>> round(private_histogram(100_000, 10, epsilon=1.0, delta=1e-6).blanket_mass, 6)
+    0.020312
+    """
+    mass = _calibrated_mass(n_users, n_buckets, epsilon, delta, accounting)
+    return HistogramProtocol(n_users, n_buckets, mass)
+
+
+def private_sum(
+    n_users: int, epsilon: float, delta: float, n_levels: int | None = None, accounting: Accounting = "theorem"
+) -> SummationProtocol:
+    """The summation protocol with the least noise this accounting allows at (epsilon, delta).
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    epsilon, delta : float
+        The guarantee, replace-one adjacency; domains as in :func:`private_histogram`.
+    n_levels : int, at least 1, optional
+        Rounding levels; left out, those with the least worst-case error ("blanket": to first order in the mass).
+    accounting : "theorem" or "blanket"
+        As in :func:`private_histogram`, for an alphabet of ``n_levels + 1``.
+
+    Examples
+    --------
+    >>> protocol = private_sum(60_000, epsilon=1.0, delta=1e-6)
+    >>> round(protocol.blanket_mass / protocol.n_buckets, 9)
+    0.00338541
+    """
+    if n_levels is None and _known(accounting) == "theorem":
+        n_levels = summation_plan(n_users, epsilon, delta).n_levels
+    elif n_levels is None:
+        n_levels = best_levels(n_users, epsilon, delta)
+    levels = check(n_levels=n_levels)["n_levels"]
+    return SummationProtocol(n_users, levels, _calibrated_mass(n_users, levels + 1, epsilon, delta, accounting))
+
+
+def count_variance(protocol: HistogramProtocol, true_counts: ArrayLike) -> Reals:
+    r"""Exact variance of each estimated count (the estimates are unbiased: it is the mean squared error).
+
+    .. math:: \frac{c\,p(1 - p) + (n - c)\,q(1 - q)}{(1 - \gamma)^2}, \qquad q = \frac\gamma k,\; p = 1 - \gamma + q
+
+    Parameters
+    ----------
+    protocol : HistogramProtocol
+    true_counts : array_like of numbers in [0, n_users]
+        The paper's users with value j, :math:`c`.
+
+    Examples
+    --------
+    >>> float(count_variance(HistogramProtocol(100, 2, 0.5), 50))
+    75.0
+    """
+    counts = reals("true_counts", true_counts, 0, protocol.n_users)
+    stray = protocol.blanket_mass / protocol.n_buckets
+    right = 1 - protocol.blanket_mass + stray
+    variance = counts * right * (1 - right) + (protocol.n_users - counts) * stray * (1 - stray)
+    return np.asarray(variance / (1 - protocol.blanket_mass) ** 2)
+
+
+def _calibrated_mass(n_users: int, n_buckets: int, epsilon: float, delta: float, accounting: str) -> float:
+    if _known(accounting) == "theorem":
+        return float(histogram_blanket_mass(n_users, n_buckets, epsilon, delta))
+    return least_blanket_mass(n_users, n_buckets, epsilon, delta)
+
+
+def _known(accounting: str) -> str:
+    if accounting in ("theorem", "blanket"):
+        return accounting
+    raise DomainError(f"accounting must be one of theorem, blanket, got {accounting!r}")
+
+
+def _open_mass(blanket_mass: float) -> None:
+    if check(blanket_mass=blanket_mass)["blanket_mass"] == 1:
+        raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message depends on its input")

@@ -1,0 +1,178 @@
+r"""Monotone inversion that errs to the safe side: one routine for every bound of the library.
+
+Functions are given by the logarithm of delta.  Roots are sought in :math:`\sqrt{-\log\delta}`, which for a
+shuffled or composed mechanism is close to linear in epsilon, by Chandrupatla's method (inverse quadratic steps
+where they can be trusted, halving elsewhere).  Every step keeps a bracket, and the answer is the end of it at
+which the bound *was evaluated* and found to hold.
+"""
+
+import math
+from collections.abc import Callable
+
+STEPS = 200
+WIDTH = 1e-12
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def smallest_epsilon(log_delta: Callable[[float], float], delta: float, at_most: float, rises: bool = False) -> float:
+    """Least epsilon found with ``log_delta(epsilon) <= log(delta)``: never too small, 1e-12 too large at most.
+
+    Some ten evaluations for a smooth bound, at most ``STEPS`` for any.
+
+    Parameters
+    ----------
+    log_delta : callable
+        Non-increasing in epsilon on [0, at_most]; itself an upper bound on the logarithm of delta.  ``-inf``
+        stands for a delta of 0, ``inf`` and NaN for no bound.
+    delta : float
+        Target in [0, 1]; a delta of 1 is kept by every mechanism, so that its answer is 0.
+    at_most : float
+        An epsilon that is a guarantee anyway (the local budget), or ``inf``: the answer when the bound never
+        reaches the target.
+    rises : bool
+        The bound may fall and then rise again before ``at_most``: look for its valley where its end is too high.
+
+    Examples
+    --------
+    >>> round(smallest_epsilon(lambda epsilon: -10 * epsilon, 1e-3, 5.0), 9)
+    0.690775528
+    >>> smallest_epsilon(lambda epsilon: -10 * epsilon, 1e-30, 5.0)
+    5.0
+    """
+    if delta == 0 or delta >= 1:
+        return at_most if delta == 0 else 0.0
+    excess = _excess(log_delta, delta)
+    at_zero = excess(0.0)
+    if at_zero <= 0:
+        return 0.0
+    end = _reached(excess, at_most, rises)
+    return at_most if end is None else _safe_end(excess, (0.0, at_zero), end)
+
+
+def largest(log_delta: Callable[[float], float], delta: float, at_least: float, at_most: float) -> float:
+    """Greatest argument found in [at_least, at_most] with ``log_delta <= log(delta)``: never too large.
+
+    Parameters
+    ----------
+    log_delta : callable
+        Non-decreasing on [at_least, at_most]; itself an upper bound on the logarithm of delta.
+    delta : float
+        Target in [0, 1].
+    at_least : float
+        An argument that is allowed anyway; the answer when no greater one is.
+    at_most : float
+        End of the search, and the answer where the bound still holds.
+
+    Examples
+    --------
+    >>> round(largest(lambda epsilon0: epsilon0 - 10, 1e-3, 0.5, 9.0), 9)
+    3.092244721
+    """
+    if delta == 0:
+        return at_least
+    excess = _excess(log_delta, delta)
+    at_end = excess(at_most)
+    if at_end <= 0:
+        return at_most
+    at_start = excess(at_least)
+    return _safe_end(excess, (at_most, at_end), (at_least, at_start)) if at_start <= 0 else at_least
+
+
+def _excess(log_delta: Callable[[float], float], delta: float) -> Callable[[float], float]:
+    """The bound minus the target, both on the scale on which a Gaussian tail is a straight line."""
+    target = math.log(delta)
+    bent_target = _bend(target)
+
+    def excess(argument: float) -> float:
+        value = log_delta(argument)
+        bent = _bend(value) - bent_target
+        # Two logarithms may bend to the same double; the sign is decided before bending.
+        return bent if (bent <= 0) == (value <= target) else math.copysign(math.ulp(0.0), value - target)
+
+    return excess
+
+
+def _bend(value: float) -> float:
+    return math.copysign(math.sqrt(abs(value)), value)
+
+
+def _reached(excess: Callable[[float], float], at_most: float, rises: bool) -> tuple[float, float] | None:
+    """An argument at which the target is met, with its excess."""
+    high = 1.0 if math.isinf(at_most) else at_most
+    while True:
+        value = excess(high)
+        if value <= 0:
+            return high, value
+        if math.isfinite(at_most) or high > 1e6:
+            return _valley(excess, high) if rises else None
+        high *= 2
+
+
+def _valley(excess: Callable[[float], float], high: float) -> tuple[float, float] | None:
+    """Golden-section descent on [0, high]; stops at the first argument that meets the target."""
+    low = 0.0
+    left, right = high - GOLDEN * high, GOLDEN * high
+    at_left, at_right = excess(left), excess(right)
+    for _ in range(STEPS):
+        best = min((at_left, left), (at_right, right))
+        if best[0] <= 0:
+            return best[1], best[0]
+        if high - low <= 1e-6 * high:
+            break
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = excess(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = excess(right)
+    return None
+
+
+def _safe_end(excess: Callable[[float], float], outside: tuple[float, float], inside: tuple[float, float]) -> float:
+    """The end of the final bracket at which the excess was evaluated and is at most 0."""
+    newest, other, before = outside, inside, outside
+    step = 0.0
+    for count in range(STEPS):
+        gap = abs(newest[0] - other[0])
+        scale = max(abs(newest[0]), abs(other[0]))
+        if gap <= WIDTH * scale:
+            break
+        step = _secant(newest, other) if count == 0 else _quadratic(newest, other, before)
+        argument = _place(newest[0], other[0], step, 0.4 * WIDTH * scale)
+        if argument in (newest[0], other[0]):
+            break
+        found = (argument, excess(argument))
+        if (found[1] <= 0) == (newest[1] <= 0):
+            before = newest
+        else:
+            before, other = other, newest
+        newest = found
+    return newest[0] if newest[1] <= 0 else other[0]
+
+
+def _secant(one: tuple[float, float], two: tuple[float, float]) -> float:
+    """Where a straight line crosses zero, as a fraction of the way; 0 stands for halving."""
+    rise = one[1] - two[1]
+    return one[1] / rise if math.isfinite(rise) and rise != 0 else 0.0
+
+
+def _quadratic(newest: tuple[float, float], other: tuple[float, float], before: tuple[float, float]) -> float:
+    """Inverse quadratic step as a fraction of the way to the other end; 0 where it cannot be trusted."""
+    (a, fa), (b, fb), (c, fc) = newest, other, before
+    if c == b or not (math.isfinite(fa) and math.isfinite(fb) and math.isfinite(fc)) or fc == fb or fa == fc:
+        return 0.0
+    place, level = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    if not (level**2 < place and (1 - level) ** 2 < 1 - place):
+        return 0.0
+    return fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+
+
+def _place(start: float, stop: float, step: float, least: float) -> float:
+    """The next argument: at least ``least`` from both ends; halving is geometric across orders of magnitude."""
+    low, high = min(start, stop), max(start, stop)
+    if step == 0:
+        far_apart = high > 8 * low
+        return math.sqrt(max(low, 1e-4 * high) * high) if far_apart else low + 0.5 * (high - low)
+    return min(max(start + step * (stop - start), low + least), high - least)

@@ -1,0 +1,132 @@
+"""The registry: which function computes which statement of which document.
+
+``@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value", adjacency="replace-one")`` makes a
+function callable by id (``flamelib evaluate blanket:thm-3.1 ...``), a row of the theorem index and a
+target of the squeeze tests, and checks its arguments by the vocabulary.  Standard library only.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from flamelib._validate import VOCABULARY, DomainError, known
+from flamelib.guarantees import Adjacency, Gives
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DOCUMENTS: dict[str, str] = {
+    "blanket": "Balle, Bell, Gascon, Nissim, The Privacy Blanket of the Shuffle Model, 2019 (arXiv 1903.02837)",
+    "flame": "Liu, Cao, Chen, Guo, Yoshikawa, FLAME: Private Federated Learning in the Shuffle Model, 2021",
+    "participation": "Hasircioglu, Gunduz, Privacy Amplification via Random Participation, 2022",
+    "checkin": "Liew, Hasegawa, Takahashi, Shuffled Check-in, 2022",
+    "cloak": "Ghazi, Pagh, Velingker, Scalable Private Aggregation in the Shuffled Model, 2019; US20220374542A1",
+    "shuffle": "this project, after Balle, Bell, Gascon, Nissim 2019",
+    "clones": "Feldman, McMillan, Talwar, Hiding Among the Clones, 2021; Stronger Amplification by Shuffling, 2023",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One registered item: where it stands, what its answer is, and the function that computes it.
+
+    ``parameters`` maps name to parameter, in order; a default of ``None`` marks an optional one.
+    """
+
+    id: str
+    item: str
+    gives: Gives | Callable[[Mapping[str, Any]], Gives]
+    adjacency: Adjacency
+    randomizers: tuple[str, ...]
+    function: Callable[..., Any]
+    parameters: dict[str, inspect.Parameter]
+
+    @property
+    def source(self) -> str:
+        """Document and item, in one line."""
+        return f"{DOCUMENTS[self.id.split(':')[0]]}: {self.item}"
+
+    @property
+    def either(self) -> bool:
+        """Whether exactly one of ``epsilon`` and ``delta`` is asked for (and the other answered)."""
+        found = self.parameters
+        return "epsilon" in found and "delta" in found and found["epsilon"].default is None
+
+    def given(self, arguments: Mapping[str, Any]) -> Gives:
+        """What the answer to these arguments is (an item may be a bound for some randomizers only)."""
+        return self.gives(arguments) if callable(self.gives) else self.gives
+
+
+STATEMENTS: dict[str, Statement] = {}
+
+
+def states(
+    document: str,
+    name: str,
+    *,
+    item: str,
+    gives: str | Callable[[Mapping[str, Any]], Gives],
+    adjacency: str = "replace-one",
+    randomizers: tuple[str, ...] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Register the function as the one home of an item and check its arguments at the door.
+
+    Parameters
+    ----------
+    document, name : str
+        The id is ``document:name``.
+    item : str
+        Where the statement stands in the document.
+    gives : str or callable
+        ``upper``, ``lower``, ``exact`` or ``value``, or a function of the arguments that says which.
+    adjacency : str
+        ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
+    randomizers : tuple of str
+        Kinds of local randomizer accepted as ``randomizer``.
+    """
+
+    def register(function: Callable[P, R]) -> Callable[P, R]:
+        key = f"{document}:{name}"
+        if key in STATEMENTS:
+            raise RuntimeError(f"{key} already has a home: {STATEMENTS[key].function.__qualname__}")
+        direction = gives if callable(gives) else Gives(gives)
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            known(kwargs, signature.parameters, (), key)
+            bound = signature.bind_partial(*args, **kwargs)
+            required = [p.name for p in signature.parameters.values() if p.default is p.empty]
+            known(bound.arguments, signature.parameters, required, key)
+            return function(**admit(STATEMENTS[key], bound.arguments))  # type: ignore[call-arg]
+
+        parameters = dict(signature.parameters)
+        STATEMENTS[key] = Statement(key, item, direction, Adjacency(adjacency), randomizers, checked, parameters)
+        return checked
+
+    return register
+
+
+def admit(statement: Statement, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments converted by their domains; :class:`DomainError` names the first that does not belong."""
+    accepted: dict[str, Any] = {}
+    parameters = statement.parameters
+    for name, value in arguments.items():
+        if name == "randomizer":
+            accepted[name] = _kind(value, statement)
+        elif value is not None or parameters[name].default is not None:
+            accepted[name] = VOCABULARY[name].accept(name, value)
+    if statement.either and ("epsilon" in accepted) == ("delta" in accepted):
+        domains = f"epsilon ({VOCABULARY['epsilon']}) and delta ({VOCABULARY['delta']})"
+        raise DomainError(f"exactly one of {domains} must be given")
+    return accepted
+
+
+def _kind(randomizer: Any, statement: Statement) -> Any:
+    kind = getattr(randomizer, "kind", None)
+    if kind not in statement.randomizers:
+        allowed = ", ".join(statement.randomizers)
+        raise DomainError(f"randomizer must be one of {allowed} for {statement.id}, got {kind or randomizer!r}")
+    return randomizer
