@@ -1,0 +1,1 @@
+"""Figures: compute a frozen record, then draw it."""
