@@ -1,0 +1,177 @@
+"""``make book``: run what is not current, stage the pages, build them strictly, put the book in its place.
+
+A book is put in place by renaming a finished folder, so a build that is killed leaves the old book whole.
+Whether there is anything to do is decided by content, never by time stamps.
+"""
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from flamelib._validate import DomainError
+from flamelib.companion import inputs, runs, schedule
+from flamelib.companion.schedule import Outcome, say
+
+SOURCE = Path("_build/src")
+WORK = Path("_build/work")
+HTML = Path("_build/html")
+LOG = Path("_build/book.log")
+FINGERPRINT = "fingerprint.txt"
+SOURCES = ("_config.yml", "requirements.lock", "book", "data", "flamelib", "notebooks", "tests", "CHANGELOG.md")
+# The package has no module to run; this is what its command does, in this very Python.
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+STRICT = ("-W", "--keep-going", "-n", "--all")
+
+#: Writes the generated pages: (folder of the runs, staged ``book`` folder).
+Pages = Callable[[Path, Path], None]
+#: Adds files to a built book, given its folder.
+Finish = Callable[[Path], object]
+
+
+class BookFailed(RuntimeError):
+    """The strict build of the pages found something wrong."""
+
+
+def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pages, finish: Finish) -> Outcome:
+    """Bring the book under ``root`` up to date; returns what was run.
+
+    Raises
+    ------
+    DomainError
+        For an unknown profile, notebook or parameter.
+    BookFailed
+        If the pages do not build without a warning.  The book of an earlier build stays.
+    """
+    outcome = schedule.carry_out(schedule.plan(root, profile), jobs, options)
+    if outcome.failed:
+        return outcome
+    wanted = fingerprint(root)
+    if _current(root) == wanted:
+        say("current  the pages")
+        return outcome
+    say("building the pages")
+    stage(root, pages)
+    made = _jupyter_book(root)
+    _copy_results(root, made)
+    finish(made)
+    (made / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
+    _put_in_place(made, root / HTML)
+    return outcome
+
+
+def fingerprint(root: Path) -> str:
+    """One digest of everything that the pages are made from."""
+    found = [path for name in SOURCES for path in _under(root / name)] + list(_under(root / schedule.RUNS))
+    lines = (f"{path.relative_to(root).as_posix()} {inputs.sha256(path)}" for path in sorted(found))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _under(place: Path) -> Iterator[Path]:
+    if place.is_file():
+        yield place
+    elif place.is_dir() and place.name != "__pycache__":
+        for inner in place.iterdir():
+            if not inner.name.startswith("."):
+                yield from _under(inner)
+
+
+def _current(root: Path) -> str:
+    try:
+        return (root / HTML / FINGERPRINT).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def stage(root: Path, pages: Pages) -> Path:
+    """Lay out the pages as the book reads them: at the paths they have in the repository, notebooks executed."""
+    source = root / SOURCE
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    (source / "notebooks").mkdir()
+    for page in sorted((root / schedule.RUNS).glob("*/*.ipynb")):
+        if (root / "notebooks" / page.name).is_file():
+            shutil.copy(page, source / "notebooks" / page.name)
+    pages(root / schedule.RUNS, source / "book")
+    return source
+
+
+def _jupyter_book(root: Path) -> Path:
+    # A new folder every time: an old doctree keeps old numbers on other pages.
+    work = root / WORK
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    words = ["build", str(SOURCE), "--config", "_config.yml", "--toc", "book/_toc.yml", "--path-output", str(WORK)]
+    with (root / LOG).open("w+", encoding="utf-8") as log:
+        command = [sys.executable, "-c", JUPYTER_BOOK, *words, *STRICT]
+        status = subprocess.run(command, cwd=root, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        log.seek(0)
+        told = [line.rstrip() for line in log]
+    if status != 0:
+        wrong = [line for line in told if "WARNING" in line or "ERROR" in line or "rror:" in line]
+        raise BookFailed("\n".join([f"the pages do not build; the whole log is {LOG}", *(wrong or told)[:40]]))
+    return work / "_build" / "html"
+
+
+def _copy_results(root: Path, html: Path) -> None:
+    for receipt in sorted((root / schedule.RUNS).glob(f"*/{runs.RECEIPT}")):
+        if (html / "notebooks" / f"{receipt.parent.name}.html").is_file():
+            shutil.copytree(receipt.parent, html / "files" / receipt.parent.name)
+
+
+def _put_in_place(made: Path, html: Path) -> None:
+    old = html.with_name(".html.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if html.exists():
+        html.rename(old)
+    made.rename(html)
+    shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(html.parent / WORK.name, ignore_errors=True)
+
+
+def summary(root: Path, outcome: Outcome, seconds: float) -> str:
+    """What was run, where the book is, how long it took."""
+    lines = [f"\n{message.rstrip()}" for message in outcome.failed.values()]
+    lines += [f"notebooks  {len(outcome.ran)} run, {len(outcome.skipped)} skipped, {len(outcome.failed)} failed"]
+    lines += [] if outcome.failed else [f"book       {(root / HTML / 'index.html').resolve()}"]
+    return "\n".join([*lines, f"time       {int(seconds // 60)} min {seconds % 60:.0f} s"])
+
+
+def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None = None) -> int:
+    """Build the book of the current folder; status 1 if a notebook or a page failed, 2 for a refusal."""
+    parser = argparse.ArgumentParser(prog="flamelib.companion.build", description=main.__doc__)
+    parser.add_argument("--profile", default="quick", help="parameter set: quick or paper")
+    parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
+    parser.add_argument("options", nargs="*", help="after --: further words for Snakemake")
+    given = parser.parse_args(words)
+    started = time.monotonic()
+    try:
+        outcome = build(Path(), given.profile, given.jobs, given.options, pages or _pages, finish or _finish)
+    except DomainError as refusal:
+        print(refusal, file=sys.stderr)
+        return 2
+    except BookFailed as fault:
+        print(fault, file=sys.stderr)
+        return 1
+    print(summary(Path(), outcome, time.monotonic() - started))
+    return 1 if outcome.failed else 0
+
+
+def _pages(runs_folder: Path, book_folder: Path) -> None:
+    from flamelib.companion import pages
+
+    pages.write(runs_folder, book_folder)
+
+
+def _finish(html: Path) -> None:
+    from flamelib.companion import pyodide
+
+    pyodide.install(html)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""The commands that take their time: ``flamelib run``, ``sweep`` and ``data``, and the help of them all."""
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flamelib import datasets
+from flamelib._download import DataError
+from flamelib._validate import DomainError
+from flamelib.companion import cli, own, parameters
+from flamelib.companion import sweep as sweeps
+from flamelib.companion.runs import RunFailed
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    name="flamelib",
+    help="Differential privacy in the shuffle model and in federated learning: five documents, recomputed.\n\n"
+    "Answer with a theorem, run a notebook with parameters of your own, or sweep a grid of them.",
+    epilog="Examples:\n\nflamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10\n\n"
+    "flamelib run blanket_histogram -p epsilon=0.5\n\n"
+    "flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1\n\nflamelib data list",
+    context_settings=SETTINGS,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+data = typer.Typer(help="List, fetch or verify the data sets.", context_settings=SETTINGS)
+app.add_typer(
+    data, name="data", epilog="Examples:\n\nflamelib data list\n\nflamelib data fetch mnist\n\nflamelib data verify"
+)
+
+Notebook = Annotated[str, typer.Argument(metavar="NOTEBOOK", help="A notebook's name, or the path of an .ipynb file.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="New, empty, or an earlier result's.")
+]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of data sets; all of them if left out.")
+]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", metavar="name=value", help="A parameter that the notebook declares."),
+]
+
+
+def run_app(words: list[str]) -> int:
+    """Run these words as a command; a fault of usage is a refusal (status 2, one sentence)."""
+    cut = words.index("--") if words[:1] == ["sweep"] and "--" in words else len(words)
+    try:
+        status = app(words[:cut], prog_name="flamelib", standalone_mode=False, obj=words[cut + 1 :])
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except (RunFailed, DataError) as fault:
+        typer.echo(fault, err=True)
+        return 1
+    except typer.TyperException as fault:
+        return cli.refused(getattr(fault, "format_message", fault.__str__)())
+    return status if isinstance(status, int) else 0
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"flamelib {_version()}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("evaluate")
+def evaluate() -> None:
+    """Answer with a statement of the documents by its id, at once (see flamelib evaluate --help)."""
+    typer.echo(cli.EVALUATE_HELP)
+
+
+@app.command(
+    "run",
+    epilog="Examples:\n\nflamelib run blanket_histogram -p epsilon=0.5 -p n_users=100000\n\n"
+    "flamelib run my_copy.ipynb -p seed=7 --output results\n\nflamelib run blanket_summation --parameters",
+)
+def run(
+    notebook: Notebook,
+    given: Given = None,
+    output: Output = None,
+    show_parameters: Annotated[
+        bool, typer.Option("--parameters", help="List what the notebook declares and stop.")
+    ] = False,
+) -> None:
+    """Run a notebook with parameters of your own; prints the folder of its page, figures and results.
+
+    The folder holds the executed notebook, an HTML page that needs no network, figures as SVG and PNG, the numbers
+    behind them as CSV, and the results as JSON and CSV.  It appears whole or not at all; the default is
+    _build/own/NOTEBOOK/DIGEST under the current folder.
+    """
+    template = parameters.locate(notebook)
+    if show_parameters:
+        for one in parameters.declared(template).values():
+            typer.echo(f"{one.name}: {one.kind} = {one.default}   {one.about} ({one.domain})")
+        return
+    typer.echo(own.run(template, parameters.assignments(given or []), output))
+
+
+@app.command(
+    "sweep",
+    epilog="Examples:\n\nflamelib sweep blanket_histogram -p n_users=1000,10000,100000\n\n"
+    "flamelib sweep blanket_histogram -p epsilon=0.5,1 -p seed=1,2,3 --jobs 4\n\n"
+    "flamelib sweep blanket_histogram -p seed=1,2 -j 50 -- --executor slurm",
+)
+def sweep(
+    context: typer.Context,
+    notebook: Notebook,
+    given: Given = None,
+    output: Output = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Runs at a time.")] = 2,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Largest grid accepted.")] = sweeps.LIMIT,
+) -> None:
+    """Run a notebook at every point of a grid; prints the folder of one table and one comparison figure.
+
+    Commas separate the values of a parameter.  A sweep that was stopped resumes when the same command is given again.
+    Words after -- go to Snakemake, which schedules the runs.
+    """
+    words = parameters.assignments(given or [])
+    typer.echo(sweeps.sweep(parameters.locate(notebook), words, output, jobs, limit, context.obj or ()))
+
+
+@data.command("list", epilog="Examples:\n\nflamelib data list")
+def list_sets() -> None:
+    """List the data sets: what they hold, their size, licence and where they come from."""
+    for entry in datasets.listing():
+        size = f"{entry.bytes / 1e6:,.1f} MB" if entry.bytes else "installed"
+        typer.echo(
+            f"{entry.name:<15} {size:>10}   {entry.title}: {' and '.join(entry.arrays)}, {entry.classes} classes"
+        )
+        typer.echo(f"{'':<15} {'':>10}   {entry.train:,} train, {entry.test:,} test; licence: {entry.licence}")
+        typer.echo(f"{'':<15} {'':>10}   from {', '.join(entry.origin)}")
+
+
+@data.command("fetch", epilog="Examples:\n\nflamelib data fetch\n\nflamelib data fetch mnist emnist-byclass")
+def fetch(names: Names = None) -> None:
+    """Fetch data sets into the user's cache, digest checked; prints the paths of their files."""
+    for name in _chosen(names):
+        for path in datasets.fetch(name):
+            typer.echo(path)
+
+
+@data.command("verify", epilog="Examples:\n\nflamelib data verify\n\nFLAMELIB_DATA=here flamelib data verify mnist")
+def verify(names: Names = None) -> int:
+    """Say of every file where it lies and whether its digest is the published one; status 1 unless all are good."""
+    states = [state for name in _chosen(names) for state in datasets.verify(name)]
+    for state in states:
+        typer.echo(f"{state.state:<8} {state.dataset}/{state.file} ({state.where})")
+    return 0 if all(state.state == "good" for state in states) else 1
+
+
+def _chosen(names: list[str] | None) -> list[str]:
+    known = [entry.name for entry in datasets.listing()]
+    for name in names or ():
+        if name not in known:
+            raise DomainError(f"name must be one of {', '.join(known)}, got {name!r}")
+    return names or known
+
+
+def _version() -> str:
+    try:
+        return version("flamelib")
+    except PackageNotFoundError:
+        return "(not installed)"

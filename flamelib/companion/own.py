@@ -1,0 +1,164 @@
+"""One run of one's own: the executed notebook, its page, figures and results, in a folder that appears whole.
+
+The work is done in a hidden sibling of the folder; a rename is the last step, so that an interrupted or
+failed run leaves nothing behind.  A folder that holds files of somebody else is refused before any work.
+"""
+
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flamelib._validate import DomainError
+from flamelib.companion import parameters
+
+MARK = "own.json"
+
+
+def default_folder(kind: str, name: str, digest: str) -> Path:
+    """``_build/KIND/NAME/DIGEST`` under the current folder."""
+    return Path.cwd() / "_build" / kind / name / digest
+
+
+def run(template: Path, given: Mapping[str, Any], output: Path | None = None) -> Path:
+    """Execute a notebook with these parameters and return the folder of its results.
+
+    Parameters
+    ----------
+    template : Path
+        A notebook, as :func:`flamelib.companion.parameters.locate` finds it.
+    given : mapping
+        Values, or their text, of declared parameters; the others keep their defaults.
+    output : Path, optional
+        Folder to write; ``_build/own/NAME/DIGEST`` under the current folder if left out.  One that an
+        earlier run wrote is replaced.
+
+    Returns
+    -------
+    Path
+        A folder with ``NAME.ipynb``, ``NAME.html``, ``figures/``, ``results.json``, ``results.csv``.
+
+    Raises
+    ------
+    DomainError
+        If a parameter is unknown or outside its domain, or the folder is not ours to write.
+    """
+    full = parameters.values(template, given)
+    folder = (output or default_folder("own", template.stem, parameters.digest(template, full))).resolve()
+    with replaced(folder) as work:
+        fill(template, full, work)
+        own = {"made_by": "flamelib run", "notebook": template.name, "parameters": full, "files": _listed(work)}
+        (work / MARK).write_text(json.dumps(own, indent=1) + "\n", encoding="utf-8")
+    return folder
+
+
+def fill(template: Path, full: Mapping[str, Any], work: Path) -> None:
+    """Execute the notebook into the folder ``work`` and put the page and the table of results beside it."""
+    # Papermill takes a second to import: a refusal should not wait for it.
+    from flamelib.companion.page import write_page
+    from flamelib.companion.runs import execute
+
+    execute(template, work, dict(full))
+    write_page(work / template.name)
+    results = read_results(work)
+    (work / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (work / "results.csv").write_text(table([{"name": n, "value": v} for n, v in results.items()]), encoding="utf-8")
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """What a run recorded; empty where it recorded nothing."""
+    path = folder / "results.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows as comma-separated text; the columns are those of all rows, in order of appearance.
+
+    >>> table([{"n_users": 10, "epsilon": 0.5}, {"n_users": 20}])
+    'n_users,epsilon\\n10,0.5\\n20,\\n'
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, its folder made if need be; refuses where the system does."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as fault:
+        raise unwritable(path.parent, fault) from None
+
+
+@contextmanager
+def replaced(folder: Path) -> Iterator[Path]:
+    """A path in a hidden sibling to put the result at; it takes the folder's place at the end, or vanishes."""
+    _refuse_foreign(folder)
+    made = _make_parents(folder)
+    try:
+        desk = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
+    except OSError as fault:
+        raise unwritable(folder, fault) from None
+    try:
+        yield desk / "result"
+        _exchange(desk / "result", folder, desk / "replaced")
+    finally:
+        shutil.rmtree(desk, ignore_errors=True)
+        for parent in made:
+            if not any(parent.iterdir()):
+                parent.rmdir()
+
+
+def _exchange(result: Path, folder: Path, old: Path) -> None:
+    if folder.exists():
+        folder.rename(old)
+    result.rename(folder)
+
+
+def _make_parents(folder: Path) -> list[Path]:
+    missing = [parent for parent in folder.parents if not parent.exists()]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise unwritable(folder, fault) from None
+    return missing
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise DomainError(f"output must be a folder, and {folder} is a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DomainError(f"output must be a folder that can be written, and {folder} is read-only")
+    foreign = sorted(set(_listed(folder)) - set(_ours(folder)))
+    if foreign:
+        raise DomainError(f"output must be an empty folder or an earlier run's, and {folder} holds {foreign[0]}")
+
+
+def _ours(folder: Path) -> list[str]:
+    try:
+        own = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        return [MARK, *own["files"]] if own["made_by"] == "flamelib run" else []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _listed(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+def unwritable(folder: Path, fault: OSError) -> DomainError:
+    """The refusal of a folder that the system does not let us write."""
+    return DomainError(f"output must be a folder that can be written, got {str(folder)!r} ({fault.strerror})")

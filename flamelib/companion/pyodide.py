@@ -1,0 +1,187 @@
+"""Python for the page of sliders: the core of Pyodide and the library's own sources, placed in the built book.
+
+A page opened from disk may neither fetch files nor import modules, but it may load scripts.  So everything
+travels as scripts that hand over text: the core gzipped and in base64 (smaller than the plain files), the
+sources as they are.  One way of loading then serves a web server and a folder on disk alike.
+"""
+
+import ast
+import base64
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import flamelib
+
+# The package is asked for by name and version from whatever registry npm is set up with, and taken by digest.
+VERSION = "314.0.7"
+INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
+PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
+ROOTS = ("flamelib.companion.sliders", "flamelib.amplification.closed_form")
+CACHE = Path("_build/cache")
+PATIENCE_S = 180
+
+
+def install(html_folder: Path, cache: Path = CACHE) -> bool:
+    """Place what the page of sliders needs into ``html_folder/_static/sliders``.
+
+    The sources and the grid of values computed here are always placed; the core of Pyodide where the cache
+    holds it or npm can bring it.
+
+    Parameters
+    ----------
+    html_folder : Path
+        The built book.
+    cache : Path
+        Folder that keeps the npm package and the grid between builds.
+
+    Returns
+    -------
+    bool
+        Whether the page computes in the browser; without, it shows the grid and says so.
+    """
+    folder = html_folder / "_static" / "sliders"
+    folder.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    carried = sources()
+    archive = package(cache)
+    _hand_over(folder / "flamelib.js", "flamelib", carried)
+    runtime = None if archive is None else _runtime(archive, folder)
+    _hand_over(folder / "values.js", "values", _facts(cache, carried) | {"runtime": runtime})
+    return archive is not None
+
+
+def sources() -> dict[str, str]:
+    """Every module that the sliders import, by its path in the package: nothing else runs in the browser.
+
+    >>> sorted(sources())[:2]
+    ['flamelib/__init__.py', 'flamelib/_validate.py']
+    """
+    root = Path(flamelib.__file__).parent.parent
+    found: dict[str, str] = {}
+    waiting = list(ROOTS)
+    while waiting:
+        for path in _files(root, waiting.pop()):
+            name = path.relative_to(root).as_posix()
+            if name not in found:
+                found[name] = path.read_text(encoding="utf-8")
+                waiting += _imported(found[name])
+    return dict(sorted(found.items()))
+
+
+def _files(root: Path, module: str) -> Iterator[Path]:
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        stem = root.joinpath(*parts[:depth])
+        yield from (path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
+
+
+def _imported(source: str) -> Iterator[str]:
+    """Modules that a source imports, refusing what a browser does not have."""
+    for node in ast.walk(ast.parse(source)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            if name.split(".")[0] == "flamelib":
+                yield name
+            elif name.split(".")[0] not in sys.stdlib_module_names:
+                raise ImportError(f"{name} is not in the standard library, so the sliders cannot import it")
+
+
+def package(cache: Path) -> Path | None:
+    """The npm package ``pyodide`` of the pinned version and digest, from the cache or from npm; else ``None``."""
+    archive = cache / f"pyodide-{VERSION}.tgz"
+    if not _intact(archive) and (npm := shutil.which("npm")):
+        _fetch(npm, archive)
+    return archive if _intact(archive) else None
+
+
+def _fetch(npm: str, archive: Path) -> None:
+    part = Path(tempfile.mkdtemp(prefix="pyodide-", dir=archive.parent))
+    quiet = ["--ignore-scripts", "--loglevel=error", "--fetch-retries=0", "--update-notifier=false"]
+    command = [npm, "pack", f"pyodide@{VERSION}", "--pack-destination", str(part), *quiet]
+    try:
+        subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)
+        (part / archive.name).replace(archive)
+    except (OSError, subprocess.SubprocessError):
+        pass  # no network, or another package of this name: the digest of the archive decides
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _intact(archive: Path) -> bool:
+    return archive.is_file() and integrity(archive.read_bytes()) == INTEGRITY
+
+
+def integrity(content: bytes) -> str:
+    """Digest in the form that package registries publish.
+
+    >>> integrity(b"")[:19]
+    'sha512-z4PhNX7vuL3x'
+    """
+    return "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
+
+
+def _runtime(archive: Path, folder: Path) -> dict[str, Any]:
+    """Place the core as scripts, made once for each archive; what the loader must be told of it."""
+    ready = archive.with_suffix("")
+    if not (ready / "told.json").is_file():
+        ready.mkdir(exist_ok=True)
+        _keep(ready / "told.json", _unpack(archive, ready))
+    for script in ready.glob("*.js"):
+        shutil.copyfile(script, folder / script.name)
+    told: dict[str, Any] = json.loads((ready / "told.json").read_text(encoding="utf-8"))
+    return told
+
+
+def _unpack(archive: Path, folder: Path) -> dict[str, Any]:
+    with tarfile.open(archive) as packed:
+        for name in PACKED:
+            small = gzip.compress(_member(packed, name), mtime=0)
+            _hand_over(folder / f"{name}.js", name, base64.b64encode(small).decode())
+        loader = _member(packed, "pyodide.js").decode().replace("//# sourceMappingURL=pyodide.js.map", "")
+        info = json.loads(_member(packed, "pyodide-lock.json"))["info"]
+    (folder / "pyodide.js").write_text(loader, encoding="utf-8")
+    return {"version": VERSION, "python": info["python"], "parts": PACKED, "lock": {"info": info, "packages": {}}}
+
+
+def _member(packed: tarfile.TarFile, name: str) -> bytes:
+    member = packed.extractfile(f"package/{name}")
+    if member is None:
+        raise FileNotFoundError(f"{name} is no file in the npm package of Pyodide {VERSION}")
+    return member.read()
+
+
+def _hand_over(path: Path, name: str, content: Any) -> None:
+    """A script that gives ``content`` to the page."""
+    told = json.dumps(content, allow_nan=False)
+    path.write_text(f"flamelibSliders.receive({json.dumps(name)}, {told});\n", encoding="utf-8")
+
+
+def _facts(cache: Path, carried: dict[str, str]) -> dict[str, Any]:
+    """Layout and grid of the page, computed once for each state of the sources."""
+    digest = hashlib.sha256(json.dumps(carried).encode()).hexdigest()[:16]
+    kept = cache / f"sliders-{digest}.json"
+    if not kept.is_file():
+        from flamelib.companion import sliders
+
+        _keep(kept, sliders.layout() | {"grid": sliders.grid()})
+    facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    return facts
+
+
+def _keep(path: Path, content: Any) -> None:
+    """Write a file of the cache whole or not at all."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+    part.replace(path)

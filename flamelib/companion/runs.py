@@ -1,0 +1,258 @@
+"""One notebook, one set of parameters, one folder: executed through papermill, all of it or nothing.
+
+The folder of a run holds the executed notebook, ``figures/``, ``results.json`` and ``receipt.json``; the
+receipt names everything the result depends on by content, and is what decides whether a run is current.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from flamelib._validate import DomainError
+from flamelib.companion import inputs, stamp
+from flamelib.companion.parameters import values
+
+RECEIPT = "receipt.json"
+RESULTS = "results.json"
+FAILED = ".failed"
+PACKAGES = ("flamelib", "numpy", "scipy", "matplotlib", "scikit-learn", "dp-accounting", "torch", "papermill")
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class RunFailed(RuntimeError):
+    """A cell of a notebook raised an error; the message shows the cell and the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A notebook with the values of all its parameters."""
+
+    template: Path
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Path:
+        """The folder above the notebook's own: where packages, ``data`` and the lock lie."""
+        return self.template.resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a run was made from, what it left and what it took.
+
+    Attributes
+    ----------
+    parameters : dict
+        Every parameter of the notebook with the value used.
+    inputs, outputs : dict of str to str
+        Path to SHA-256: inputs from the root of the checkout, outputs from the folder of the run.
+    seconds : float
+        Wall time.
+    peak_memory_mb : float
+        Largest resident memory of the kernel.
+    versions : dict of str to str
+        Python and the packages that compute.
+    """
+
+    notebook: str
+    parameters: dict[str, Any]
+    seed: int | None
+    seconds: float
+    peak_memory_mb: float
+    versions: dict[str, str]
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+def execute(template: Path, output_folder: Path, parameters: Mapping[str, Any], name: str = "") -> Receipt:
+    """Execute a notebook and leave its whole result in a folder, or leave the folder as it was.
+
+    Parameters
+    ----------
+    template : Path
+        A notebook whose first code cell is tagged ``parameters``.
+    output_folder : Path
+        New, empty, or the folder of an earlier run, which is replaced at the end.
+    parameters : mapping of str to value
+        Values for some of the declared parameters; the others keep their defaults.
+    name : str
+        Name of the run in links between pages; the notebook's by default.
+
+    Raises
+    ------
+    DomainError
+        For a parameter that is not declared or does not belong to its domain, a folder that holds
+        other things or cannot be written; before anything is started.
+    RunFailed
+        If a cell raises an error.
+    """
+    run = Run(template, values(template, parameters))
+    part = _part(output_folder)
+    try:
+        receipt = _execute_into(part, run, name or template.stem)
+        _put_in_place(part, output_folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return receipt
+
+
+def _part(output_folder: Path) -> Path:
+    if output_folder.is_file() or (output_folder.is_dir() and not _ours(output_folder)):
+        raise DomainError(f"output_folder must be new, empty or hold an earlier run, got {str(output_folder)!r}")
+    part = output_folder.with_name(f".{output_folder.name}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        (part / "figures").mkdir(parents=True)
+    except OSError as fault:
+        raise DomainError(f"output_folder must be writable, got {str(output_folder)!r} ({fault.strerror})") from None
+    return part
+
+
+def _ours(folder: Path) -> bool:
+    return not any(folder.iterdir()) or any((folder / name).exists() for name in (RECEIPT, RESULTS, "figures"))
+
+
+def _put_in_place(part: Path, folder: Path) -> None:
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    part.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _execute_into(part: Path, run: Run, name: str) -> Receipt:
+    used = inputs.digests(run.template, run.root)
+    page = part / run.template.name
+    template = part / ".template.ipynb"
+    stamp.write(template, stamp.with_values(stamp.read(run.template), run.parameters))
+    started = time.perf_counter()
+    with _surroundings(part, run, name):
+        _papermill(template, page)
+    seconds = time.perf_counter() - started
+    template.unlink()
+    stamp.write(page, stamp.finished(stamp.read(page), _results(part) | run.parameters))
+    receipt = Receipt(
+        notebook=run.template.stem,
+        parameters=run.parameters,
+        seed=run.parameters.get("seed"),
+        seconds=round(seconds, 2),
+        peak_memory_mb=_peak_memory_mb(),
+        versions=_versions(),
+        inputs=used,
+        outputs={path.relative_to(part).as_posix(): inputs.sha256(path) for path in _files(part)},
+    )
+    (part / RECEIPT).write_text(json.dumps(asdict(receipt), indent=1) + "\n", encoding="utf-8")
+    return receipt
+
+
+def _papermill(template: Path, page: Path) -> None:
+    # Imported here: it takes a second, and checks of arguments come first.
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
+
+    # Kernels that start together race for TCP ports; sockets in the file system do not.
+    sockets = Config({"KernelManager": {"transport": "ipc"}})
+    try:
+        papermill.execute_notebook(
+            template,
+            page,
+            kernel_name="python3",
+            cwd=page.parent,
+            progress_bar=False,
+            autosave_cell_every=2,
+            config=sockets,
+        )
+    except PapermillExecutionError as fault:
+        _keep_failed(page)
+        raise RunFailed(
+            f"{page.stem}: cell {fault.cell_index + 1} raised {fault.ename}: {fault.evalue}\n"
+            + "\n".join(f"    | {line}" for line in fault.source.splitlines())
+        ) from None
+
+
+def _keep_failed(page: Path) -> None:
+    kept = page.parent.parent / FAILED
+    kept.mkdir(exist_ok=True)
+    shutil.copy(page, kept / page.name)
+
+
+@contextlib.contextmanager
+def _surroundings(folder: Path, run: Run, name: str) -> Iterator[None]:
+    """The kernel's environment: one thread, the run's folder, and no settings of the user's own."""
+    path = os.pathsep.join(part for part in (str(run.root), os.environ.get("PYTHONPATH", "")) if part)
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="flamelib-") as private:
+        own = {"FLAMELIB_RUN": name, "FLAMELIB_RUN_FOLDER": str(folder.resolve()), "PYTHONPATH": path}
+        own |= {"FLAMELIB_RUN_PARAMETERS": json.dumps(run.parameters)}
+        own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
+        own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        if data := os.environ.get(inputs.DATA_SETS):
+            own[inputs.DATA_SETS] = str(Path(data).resolve())
+        os.environ.update(own)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _results(folder: Path) -> dict[str, Any]:
+    path = folder / RESULTS
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != RECEIPT)
+
+
+def _peak_memory_mb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def _versions() -> dict[str, str]:
+    installed = {package: _version(package) for package in PACKAGES}
+    return {"python": platform.python_version()} | {name: found for name, found in installed.items() if found}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def receipt_of(folder: Path) -> Receipt | None:
+    """The receipt in a run's folder; ``None`` where there is none that can be read."""
+    try:
+        return Receipt(**json.loads((folder / RECEIPT).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def reason(run: Run, folder: Path) -> str:
+    """Why the run in a folder is not current, in a few words; empty where it is."""
+    receipt = receipt_of(folder)
+    if receipt is None:
+        return "not yet run"
+    used = inputs.digests(run.template, run.root)
+    changed = sorted(name for name in used | receipt.inputs if used.get(name) != receipt.inputs.get(name))
+    changed += sorted(name for name, value in run.parameters.items() if (name, value) not in receipt.parameters.items())
+    if changed:
+        return ", ".join(changed[:3]) + (" and more" if len(changed) > 3 else "") + " changed"
+    left = {path.relative_to(folder).as_posix(): inputs.sha256(path) for path in _files(folder)}
+    return "" if left == receipt.outputs else "its files were changed"

@@ -1,0 +1,108 @@
+"""The page "Run status", from the receipts: what ran, from what, how long, and what the machine measured."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+from flamelib.companion.runs import RECEIPT, Receipt, receipt_of
+
+BENCHMARKS = Path(__file__).parents[2] / "data" / "results" / "benchmarks.csv"
+
+_HEAD = """\
+# Run status
+
+Every page with figures is a notebook that was executed from nothing for this book.
+Its receipt says from what: the digests of the template, of every module it imports and of every file it reads,
+the parameters, the seed and the versions. A run whose receipt still holds is not repeated.
+"""
+
+
+def status_page(runs_folder: Path, benchmarks: Path = BENCHMARKS) -> str:
+    """The page in MyST, from the receipts under ``runs_folder`` and the recorded speeds.
+
+    Times differ from build to build; everything else on the page is decided by the inputs.
+    """
+    receipts = [found for path in sorted(runs_folder.glob(f"*/{RECEIPT}")) if (found := receipt_of(path.parent))]
+    parts = [_HEAD, _runs(receipts), _versions(receipts), *(_one(receipt) for receipt in receipts)]
+    return "\n".join([*parts, _speeds(benchmarks)])
+
+
+def _runs(receipts: list[Receipt]) -> str:
+    rows = [
+        f"| {_link(receipt)} | {receipt.seconds:.1f} | {receipt.peak_memory_mb:.0f} | {_seed(receipt)} "
+        f'| {len(receipt.inputs)} | <a href="../files/{receipt.notebook}/{RECEIPT}">receipt</a> |'
+        for receipt in receipts
+    ]
+    total = f"| all | {sum(receipt.seconds for receipt in receipts):.1f} | | | | |"
+    head = ["| notebook | seconds | peak memory, MB | seed | inputs | digests |", "|---|--:|--:|--:|--:|---|"]
+    return "\n".join(["## Runs", "", *head, *rows, total, ""])
+
+
+def _link(receipt: Receipt) -> str:
+    return f"{{doc}}`{receipt.notebook} <../notebooks/{receipt.notebook}>`"
+
+
+def _seed(receipt: Receipt) -> str:
+    return "none" if receipt.seed is None else str(receipt.seed)
+
+
+def _versions(receipts: list[Receipt]) -> str:
+    if not receipts:
+        return ""
+    rows = [f"| {name} | {version} |" for name, version in receipts[0].versions.items()]
+    return "\n".join(["## Versions", "", "| package | version |", "|---|---|", *rows, ""])
+
+
+def _one(receipt: Receipt) -> str:
+    parameters = [f"| `{name}` | {value} |" for name, value in receipt.parameters.items()]
+    digests = [f"| `{path}` | `{digest[:16]}` |" for path, digest in receipt.inputs.items()]
+    return "\n".join(
+        [
+            f":::{{dropdown}} {receipt.notebook}: parameters and inputs",
+            *["", "| parameter | value |", "|---|---|", *parameters, ""],
+            *["| input | SHA-256, first 16 digits |", "|---|---|", *digests, ":::", ""],
+        ]
+    )
+
+
+def _speeds(benchmarks: Path) -> str:
+    if not benchmarks.is_file():
+        return ""
+    with benchmarks.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+    told = "Recorded by `make bench`; the median of several rounds on the machine named."
+    return "\n".join(["## Speed", "", told, "", *lines, ""])
+
+
+def record_speeds(measured: Path, benchmarks: Path = BENCHMARKS) -> None:
+    """Keep the medians of a pytest-benchmark report, with the machine they were measured on, as a small table."""
+    report = json.loads(measured.read_text(encoding="utf-8"))
+    processor = report["machine_info"].get("cpu", {}).get("brand_raw", "unknown processor")
+    machine = f"{processor}, Python {report['machine_info']['python_version']}"
+    rows = [
+        [one["name"].removeprefix("test_").replace("_", " "), _seconds(one["stats"]["median"]), one["stats"]["rounds"]]
+        for one in report["benchmarks"]
+    ]
+    benchmarks.parent.mkdir(parents=True, exist_ok=True)
+    with benchmarks.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [["what", "median", "rounds", "machine"], *([*row, machine] for row in sorted(rows))]
+        )
+
+
+def _seconds(value: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> _seconds(0.00213)
+    '2.13 ms'
+    """
+    unit, factor = next(
+        ((unit, factor) for unit, factor in (("s", 1.0), ("ms", 1e3)) if value * factor >= 1), ("us", 1e6)
+    )
+    return f"{value * factor:.3g} {unit}"
+
+
+if __name__ == "__main__":
+    record_speeds(Path(sys.argv[1]))

@@ -1,0 +1,217 @@
+"""A grid of runs: every combination of the given values, scheduled by Snakemake, one table and one picture.
+
+A sweep's folder holds ``sweep.json`` (the grid), ``Snakefile``, ``points/DIGEST/`` (one run each), ``sweep.csv``
+and ``comparison.svg``/``.png``.  Points are named by a digest of their parameters, so a killed sweep resumes where
+it stopped and a larger grid in the same folder reuses what is there.
+"""
+
+import fcntl
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import flamelib
+from flamelib._validate import DomainError
+from flamelib.companion import own, parameters
+
+LIMIT = 500
+MADE_BY = "flamelib sweep"
+
+# A shell rule: a run rule would read the file again in every job.  The receipts decide what is current.
+SNAKEFILE = """\
+import json
+import shlex
+import sys
+
+GRID = json.load(open("sweep.json"))
+RUN = shlex.join([sys.executable, "-m", "flamelib.companion.schedule", GRID["notebook"]])
+
+
+rule all:
+    input: expand("points/{point}/receipt.json", point=GRID["points"])
+
+
+rule point:
+    output: "points/{point}/receipt.json"
+    params: values=lambda wildcards: shlex.quote(json.dumps(GRID["points"][wildcards.point]))
+    threads: 1
+    shell: "{RUN} points/{wildcards.point} {params.values}"
+"""
+
+
+def sweep(
+    template: Path,
+    given: Mapping[str, str],
+    output: Path | None = None,
+    jobs: int = 2,
+    limit: int = LIMIT,
+    extra: Sequence[str] = (),
+) -> Path:
+    """Run a notebook at every point of a grid and return the folder of the combined results.
+
+    Parameters
+    ----------
+    template : Path
+        A notebook, as :func:`flamelib.companion.parameters.locate` finds it.
+    given : mapping
+        Name to text; commas separate the values of one name.  At least one name has several.
+    output : Path, optional
+        Folder; ``_build/sweeps/NAME/DIGEST`` under the current folder if left out.
+    jobs : int, at least 1
+        Runs at a time.
+    limit : int
+        Largest grid accepted.
+    extra : sequence of str
+        Further arguments for Snakemake, such as ``--executor slurm``.
+
+    Raises
+    ------
+    DomainError
+        If a name or value is refused, the grid is larger than ``limit``, or the folder is not a sweep's.
+    RunFailed
+        If a point fails; the others are kept, and calling again tries only what is missing.
+    """
+    if jobs < 1:
+        raise DomainError(f"jobs must be a whole number of at least 1, got {jobs}")
+    swept, points = parameters.grid(template, given, limit)
+    if not swept:
+        asked = " ".join(f"{name}={text}" for name, text in given.items())
+        raise DomainError(f"some parameter must have several values, as in n_users=1000,10000; got {asked!r}")
+    named = {parameters.digest(template, point): point for point in points}
+    folder = (output or own.default_folder("sweeps", template.stem, parameters.digest(template, named))).resolve()
+    _refuse_foreign(folder, template)
+    grid = {"made_by": MADE_BY, "notebook": str(template), "swept": swept, "points": named}
+    own.write(folder / "sweep.json", json.dumps(grid, indent=1) + "\n")
+    _run_points(template, named, folder, jobs, extra)
+    combine(folder)
+    return folder
+
+
+def _run_points(
+    template: Path, named: Mapping[str, dict[str, Any]], folder: Path, jobs: int, extra: Sequence[str]
+) -> None:
+    # Imported here with what it needs: a refusal should not wait for it.
+    from flamelib.companion import runs
+
+    points = folder / "points"
+    own.write(folder / "Snakefile", SNAKEFILE)
+    why = {name: runs.reason(runs.Run(template, point), points / name) for name, point in named.items()}
+    due = [name for name, words in why.items() if words]
+    for name in due:
+        # The scheduler sees what is missing; what is merely outdated is made so.
+        (points / name / runs.RECEIPT).unlink(missing_ok=True)
+        _message(points, name).unlink(missing_ok=True)
+    with _alone(folder) as lock:
+        if due:
+            _snakemake(folder, due, len(named), jobs, extra, lock)
+    failed = [name for name in due if runs.receipt_of(points / name) is None]
+    if failed:
+        told = [_told(named[name], _message(points, name)) for name in failed]
+        done = f"{len(failed)} of {len(named)} points failed; the others are kept, repeat the command to resume"
+        raise runs.RunFailed("\n".join([*told[:5], *(["..."] if len(told) > 5 else []), done]))
+
+
+def _snakemake(folder: Path, due: list[str], total: int, jobs: int, extra: Sequence[str], lock: IO[str]) -> None:
+    words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
+    # Its own lock is not asked for: ours is held, so one that it left behind is stale.
+    words += ["--jobs", str(jobs), "--keep-going", "--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime"]
+    with (folder / "snakemake.log").open("w", encoding="utf-8") as log:
+        # The child holds our lock too, should this process be killed alone.
+        command = [sys.executable, "-m", "snakemake", *words, "--nocolor", *extra]
+        engine = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=[lock.fileno()], env=_environment())
+        try:
+            _watch(engine, folder / "points", due, total)
+        finally:
+            if engine.poll() is None:
+                engine.terminate()
+                engine.wait()
+
+
+def _watch(engine: "subprocess.Popen[bytes]", points: Path, due: list[str], total: int) -> None:
+    shown = -1
+    while True:
+        ended = engine.poll() is not None
+        done = sum((points / name / "receipt.json").exists() for name in due)
+        if done != shown:
+            shown = done
+            print(f"{total - len(due) + done} of {total} points", file=sys.stderr, flush=True)
+        if ended:
+            return
+        time.sleep(0.3)
+
+
+def _environment() -> dict[str, str]:
+    checkout = str(Path(flamelib.__file__).resolve().parent.parent)
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH", "")]))}
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[IO[str]]:
+    """Hold the folder's lock; the system frees it when its holder dies, however that happens."""
+    with (folder / ".lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use") from None
+        yield lock
+
+
+def _message(points: Path, name: str) -> Path:
+    return points / ".failed" / f"{name}.txt"
+
+
+def _told(point: Mapping[str, Any], message: Path) -> str:
+    why = message.read_text(encoding="utf-8").strip() if message.exists() else "ended without a message"
+    return ", ".join(f"{name}={value}" for name, value in point.items()) + f": {why}"
+
+
+def _refuse_foreign(folder: Path, template: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise DomainError(f"output must be a folder, and {folder} is a file")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    try:
+        grid = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+        ours = grid["made_by"] == MADE_BY and grid["notebook"] == str(template)
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise DomainError(f"output must be empty or an earlier sweep of {template.stem}, and {folder} is neither")
+
+
+def combine(folder: Path) -> None:
+    """Write ``sweep.csv`` and the comparison picture from the finished points of a sweep."""
+    # Matplotlib takes a while to import: a refusal should not wait for it.
+    from flamelib.companion.comparison import draw
+
+    grid = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    rows = []
+    for name, point in grid["points"].items():
+        found = scalars(own.read_results(folder / "points" / name))
+        rows.append(point | {f"results.{key}" if key in point else key: value for key, value in found.items()})
+    asked = next(iter(grid["points"].values()))
+    measured = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in asked]
+    draw(rows, grid["swept"], measured, folder)
+    own.write(folder / "sweep.csv", own.table(rows))
+
+
+def scalars(results: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Numbers, words and truth values of nested results under dotted names; lists are left to the runs' own files.
+
+    >>> scalars({"mse": {"measured": 2.0, "all": [1, 2]}, "seed": 7})
+    {'mse.measured': 2.0, 'seed': 7}
+    """
+    found: dict[str, Any] = {}
+    for name, value in results.items():
+        if isinstance(value, Mapping):
+            found |= scalars(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float | str):
+            found[prefix + name] = "nan" if isinstance(value, float) and math.isnan(value) else value
+    return found

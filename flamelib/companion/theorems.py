@@ -1,0 +1,135 @@
+"""The theorem index: every registered statement with its function, direction, adjacency, tests and notebooks."""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from flamelib.companion import evaluate
+from flamelib.companion.ledger import Judged
+from flamelib.sources import DOCUMENTS, Statement
+
+_HEAD = """\
+(theorems)=
+# Theorem index
+
+One function is the home of each statement. *Gives* says on which side of the truth its answer lies: an upper
+bound is never below it, a lower bound never above it, an exact answer is it, and a value is what a formula
+says and no guarantee. *Adjacency* says which two data sets are compared. Ask any of them on the command
+line: `flamelib evaluate ID name=value ...`; inputs and domains: `flamelib evaluate --list`.
+"""
+_TABLE = """\
+::::{list-table}
+:header-rows: 1
+:class: theorems
+
+* - statement
+  - function
+  - gives
+  - adjacency
+  - randomizers
+  - tests
+  - notebooks"""
+_MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test function: where it stands, and its text with decorators."""
+
+    path: str
+    name: str
+    line: int
+    text: str
+
+
+def page(
+    root: Path,
+    book_folder: Path,
+    link: Callable[[str], str],
+    judged: Iterable[Judged],
+    url: Callable[[str, int | None], str],
+) -> str:
+    """The page in MyST.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout, whose tests and notebooks are searched for each function.
+    book_folder : Path
+        Staged ``book``; a function is linked where its ``api.md`` documents the module.
+    link : callable
+        From a page to a link in MyST.
+    judged : iterable of Judged
+        Rows of the ledger; a statement links to the rows that it computes.
+    url : callable
+        From a path in the checkout and a line to an address.
+    """
+    api = book_folder / "api.md"
+    documented = set(re.findall(r"automodule:*\}? ?:* ?([\w.]+)", api.read_text("utf-8") if api.is_file() else ""))
+    tests, notebooks = list(_tests(root)), _notebooks(root)
+    computed = {row.claim.compute for row in judged}
+    found = evaluate.load_all()
+
+    def row(key: str, statement: Statement) -> str:
+        shelf = [link(f"notebooks/{name}") for name, code in notebooks.items() if _mentions(code, statement)]
+        cells = [
+            f"`{key}`: {statement.item}" + (" ({doc}`ledger </book/ledger>`)" if key in computed else ""),
+            _function(statement, documented),
+            _gives(statement),
+            str(statement.adjacency),
+            ", ".join(statement.randomizers) or "its own",
+            _links([test for test in tests if _mentions(test.text, statement)], url),
+            ", ".join(shelf) or "none",
+        ]
+        return "* - " + "\n  - ".join(cells)
+
+    parts = [_HEAD]
+    for document in dict.fromkeys(key.split(":")[0] for key in found):
+        rows = [row(key, statement) for key, statement in found.items() if key.split(":")[0] == document]
+        parts += [f"## {document}\n", f"{DOCUMENTS[document]}.\n", _TABLE, *rows, "::::\n"]
+    return "\n".join(parts)
+
+
+def _function(statement: Statement, documented: set[str]) -> str:
+    function = statement.function
+    if function.__module__ in documented:
+        return f"{{py:func}}`~{function.__module__}.{function.__qualname__}`"
+    return f"`{function.__module__.removeprefix('flamelib.')}.{function.__qualname__}`"
+
+
+def _gives(statement: Statement) -> str:
+    return "depends on the randomizer" if callable(statement.gives) else str(statement.gives)
+
+
+def _mentions(text: str, statement: Statement) -> bool:
+    """Whether the text names the id, or calls the function by its name."""
+    name = statement.function.__name__
+    return statement.id in text or re.search(rf"(?<![\w\"']){name}\b(?=[(,)\]])", text) is not None
+
+
+def _links(tests: list[_Test], url: Callable[[str, int | None], str]) -> str:
+    shown = [f"[{t.name.removeprefix('test_').replace('_', ' ')}]({url(t.path, t.line)})" for t in tests[:_MOST]]
+    return ("; ".join(shown) or "none") + (f"; {len(tests) - _MOST} more" if len(tests) > _MOST else "")
+
+
+def _tests(root: Path) -> Iterator[_Test]:
+    for path in sorted((root / "tests").glob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                body = "\n".join(lines[first - 1 : node.end_lineno])
+                yield _Test(path.relative_to(root).as_posix(), node.name, node.lineno, body)
+
+
+def _notebooks(root: Path) -> dict[str, str]:
+    """Name to code, of every notebook."""
+    found = {}
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        found[path.stem] = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    return found
