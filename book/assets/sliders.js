@@ -1,0 +1,282 @@
+/* The page of sliders: four parameters and a target in, the library's own answers out.
+ *
+ * Python is Pyodide, its core served beside this file as scripts that hand over text, because a page opened
+ * from disk may load scripts and nothing else.  Without it the controls step through a grid of values that
+ * were computed when the book was built.
+ */
+"use strict";
+
+const flamelibSliders = (() => {
+  const NAMES = ["epsilon0", "n_users", "delta", "n_buckets", "epsilon"];
+  const WHOLE = new Set(["n_users", "n_buckets"]);
+  const BASE = new URL("sliders/", document.currentScript.src).href;
+  const WORDS = { kary: "k-ary response", laplace: "Laplace", any: "any ε₀-LDP" };
+  const GIVES = { upper: "upper bound", exact: "exact", value: "value" };
+  const received = {};
+  const $ = (id) => document.getElementById(`fl-${id}`);
+  let facts = null;
+  let python = null;
+  let mode = "starting"; // starting | live | grid
+  let found = {};
+
+  /* Loading */
+
+  const script = (name) =>
+    new Promise((done, failed) => {
+      const element = document.createElement("script");
+      element.src = BASE + name;
+      element.onload = done;
+      element.onerror = () => failed(new Error(`${name} is not beside this page`));
+      document.head.append(element);
+    });
+
+  async function unpacked(name, type) {
+    const packed = await fetch(`data:application/octet-stream;base64,${received[name]}`);
+    delete received[name];
+    const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
+    return URL.createObjectURL(new Blob([await new Response(plain).arrayBuffer()], { type }));
+  }
+
+  async function startPython() {
+    await Promise.all(["flamelib.js", "pyodide.js", ...facts.runtime.parts.map((name) => `${name}.js`)].map(script));
+    const [wasm, module, library] = await Promise.all([
+      unpacked("pyodide.asm.wasm", "application/wasm"),
+      unpacked("pyodide.asm.mjs", "text/javascript"),
+      unpacked("python_stdlib.zip", "application/zip"),
+    ]);
+    const interpreter = await loadPyodide({
+      indexURL: `${wasm}#/`, // the loader appends the file's name, which a fragment makes harmless
+      stdLibURL: library,
+      lockFileContents: facts.runtime.lock,
+      packageBaseUrl: "data:,",
+      createPyodideModule: (await import(module)).default,
+    });
+    [wasm, module, library].forEach(URL.revokeObjectURL);
+    for (const [path, source] of Object.entries(received.flamelib)) {
+      interpreter.FS.mkdirTree(`/library/${path.slice(0, path.lastIndexOf("/"))}`);
+      interpreter.FS.writeFile(`/library/${path}`, source);
+    }
+    interpreter.runPython("import sys; sys.path.insert(0, '/library')");
+    return interpreter.pyimport("flamelib.companion.sliders");
+  }
+
+  const ask = (want, inputs) => JSON.parse(python.respond(JSON.stringify({ want, inputs })));
+
+  /* Controls */
+
+  const number = (text) => (text.trim() === "" ? NaN : Number(text));
+
+  const tidy = (name, value) => (WHOLE.has(name) ? Math.round(Number(value.toPrecision(3))) : Number(value.toPrecision(3)));
+
+  /** Digits a person reads and Python and Number parse alike. */
+  const written = (value) => (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e7) ? value.toExponential().replace("e+", "e") : String(value));
+
+  const values = () => Object.fromEntries(NAMES.map((name) => [name, $(name).value.trim()]));
+
+  const nearest = (axis, value) =>
+    axis.reduce((best, at, index) => (Math.abs(Math.log(at / value)) < Math.abs(Math.log(axis[best] / value)) ? index : best), 0);
+
+  function fromSlider(name) {
+    const position = Number($(`${name}-slider`).value);
+    $(name).value = written(mode === "grid" ? facts.axes[name][position] : tidy(name, 10 ** position));
+  }
+
+  function toSlider(name) {
+    const slider = $(`${name}-slider`);
+    const value = number($(name).value);
+    if (value > 0) slider.value = mode === "grid" ? nearest(facts.axes[name], value) : Math.log10(value);
+    slider.setAttribute("aria-valuetext", $(name).value);
+  }
+
+  function snap(name) {
+    const value = number($(name).value);
+    const axis = facts.axes[name];
+    $(name).value = written(axis[value > 0 ? nearest(axis, value) : 0]);
+  }
+
+  function intoGrid(reason) {
+    mode = "grid";
+    for (const name of NAMES) {
+      Object.assign($(`${name}-slider`), { min: 0, max: facts.axes[name].length - 1, step: 1 });
+      snap(name);
+      toSlider(name);
+    }
+    say(`${reason} The controls step through a grid of values computed by the same functions when the book was built.`);
+  }
+
+  /* Address */
+
+  function readAddress() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    for (const name of NAMES) if (given.has(name)) $(name).value = given.get(name);
+  }
+
+  function writeAddress(inputs) {
+    const hash = `#${new URLSearchParams(inputs)}`;
+    if (hash !== location.hash) history.replaceState(null, "", hash);
+  }
+
+  /* Answers */
+
+  function looked(row, inputs) {
+    let at = 0;
+    for (const name of row.needs) {
+      const index = facts.axes[name].indexOf(number(inputs[name]));
+      if (index < 0) return undefined;
+      at = at * facts.axes[name].length + index;
+    }
+    const value = facts.grid[row.key][at];
+    return value === null ? { refused: "outside the regime of the statement" } : { value };
+  }
+
+  function answered(inputs) {
+    if (mode === "live") return ask("answers", inputs);
+    return { found: Object.fromEntries(facts.rows.map((row) => [row.key, looked(row, inputs)])) };
+  }
+
+  function update() {
+    const inputs = values();
+    NAMES.forEach(toSlider);
+    const reply = answered(inputs);
+    found = reply.found ?? {};
+    $("refusal").textContent = reply.refused ?? "";
+    for (const name of NAMES) {
+      const wrong = reply.refused?.startsWith(`${name} `) ?? false;
+      $(name).setAttribute("aria-invalid", wrong);
+    }
+    if (!reply.refused) writeAddress(inputs);
+    facts.rows.forEach((row) => show(row, found[row.key]));
+    document.documentElement.dataset.sliders = mode;
+    drawLater(inputs, !reply.refused);
+  }
+
+  /* Table */
+
+  const digits = (value) => {
+    if (value === "inf") return "∞";
+    return $("digits").checked ? String(value) : String(Number(value.toPrecision(6)));
+  };
+
+  function cell(kind, label, ...content) {
+    const element = document.createElement(kind);
+    element.dataset.label = label;
+    element.append(...content);
+    return element;
+  }
+
+  function makeRow(row) {
+    const line = document.createElement("tr");
+    line.id = `fl-row-${row.key}`;
+    const title = cell("th", "Statement", row.label);
+    title.scope = "row";
+    const copy = Object.assign(document.createElement("button"), { type: "button", className: "fl-copy", textContent: "copy command" });
+    copy.hidden = true;
+    copy.addEventListener("click", () => copied(copy, line.dataset.command));
+    line.append(title, cell("td", "For", WORDS[row.randomizer]), cell("td", row.answers === "mass" ? "γ" : "ε"), cell("td", "Gives"), cell("td", "Command", copy));
+    return line;
+  }
+
+  function show(row, reply) {
+    const line = $(`row-${row.key}`);
+    const [, , value, gives] = line.children;
+    const copy = line.querySelector("button");
+    value.className = "fl-value";
+    value.dataset.value = reply?.value ?? "";
+    value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${row.answers === "mass" ? "γ" : "ε"} = ${digits(reply.value)}`;
+    gives.textContent = reply?.refused ?? (reply?.value === "inf" ? "outside the regime of the statement" : (GIVES[reply?.gives] ?? ""));
+    line.title = reply?.source ?? "";
+    line.dataset.command = reply?.command ?? "";
+    copy.hidden = !reply?.command;
+    copy.title = reply?.command ?? "";
+  }
+
+  async function copied(button, command) {
+    $("command").textContent = command;
+    try {
+      await navigator.clipboard.writeText(command);
+      button.textContent = "copied";
+      setTimeout(() => (button.textContent = "copy command"), 1500);
+    } catch {
+      getSelection().selectAllChildren($("command"));
+    }
+  }
+
+  const say = (text) => ($("status").textContent = text);
+
+  /* Chart */
+
+  let pending = 0;
+
+  function drawLater(inputs, valid) {
+    clearTimeout(pending);
+    if (valid) pending = setTimeout(() => draw(inputs), 120);
+  }
+
+  function draw(inputs) {
+    const { users, found: series } = lines(inputs);
+    flamelibChart.draw($("chart"), bounds(), users, series, number(inputs.n_users));
+    const others = `epsilon0 ${inputs.epsilon0}, delta ${inputs.delta}, ${inputs.n_buckets} buckets`;
+    const about = `Epsilon after shuffling against the number of users, ${bounds().length} bounds, at ${others}.`;
+    $("chart").setAttribute("aria-label", `${about} The values at ${inputs.n_users} users are in the table.`);
+  }
+
+  const bounds = () => facts.rows.filter((row) => row.answers === "epsilon").map((row) => ({ ...row, words: `${row.label}, ${WORDS[row.randomizer]}` }));
+
+  function lines(inputs) {
+    if (mode === "live") return { users: facts.users, found: ask("curves", inputs).found ?? {} };
+    const users = facts.axes.n_users;
+    const along = (row) => users.map((n) => looked(row, { ...inputs, n_users: String(n) })?.value ?? null);
+    return { users, found: Object.fromEntries(bounds().map((row) => [row.key, along(row)])) };
+  }
+
+  /* Start */
+
+  function listen() {
+    for (const name of NAMES) {
+      $(`${name}-slider`).addEventListener("input", () => (fromSlider(name), update()));
+      $(name).addEventListener("input", () => mode === "grid" || update());
+      $(name).addEventListener("change", () => {
+        if (mode !== "grid") return;
+        snap(name);
+        update();
+      });
+    }
+    $("digits").addEventListener("change", () => facts.rows.forEach((row) => show(row, found[row.key])));
+    $("reset").addEventListener("click", () => {
+      for (const name of NAMES) $(name).value = $(name).defaultValue;
+      update();
+    });
+    window.addEventListener("resize", () => drawLater(values(), !$("refusal").textContent));
+    window.addEventListener("hashchange", () => (readAddress(), update()));
+  }
+
+  async function begin() {
+    readAddress();
+    try {
+      await script("values.js");
+    } catch {
+      say("This copy of the book was built without the values of this page; build it with `make book`.");
+      return;
+    }
+    facts = received.values;
+    $("rows").replaceChildren(...facts.rows.map(makeRow));
+    flamelibChart.legend($("legend"), bounds());
+    say("Starting Python in this page …");
+    listen();
+    update();
+    try {
+      if (!facts.runtime) throw new Error("This book was built where the Python runtime for browsers could not be had.");
+      python = await startPython();
+      mode = "live";
+      say(`Computed in this page by flamelib itself, Python ${facts.runtime.python} (Pyodide ${facts.runtime.version}).`);
+    } catch (fault) {
+      intoGrid(facts.runtime ? `Python could not be started here (${fault.message}).` : fault.message);
+    }
+    update();
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+
+  return { receive: (name, content) => (received[name] = content) };
+})();
