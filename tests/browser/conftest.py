@@ -1,0 +1,218 @@
+"""The built book in a real browser: where it is, how it is served, what a visit of a page brings back."""
+
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+
+BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+# Without these a headless Chromium calls home at every start.
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP = {"width": 1280, "height": 1600}
+PHONE = {"width": 390, "height": 1600}
+ORIGINS = ("http", "disk")
+PATIENCE_MS = 60_000
+
+FACTS = """() => {
+  const seen = (element) => getComputedStyle(element).display !== "none";
+  const bare = document.createTreeWalker(document.querySelector("article") ?? document.body, NodeFilter.SHOW_TEXT);
+  const raw = [];
+  while (bare.nextNode()) {
+    const text = bare.currentNode;
+    if (text.parentElement.closest("pre, code, script, style, mjx-container, .math, svg")) continue;
+    if (/\\$[^$\\s][^$]*\\$|\\\\\\(|\\\\\\[|\\\\begin\\{/.test(text.data)) raw.push(text.data.trim());
+  }
+  const maths = [...document.querySelectorAll("span.math, div.math")];
+  const words = (id) => document.getElementById(id)?.textContent.trim();
+  const named = (e) =>
+    ["alt", "aria-label"].some((name) => e.getAttribute(name)?.trim()) ||
+    e.getAttribute("aria-labelledby")?.split(" ").some(words) ||
+    e.closest("[aria-hidden=true]");
+  return {
+    theme: document.documentElement.dataset.theme,
+    title: document.title,
+    heading: document.querySelector("h1")?.textContent ?? "",
+    overflow: document.documentElement.scrollWidth - window.innerWidth,
+    raw,
+    unset: maths.filter((e) => !e.querySelector("mjx-container")).map((e) => e.textContent.slice(0, 80)),
+    faults: document.querySelectorAll("mjx-merror, [data-mjx-error]").length,
+    maths: maths.length,
+    figures: [...document.querySelectorAll(".fl-fig")].map((figure) => ({
+      light: [...figure.querySelectorAll(".only-light")].map(seen),
+      dark: [...figure.querySelectorAll(".only-dark")].map(seen),
+    })),
+    unnamed: [...document.querySelectorAll("img, [role=img]")].filter((e) => !named(e)).map((e) => e.outerHTML),
+  };
+}"""
+
+
+@dataclass
+class Visit:
+    """What one page did: everything it asked for, everything it complained of, and what it showed."""
+
+    address: str
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    light: dict[str, Any] = field(default_factory=dict)
+    dark: dict[str, Any] = field(default_factory=dict)
+    phone: dict[str, Any] = field(default_factory=dict)
+
+    def listen(self, page: Page) -> None:
+        """Record requests, failures, script errors and console errors of a page from now on."""
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("requestfailed", self._failed)
+        page.on(
+            "response", lambda answer: answer.status < 400 or self.complaints.append(f"{answer.status}: {answer.url}")
+        )
+        page.on("pageerror", lambda fault: self.complaints.append(f"script error: {fault}"))
+        page.on("console", lambda told: told.type != "error" or self.complaints.append(f"console: {told.text}"))
+
+    def _failed(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # given up because the page was left
+            self.complaints.append(f"failed: {request.url}: {request.failure}")
+
+    def outside(self) -> list[str]:
+        """Requests that left the book."""
+        home = self.address.split("/", 3)[:3] if self.address.startswith("http") else [BOOK.as_uri()]
+        own = ("data:", "blob:", "about:", "/".join(home) + "/")
+        return [url for url in self.requests if not url.startswith(own)]
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The folder of the built book."""
+    if not (BOOK / "index.html").is_file():
+        pytest.fail(f"there is no built book at {BOOK}: run `make book`, or name another folder in FLAMELIB_HTML")
+    return BOOK
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One headless browser for the whole session."""
+    executable = next(filter(None, map(shutil.which, NAMES)), None)
+    if executable is None:
+        pytest.fail(f"no browser found ({', '.join(NAMES)}): `make browser` installs one")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+        yield launched
+        launched.close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        """A test that passes says nothing."""
+
+
+@pytest.fixture(scope="session")
+def origins(book: Path) -> Iterator[dict[str, str]]:
+    """Address of the book over loopback and from disk."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(book)))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield {"http": f"http://127.0.0.1:{server.server_port}", "disk": book.as_uri()}
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def contexts(chromium: Browser) -> Iterator[dict[str, BrowserContext]]:
+    """One context for each origin, so that pages share the cache and visits stay quick."""
+    opened = {
+        origin: chromium.new_context(viewport=DESKTOP, color_scheme="light", reduced_motion="reduce")
+        for origin in ORIGINS
+    }
+    yield opened
+    for context in opened.values():
+        context.close()
+
+
+@pytest.fixture
+def page(contexts: dict[str, BrowserContext]) -> Iterator[Page]:
+    """A fresh page over loopback, at desktop width."""
+    opened = contexts["http"].new_page()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the pictures of this session are kept: FLAMELIB_SCREENSHOTS, or a folder of the test run."""
+    named = os.environ.get("FLAMELIB_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def visit(
+    contexts: dict[str, BrowserContext], origins: dict[str, str], screenshots: Path
+) -> Callable[[str, str], Visit]:
+    """Visit a page from an origin; pictures are kept of what is seen over loopback."""
+
+    def once(path: str, origin: str) -> Visit:
+        folder = screenshots if origin == "http" else None
+        return _visit(contexts[origin], f"{origins[origin]}/{path}", folder, path)
+
+    return once
+
+
+def _visit(context: BrowserContext, address: str, folder: Path | None, path: str) -> Visit:
+    found = Visit(address)
+    page = context.new_page()
+    found.listen(page)
+    page.goto(address)
+    settle(page)
+    found.light = _look(page, folder, path, "light")
+    switch_theme(page, "dark")
+    found.dark = _look(page, folder, path, "dark")
+    switch_theme(page, "light")
+    page.set_viewport_size(PHONE)
+    found.phone = _look(page, folder, path, "phone")
+    page.close()
+    return found
+
+
+def settle(page: Page) -> None:
+    """Wait until the maths is set and the sliders, where there are any, have their answers."""
+    page.wait_for_load_state("load")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    if page.query_selector(".fl-sliders"):
+        page.wait_for_function(
+            "() => ['live', 'grid'].includes(document.documentElement.dataset.sliders)", timeout=PATIENCE_MS
+        )
+
+
+def switch_theme(page: Page, theme: str) -> None:
+    """Press the theme button until the page wears the theme (it goes round automatic, light and dark)."""
+    worn = "() => document.documentElement.dataset.theme"
+    for _ in range(3):
+        if page.evaluate(worn) != theme:
+            page.evaluate("() => document.querySelector('.theme-switch-button')?.click()")
+
+
+def _look(page: Page, folder: Path | None, path: str, name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = page.evaluate(FACTS)
+    if folder is not None:
+        stem = path.removesuffix(".html").replace("/", "-")
+        page.screenshot(path=folder / f"{stem}-{name}.png", animations="disabled")
+    return facts

@@ -1,0 +1,80 @@
+"""Links, anchors, downloads and pictures of the built book, read off its files: each leads to something."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from .conftest import BOOK
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass
+class Contents:
+    """Names that a page defines, addresses that it uses, and its text."""
+
+    names: set[str] = field(default_factory=set)
+    used: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents = Contents()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value for name, value in attrs if value}
+        self.contents.names.update(given[name] for name in ("id", "name") if name in given)
+        self.contents.used += [given[name] for name in ("href", "src", "data", "poster") if name in given]
+
+    def handle_data(self, data: str) -> None:
+        self.contents.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def contents(book: Path) -> dict[Path, Contents]:
+    """Every page of the book, read once."""
+    found = {}
+    for path in sorted(book.rglob("*.html")):
+        if book / "_static" in path.parents:  # a template of the theme, no page
+            continue
+        reader = _Reader()
+        reader.feed(path.read_text(encoding="utf-8"))
+        found[path] = reader.contents
+    return found
+
+
+def _missing(page: Path, address: str, contents: dict[Path, Contents]) -> str | None:
+    """Why an address used on a page leads nowhere; ``None`` if it leads somewhere or out of the book."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return None
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    target = target / "index.html" if target.is_dir() else target
+    if not target.is_file() or BOOK not in target.parents:
+        return f"{page.relative_to(BOOK)}: {address}: no such file"
+    fragment = unquote(parts.fragment)
+    if fragment and target in contents and fragment not in contents[target].names | {"top"} and "=" not in fragment:
+        return f"{page.relative_to(BOOK)}: {address}: no such place on the page"
+    return None
+
+
+def test_every_link_anchor_and_download_leads_somewhere(contents: dict[Path, Contents]) -> None:
+    dead = {_missing(page, address, contents) for page, found in contents.items() for address in found.used}
+    assert sorted(dead - {None}, key=str) == []
+
+
+def test_no_page_loads_anything_from_elsewhere(book: Path) -> None:
+    loads = ('<script src="http', '<link rel="stylesheet" href="http', '<img src="http', '<iframe src="http')
+    guilty = [
+        path.name for path in book.rglob("*.html") if any(load in path.read_text(encoding="utf-8") for load in loads)
+    ]
+    assert guilty == []
+
+
+def test_no_page_shows_the_name_of_a_figure_object_instead_of_the_figure(contents: dict[Path, Contents]) -> None:
+    assert [page.name for page, found in contents.items() if "<Figure size" in "".join(found.text)] == []

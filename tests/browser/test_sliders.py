@@ -1,0 +1,235 @@
+"""The page of sliders: its numbers are CPython's, from Python in the page or, where that cannot be, from the grid."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Route
+
+from flamelib.amplification import closed_form
+from flamelib.companion.evaluate import answer
+from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+
+from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, settle
+
+pytestmark = pytest.mark.browser
+
+PATH = "book/sliders.html"
+WITH_RUNTIME = (BOOK / "_static" / "sliders" / "pyodide.js").is_file()
+needs_runtime = pytest.mark.skipif(
+    BOOK.is_dir() and not WITH_RUNTIME,
+    reason="the book was built where npm could not bring Pyodide; its page shows the grid, which is tested here too",
+)
+POINTS = [
+    ("1", "10000", "1e-6", "10", "1"),
+    ("0.5", "1000", "1e-6", "2", "1"),
+    ("0.4", "5000", "1e-6", "100", "0.5"),
+    ("0.01", "100", "0.01", "2", "0.1"),
+    ("4", "100000", "1e-6", "10", "0.25"),
+    ("8", "1e9", "1e-12", "10000", "0.01"),
+    ("2.5", "697932", "1e-7", "62", "1"),
+    ("10", "100", "1e-12", "1000", "1"),
+    ("0.25", "1000000000", "1e-300", "2", "1"),
+    ("700", "2", "1", "2", "1"),
+    ("1e-6", "9007199254740992", "0.5", "3", "0.3"),
+    ("1.7", "12345", "0", "17", "0.9"),
+    ("3", "408", "1e-6", "2", "1"),
+]
+ON_THE_GRID = [
+    ("0.1", "100", "0.01", "2", "0.1"),
+    ("8", "1000000000", "1e-12", "1000", "0.25"),
+    ("2", "1000000", "1e-9", "100", "0.5"),
+]
+
+
+def _expected(point: tuple[str, ...]) -> dict[str, float | None]:
+    """The rows of the page, from the functions themselves; ``None`` where the statement refuses."""
+    epsilon0, n_users, delta, n_buckets, epsilon = (float(text) for text in point)
+    n, k = int(n_users), int(n_buckets)
+    kary, laplace, every = KaryProfile(epsilon0, k), LaplaceProfile(epsilon0), AnyProfile(epsilon0)
+    mass = closed_form.blanket_mass(kary)
+    found: dict[str, float | None] = {
+        "blanket-lem-5-1-kary-mass": mass,
+        "blanket-thm-3-1-kary-epsilon": closed_form.histogram_epsilon(n, k, mass, delta),
+        "clones-2021-closed-any-epsilon": closed_form.clones_closed(epsilon0, n, delta),
+        "blanket-erlingsson-any-epsilon": closed_form.erlingsson(epsilon0, n, delta),
+    }
+    try:
+        found["blanket-thm-3-1-kary-mass"] = closed_form.histogram_blanket_mass(n, k, epsilon, delta)
+    except ValueError:
+        found["blanket-thm-3-1-kary-mass"] = None
+    for word, profile in (("kary", kary), ("laplace", laplace), ("any", every)):
+        found[f"blanket-lem-hoeffding-{word}-epsilon"] = closed_form.hoeffding(profile, n, delta=delta)
+        found[f"blanket-lem-bennett-{word}-epsilon"] = closed_form.bennett(profile, n, delta=delta)
+    return found
+
+
+def _shown(page: Page) -> dict[str, float | None]:
+    read = "rows => rows.map(row => [row.id.slice(7), row.querySelector('.fl-value').dataset.value])"
+    return {key: float(text) if text else None for key, text in page.eval_on_selector_all("#fl-rows tr", read)}
+
+
+def _compare(page: Page, point: tuple[str, ...]) -> None:
+    shown, expected = _shown(page), _expected(point)
+    assert shown.keys() == expected.keys()
+    for key, value in expected.items():
+        near = None if value is None else pytest.approx(value, rel=1e-12, abs=1e-300)
+        assert shown[key] == near, (key, point)
+
+
+def _open(context: BrowserContext, address: str) -> Page:
+    page = context.new_page()
+    page.goto(address)
+    settle(page)
+    if page.evaluate("() => document.documentElement.dataset.sliders") != "live":
+        pytest.fail(f"no Python in the page: {page.text_content('#fl-status')}")
+    return page
+
+
+@pytest.fixture(scope="module")
+def live(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Iterator[Page]:
+    """The page with Python running in it."""
+    page = _open(contexts["http"], f"{origins['http']}/{PATH}")
+    yield page
+    page.close()
+
+
+def _type(page: Page, point: tuple[str, ...]) -> None:
+    for name, text in zip(("epsilon0", "n_users", "delta", "n_buckets", "epsilon"), point, strict=True):
+        page.fill(f"#fl-{name}", text)
+
+
+@needs_runtime
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_the_page_agrees_with_cpython(
+    contexts: dict[str, BrowserContext], origins: dict[str, str], origin: str
+) -> None:
+    page = _open(contexts[origin], f"{origins[origin]}/{PATH}")
+    for point in POINTS:
+        _type(page, point)
+        assert page.text_content("#fl-refusal") == "", point
+        _compare(page, point)
+    page.close()
+
+
+@needs_runtime
+def test_a_slider_moves_by_keyboard_and_changes_answers_and_address(live: Page) -> None:
+    _type(live, POINTS[0])
+    before = _shown(live)
+    live.focus("#fl-n_users-slider")
+    live.keyboard.press("ArrowRight")
+    assert float(live.input_value("#fl-n_users")) > 10_000
+    assert live.get_attribute("#fl-n_users-slider", "aria-valuetext") == live.input_value("#fl-n_users")
+    key = "blanket-lem-hoeffding-kary-epsilon"
+    assert 0 < (_shown(live)[key] or 0) < (before[key] or 0)
+    assert f"n_users={live.input_value('#fl-n_users')}" in live.url
+
+
+@needs_runtime
+def test_a_value_outside_its_domain_is_refused_in_the_words_of_the_library(live: Page) -> None:
+    _type(live, POINTS[0])
+    live.fill("#fl-delta", "2")
+    assert live.text_content("#fl-refusal") == "delta must be a number in [0, 1], got '2'"
+    assert live.get_attribute("#fl-delta", "aria-invalid") == "true"
+    assert set(_shown(live).values()) == {None}
+    live.fill("#fl-delta", "1e-6")
+    assert live.text_content("#fl-refusal") == ""
+
+
+@needs_runtime
+def test_the_copied_command_answers_the_number_beside_it(live: Page) -> None:
+    _type(live, POINTS[2])
+    commands = live.eval_on_selector_all(
+        "#fl-rows tr", "rows => rows.map(row => [row.id.slice(7), row.dataset.command])"
+    )
+    shown = _shown(live)
+    evaluated = {key: command.split() for key, command in commands if command.startswith("flamelib evaluate ")}
+    assert len(evaluated) >= 9
+    for key, words in evaluated.items():
+        inputs: dict[str, Any] = dict(word.split("=") for word in words[3:])
+        assert shown[key] == pytest.approx(answer(words[2], inputs)["value"], rel=1e-12), key
+
+
+@needs_runtime
+def test_all_digits_are_shown_on_demand(live: Page) -> None:
+    _type(live, POINTS[0])
+    cell = live.locator("#fl-row-blanket-lem-5-1-kary-mass .fl-value")
+    live.check("#fl-digits")
+    assert float((cell.text_content() or "").split("=")[1]) == float(cell.get_attribute("data-value") or "nan")
+    live.uncheck("#fl-digits")
+
+
+@needs_runtime
+def test_every_control_has_a_name_and_every_curve_a_place(live: Page) -> None:
+    _type(live, POINTS[0])
+    unnamed = "controls => controls.filter(c => !c.labels?.length && !c.getAttribute('aria-label')).map(c => c.id)"
+    assert live.eval_on_selector_all(".fl-sliders input", unnamed) == []
+    live.wait_for_function(
+        "() => document.getElementById('fl-chart').getAttribute('aria-label').includes('delta 1e-6')"
+    )
+    drawn = live.eval_on_selector_all("#fl-chart path.fl-curve", "paths => paths.map(path => path.getAttribute('d'))")
+    assert len(drawn) == 9
+    assert all("NaN" not in path for path in drawn)
+
+
+@needs_runtime
+def test_an_address_with_parameters_sets_them(live: Page) -> None:
+    _type(live, POINTS[0])
+    live.evaluate("() => { location.hash = '#epsilon0=0.5&n_users=1000&delta=1e-6&n_buckets=2&epsilon=1'; }")
+    live.wait_for_function("() => document.getElementById('fl-n_users').value === '1000'")
+    assert _shown(live)["blanket-lem-hoeffding-any-epsilon"] == pytest.approx(0.18316, abs=1e-5)
+
+
+def _without_runtime(route: Route) -> None:
+    body = route.fetch().text()
+    facts = json.loads(body[body.index("{") : body.rindex(")")])
+    route.fulfill(
+        body=f'flamelibSliders.receive("values", {json.dumps(facts | {"runtime": None})});',
+        content_type="text/javascript",
+    )
+
+
+@pytest.mark.parametrize("how", ["built without npm", "runtime does not load"])
+def test_without_python_the_page_steps_through_the_grid_and_says_so(
+    contexts: dict[str, BrowserContext], origins: dict[str, str], how: str
+) -> None:
+    page = contexts["http"].new_page()
+    found = Visit(origins["http"])
+    if how == "built without npm":
+        page.route("**/sliders/values.js", _without_runtime)
+        found.listen(page)
+    else:
+        page.route("**/pyodide.asm.wasm.js", lambda route: route.abort())
+    page.goto(f"{origins['http']}/{PATH}#epsilon0=0.9&n_users=12000&delta=1e-6&n_buckets=12&epsilon=1")
+    settle(page)
+    assert "grid" in (page.text_content("#fl-status") or "")
+    assert (page.input_value("#fl-epsilon0"), page.input_value("#fl-n_users")) == ("1", "10000")
+    page.focus("#fl-n_users-slider")
+    page.keyboard.press("ArrowRight")
+    _compare(page, ("1", "100000", "1e-6", "10", "1"))
+    for point in ON_THE_GRID:
+        _type(page, point)
+        page.dispatch_event("#fl-epsilon", "change")
+        _compare(page, point)
+    assert found.complaints == []
+    page.close()
+
+
+def test_a_page_that_gets_no_values_says_so(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> None:
+    page = contexts["http"].new_page()
+    page.route("**/sliders/values.js", lambda route: route.abort())
+    page.goto(f"{origins['http']}/{PATH}")
+    page.wait_for_function(
+        "() => document.getElementById('fl-status').textContent.includes('make book')", timeout=PATIENCE_MS
+    )
+    page.close()
+
+
+def test_the_points_reach_both_ends_of_a_regime() -> None:
+    """The comparison would prove little if every row answered, or none did."""
+    rows = [value for point in POINTS for value in _expected(point).values()]
+    assert any(value is None for value in rows)
+    assert any(value == math.inf for value in rows if value is not None)
+    assert sum(value is not None and math.isfinite(value) for value in rows) > 80

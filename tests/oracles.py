@@ -1,0 +1,342 @@
+"""Slow, obvious answers to hold the library against; nothing here comes from it.
+
+Small cases are sums over every outcome, in 40 digits; large ones an inversion in 40 digits on another contour.
+"""
+
+import itertools
+import math
+from functools import lru_cache
+
+import numpy as np
+from mpmath import mp, mpf
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import binom
+
+mp.dps = 40
+
+
+def kary_rows(epsilon0, n_buckets):
+    """Laws of the message, one row per input: shape (n_buckets, n_buckets)."""
+    p = mp.exp(mpf(epsilon0))
+    return [[(p if x == y else 1) / (p + n_buckets - 1) for y in range(n_buckets)] for x in range(n_buckets)]
+
+
+def histograms(total, parts):
+    """Every way to write ``total`` as ``parts`` counts."""
+    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
+        ends = (-1, *bars, total + parts - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
+
+
+def histogram_law(rows):
+    """Law of the histogram of independent messages, one row of probabilities per user."""
+    law = {(0,) * len(rows[0]): mpf(1)}
+    for row in rows:
+        grown = {}
+        for counts, chance in law.items():
+            for bucket, step in enumerate(row):
+                key = (*counts[:bucket], counts[bucket] + 1, *counts[bucket + 1 :])
+                grown[key] = grown.get(key, 0) + chance * step
+        law = grown
+    return law
+
+
+def hockey_stick(first, second, epsilon):
+    return mp.fsum(max(chance - mp.exp(mpf(epsilon)) * second.get(key, 0), mpf(0)) for key, chance in first.items())
+
+
+def shuffled(rows, others, pair, epsilon):
+    """Exact divergence of the shuffled messages when the other users hold ``others``."""
+    rest = [rows[x] for x in others]
+    return hockey_stick(histogram_law([rows[pair[0]], *rest]), histogram_law([rows[pair[1]], *rest]), epsilon)
+
+
+def worst_shuffled(rows, n_users, epsilon):
+    """Exact worst case: every data set of the others, every ordered pair."""
+    values = range(len(rows))
+    return max(
+        shuffled(rows, others, pair, epsilon)
+        for others in itertools.combinations_with_replacement(values, n_users - 1)
+        for pair in itertools.permutations(values, 2)
+    )
+
+
+def positive_part(values, chances, n_users):
+    """``E[(X_1 + ... + X_n)_+]`` for independent atomic X, by every histogram of the atoms."""
+    total = mpf(0)
+    for counts in histograms(n_users, len(values)):
+        excess = mp.fsum(c * v for c, v in zip(counts, values, strict=True))
+        if excess > 0:
+            ways = math.factorial(n_users) // math.prod(math.factorial(c) for c in counts)
+            total += ways * mp.fprod(p**c for p, c in zip(chances, counts, strict=True)) * excess
+    return total
+
+
+def kary_blanket_atoms(epsilon0, n_buckets, epsilon):
+    """Values and chances of one user's contribution (blanket or not), and the blanket mass."""
+    p, e = mp.exp(mpf(epsilon0)), mp.exp(mpf(epsilon))
+    low = 1 / (p + n_buckets - 1)
+    mass = n_buckets * low
+    values = [mass * (p - e), mass * (1 - e * p), mass * (1 - e), mpf(0)]
+    return values, [low, low, (n_buckets - 2) * low, 1 - mass], mass
+
+
+def kary_blanket(epsilon0, n_buckets, n_users, epsilon):
+    """Blanket divergence of k-ary response by the explicit sum over (h1, h2, h3)."""
+    values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
+    keep = [i for i, chance in enumerate(chances) if chance > 0]
+    return positive_part([values[i] for i in keep], [chances[i] for i in keep], n_users) / (mass * n_users)
+
+
+def kary_others(epsilon0, n_buckets, n_users, epsilon):
+    """Exact divergence when all others hold one value, worst value: by every histogram."""
+    rows = kary_rows(epsilon0, n_buckets)
+    return max(shuffled(rows, [z] * (n_users - 1), (0, 1), epsilon) for z in range(min(3, n_buckets)))
+
+
+def contour(values, chances, n_users, points=1500, shift=1.15):
+    """``E[S_+]`` by inversion in 40 digits, on a line to the right of the saddle point, out to 40 widths."""
+    pairs = [(mpf(v), mpf(c)) for v, c in zip(values, chances, strict=True) if c > 0]
+
+    def moments(t):
+        terms = [c * mp.exp(t * v) for v, c in pairs]
+        total = mp.fsum(terms)
+        mean = mp.fsum(x * v for x, (v, _) in zip(terms, pairs, strict=True)) / total
+        return mean, mp.fsum(x * v * v for x, (v, _) in zip(terms, pairs, strict=True)) / total - mean**2
+
+    low = high = mpf(1) / mp.sqrt(n_users * mp.fsum(c * v * v for v, c in pairs))
+    while n_users * moments(high)[0] < 2 / high:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if n_users * moments(middle)[0] < 2 / middle else (low, middle)
+    t = low * shift
+    width = 1 / mp.sqrt(n_users * moments(t)[1] + 2 / t**2)
+    step = 40 * width / points
+
+    def term(i):
+        s = mp.mpc(t, i * step)
+        growth = mp.fsum(c * mp.expm1(s * v) for v, c in pairs)
+        return mp.re(mp.exp(n_users * mp.log(1 + growth)) / s**2)
+
+    return step / mp.pi * (term(0) / 2 + mp.fsum(term(i) for i in range(1, points)))
+
+
+def kary_blanket_far(epsilon0, n_buckets, n_users, epsilon, points=1500):
+    values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
+    return contour(values, chances, n_users, points) / (mass * n_users)
+
+
+def kary_blanket_direct(epsilon0, n_buckets, n_users, epsilon):
+    """The same by a sum over (h1, h2), the third count in closed form; double precision, for delta above 1e-12."""
+    values, chances, mass = kary_blanket_atoms(epsilon0, n_buckets, epsilon)
+    low, third = float(chances[0]), float(chances[2])
+    gain, loss, drift = float(values[0]), float(values[1]), -float(values[2])
+    reach = 12 * math.sqrt(n_users * low) + 40
+    counts = np.arange(max(0, int(n_users * low - reach)), min(n_users, int(n_users * low + reach)) + 1)
+    h1, h2 = counts[:, None], counts[None, :]
+    left, share = n_users - h1 - h2, third / (1 - 2 * low)
+    lead = gain * h1 + loss * h2
+    chance = binom.pmf(h1, n_users, low) * binom.pmf(h2, n_users - h1, low / (1 - low))
+    inside = (lead > 0) & (left >= 0) & (chance > 0)
+    lead, left, chance = lead[inside], left[inside], chance[inside]
+    most = np.ceil(lead / drift) - 1 if drift > 0 else left
+    kept = lead * binom.cdf(most, left, share) - drift * left * share * binom.cdf(
+        most - 1, np.maximum(left - 1, 0), share
+    )
+    return float(chance @ kept) / (float(mass) * n_users)
+
+
+def clone_laws(epsilon0, n_users, mass):
+    """The clone pair as laws of (reports of the first value, reports of the second), by the sum over (C, A)."""
+    p, mass = mp.exp(mpf(epsilon0)), mpf(mass)
+    first, second = {}, {}
+    for c in range(n_users):
+        chance = mp.binomial(n_users - 1, c) * mass**c * (1 - mass) ** (n_users - 1 - c)
+        for a in range(c + 1):
+            joint = chance * mp.binomial(c, a) / mpf(2) ** c
+            for law, truth in ((first, p / (p + 1)), (second, 1 / (p + 1))):
+                for key, share in (((a + 1, c - a), truth), ((a, c - a + 1), 1 - truth)):
+                    law[key] = law.get(key, 0) + joint * share
+    return first, second
+
+
+def clone_pair(epsilon0, n_users, epsilon, mass):
+    """Hockey-stick of the clone pair, each direction; the larger."""
+    one, two = clone_laws(epsilon0, n_users, mass)
+    return max(hockey_stick(one, two, epsilon), hockey_stick(two, one, epsilon))
+
+
+def clone_pair_far(epsilon0, n_users, epsilon, mass):
+    """The same by binomial tails given C, within 40 standard deviations, in double precision."""
+    p, e = math.exp(epsilon0), math.exp(epsilon)
+    mean, spread = (n_users - 1) * mass, math.sqrt((n_users - 1) * mass * (1 - mass)) + 1
+    c = np.arange(max(0, int(mean - 40 * spread)), min(n_users - 1, int(mean + 40 * spread)) + 1)
+    threshold = np.floor((e * p - 1) * (c + 1) / ((p - e) + (e * p - 1)))
+    up, none = binom.sf(threshold - 1, c, 0.5), binom.sf(threshold, c, 0.5)
+    gain = ((p * up + none) - e * (up + p * none)) / (p + 1)
+    return float(binom.pmf(c, n_users - 1, mass) @ np.maximum(gain, 0))
+
+
+@lru_cache
+def binary_counts(epsilon0, ones, zeros):
+    """Law of the count of reported ones among users who hold ``ones`` ones and ``zeros`` zeros: convolution."""
+    q = 1 / (1 + mp.exp(mpf(epsilon0)))
+    law = [mpf(1)]
+    for chance in [1 - q] * ones + [q] * zeros:
+        law = [
+            (law[j] if j < len(law) else 0) * (1 - chance) + (law[j - 1] * chance if j else 0)
+            for j in range(len(law) + 1)
+        ]
+    return tuple(law)
+
+
+def exact_binary(epsilon0, n_users, epsilon):
+    """Exact shuffled binary response: every count among the others, both directions."""
+    e, best = mp.exp(mpf(epsilon)), mpf(0)
+    for ones in range(n_users):
+        high = binary_counts(epsilon0, ones + 1, n_users - 1 - ones)
+        low = binary_counts(epsilon0, ones, n_users - ones)
+        for one, two in ((high, low), (low, high)):
+            best = max(best, mp.fsum(max(x - e * y, mpf(0)) for x, y in zip(one, two, strict=True)))
+    return best
+
+
+def binary_equal(epsilon0, n_users, epsilon):
+    """Exact shuffled binary response when all others hold 0, in 40 digits, by the tail of one binomial."""
+    p, e, others = mp.exp(mpf(epsilon0)), mp.exp(mpf(epsilon)), n_users - 1
+    q = 1 / (1 + p)
+    best = mpf(0)
+    gain, loss = (1 - q) - e * q, e * (1 - q) - q
+    for chance in (q, 1 - q):
+        odds = chance / (1 - chance)
+        # P(T = j-1) gain - P(T = j) loss >= 0 for the message counts j that speak for the first data set.
+        ratio = loss / gain
+        start = int(mp.floor(n_users * ratio * odds / (1 + ratio * odds)))
+        start = min(max(start, 0), others)
+        point = mp.exp(
+            mp.loggamma(n_users)
+            - mp.loggamma(start + 1)
+            - mp.loggamma(n_users - start)
+            + start * mp.log(chance)
+            + (others - start) * mp.log(1 - chance)
+        )
+        tail, term = mpf(0), point
+        for j in range(start + 1, others + 1):
+            term *= odds * (n_users - j) / j
+            tail += term
+            if term < tail * mpf(10) ** -25:
+                break
+        best = max(best, gain * point - (loss - gain) * tail)
+    return best
+
+
+def binary_all(epsilon0, n_users, epsilon):
+    """Divergence for every count m of ones, one direction, in double precision; accurate to 1e-12 of its largest terms.
+
+    The law of the count is grown from m = 0 by one user at a time: divide out a zero, multiply in a one.
+    """
+    q = 1 / (1 + math.exp(epsilon0))
+    found = []
+    for ones in range(n_users):
+        left = binom.pmf(np.arange(ones + 1), ones, 1 - q)
+        right = binom.pmf(np.arange(n_users - ones), n_users - 1 - ones, q)
+        others = np.convolve(left, right)
+        alone, extra = np.append(others, 0.0), np.insert(others, 0, 0.0)
+        first, second = (1 - q) * extra + q * alone, q * extra + (1 - q) * alone
+        found.append(float(np.maximum(first - math.exp(epsilon) * second, 0).sum()))
+    return np.array(found)
+
+
+def laplace_cdf(w, epsilon0, center):
+    gap = epsilon0 * abs(w - center)
+    return 0.5 * math.exp(-gap) if w < center else 1 - 0.5 * math.exp(-gap)
+
+
+def laplace_loss(w, epsilon0, epsilon, center):
+    """Likelihood ratio of a user at 0 less ``exp(epsilon)`` times that of a user at 1, against one at ``center``."""
+    first, second = (math.exp(epsilon0 * (abs(w - center) - abs(w - end))) for end in (0, 1))
+    return first - math.exp(epsilon) * second
+
+
+def laplace_positive(level, epsilon0, epsilon, center):
+    """``E(L + level)_+`` by three distribution functions at the message where the loss crosses ``-level``."""
+    if laplace_loss(0, epsilon0, epsilon, center) + level <= 0:
+        return 0.0
+    if laplace_loss(1, epsilon0, epsilon, center) + level >= 0:
+        return 1 - math.exp(epsilon) + level
+    w = brentq(lambda v: laplace_loss(v, epsilon0, epsilon, center) + level, 0, 1, xtol=1e-15, rtol=1e-14)
+    at_0, at_1, here = (laplace_cdf(w, epsilon0, place) for place in (0, 1, center))
+    return at_0 - math.exp(epsilon) * at_1 + level * here
+
+
+def laplace_two(epsilon0, epsilon, center, mass):
+    """Blanket divergence (``mass`` 1: exact divergence, the other user at ``center``) for two users, by quadrature."""
+    ends = [laplace_loss(w, epsilon0, epsilon, center) for w in (0, 1)]
+    middle = laplace_loss(center, epsilon0, epsilon, center)
+
+    def crossing(target):
+        inside = ends[1] < target < ends[0]
+        return [brentq(lambda w: laplace_loss(w, epsilon0, epsilon, center) - target, 0, 1)] if inside else []
+
+    kinks = sorted({0.0, 1.0, center, *(w for value in (*ends, middle) for w in crossing(-value))})
+    both = 0.5 * math.exp(-epsilon0 * center) * laplace_positive(ends[0], epsilon0, epsilon, center)
+    both += 0.5 * math.exp(-epsilon0 * (1 - center)) * laplace_positive(ends[1], epsilon0, epsilon, center)
+    for low, high in itertools.pairwise(kinks):
+        both += quad(
+            lambda w: (
+                epsilon0
+                / 2
+                * math.exp(-epsilon0 * abs(w - center))
+                * laplace_positive(laplace_loss(w, epsilon0, epsilon, center), epsilon0, epsilon, center)
+            ),
+            low,
+            high,
+            epsabs=0,
+            epsrel=1e-12,
+        )[0]
+    one = laplace_positive(0, epsilon0, epsilon, center)
+    return (2 * mass * (1 - mass) * one + mass**2 * both) / (2 * mass)
+
+
+def laplace_many(epsilon0, n_users, epsilon, center, mass, cells):
+    """Blanket divergence of Laplace noise on a grid of the loss: an upper value whose error is quadratic in the step.
+
+    Mass is split between neighboring grid points so that means are kept; the law is tilted before the transform.
+    """
+    top, bottom = (laplace_loss(w, epsilon0, epsilon, center) for w in (0, 1))
+    step = (top - bottom) / cells
+    grid = np.arange(math.floor(bottom / step) - 1, math.ceil(top / step) + 2)
+    excess = np.array(
+        [laplace_positive(-x * step, epsilon0, epsilon, center) for x in (grid[0] - 1, *grid, grid[-1] + 1)]
+    )
+    chance = mass * np.maximum(np.diff(excess, 2), 0) / step
+    chance[grid == 0] += 1 - mass
+    log_moment = lambda t: math.log(chance @ np.exp(t * grid * step))  # noqa: E731
+    t = minimize_scalar(
+        lambda t: n_users * log_moment(t) - 2 * math.log(t), bounds=(1e-6, 30 / top), method="bounded"
+    ).x
+    tilted = chance * np.exp(t * grid * step - log_moment(t))
+    size = 2 ** math.ceil(math.log2(n_users * len(grid)))
+    law = np.fft.irfft(np.fft.rfft(tilted, size) ** n_users, size)
+    sums = (np.arange(size) + n_users * grid[0]) * step
+    above = sums > 0
+    return (
+        math.exp(n_users * log_moment(t))
+        * float(law[above] @ (sums[above] * np.exp(-t * sums[above])))
+        / (mass * n_users)
+    )
+
+
+def laplace_rich(epsilon0, n_users, epsilon, center, mass, cells=2000):
+    """Two grids, extrapolated; with the size of the last correction."""
+    coarse, fine = (laplace_many(epsilon0, n_users, epsilon, center, mass, c) for c in (cells, 2 * cells))
+    return fine + (fine - coarse) / 3, abs(fine - coarse) / 3
+
+
+def positive_excess(y, density, shared, pair, epsilon, level):
+    """``E(L - level)_+`` on the grid ``y``, for noise of that density and a blanket proportional to ``shared``."""
+    mass = np.trapezoid(shared, y)
+    loss = density(y - pair[0]) - math.exp(epsilon) * density(y - pair[1]) - level * shared / mass
+    return float(np.trapezoid(np.maximum(loss, 0), y))

@@ -1,0 +1,181 @@
+"""Bad input at every door: a refusal that names the argument, or an answer that is a number; never anything else.
+
+The doors are found, not listed: every registered statement, every record whose fields are words of the vocabulary,
+and every public function of the modules below that takes such words alone.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flamelib._validate import VOCABULARY, DomainError
+from flamelib.companion import evaluate
+from flamelib.guarantees import Adjacency
+
+MODULES = (
+    "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
+    "amplification.calibration", "protocols.blanket", "protocols.baselines",
+)  # fmt: skip
+NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
+WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
+GOOD: dict[str, Any] = {
+    "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
+    "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
+}  # fmt: skip
+# Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
+EDGES: dict[str, list[Any]] = {
+    "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],
+    "n_users": [2, 3, 10**9, 2**53], "n_buckets": [2, 1000, 2**53], "blanket_mass": [1e-300, 1e-9, 1.0],
+    "noise_std": [1e-3, 0.05, 1e6],
+}  # fmt: skip
+
+# Quick enough to be tried at every two edges at once.
+CLOSED = ("flamelib.amplification.closed_form", "flamelib.accuracy")
+
+
+def out_of_domain(name: str) -> list[Any]:
+    """The wrong values that are no value of this word, zero where the word has none; text of a number is welcome."""
+    domain = VOCABULARY[name]
+    beside = [0, 0.5, 2.5] if domain.whole else [0, 2.0]
+    beyond = [value for value in beside if not domain.choices and not domain.contains(value)]
+    return [*WRONG, *beyond]
+
+
+def sound(value: Any) -> bool:
+    """Whether an answer is made of numbers and words, and of no NaN and no negative number."""
+    if isinstance(value, Mapping):
+        return all(map(sound, value.values()))
+    return isinstance(value, str) or (not isinstance(value, bool) and value >= 0)
+
+
+def statement_doors() -> Iterator[tuple[str, str | None, str | None]]:
+    for key, found in evaluate.load_all().items():
+        for kind in found.randomizers or (None,):
+            for given in ("epsilon", "delta") if found.either else (None,):
+                yield key, kind, given
+
+
+def good_inputs(key: str, kind: str | None, given: str | None) -> dict[str, Any]:
+    names = [name for name, required in evaluate.flat(evaluate.statement(key), kind).items() if required]
+    inputs = {name: GOOD[name] for name in [*names, *([given] if given else [])]}
+    return inputs | ({"randomizer": kind} if kind else {})
+
+
+DOORS = list(statement_doors())
+
+
+@pytest.mark.parametrize(("key", "kind", "given"), DOORS)
+class TestEveryStatement:
+    def test_good_inputs_are_answered(self, key: str, kind: str | None, given: str | None) -> None:
+        assert sound(evaluate.answer(key, good_inputs(key, kind, given))["value"])
+
+    def test_wrong_values_are_refused_by_name(self, key: str, kind: str | None, given: str | None) -> None:
+        good = good_inputs(key, kind, given)
+        for name in good:
+            for value in out_of_domain(name):
+                with pytest.raises(DomainError) as refusal:
+                    evaluate.answer(key, good | {name: value})
+                assert name in str(refusal.value), (name, value)
+
+    def test_missing_and_unknown_names_are_refused(self, key: str, kind: str | None, given: str | None) -> None:
+        good = good_inputs(key, kind, given)
+        for name in good:
+            with pytest.raises(DomainError, match=name):
+                evaluate.answer(key, {other: value for other, value in good.items() if other != name})
+        with pytest.raises(DomainError, match="bogus"):
+            evaluate.answer(key, good | {"bogus": 1})
+
+    def test_both_or_neither_of_epsilon_and_delta(self, key: str, kind: str | None, given: str | None) -> None:
+        good = good_inputs(key, kind, given)
+        if given is not None:
+            with pytest.raises(DomainError, match=r"epsilon.*delta"):
+                evaluate.answer(key, good | {"epsilon": 0.5, "delta": 1e-6})
+
+    def test_the_edges_of_the_domains_are_answered_or_refused(
+        self, key: str, kind: str | None, given: str | None
+    ) -> None:
+        good = good_inputs(key, kind, given)
+        for edge in edges(good, pairs=evaluate.statement(key).function.__module__ in CLOSED):
+            reply, told = tried(lambda edge=edge: evaluate.answer(key, good | edge))
+            assert told is None or any(name in told for name in good), (edge, told)
+            assert told is not None or sound(reply["value"]), (edge, reply)
+            assert told is not None or evaluate.dumps(reply)
+
+
+def edges(good: Mapping[str, Any], pairs: bool) -> Iterator[dict[str, Any]]:
+    """One input at an edge of its domain, or every two of them."""
+    places = {name: [{name: value} for value in EDGES[name]] for name in good if name in EDGES}
+    yield from itertools.chain(*places.values())
+    for left, right in itertools.combinations(places.values(), 2) if pairs else ():
+        yield from (one | other for one, other in itertools.product(left, right))
+
+
+def tried(call: Callable[[], Any]) -> tuple[Any, str | None]:
+    """The answer, or the sentence of a refusal; any other exception is let through."""
+    try:
+        return call(), None
+    except DomainError as refusal:
+        return None, str(refusal)
+
+
+def constructors() -> Iterator[Callable[..., Any]]:
+    for module in map(importlib.import_module, (f"flamelib.{name}" for name in MODULES)):
+        for name, found in vars(module).items():
+            own = inspect.isclass(found) and found.__module__ == module.__name__ and not name.startswith("_")
+            if own and dataclasses.is_dataclass(found) and hasattr(found, "__post_init__"):
+                yield found
+
+
+def functions() -> Iterator[Callable[..., Any]]:
+    for module in map(importlib.import_module, (f"flamelib.{name}" for name in MODULES)):
+        for name, found in vars(module).items():
+            own = inspect.isfunction(found) and found.__module__ == module.__name__ and not name.startswith("_")
+            if own and required(found) and set(required(found)) <= set(GOOD) - {"randomizer"}:
+                yield found
+
+
+def required(function: Callable[..., Any]) -> list[str]:
+    return [name for name, one in inspect.signature(function).parameters.items() if one.default is one.empty]
+
+
+def good_arguments(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: Adjacency.NONE if name == "adjacency" else GOOD[name] for name in required(function)}
+
+
+@pytest.mark.parametrize("make", [*constructors(), *functions()], ids=lambda make: make.__qualname__)
+class TestEveryConstructorAndFunction:
+    def test_good_arguments_are_taken(self, make: Callable[..., Any]) -> None:
+        make(**self.given(make))
+
+    def test_wrong_values_are_refused_by_name(self, make: Callable[..., Any]) -> None:
+        good = self.given(make)
+        for name in good.keys() & VOCABULARY.keys():
+            for value in out_of_domain(name):
+                with pytest.raises(DomainError) as refusal:
+                    make(**good | {name: value})
+                assert name in str(refusal.value), (name, value)
+
+    def test_edges_are_taken_or_refused(self, make: Callable[..., Any]) -> None:
+        good = self.given(make)
+        for edge in edges(good, pairs=False):
+            made, told = tried(lambda edge=edge: make(**good | edge))
+            assert told is None or any(word in told for word in good), (edge, told)
+            assert not isinstance(made, float) or not math.isnan(made), edge
+
+    def given(self, make: Callable[..., Any]) -> dict[str, Any]:
+        arguments = good_arguments(make)
+        both = {"epsilon", "delta"} & set(inspect.signature(make).parameters)
+        return arguments | ({"delta": 1e-6} if len(both) == 2 and not both & set(arguments) else {})
+
+
+def test_the_doors_were_found() -> None:
+    assert len(DOORS) >= 20
+    assert {"KaryResponse", "LaplaceProfile", "ApproxDP", "HistogramProtocol"} <= {c.__name__ for c in constructors()}
+    assert {"summation_plan", "histogram_epsilon", "private_histogram"} <= {f.__name__ for f in functions()}

@@ -1,0 +1,182 @@
+"""The command as a stranger types it: processes, exit statuses, what stands on which stream."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOEFFDING = ["evaluate", "blanket:lem-hoeffding", "randomizer=laplace", "epsilon0=0.5", "n_users=1000"]
+
+
+def flamelib(*words: str, given: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "flamelib.companion.cli", *words]
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+class TestEvaluate:
+    def test_one_object_and_nothing_else(self) -> None:
+        done = flamelib(*HOEFFDING, "epsilon=0.1")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count("\n") == 1
+        reply = json.loads(done.stdout, parse_constant=pytest.fail)
+        assert set(reply) == {"id", "value", "gives", "adjacency", "inputs", "source"}
+        assert reply["id"] == "blanket:lem-hoeffding"
+        assert 0 < reply["value"] < 1
+
+    def test_out_of_the_regime_is_infinite(self) -> None:
+        done = flamelib("evaluate", "blanket:erlingsson", "epsilon0=0.4", "n_users=10", "delta=1e-6")
+        assert (done.returncode, json.loads(done.stdout)["value"]) == (0, "inf")
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            ([], "id"),
+            (["blanket:nothing"], "blanket:"),
+            (["blanket:lem-hoefding"], "blanket:lem-hoeffding"),
+            ([*HOEFFDING[1:], "epsilon=-1"], "epsilon must be a number of at least 0"),
+            ([*HOEFFDING[1:], "epsilon=1", "delta=0.1"], "exactly one of epsilon"),
+            ([*HOEFFDING[1:], "delta=1e-6", "delta=1e-6"], "delta is given twice"),
+            ([*HOEFFDING[1:], "delta"], "delta"),
+            ([*HOEFFDING[1:], "delta=1e-6", "n_buckets=3"], "n_buckets"),
+            (["blanket:lem-5.1", "randomizer=kary"], "epsilon0"),
+            (["blanket:lem-5.1", "randomizer=any", "epsilon0=1"], "randomizer"),
+            (["blanket:thm-3.1", "n_users=10", "n_buckets=9", "epsilon=0.1", "delta=1e-9"], "n_users"),
+            (["--bogus"], "--bogus"),
+            (["--stdin", "blanket:lem-5.1"], "--stdin"),
+            (["--list", "nothing"], "prefix"),
+        ],
+    )
+    def test_a_refusal_is_one_sentence_and_status_2(self, words: list[str], told: str) -> None:
+        done = flamelib("evaluate", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert told in done.stderr
+
+    def test_a_fault_is_a_traceback_and_status_1(self) -> None:
+        program = (
+            "import sys; from flamelib.companion import cli; from flamelib.sources import states\n"
+            "states('blanket', 'try', item='i', gives='exact')(lambda n_users: [][n_users])\n"
+            "sys.exit(cli.main(['evaluate', 'blanket:try', 'n_users=5']))"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "Traceback" in done.stderr
+        assert "IndexError" in done.stderr
+
+    def test_a_batch_is_answered_in_order(self) -> None:
+        good = {"id": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}
+        bad = {"id": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 0}}
+        done = flamelib(
+            "evaluate", "--stdin", given="".join(json.dumps(request) + "\n" for request in (good, bad, good))
+        )
+        replies = [json.loads(line) for line in done.stdout.splitlines()]
+        assert ["refused" in reply for reply in replies] == [False, True, False]
+        assert "epsilon0" in replies[1]["refused"]
+        assert (done.returncode, done.stderr) == (1, "")
+        assert flamelib("evaluate", "--stdin", given=json.dumps(good)).returncode == 0
+        assert flamelib("evaluate", "--stdin").stdout == ""
+
+    def test_a_batch_answers_each_line_before_the_next_is_sent(self) -> None:
+        request = '{"id": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}\n'
+        command = [sys.executable, "-m", "flamelib.companion.cli", "evaluate", "--stdin"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for _ in range(3):
+                process.stdin.write(request)
+                process.stdin.flush()
+                assert "value" in json.loads(process.stdout.readline())
+            process.stdin.close()
+            assert process.wait(timeout=30) == 0
+
+    def test_the_list_names_every_id(self) -> None:
+        done = flamelib("evaluate", "--list")
+        assert done.returncode == 0
+        for key in ("blanket:thm-3.1", "shuffle:exact-binary", "clones:2021-closed", "flame:bennett-withdrawn"):
+            assert key in done.stdout
+
+    def test_a_reader_who_leaves_is_no_fault(self) -> None:
+        command = f"{sys.executable} -m flamelib.companion.cli evaluate --list | head -1"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+
+    @pytest.mark.parametrize(
+        "words", [["--list"], ["clones:2021", "epsilon0=1", "n_users=1000", "delta=1e-6"], ["blanket:none"]]
+    )
+    def test_answering_loads_neither_torch_nor_the_slow_half(self, words: list[str]) -> None:
+        program = (
+            "import sys; from flamelib.companion import cli\n"
+            f"cli.main(['evaluate', *{words!r}])\n"
+            "slow = {'torch', 'typer', 'papermill', 'matplotlib', 'nbformat'}\n"
+            "print(sorted(slow & set(sys.modules)), file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "evaluate"), (["--help"], "sweep"), (["evaluate", "--help"], "--stdin"), (["evaluate", "-h"], "--list"),
+        (["run", "--help"], "-p"), (["sweep", "--help"], "--executor slurm"), (["data", "--help"], "verify"),
+        (["data", "list", "--help"], "flamelib data list"), (["data", "fetch", "--help"], "flamelib data fetch"),
+        (["data", "verify", "--help"], "flamelib data verify"), (["--version"], "flamelib"),
+    ],
+)  # fmt: skip
+def test_help_everywhere(words: list[str], told: str) -> None:
+    done = flamelib(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
+    assert words == [] or words == ["--version"] or "xample" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["bogus"], "bogus"),
+        (["run"], "NOTEBOOK"),
+        (["run", "bogus"], "notebook"),
+        (["run", "bogus", "--bogus"], "--bogus"),
+        (["sweep", "bogus", "-p", "n_users=1,2"], "notebook"),
+        (["sweep", "bogus", "--jobs", "many"], "--jobs"),
+        (["data"], "command"),
+        (["data", "verify", "bogus"], "mnist"),
+        (["data", "fetch", "bogus"], "mnist"),
+    ],
+)
+def test_usage_faults_are_refusals(words: list[str], told: str, tmp_path: Path) -> None:
+    done = flamelib(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert told in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestData:
+    def test_list_tells_sizes_and_licences(self) -> None:
+        done = flamelib("data", "list")
+        assert done.returncode == 0
+        assert "697,932" in done.stdout
+        assert "licence" in done.stdout
+
+    def test_verify_tells_missing_and_corrupt_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "mnist").mkdir()
+        (tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz").write_bytes(b"cut")
+        monkeypatch.setenv("FLAMELIB_DATA", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        done = flamelib("data", "verify", "mnist")
+        assert done.returncode == 1
+        assert "corrupt  mnist/t10k-labels-idx1-ubyte.gz" in done.stdout
+        assert "missing  mnist/train-images-idx3-ubyte.gz" in done.stdout
+
+    def test_fetch_without_a_network_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("FLAMELIB_DATA", raising=False)
+        monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        done = flamelib("data", "fetch", "mnist")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "mnist" in done.stderr
+        assert "Traceback" not in done.stderr

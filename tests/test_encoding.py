@@ -1,0 +1,57 @@
+"""Clipping and randomised rounding: unbiased, on the right alphabet, and nothing else let in."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from flamelib._validate import DomainError
+from flamelib.encoding import clip, round_randomly
+
+UNIT = st.floats(0, 1)
+
+
+@given(arrays(np.float64, array_shapes(min_dims=0, max_dims=3, min_side=0), elements=UNIT), st.integers(1, 1000))
+def test_rounding_moves_by_less_than_one_level(values, n_levels):
+    levels = round_randomly(values, n_levels, np.random.default_rng(0))
+    assert levels.shape == values.shape
+    assert levels.dtype == np.int64
+    assert (np.abs(levels - n_levels * values) < 1).all()
+    assert ((levels >= 0) & (levels <= n_levels)).all()
+
+
+def test_multiples_of_a_level_are_not_rounded():
+    assert (round_randomly(np.arange(8) / 7, 7, np.random.default_rng(1)) == np.arange(8)).all()
+
+
+@pytest.mark.parametrize("value", [0.0001, 0.31, 0.5, 0.93])
+def test_rounding_is_unbiased(value):
+    draws = round_randomly(np.full(200_000, value), 3, np.random.default_rng(2))
+    fraction = 3 * value - int(3 * value)
+    error = np.sqrt(fraction * (1 - fraction) / draws.size)
+    assert abs(draws.mean() - 3 * value) < 5 * error
+    assert abs(draws.mean() - 3 * value - 0.01) > 5 * error  # enough draws to see a small bias
+
+
+def test_clip_moves_to_the_nearest_end():
+    assert clip([-3, 0, 0.2, 1, 9]).tolist() == [0, 0, 0.2, 1, 1]
+    assert clip([]).shape == (0,)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "1", None, 1j, True, [[1], [1, 2]]])
+def test_clip_refuses_what_is_no_number(bad):
+    with pytest.raises(DomainError, match="values must be finite numbers"):
+        clip(bad)
+
+
+@pytest.mark.parametrize("bad", [1.0000001, -1e-300, np.nan, np.inf, "x"])
+def test_rounding_refuses_values_outside_the_unit_interval(bad):
+    with pytest.raises(DomainError, match=r"values must be numbers in \[0, 1\]"):
+        round_randomly(bad, 4, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, np.nan, np.inf, "many", True])
+def test_rounding_refuses_a_number_of_levels_that_is_none(bad):
+    with pytest.raises(DomainError, match="n_levels must be a whole number"):
+        round_randomly(0.5, bad, np.random.default_rng(0))

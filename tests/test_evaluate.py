@@ -1,0 +1,288 @@
+"""Answers by id: the form, the refusals, the numbers of the document."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamelib._validate import VOCABULARY, DomainError
+from flamelib.companion import evaluate
+from flamelib.guarantees import Certified
+from flamelib.sources import DOCUMENTS, STATEMENTS, states
+
+
+@dataclass(frozen=True)
+class Plan:
+    n_levels: int
+    mse: float
+
+
+class Pair(NamedTuple):
+    epsilon: float
+    delta: float
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """A few statements whose answers are known by looking at them."""
+
+    @states("blanket", "try-sum", item="a sum", gives="upper", randomizers=("kary", "gaussian", "any"))
+    def total(randomizer: Any, n_users: int, epsilon: float | None = None, delta: float | None = None) -> float:
+        return randomizer.epsilon0 + n_users + (100 if delta is None else 1000)
+
+    @states("blanket", "try-values", item="values", gives="value", adjacency="none")
+    def values(n_users: int, repeats: int = 5) -> Any:
+        return {
+            2: math.inf, 3: -math.inf, 4: Certified(0.5, 1e-9), 5: Plan(3, math.inf), 6: Pair(np.float64(0.25), 0.0),
+            7: np.int64(7), 8: {"law": np.array([0.5, math.inf])}, 9: -0.0, 10: repeats, 11: True, 12: "word", 13: None,
+        }[n_users]  # fmt: skip
+
+    @states("blanket", "try-bug", item="a fault", gives="exact")
+    def fault(n_users: int) -> float:
+        return math.nan if n_users == 2 else float([1][n_users])
+
+    @states("shuffle", "try-own", item="own budget", gives=lambda given: "upper" if given["epsilon0"] > 1 else "value")
+    def own(epsilon0: float, dimension_free: None = None) -> float:
+        return epsilon0
+
+    yield
+    for key in [key for key in STATEMENTS if ":try-" in key]:
+        del STATEMENTS[key]
+
+
+@pytest.mark.usefixtures("registered")
+class TestForm:
+    def test_every_key_in_order(self) -> None:
+        given = {"randomizer": "kary", "epsilon0": "2", "n_buckets": "1e1", "n_users": "1e6", "delta": "1e-6"}
+        reply = evaluate.answer("blanket:try-sum", given)
+        assert list(reply) == ["id", "value", "gives", "adjacency", "inputs", "source"]
+        assert reply["value"] == 2 + 10**6 + 1000
+        assert (reply["gives"], reply["adjacency"]) == ("upper", "replace-one")
+        assert reply["inputs"] == {
+            "randomizer": "kary",
+            "epsilon0": 2.0,
+            "n_buckets": 10,
+            "n_users": 10**6,
+            "delta": 1e-6,
+        }
+        assert isinstance(reply["inputs"]["n_users"], int)
+        assert reply["source"] == f"{DOCUMENTS['blanket']}: a sum"
+        assert "\n" not in reply["source"]
+
+    def test_epsilon_given_or_delta_given(self) -> None:
+        common = {"randomizer": "any", "epsilon0": 1, "n_users": 10}
+        assert evaluate.answer("blanket:try-sum", common | {"epsilon": 0.1})["value"] == 111
+        assert evaluate.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
+
+    def test_gaussian_answers_with_its_own_parameter(self) -> None:
+        reply = evaluate.answer(
+            "blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0}
+        )
+        assert reply["value"] == "inf"
+
+    def test_direction_may_depend_on_the_inputs(self) -> None:
+        assert evaluate.answer("shuffle:try-own", {"epsilon0": 2})["gives"] == "upper"
+        assert evaluate.answer("shuffle:try-own", {"epsilon0": 1})["gives"] == "value"
+
+    @pytest.mark.parametrize(
+        ("n_users", "value"),
+        [
+            (2, "inf"), (3, "-inf"), (4, 0.5), (5, {"n_levels": 3, "mse": "inf"}), (6, {"epsilon": 0.25, "delta": 0.0}),
+            (7, 7), (8, {"law": [0.5, "inf"]}), (9, 0.0), (10, 5), (11, True), (12, "word"), (13, None),
+        ],
+    )  # fmt: skip
+    def test_values_are_strict_json(self, n_users: int, value: Any) -> None:
+        reply = evaluate.answer("blanket:try-values", {"n_users": n_users})
+        assert json.loads(evaluate.dumps(reply), parse_constant=pytest.fail)["value"] == value
+        assert "-0.0" not in evaluate.dumps(reply)
+
+    def test_uncertainty_only_where_the_answer_has_one(self) -> None:
+        assert evaluate.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
+        assert "uncertainty" not in evaluate.answer("blanket:try-values", {"n_users": 10})
+
+    def test_an_optional_parameter_may_be_given(self) -> None:
+        assert evaluate.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8
+
+    def test_every_digit_of_a_float_is_kept(self) -> None:
+        line = evaluate.dumps(evaluate.answer("shuffle:try-own", {"epsilon0": 0.1 + 0.2}))
+        assert json.loads(line)["value"] == 0.1 + 0.2
+
+    @pytest.mark.parametrize("n_users", [2, 3])
+    def test_a_fault_is_no_refusal(self, n_users: int) -> None:
+        with pytest.raises((ArithmeticError, IndexError)) as caught:
+            evaluate.answer("blanket:try-bug", {"n_users": n_users})
+        assert not isinstance(caught.value, DomainError)
+
+
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2)
+)
+KARY = {"randomizer": "kary", "epsilon0": 1, "n_buckets": 2, "n_users": 10, "delta": 1e-6}
+REFUSALS = [
+    ("blanket:try-summ", {}, ["id", "blanket:try-sum", "--list"]),
+    ("nonsense", {}, ["id", "blanket:", "clones:"]),
+    ("", {}, ["id"]),
+    ("blanket:try-sum", {**KARY, "bogus": 1}, ["bogus", "n_buckets"]),
+    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_users"}, ["n_users", "[2, 2^53]"]),
+    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "epsilon0"}, ["epsilon0", "(0, 700]"]),
+    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "n_buckets"}, ["n_buckets", "[2, 2^53]"]),
+    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "randomizer"}, ["randomizer", "kary, gaussian, any"]),
+    ("blanket:try-sum", {**KARY, "randomizer": "laplace"}, ["randomizer", "kary, gaussian, any"]),
+    ("blanket:try-sum", {**KARY, "randomizer": ["kary"]}, ["randomizer", "kary, gaussian, any"]),
+    ("blanket:try-sum", {**KARY, "randomizer": "any"}, ["n_buckets", "randomizer=any"]),
+    ("blanket:try-sum", {**KARY, "noise_std": 1}, ["noise_std", "randomizer=kary"]),
+    ("blanket:try-sum", {**KARY, "epsilon": 1}, ["epsilon", "delta", "[0, 1]"]),
+    ("blanket:try-sum", {k: v for k, v in KARY.items() if k != "delta"}, ["epsilon", "delta", "[0, 1]"]),
+    ("blanket:try-sum", {**KARY, "delta": 1.5}, ["delta", "[0, 1]"]),
+    ("blanket:try-sum", {**KARY, "delta": None}, ["delta", "[0, 1]"]),
+    ("blanket:try-sum", {**KARY, "delta": "nan"}, ["delta", "[0, 1]"]),
+    ("blanket:try-sum", {**KARY, "n_users": 1}, ["n_users", "[2, 2^53]"]),
+    ("blanket:try-sum", {**KARY, "n_users": 10.5}, ["n_users", "whole"]),
+    ("blanket:try-sum", {**KARY, "n_users": True}, ["n_users", "whole"]),
+    ("blanket:try-sum", {**KARY, "n_users": 10**400}, ["n_users", "whole"]),
+    ("blanket:try-sum", {**KARY, "n_users": [10]}, ["n_users", "whole"]),
+    ("blanket:try-sum", {**KARY, "epsilon0": "inf"}, ["epsilon0", "(0, 700]"]),
+    ("blanket:try-sum", {**KARY, "epsilon0": ""}, ["epsilon0", "(0, 700]"]),
+]
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize(("key", "inputs", "words"), REFUSALS)
+def test_refusals_name_the_parameter_and_its_domain(key: str, inputs: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(DomainError) as refusal:
+        evaluate.answer(key, inputs)
+    told = evaluate.sentence(refusal.value)
+    assert all(word in told for word in words), told
+    assert "\n" not in told
+
+
+@pytest.mark.usefixtures("registered")
+class TestBatch:
+    def test_replies_stand_in_the_order_of_the_requests(self) -> None:
+        lines = [json.dumps({"id": "shuffle:try-own", "inputs": {"epsilon0": 1 + k}}) for k in range(5)]
+        lines.insert(2, "   \n")
+        lines.insert(3, '{"id": "blanket:try-sum", "inputs": {}}')
+        found = list(evaluate.replies(lines))
+        assert [reply.get("value", "refused") for reply in found] == [1, 2, "refused", 3, 4, 5]
+        assert found[2]["id"] == "blanket:try-sum"
+        assert list(found[2]) == ["id", "refused"]
+
+    @pytest.mark.parametrize(
+        ("line", "key", "word"),
+        [
+            ("{", None, "JSON"), ("[]", None, "JSON"), ("[" * 100_000, None, "JSON"), ("1" * 5000, None, "JSON"),
+            ("{}", None, "id"), ('{"id": 3}', 3, "id"),
+            ('{"id": "shuffle:try-own", "inputs": []}', "shuffle:try-own", "inputs"),
+            ('{"id": "shuffle:try-own", "input": {}}', "shuffle:try-own", "input"),
+            ('{"id": "shuffle:try-own"}', "shuffle:try-own", "epsilon0"),
+            ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1, "epsilon0": 2}}', None, "epsilon0"),
+            ('{"id": "shuffle:try-own", "inputs": {"epsilon0": NaN}}', "shuffle:try-own", "epsilon0"),
+            ('{"id": "shuffle:try-own", "inputs": {"epsilon0": 1e999}}', "shuffle:try-own", "epsilon0"),
+        ],
+    )  # fmt: skip
+    def test_a_line_that_is_no_request_is_refused(self, line: str, key: Any, word: str) -> None:
+        (reply,) = evaluate.replies([line])
+        assert reply["id"] == key
+        assert word in reply["refused"]
+
+    def test_a_fault_is_told_as_one_and_the_rest_is_answered(self) -> None:
+        lines = [
+            '{"id": "blanket:try-bug", "inputs": {"n_users": 5}}',
+            '{"id": "shuffle:try-own", "inputs": {"epsilon0": 1}}',
+        ]
+        first, second = evaluate.replies(lines)
+        assert "refused" not in first
+        assert "IndexError" in first["failed"]
+        assert second["value"] == 1
+
+    @given(st.text(max_size=200))
+    def test_no_text_breaks_the_batch(self, text: str) -> None:
+        for reply in evaluate.replies(text.splitlines()):
+            assert "refused" in reply
+            json.loads(evaluate.dumps(reply), parse_constant=pytest.fail)
+
+    @given(st.dictionaries(st.sampled_from([*VOCABULARY, "bogus", ""]), ANYTHING))
+    def test_any_inputs_are_answered_or_refused(self, inputs: dict[str, Any]) -> None:
+        (reply,) = evaluate.replies([json.dumps({"id": "blanket:try-sum", "inputs": inputs})])
+        assert ("value" in reply) != ("refused" in reply)
+
+
+def _blanket(key: str, randomizer: str, n_buckets: int | None = None, **inputs: float) -> float:
+    own: dict[str, Any] = {"randomizer": randomizer, "epsilon0": 0.4, "n_users": 5000}
+    own |= {} if n_buckets is None else {"n_buckets": n_buckets}
+    value = evaluate.answer(f"blanket:{key}", own | inputs)["value"]
+    assert isinstance(value, float)
+    return value
+
+
+GOLDEN = [
+    ("lem-hoeffding", "any", None, 0.0379424719, 0.0574616478),
+    ("lem-bennett", "any", None, 0.1400916831, 0.1130167908),
+    ("lem-hoeffding", "laplace", None, 0.0057923376, 0.0242334546),
+    ("lem-bennett", "laplace", None, 0.0048535414, 0.0228075356),
+    ("lem-hoeffding", "kary", 2, 0.0056425464, 0.0239788235),
+    ("lem-bennett", "kary", 2, 0.0056865300, 0.0242830150),
+    ("lem-hoeffding", "kary", 100, 0.0074451490, 0.0268812897),
+    ("lem-bennett", "kary", 100, 3.3602171e-9, 0.0035207898),
+]
+
+
+@pytest.mark.parametrize(("key", "randomizer", "n_buckets", "delta", "epsilon"), GOLDEN)
+def test_values_printed_by_the_authors(
+    key: str, randomizer: str, n_buckets: int | None, delta: float, epsilon: float
+) -> None:
+    """The authors' notebook prints delta at epsilon = 0.005 and epsilon at delta = 1e-6 (n = 5000, epsilon0 = 0.4)."""
+    assert _blanket(key, randomizer, n_buckets, epsilon=0.005) == pytest.approx(delta, rel=1e-7)
+    assert _blanket(key, randomizer, n_buckets, delta=1e-6) == pytest.approx(epsilon, rel=2e-8)
+
+
+def test_the_earlier_bound_printed_by_the_authors() -> None:
+    reply = evaluate.answer("blanket:erlingsson", {"epsilon0": 0.4, "n_users": 5000, "delta": 1e-6})
+    assert reply["value"] == pytest.approx(0.2523130449, abs=1e-10)
+    assert reply["gives"] == "upper"
+
+
+CONTRACT = {
+    "blanket:lem-5.1": ("randomizer",),
+    "blanket:thm-3.1": ("n_users", "n_buckets", "epsilon", "delta"),
+    "blanket:lem-hoeffding": ("randomizer", "n_users", "epsilon", "delta"),
+    "blanket:lem-bennett": ("randomizer", "n_users", "epsilon", "delta"),
+    "flame:bennett-withdrawn": ("randomizer", "n_users", "epsilon", "delta"),
+    "blanket:lem-reduction": ("randomizer", "n_users", "epsilon", "delta"),
+    "shuffle:lower": ("randomizer", "n_users", "epsilon", "delta"),
+    "shuffle:exact-binary": ("epsilon0", "n_users", "epsilon", "delta"),
+    "clones:2021": ("epsilon0", "n_users", "epsilon", "delta"),
+    "clones:2023": ("randomizer", "n_users", "epsilon", "delta"),
+    "clones:2021-closed": ("epsilon0", "n_users", "delta"),
+    "blanket:erlingsson": ("epsilon0", "n_users", "delta"),
+    "blanket:cheu": ("blanket_mass", "n_users", "delta"),
+    "blanket:thm-4.1": ("n_users", "epsilon", "delta"),
+    "blanket:thm-4.2": ("n_users", "epsilon", "delta"),
+}
+
+
+@pytest.mark.parametrize("key", CONTRACT)
+def test_promised_ids_take_the_promised_parameters(key: str) -> None:
+    assert tuple(evaluate.statement(key).parameters) == CONTRACT[key]
+
+
+def test_every_parameter_is_a_word_of_the_vocabulary() -> None:
+    for key, found in evaluate.load_all().items():
+        assert set(found.parameters) <= set(VOCABULARY), key
+        assert key.split(":")[0] in evaluate.HOMES, key
+
+
+def test_the_list_tells_every_id_its_inputs_and_domains() -> None:
+    told = "\n".join(evaluate.listing())
+    for key, found in evaluate.load_all().items():
+        assert key in told
+        assert found.source in told
+    one = "\n".join(evaluate.listing("blanket:lem-hoeffding"))
+    for word in ("upper", "replace-one", "kary (with epsilon0, n_buckets)", "(0, 700]", "[2, 2^53]", "either epsilon"):
+        assert word in one

@@ -1,0 +1,195 @@
+"""The ledger: every row is well formed, computed from its own inputs, and judged as recorded."""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flamelib import divergences
+from flamelib._validate import DomainError
+from flamelib.companion import enumeration, ledger
+from flamelib.companion.ledger import Claim, Judged
+
+ROOT = Path(__file__).parents[1]
+CONTENT = yaml.safe_load(ledger.CLAIMS.read_text(encoding="utf-8"))
+CLAIMS = ledger.load()
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[Judged]:
+    return ledger.judge_all(CLAIMS)
+
+
+def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> None:
+    turned = {row.claim.id: f"{row.verdict}, computed {row.value}" for row in judged if not row.as_recorded}
+    assert turned == {}
+
+
+def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
+    assert [row.claim.id for row in judged if (row.value is None) != (row.verdict == "not-checkable")] == []
+
+
+def test_the_blanket_is_complete() -> None:
+    items = {claim.item for claim in CLAIMS if claim.document == "blanket"}
+    assert len(items) == 27
+    assert items == {f"blanket:{name}" for name in CONTENT["items"]["blanket"]}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_a_row_names_a_test_that_exists(claim: Claim) -> None:
+    path, _, name = claim.test.partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> None:
+    """The four findings that must not vanish."""
+    refuted = {row.claim.id for row in judged if row.verdict == "refuted"}
+    assert refuted >= {
+        "blanket:lem-bennett/withdrawn",
+        "blanket:lem-reduction/third-part-3-4",
+        "blanket:alg-2/alphabet-without-zero",
+        "blanket:lem-4.4/minimum-suffices",
+    }
+
+
+# --- a verdict turns when the computation does ------------------------------------------------------
+
+
+def _claim(**changes: Any) -> Claim:
+    row = {
+        "id": "blanket:x/y",
+        "item": "blanket:x",
+        "kind": "number",
+        "where": "here",
+        "claim": "Something.",
+        "verdict": "reproduced",
+        "evidence": "None.",
+        "test": "tests/test_ledger.py::test_x",
+        "page": "book/blanket",
+        "relation": "equal",
+        "paper": math.exp(-0.5),
+        "compute": "blanket:lem-5.1",
+        "inputs": {"randomizer": "laplace", "epsilon0": 1},
+    }
+    return Claim(**row | changes)
+
+
+CURVE = {"inputs": {"randomizer": "laplace"}, "over": {"epsilon0": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "reproduced"),
+        ({"paper": 0.6}, "deviates"),
+        ({"paper": math.exp(-0.5) * (1 + 2e-6)}, "deviates"),
+        ({"paper": 0.6, "tolerance": 0.02}, "reproduced"),
+        ({"paper": None, "reference": 0.6}, "deviates"),
+        ({"relation": "at-most", "paper": 0.61}, "reproduced"),
+        ({"relation": "at-most", "paper": 0.5}, "refuted"),
+        ({"relation": "at-least", "paper": 0.5}, "reproduced"),
+        ({"relation": "at-least", "paper": 0.7}, "refuted"),
+        ({"relation": None, "paper": None, "compute": None}, "not-checkable"),
+        (CURVE | {"paper": [math.exp(-0.5), math.exp(-1)]}, "reproduced"),
+        (CURVE | {"paper": [math.exp(-0.5), 0.4]}, "deviates"),
+    ],
+)
+def test_the_verdict_follows_from_the_relation(changes: dict[str, Any], verdict: str) -> None:
+    assert ledger.judge(_claim(**changes)).verdict == verdict
+
+
+def test_an_upper_bound_cannot_refute_an_upper_bound() -> None:
+    """A loose bound above a claimed maximum says nothing against the claim."""
+    loose = {"randomizer": "kary", "n_buckets": 2, "epsilon0": 1, "n_users": 100, "epsilon": 0.1}
+    claim = _claim(compute="blanket:lem-hoeffding", inputs=loose, relation="at-most", paper=1e-9)
+    assert ledger.judge(claim).verdict == "deviates"
+
+
+def test_a_property_that_fails_is_refuted() -> None:
+    function = "flamelib.companion.checks:local_budget_is_finite"
+    inputs = {"n_buckets": 3, "blanket_mass": 0.5, "replacements": [1, 2]}
+    changes: dict[str, Any] = {"relation": "holds", "paper": None, "compute": None, "function": function}
+    assert ledger.judge(_claim(**changes, inputs=inputs)).verdict == "refuted"
+    assert ledger.judge(_claim(**changes, inputs=inputs | {"replacements": [0, 1, 2]})).verdict == "reproduced"
+
+
+# --- a bad file is refused with the row and the field -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kind": "theory"}, "kind"),
+        ({"verdict": "true"}, "verdict"),
+        ({"said_by": "us"}, "said_by"),
+        ({"relation": "about"}, "relation"),
+        ({"claim": ""}, "claim"),
+        ({"colour": "red"}, "colour"),
+        ({"function": "flamelib.companion.checks:slope"}, "compute"),
+        ({"compute": None}, "compute"),
+        ({"compute": "blanket:nothing"}, "compute"),
+        ({"compute": None, "function": "os:system"}, "function"),
+        ({"compute": None, "function": "flamelib.companion.checks:nothing"}, "function"),
+        ({"compute": None, "function": "flamelib.companion.checks:count_bias"}, "inputs"),
+        ({"inputs": {"randomizer": "laplace"}}, "inputs"),
+        ({"inputs": {"randomizer": "laplace", "epsilon0": -1}}, "epsilon0"),
+        ({"paper": None}, "paper"),
+        ({"reference": 1}, "reference"),
+        ({"over": {"epsilon0": [1, 2]}}, "over"),
+        ({"verdict": "not-checkable"}, "verdict"),
+    ],
+)
+def test_a_malformed_row_is_refused(changes: dict[str, Any], field: str, tmp_path: Path) -> None:
+    base = {"kind": "number", "where": "here", "page": "book/blanket", "test": "tests/x.py::y"}
+    row = {"id": "y", "claim": "Something.", "evidence": "None.", "verdict": "reproduced", "relation": "equal"}
+    row |= {"paper": 0.6, "compute": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}
+    path = tmp_path / "claims.yml"
+    path.write_text(yaml.safe_dump({"items": {}, "claims": [base | {"item": "blanket:x", "rows": [row | changes]}]}))
+    with pytest.raises(DomainError, match=rf"row blanket:x/y: .*{field}"):
+        ledger.load(path)
+
+
+def test_a_missing_item_and_a_double_row_are_refused(tmp_path: Path) -> None:
+    path, content = tmp_path / "claims.yml", copy.deepcopy(CONTENT)
+    content["items"]["blanket"].append("thm-9.9")
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(DomainError, match=r"blanket:thm-9\.9: rows has no row"):
+        ledger.load(path)
+    content = copy.deepcopy(CONTENT)
+    content["claims"][0]["rows"] *= 2
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(DomainError, match="blanket:fig-1/diagram: id occurs more than once"):
+        ledger.load(path)
+
+
+def test_a_number_written_as_a_word_is_a_number() -> None:
+    assert ledger._numbers({"delta": "1e-6", "randomizer": "kary", "over": ["inf", 2]}) == {
+        "delta": 1e-6,
+        "randomizer": "kary",
+        "over": [math.inf, 2],
+    }
+
+
+# --- the enumeration that everything else is judged by ----------------------------------------------
+
+
+def test_the_enumeration_agrees_with_itself_in_two_forms() -> None:
+    """Histograms built user by user, and binomial convolutions."""
+    table = divergences.kary_table(2, 1.0)
+    for n_users, epsilon in ((2, 0.0), (5, 0.3), (9, 0.7)):
+        by_binomials = max(enumeration.binary_delta(n_users, 1.0, epsilon, ones) for ones in range(n_users))
+        assert divergences.shuffled_delta(table, n_users, epsilon) == pytest.approx(by_binomials, rel=1e-11)
+
+
+def test_two_users_by_hand() -> None:
+    """Bag of two binary answers at epsilon 0: half the distance between 2p - 1 shifted bags, from first principles."""
+    p = math.e / (1 + math.e)
+    same, mixed = (
+        {2: p * p, 1: 2 * p * (1 - p), 0: (1 - p) ** 2},
+        {2: p * (1 - p), 1: p * p + (1 - p) ** 2, 0: p * (1 - p)},
+    )
+    distance = sum(max(same[i] - mixed[i], 0) for i in range(3))
+    assert divergences.shuffled_delta(divergences.kary_table(2, 1.0), 2, 0.0) == pytest.approx(distance, rel=1e-12)

@@ -1,0 +1,320 @@
+"""The blanket protocols and their baselines: unbiased, priced on the safe side, each party seeing its own part only."""
+
+import inspect
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from flamelib._validate import DomainError
+from flamelib.guarantees import Adjacency
+from flamelib.protocols import baselines, blanket
+from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol
+
+HISTOGRAM = HistogramProtocol(n_users=600, n_buckets=4, blanket_mass=0.35)
+SUM = SummationProtocol(n_users=600, n_levels=3, blanket_mass=0.35)
+UNARY = baselines.UnarySumProtocol(n_users=600, n_messages=12, blanket_mass=0.35)
+BUCKETS = np.repeat(np.arange(4), [300, 200, 90, 10])
+NUMBERS = np.linspace(0.03, 0.97, 600) ** 2
+REPEATS = 4000
+
+
+def repeated(experiment, repeats=REPEATS, seed=0):
+    return np.array([experiment(rng) for rng in np.random.default_rng(seed).spawn(repeats)])
+
+
+def within_errors(draws, mean, variance):
+    """Mean within 5 standard errors, variance within 5 of its own (Gaussian law of the estimate, near enough)."""
+    assert np.all(np.abs(draws.mean(0) - mean) < 5 * np.sqrt(np.asarray(variance) / len(draws)))
+    assert np.all(np.abs(draws.var(0) / variance - 1) < 5 * math.sqrt(2 / len(draws)))
+
+
+def message_law(n_letters, mass, letter):
+    """Probabilities of the messages of a user, written down from Algorithm 1."""
+    law = np.full(n_letters, mass / n_letters)
+    law[letter] += 1 - mass
+    return law
+
+
+def test_histogram_counts_are_unbiased_with_the_exact_error():
+    draws = repeated(lambda rng: blanket.run(HISTOGRAM, BUCKETS, rng))
+    laws = np.array([message_law(4, 0.35, bucket) for bucket in BUCKETS])
+    variance = (laws * (1 - laws)).sum(0) / (1 - 0.35) ** 2
+    within_errors(draws, np.bincount(BUCKETS), variance)
+    assert blanket.count_variance(HISTOGRAM, np.bincount(BUCKETS)) == pytest.approx(variance, rel=1e-12)
+    assert draws.sum(1) == pytest.approx(np.full(REPEATS, 600))
+
+
+def test_the_sum_is_unbiased_with_the_exact_error():
+    draws = repeated(lambda rng: blanket.run(SUM, NUMBERS, rng))
+    letters = np.arange(4) / 3
+    variance = 0.0
+    for value in NUMBERS:
+        low = int(3 * value)
+        up = 3 * value - low
+        law = (1 - up) * message_law(4, 0.35, low) + up * message_law(4, 0.35, min(low + 1, 3))
+        variance += law @ letters**2 - (law @ letters) ** 2
+    within_errors(draws, NUMBERS.sum(), variance / (1 - 0.35) ** 2)
+
+
+def test_a_wrong_alphabet_would_have_been_seen():
+    """Messages debiased as if they lived in 1..k: off by n mass / (2 k (1 - mass)), sixty times the standard error."""
+    draws = repeated(lambda rng: blanket.run(SUM, NUMBERS, rng), 200)
+    wrong = draws - 600 * 0.35 / (2 * 3 * 0.65)
+    assert abs(wrong.mean() - NUMBERS.sum()) > 20 * draws.std() / math.sqrt(200)
+
+
+@pytest.mark.parametrize("extreme", [0.0, 1.0])
+def test_the_ends_of_the_interval_are_unbiased_too(extreme):
+    draws = repeated(lambda rng: blanket.run(SUM, np.full(600, extreme), rng), 1000)
+    assert abs(draws.mean() - 600 * extreme) < 5 * draws.std() / math.sqrt(1000)
+
+
+def test_parties_ask_for_what_they_may_see():
+    assert list(inspect.signature(blanket.user).parameters) == ["protocol", "values", "rng"]
+    assert list(inspect.signature(blanket.shuffler).parameters) == ["messages", "rng"]
+    assert list(inspect.signature(blanket.analyzer).parameters) == ["protocol", "messages"]
+    assert list(inspect.signature(blanket.account).parameters) == ["protocol", "delta"]
+
+
+@pytest.mark.parametrize("protocol", [HISTOGRAM, SUM], ids=["histogram", "sum"])
+def test_the_analyzer_sees_the_multiset_only(protocol):
+    messages = np.random.default_rng(0).integers(4, size=600)
+    estimates = [blanket.analyzer(protocol, order) for order in (messages, np.sort(messages), messages[::-1])]
+    assert np.all(estimates[0] == estimates[1])
+    assert np.all(estimates[0] == estimates[2])
+
+
+def test_the_order_of_users_leaves_no_trace_in_what_the_shuffler_forwards():
+    """First message out: same law whether the one user with bucket 1 is the first or the last to send."""
+    protocol = HistogramProtocol(3, 2, 0.2)
+
+    def first_out(values, rng):
+        return blanket.shuffler(blanket.user(protocol, values, rng), rng)[0]
+
+    first = repeated(lambda rng: first_out([1, 0, 0], rng), 6000, 1)
+    last = repeated(lambda rng: first_out([0, 0, 1], rng), 6000, 2)
+    assert abs(first.mean() - last.mean()) < 5 * math.sqrt(2 * 0.25 / 6000)
+
+
+def test_a_run_is_decided_by_its_generator():
+    runs = [blanket.run(HISTOGRAM, BUCKETS, np.random.default_rng(seed)) for seed in (5, 5, 6)]
+    assert (runs[0] == runs[1]).all()
+    assert (runs[0] != runs[2]).any()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "values", "sentence"),
+    [
+        (HISTOGRAM, BUCKETS[:-1], r"values must have shape \(600,\)"),
+        (HISTOGRAM, np.append(BUCKETS, 0), r"values must have shape \(600,\)"),
+        (HISTOGRAM, BUCKETS.reshape(2, 300), r"values must have shape \(600,\)"),
+        (HISTOGRAM, BUCKETS + 1, r"values must be whole numbers in \[0, 3\], got 4"),
+        (HISTOGRAM, BUCKETS - 1, r"values must be whole numbers in \[0, 3\], got -1"),
+        (HISTOGRAM, BUCKETS + 0.0, r"values must be whole numbers in \[0, 3\], got dtype float64"),
+        (SUM, NUMBERS[:-1], r"values must have shape \(600,\)"),
+        (SUM, np.where(NUMBERS > 0.5, np.nan, NUMBERS), r"values must be numbers in \[0, 1\], got nan"),
+        (SUM, NUMBERS + 0.5, r"values must be numbers in \[0, 1\]"),
+        (SUM, NUMBERS - 0.5, r"values must be numbers in \[0, 1\]"),
+    ],
+)
+def test_values_that_do_not_belong_are_refused(protocol, values, sentence):
+    with pytest.raises(DomainError, match=sentence):
+        blanket.run(protocol, values, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("protocol", [HISTOGRAM, SUM], ids=["histogram", "sum"])
+@pytest.mark.parametrize(
+    "messages", [np.zeros(n, int) for n in (599, 601, (600, 1))] + [np.full(600, x) for x in (4, -1, np.nan)]
+)
+def test_messages_that_do_not_belong_are_refused(protocol, messages):
+    with pytest.raises(DomainError, match="messages must"):
+        blanket.analyzer(protocol, messages)
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (lambda: HistogramProtocol(1, 4, 0.5), "n_users"),
+        (lambda: HistogramProtocol(100, 1, 0.5), "n_buckets"),
+        (lambda: HistogramProtocol(100, 4, 1), "blanket_mass"),
+        (lambda: HistogramProtocol(100, 4, 0), "blanket_mass"),
+        (lambda: SummationProtocol(100, 0, 0.5), "n_levels"),
+        (lambda: SummationProtocol(100, 2.5, 0.5), "n_levels"),
+        (lambda: SummationProtocol(100, 3, math.nan), "blanket_mass"),
+        (lambda: baselines.UnarySumProtocol(100, 0, 0.5), "n_messages"),
+        (lambda: baselines.UnarySumProtocol(100, 3, 1.0), "blanket_mass"),
+        (lambda: blanket.account(HISTOGRAM, -0.1), "delta"),
+        (lambda: blanket.private_histogram(10, 10, 1.0, 1e-6), "n_users"),
+        (lambda: blanket.private_histogram(10**6, 10, 1.5, 1e-6), "epsilon"),
+        (lambda: blanket.private_histogram(10**6, 10, 0, 1e-6, "blanket"), "epsilon"),
+        (lambda: blanket.private_histogram(10**6, 10, 1.0, 1.0, "blanket"), "delta"),
+        (lambda: blanket.private_histogram(10**6, 10, 1.0, 1e-6, "guess"), "accounting"),
+        (lambda: blanket.private_sum(10**6, 1.0, 1e-6, accounting="guess"), "accounting"),
+        (lambda: blanket.private_sum(10**6, 1.0, 1e-6, n_levels=0), "n_levels"),
+        (lambda: blanket.private_sum(10, 1.0, 1e-6), "n_users"),
+        (lambda: blanket.count_variance(HISTOGRAM, 601), "true_counts"),
+        (lambda: baselines.private_unary_sum(20, 1.0, 1e-6), "n_users"),
+        (lambda: baselines.private_unary_sum(10**5, 0, 1e-6), "epsilon"),
+        (lambda: baselines.curator_sum([0.5], 0, np.random.default_rng(0)), "epsilon"),
+        (lambda: baselines.curator_sum([1.5], 1, np.random.default_rng(0)), "values"),
+        (lambda: baselines.local_sum([np.nan], 1, np.random.default_rng(0)), "values"),
+        (lambda: baselines.local_histogram([4], 4, 1, np.random.default_rng(0)), "values"),
+        (lambda: baselines.curator_histogram([0.5], 4, 1, np.random.default_rng(0)), "values"),
+    ],
+)
+def test_refusals_name_the_parameter(build, name):
+    with pytest.raises(DomainError, match=rf"\b{name}\b"):
+        build()
+
+
+def exact_delta(n_users, n_buckets, mass, epsilon):
+    """Hockey-stick between shuffled data sets, by listing every multiset; worst over data sets and directions."""
+
+    def law(letters):
+        counts = {(0,) * n_buckets: 1.0}
+        for letter in letters:
+            following: dict[tuple[int, ...], float] = {}
+            for count, probability in counts.items():
+                for out, weight in enumerate(message_law(n_buckets, mass, letter)):
+                    key = (*count[:out], count[out] + 1, *count[out + 1 :])
+                    following[key] = following.get(key, 0.0) + probability * weight
+            counts = following
+        return counts
+
+    worst = 0.0
+    for others in itertools.combinations_with_replacement(range(n_buckets), n_users - 1):
+        laws = [law((*others, last)) for last in range(n_buckets)]
+        for p, q in itertools.permutations(laws, 2):
+            worst = max(worst, sum(max(p[key] - math.exp(epsilon) * q[key], 0.0) for key in p))
+    return worst
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(2, 5), st.integers(2, 3), st.floats(0.2, 0.9), st.floats(1e-3, 0.1))
+def test_the_account_is_never_below_the_truth(n_users, n_buckets, mass, delta):
+    protocol = HistogramProtocol(n_users, n_buckets, mass)
+    guarantee = blanket.account(protocol, delta)
+    assert guarantee.adjacency is Adjacency.REPLACE_ONE
+    assert guarantee.delta == delta
+    assert guarantee.epsilon <= blanket.randomizer(protocol).epsilon0
+    assert exact_delta(n_users, n_buckets, mass, guarantee.epsilon) <= delta * (1 + 1e-12)
+
+
+def test_without_delta_the_local_budget_is_left():
+    assert blanket.account(HISTOGRAM, 0).epsilon == pytest.approx(math.log(1 - 4 + 4 / 0.35), rel=1e-14)
+    assert blanket.account(SUM, 0).epsilon == pytest.approx(math.log(1 - 4 + 4 / 0.35), rel=1e-14)
+
+
+@pytest.mark.parametrize("n_users", [1000, 60_000, 10**6])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_calibration_meets_its_guarantee_and_wastes_little(n_users, epsilon):
+    delta = 1e-6
+    protocol = blanket.private_histogram(n_users, 10, epsilon, delta, "blanket")
+    assert blanket.account(protocol, delta).epsilon <= epsilon
+    weaker = HistogramProtocol(n_users, 10, protocol.blanket_mass * (1 - 1e-5))
+    assert blanket.account(weaker, delta).epsilon > epsilon
+
+
+def test_the_theorem_needs_the_mass_of_its_formula():
+    protocol = blanket.private_histogram(10**6, 10, 0.5, 1e-6)
+    assert protocol.blanket_mass == pytest.approx(14 * 10 * math.log(2e6) / (999_999 * 0.25), rel=1e-12)
+    summation = blanket.private_sum(10**6, 0.5, 1e-6, n_levels=9)
+    assert summation.n_buckets == 10
+    assert summation.blanket_mass == protocol.blanket_mass
+    assert blanket.account(protocol, 1e-6).epsilon < 0.5
+
+
+def test_the_certified_calibration_asks_for_less_noise_than_the_theorem():
+    theorem, certified = (blanket.private_sum(60_000, 1.0, 1e-6, 5, way) for way in ("theorem", "blanket"))
+    assert certified.blanket_mass < theorem.blanket_mass / 3
+    assert blanket.private_histogram(100, 10, 2.0, 1e-6, "blanket").blanket_mass < 1  # Theorem 3.1 says nothing here
+
+
+@pytest.mark.parametrize(
+    ("experiment", "truth", "variance"),
+    [
+        (lambda rng: baselines.curator_sum(NUMBERS, 0.7, rng), NUMBERS.sum(), 2 / 0.7**2),
+        (lambda rng: baselines.curator_histogram(BUCKETS, 4, 0.7, rng)[1], 200, 8 / 0.7**2),
+        (lambda rng: baselines.local_sum(NUMBERS, 0.7, rng), NUMBERS.sum(), 600 * 2 / 0.7**2),
+    ],
+)
+def test_curator_and_local_model_are_unbiased_with_the_stated_error(experiment, truth, variance):
+    draws = repeated(experiment)
+    assert abs(draws.mean() - truth) < 5 * math.sqrt(variance / REPEATS)
+    assert draws.var() == pytest.approx(variance, rel=0.2)
+
+
+def test_the_local_histogram_is_unbiased():
+    draws = repeated(lambda rng: baselines.local_histogram(BUCKETS, 4, 1.5, rng))
+    mass = 4 / (math.exp(1.5) + 3)
+    laws = np.array([message_law(4, mass, bucket) for bucket in BUCKETS])
+    within_errors(draws, np.bincount(BUCKETS), (laws * (1 - laws)).sum(0) / (1 - mass) ** 2)
+
+
+def test_the_unary_sum_is_unbiased_and_its_law_is_that_of_the_bits():
+    draws = repeated(lambda rng: baselines.run(UNARY, NUMBERS, rng))
+    fraction = 12 * NUMBERS - np.floor(12 * NUMBERS)
+    variance = 600 * 0.175 * 0.825 / (12 * 0.65**2) + (fraction * (1 - fraction)).sum() / 144
+    within_errors(draws, NUMBERS.sum(), variance)
+    assert variance <= baselines.squared_error(UNARY)
+
+    def bit_by_bit(rng):
+        ones = np.floor(12 * NUMBERS) + (rng.random(600) < fraction)
+        bits = np.arange(12) < ones[:, None]
+        coin = rng.random(bits.shape) < 0.35
+        answered = np.where(coin, rng.random(bits.shape) < 0.5, bits)
+        return (answered.sum() - 7200 * 0.175) / (12 * 0.65)
+
+    within_errors(repeated(bit_by_bit, 1500), NUMBERS.sum(), variance)
+
+
+def unary_exact(protocol, epsilon):
+    """Hockey-stick of the number of ones; worst over the other users' ones and the pair of this user's."""
+    bits, flip = protocol.n_messages, protocol.blanket_mass / 2
+    others = (protocol.n_users - 1) * bits
+
+    def law(ones, total):
+        support = np.arange(total + 1)
+        return np.convolve(binom.pmf(support, ones, 1 - flip), binom.pmf(support, total - ones, flip))[: total + 1]
+
+    worst = 0.0
+    for base in range(others + 1):
+        laws = [law(base + own, others + bits) for own in range(bits + 1)]
+        for p, q in itertools.permutations(laws, 2):
+            worst = max(worst, np.maximum(p - math.exp(epsilon) * q, 0).sum())
+    return worst
+
+
+@pytest.mark.parametrize(("n_users", "n_messages", "mass"), [(6, 1, 0.5), (9, 3, 0.7), (14, 2, 0.9), (30, 2, 0.8)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_the_unary_bound_is_never_below_the_truth(n_users, n_messages, mass, epsilon):
+    protocol = baselines.UnarySumProtocol(n_users, n_messages, mass)
+    assert unary_exact(protocol, epsilon) <= math.exp(baselines.unary_log_delta(protocol, epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 3.0])
+def test_the_unary_bound_is_the_shifted_binomial_where_every_bit_is_a_coin(epsilon):
+    protocol = baselines.UnarySumProtocol(81, 5, 1 - 1e-12)
+    certain, shift = 80 * 5 - 1, 5
+    support = np.arange(certain + shift + 1)
+    shifted, plain = binom.pmf(support - shift, certain, 0.5), binom.pmf(support, certain, 0.5)
+    exact = np.maximum(shifted - math.exp(epsilon) * plain, 0).sum()
+    assert exact <= math.exp(baselines.unary_log_delta(protocol, epsilon)) <= exact * (1 + 1e-6) + 1e-9
+
+
+def test_the_unary_bound_is_of_use():
+    """For many users it is within a factor two of the noise a trusted curator with Gaussian noise would need."""
+    protocol = baselines.private_unary_sum(10**6, 1.0, 1e-6)
+    assert baselines.account(protocol, 1e-6).epsilon <= 1 + 1e-9
+    assert 4.2 < math.sqrt(baselines.squared_error(protocol)) < 2 * 4.2247  # analytic Gaussian at (1, 1e-6)
+
+
+def test_the_unary_error_does_not_grow_with_the_number_of_users():
+    sizes = np.array([10**5, 10**6, 10**7])
+    unary = [baselines.squared_error(baselines.private_unary_sum(int(n), 1.0, 1e-6)) ** 0.5 for n in sizes]
+    assert abs(np.polyfit(np.log(sizes), np.log(unary), 1)[0]) < 0.03

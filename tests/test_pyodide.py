@@ -1,0 +1,136 @@
+"""What the page of sliders is given: the very sources, the standard library alone, and a core taken by digest."""
+
+import json
+import math
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flamelib
+from flamelib.amplification import closed_form
+from flamelib.companion import pyodide, sliders
+from flamelib.profiles import KaryProfile
+
+ROOT = Path(flamelib.__file__).parent.parent
+GIVEN = {"epsilon0": 1, "n_users": 10_000, "delta": 1e-6, "n_buckets": 10, "epsilon": 1}
+
+
+ALONE = """
+import sys
+sys.path[:] = [sys.argv[1], *(path for path in sys.path if "site-packages" not in path)]
+from flamelib.companion.sliders import respond
+print(respond(sys.argv[2]))
+others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"flamelib", "__main__"}
+sys.exit(f"imported: {others}" if others else 0)
+"""
+
+
+def _received(script: Path) -> Any:
+    """What a script of the page hands over."""
+    call = script.read_text(encoding="utf-8").removeprefix("flamelibSliders.receive(").removesuffix(");\n")
+    return json.loads(f"[{call}]")[1]
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without npm."""
+    monkeypatch.setattr(pyodide.shutil, "which", lambda name: None)
+
+
+def test_the_sources_are_the_files_of_the_package_and_run_alone(tmp_path: Path) -> None:
+    carried = pyodide.sources()
+    for name, source in carried.items():
+        assert source == (ROOT / name).read_text(encoding="utf-8")
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    assert "flamelib/amplification/closed_form.py" in carried
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", ALONE, str(tmp_path), json.dumps({"want": "answers", "inputs": GIVEN})],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["found"] == sliders.answers(GIVEN)
+
+
+def test_a_source_that_a_browser_cannot_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyodide, "ROOTS", ("flamelib.randomizers",))
+    with pytest.raises(ImportError, match="numpy"):
+        pyodide.sources()
+
+
+@pytest.mark.usefixtures("nothing")
+def test_without_npm_the_grid_is_placed_and_says_that_there_is_no_runtime(tmp_path: Path) -> None:
+    assert pyodide.install(tmp_path / "html", tmp_path / "cache") is False
+    facts = _received(tmp_path / "html" / "_static" / "sliders" / "values.js")
+    assert facts["runtime"] is None
+    assert facts["grid"].keys() == {row["key"] for row in facts["rows"]}
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
+    assert pyodide.install(tmp_path / "other", tmp_path / "cache") is False
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == before
+
+
+def test_a_package_of_another_digest_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def counterfeit(command: list[str], **_: Any) -> None:
+        folder = Path(command[command.index("--pack-destination") + 1])
+        (folder / f"pyodide-{pyodide.VERSION}.tgz").write_bytes(b"something else")
+
+    monkeypatch.setattr(pyodide.shutil, "which", lambda name: name)
+    monkeypatch.setattr(pyodide.subprocess, "run", counterfeit)
+    assert pyodide.install(tmp_path / "html", tmp_path / "cache") is False
+    assert [path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir() if "pyodide" in path.name] == []
+
+
+@pytest.mark.parametrize(
+    "fault", [subprocess.TimeoutExpired("npm", 1), subprocess.CalledProcessError(1, "npm"), OSError()]
+)
+def test_a_missing_network_does_not_stop_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr(pyodide.shutil, "which", lambda name: name)
+    monkeypatch.setattr(pyodide.subprocess, "run", fails)
+    assert pyodide.package(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
+    archive = pyodide.package(pyodide.CACHE if pyodide.CACHE.is_dir() else tmp_path)
+    if archive is None:
+        assert pyodide.install(tmp_path / "html", tmp_path / "cache") is False
+        return
+    assert pyodide.integrity(archive.read_bytes()) == pyodide.INTEGRITY
+    assert pyodide.install(tmp_path / "html", archive.parent) is True
+    placed = {path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir()}
+    assert placed == {"flamelib.js", "values.js", "pyodide.js", *(f"{part}.js" for part in pyodide.PACKED)}
+    assert _received(tmp_path / "html" / "_static" / "sliders" / "values.js")["runtime"]["version"] == pyodide.VERSION
+
+
+def test_the_grid_holds_what_the_functions_answer() -> None:
+    row = next(row for row in sliders.ROWS if row.key == "blanket-lem-bennett-kary-epsilon")
+    points = product(*(sliders.AXES[name] for name in row.needs))
+    for (epsilon0, n_buckets, n_users, delta), value in zip(points, sliders.grid()[row.key], strict=True):
+        expected = closed_form.bennett(KaryProfile(epsilon0, int(n_buckets)), int(n_users), delta=delta)
+        assert value == ("inf" if math.isinf(expected) else expected)
+
+
+def test_the_curves_pass_through_the_answers() -> None:
+    found, curves = sliders.answers(GIVEN), sliders.curves(GIVEN)
+    at = sliders.USERS.index(GIVEN["n_users"])
+    assert {key: series[at] for key, series in curves.items()} == {key: found[key]["value"] for key in curves}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "named"), [({"delta": 2}, "delta"), ({"n_users": "nan"}, "n_users"), ({"epsilon0": ""}, "epsilon0")]
+)
+def test_a_refusal_names_the_input(inputs: dict[str, Any], named: str) -> None:
+    reply = json.loads(sliders.respond(json.dumps({"want": "answers", "inputs": GIVEN | inputs})))
+    assert reply["refused"].startswith(f"{named} must be ")

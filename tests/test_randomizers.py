@@ -1,0 +1,279 @@
+"""Local randomizers: laws that add up, blankets that fit, samplers that follow the law and no other."""
+
+import itertools
+import math
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+from scipy.stats import chisquare, kstest
+
+from flamelib._validate import DomainError
+from flamelib.randomizers import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    KaryResponse,
+    LaplaceNoise,
+)
+
+EPSILON0 = st.floats(0.01, 20)
+WIDTH = st.integers(1, 12)
+DISCRETE = st.one_of(
+    st.builds(KaryResponse, EPSILON0, st.integers(2, 40)),
+    st.builds(DiscreteLaplaceNoise, st.floats(0.5, 20), WIDTH),
+    st.builds(DiscreteGaussianNoise, st.floats(0.2, 20), WIDTH),
+)
+CONTINUOUS = (LaplaceNoise(0.3), LaplaceNoise(4.0), GaussianNoise(0.25), GaussianNoise(2.0))
+EVERY = (
+    KaryResponse(1.0, 5),
+    *CONTINUOUS,
+    DiscreteLaplaceNoise(2.0, 4),
+    DiscreteLaplaceNoise(2.0, 5),
+    DiscreteGaussianNoise(1.5, 4),
+    DiscreteGaussianNoise(1.5, 5),
+)
+
+
+def inputs_of(randomizer):
+    return np.arange(randomizer.n_buckets if isinstance(randomizer, KaryResponse) else randomizer.width + 1)
+
+
+def reports_of(randomizer):
+    if isinstance(randomizer, KaryResponse):
+        return inputs_of(randomizer)
+    spread = 40 * (randomizer.noise_std if hasattr(randomizer, "noise_std") else randomizer.width / randomizer.epsilon0)
+    return np.arange(-math.ceil(spread) - 2, randomizer.width + math.ceil(spread) + 3)
+
+
+@settings(deadline=None)
+@given(DISCRETE)
+def test_discrete_laws_add_up_and_contain_their_blanket(randomizer):
+    reports = reports_of(randomizer)
+    law = np.exp(randomizer.log_pmf(reports, inputs_of(randomizer)[:, None]))
+    blanket = np.exp(randomizer.blanket_log_pmf(reports))
+    assert np.allclose(law.sum(1), 1, rtol=1e-12)
+    assert blanket.sum() == pytest.approx(1, rel=1e-12)
+    assert law.min(0).sum() == pytest.approx(randomizer.mass, rel=1e-11)
+    assert np.allclose(law.min(0), randomizer.mass * blanket, rtol=1e-9, atol=1e-300)
+
+
+@settings(deadline=None)
+@given(DISCRETE)
+def test_the_largest_ratio_of_two_laws_is_the_local_budget(randomizer):
+    reports, inputs = reports_of(randomizer), inputs_of(randomizer)
+    law = randomizer.log_pmf(reports, inputs[:, None])
+    worst = (law.max(0) - law.min(0)).max()
+    if math.isfinite(randomizer.epsilon0):
+        assert worst == pytest.approx(randomizer.epsilon0, rel=1e-10)
+    else:
+        assert worst > 30 * inputs[-1] / randomizer.noise_std  # grows with the report: no local budget
+
+
+def integral(function, randomizer):
+    scale = randomizer.noise_std if isinstance(randomizer, GaussianNoise) else 1 / randomizer.epsilon0
+    pieces = [-40 * scale, 0, 0.5, 1, 1 + 40 * scale]
+    return sum(integrate.quad(function, a, b, epsabs=1e-13, limit=200)[0] for a, b in itertools.pairwise(pieces))
+
+
+@pytest.mark.parametrize("randomizer", CONTINUOUS, ids=str)
+def test_densities_integrate_to_one_and_contain_their_blanket(randomizer):
+    def law(report, value):
+        return math.exp(randomizer.log_pdf(report, value))
+
+    for value in (0.0, 0.37, 1.0):
+        assert integral(lambda report, value=value: law(report, value), randomizer) == pytest.approx(1, rel=1e-9)
+    common = integral(lambda report: min(law(report, 0.0), law(report, 1.0)), randomizer)
+    assert common == pytest.approx(randomizer.mass, rel=1e-9)
+    for report in (-1.3, 0.0, 0.2, 0.5, 0.51, 2.4):
+        least = min(law(report, value) for value in np.linspace(0, 1, 201))
+        assert least == pytest.approx(randomizer.mass * math.exp(randomizer.blanket_log_pdf(report)), rel=1e-10)
+
+
+def test_the_laplace_ratio_is_the_local_budget():
+    randomizer = LaplaceNoise(1.7)
+    reports = np.linspace(-3, 4, 701)
+    assert (randomizer.log_pdf(reports, 1.0) - randomizer.log_pdf(reports, 0.0)).max() == pytest.approx(1.7)
+
+
+@given(EPSILON0, st.integers(2, 10**6))
+def test_kary_response_from_its_blanket_mass(epsilon0, n_buckets):
+    original = KaryResponse(epsilon0, n_buckets)
+    again = KaryResponse.from_blanket_mass(n_buckets, original.mass)
+    assert again.mass == pytest.approx(original.mass, rel=1e-13)
+    with mpmath.workdps(50):
+        exact = mpmath.log(1 - n_buckets + n_buckets / mpmath.mpf(original.mass))
+    assert again.epsilon0 == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_tiny_blanket_masses_do_not_overflow():
+    assert KaryResponse.from_blanket_mass(2, 1e-303).epsilon0 == pytest.approx(math.log(2) + 303 * math.log(10))
+    with pytest.raises(DomainError, match="blanket_mass must leave a local budget of at most 700"):
+        KaryResponse.from_blanket_mass(2, 5e-324)
+
+
+def law_of(randomizer, value):
+    """Reports likely enough to be counted, and their probabilities."""
+    reports = reports_of(randomizer)
+    log_law = randomizer.blanket_log_pmf(reports) if value is None else randomizer.log_pmf(reports, value)
+    seen = log_law > math.log(1e-3)
+    return reports[seen], np.exp(log_law[seen])
+
+
+def fits(draws, reports, law):
+    counts = np.array([(draws == report).sum() for report in reports], dtype=float)
+    observed = np.append(counts, draws.size - counts.sum())
+    expected = np.append(law, 1 - law.sum()) * draws.size
+    kept = expected > 5
+    tail = expected[kept].sum() / observed[kept].sum() if observed[kept].sum() else np.inf
+    return chisquare(observed[kept] * tail, expected[kept]).pvalue
+
+
+def scaled(randomizer, factor):
+    """The same randomizer with noise wider by a factor."""
+    if isinstance(randomizer, KaryResponse):
+        return KaryResponse(randomizer.epsilon0 / factor, randomizer.n_buckets)
+    if isinstance(randomizer, DiscreteLaplaceNoise):
+        return DiscreteLaplaceNoise(randomizer.epsilon0 / factor, randomizer.width)
+    if isinstance(randomizer, DiscreteGaussianNoise):
+        return DiscreteGaussianNoise(randomizer.noise_std * factor, randomizer.width)
+    if isinstance(randomizer, LaplaceNoise):
+        return LaplaceNoise(randomizer.epsilon0 / factor)
+    return GaussianNoise(randomizer.noise_std * factor)
+
+
+@pytest.mark.parametrize("value", [None, 0, 1])
+@pytest.mark.parametrize(
+    "randomizer", [r for r in EVERY if hasattr(r, "log_pmf")] + [DiscreteGaussianNoise(0.4, 2)], ids=str
+)
+def test_discrete_samples_follow_their_law_and_no_neighbouring_one(randomizer, value):
+    rng = np.random.default_rng(3)
+    draws = randomizer.sample_blanket(40_000, rng) if value is None else randomizer.sample(np.full(40_000, value), rng)
+    assert draws.dtype == np.int64
+    assert fits(draws, *law_of(randomizer, value)) > 1e-3
+    if value is None and isinstance(randomizer, KaryResponse):
+        return  # uniform whatever the budget
+    for factor in (0.85, 1.2):
+        assert fits(draws, *law_of(scaled(randomizer, factor), value)) < 1e-6
+
+
+@pytest.mark.parametrize("value", [None, 0.0, 0.7])
+@pytest.mark.parametrize("randomizer", CONTINUOUS, ids=str)
+def test_continuous_samples_follow_their_law_and_no_neighbouring_one(randomizer, value):
+    rng = np.random.default_rng(4)
+    draws = randomizer.sample_blanket(20_000, rng) if value is None else randomizer.sample(np.full(20_000, value), rng)
+
+    def pvalue(other):
+        grid = np.linspace(draws.min() - 1e-9, draws.max() + 1e-9, 200_001)
+        log_density = other.blanket_log_pdf(grid) if value is None else other.log_pdf(grid, value)
+        mass = integrate.cumulative_trapezoid(np.exp(log_density), grid, initial=0)
+        below = integrate.quad(
+            lambda y: math.exp(other.blanket_log_pdf(y) if value is None else other.log_pdf(y, value)),
+            grid[0] - 60 * (1 + abs(grid[0])), grid[0], limit=400,
+        )[0]  # fmt: skip
+        return kstest(draws, lambda y: np.interp(y, grid, mass + below)).pvalue
+
+    assert pvalue(randomizer) > 1e-3
+    assert max(pvalue(scaled(randomizer, factor)) for factor in (0.9, 1.12)) < 1e-4
+
+
+@pytest.mark.parametrize("randomizer", EVERY, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (2, 0, 3), (2, 3, 4)])
+def test_any_shape_is_sampled(randomizer, shape):
+    rng = np.random.default_rng(5)
+    values = np.zeros(shape, dtype=np.uint8)
+    assert randomizer.sample(values, rng).shape == shape
+    assert randomizer.sample_blanket(shape, rng).shape == shape
+    law = randomizer.log_pmf if hasattr(randomizer, "log_pmf") else randomizer.log_pdf
+    assert law(values, values).shape == shape
+
+
+@pytest.mark.parametrize("randomizer", EVERY, ids=str)
+def test_the_generator_alone_decides(randomizer):
+    values = np.ones(20, dtype=int)
+    first, again, other = (randomizer.sample(values, np.random.default_rng(seed)) for seed in (6, 6, 7))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("randomizer", EVERY, ids=str)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1, 99, "0", None, 1j, True, [0, [0, 1]]])
+def test_values_outside_the_domain_are_refused_by_name(randomizer, bad):
+    rng = np.random.default_rng(0)
+    with pytest.raises(DomainError, match=r"values must be .*numbers"):
+        randomizer.sample(bad, rng)
+    law = randomizer.log_pmf if hasattr(randomizer, "log_pmf") else randomizer.log_pdf
+    with pytest.raises(DomainError, match=r"value must be .*numbers"):
+        law(0, bad)
+
+
+@pytest.mark.parametrize("randomizer", [r for r in EVERY if hasattr(r, "log_pmf")], ids=str)
+def test_discrete_randomizers_refuse_fractions(randomizer):
+    with pytest.raises(DomainError, match="values must be whole numbers"):
+        randomizer.sample([0.5], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("bad", [0, -1, 701, np.nan, np.inf, "x", None, True])
+def test_local_budgets_outside_the_domain_are_refused_by_name(bad):
+    for build in (lambda b: KaryResponse(b, 3), LaplaceNoise, lambda b: DiscreteLaplaceNoise(b, 3)):
+        with pytest.raises(DomainError, match="epsilon0 must be a number in"):
+            build(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -0.1, 1, 1.5, np.nan, np.inf, "x"])
+def test_blanket_masses_outside_the_domain_are_refused_by_name(bad):
+    with pytest.raises(DomainError, match="blanket_mass must be"):
+        KaryResponse.from_blanket_mass(3, bad)
+
+
+def test_scales_that_64_bits_cannot_hold_are_refused():
+    with pytest.raises(DomainError, match="noise_std must be in"):
+        DiscreteGaussianNoise(2.0**41, 3).sample([0], np.random.default_rng(0))
+    with pytest.raises(DomainError, match="width / epsilon0 must be at most"):
+        DiscreteLaplaceNoise(1e-15, 3).sample([0], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("noise_std", [0.001, 1e5])
+def test_extreme_discrete_gaussians_keep_their_moments(noise_std):
+    randomizer = DiscreteGaussianNoise(noise_std, 6)
+    draws = randomizer.sample(np.full(50_000, 2), np.random.default_rng(8))
+    variance = noise_std**2 if noise_std > 1 else 0.0
+    assert abs(draws.mean() - 2) <= 5 * math.sqrt(variance / draws.size)
+    assert draws.var() == pytest.approx(variance, rel=0.05)
+    blanket = randomizer.sample_blanket(50_000, np.random.default_rng(9))
+    assert abs(blanket.mean() - 3) <= 5 * math.sqrt(variance / draws.size)
+
+
+def test_the_blanket_of_gaussian_noise_survives_an_underflowing_mass():
+    randomizer = GaussianNoise(0.005)
+    assert randomizer.mass == 0
+    draws = randomizer.sample_blanket(1000, np.random.default_rng(10))
+    assert np.abs(draws - 0.5).max() < 0.001
+    with mpmath.workdps(60):
+        tail = mpmath.ncdf(mpmath.mpf(-100))
+        density = mpmath.npdf(mpmath.mpf("0.5001"), 0, mpmath.mpf("0.005")) / (2 * tail)
+    assert float(randomizer.blanket_log_pdf(0.4999)) == pytest.approx(float(mpmath.log(density)), rel=1e-10)
+
+
+@pytest.mark.parametrize("width", [2, 20_001])
+def test_wide_discrete_gaussians_have_a_law_within_reach(width):
+    """Beyond a million terms the sum is taken by a formula; here it is taken term by term."""
+    noise_std, reports = 30_000.0, np.arange(-1_200_000, 1_200_000)
+    randomizer = DiscreteGaussianNoise(noise_std, width)
+    total = math.fsum(np.exp(-((reports / noise_std) ** 2) / 2))
+    assert float(randomizer.log_pmf(1, 1)) == pytest.approx(-math.log(total), rel=1e-13)
+    farther = np.maximum(np.abs(reports), np.abs(reports - width))
+    total = math.fsum(np.exp(-((farther / noise_std) ** 2) / 2))
+    exact = -((width / noise_std) ** 2) / 2 - math.log(total)
+    assert float(randomizer.blanket_log_pmf(0)) == pytest.approx(exact, rel=1e-13)
+
+
+def test_importing_randomizers_loads_numpy_and_little_else():
+    code = "import sys, flamelib.randomizers; print({'scipy', 'torch', 'sklearn'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

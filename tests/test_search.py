@@ -1,0 +1,111 @@
+"""Inversions: the answer holds where it was evaluated, and nothing much better does."""
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from flamelib.search import STEPS, largest, smallest_epsilon
+
+SHAPES = {
+    "exponential": lambda scale: (lambda x: -x / scale, lambda t: t * scale),
+    "gaussian": lambda scale: (lambda x: -((x / scale) ** 2), lambda t: math.sqrt(t) * scale),
+    "steep": lambda scale: (lambda x: -((x / scale) ** 9), lambda t: t ** (1 / 9) * scale),
+    "flat": lambda scale: (lambda x: -math.log1p(x / scale), lambda t: math.expm1(t) * scale),
+    "plateau": lambda scale: (lambda x: min(0.0, 3 - x / scale), lambda t: (3 + t) * scale),
+}
+
+
+def counted(function):
+    def wrapped(argument):
+        wrapped.calls += 1
+        return function(argument)
+
+    wrapped.calls = 0
+    return wrapped
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(st.floats(1e-9, 1e3), st.floats(1e-12, 0.9), st.floats(1.0, 1e4))
+@example(1e-9, 1e-12, 1e4)
+def test_smallest_is_safe_and_sharp(shape, scale, delta, room):
+    curve, inverse = SHAPES[shape](scale)
+    root = inverse(-math.log(delta))
+    asked = counted(curve)
+    answer = smallest_epsilon(asked, delta, at_most=root * (1 + room))
+    assert curve(answer) <= math.log(delta)
+    assert answer == pytest.approx(root, rel=3e-12 if shape != "flat" else 1e-10)
+    assert asked.calls <= 60
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-300, 0.9), st.floats(1.5, 1e4))
+def test_largest_is_safe_and_sharp(scale, delta, room):
+    root = -scale / math.log(delta)
+    asked = counted(lambda x: -scale / x)
+    answer = largest(asked, delta, at_least=root / room, at_most=root * room)
+    assert -scale / answer <= math.log(delta)
+    assert answer == pytest.approx(root, rel=3e-12)
+    assert asked.calls <= 60
+
+
+def test_a_smooth_search_takes_a_dozen_evaluations():
+    asked = counted(lambda x: -(x**2) * 400 - math.log1p(x))
+    smallest_epsilon(asked, 1e-6, at_most=5.0)
+    assert asked.calls <= 12
+
+
+def test_steps_are_found_at_their_edge():
+    edge = 0.123456789
+    answer = smallest_epsilon(lambda x: -50.0 if x >= edge else -1.0, 1e-6, at_most=7.0)
+    assert 0 <= answer - edge <= 1e-12 * edge
+    answer = smallest_epsilon(lambda x: -math.inf if x >= edge else math.inf, 1e-6, at_most=7.0)
+    assert 0 <= answer - edge <= 1e-12 * edge
+    answer = largest(lambda x: -math.inf if x <= edge else 0.0, 1e-6, 0.0, 7.0)
+    assert 0 <= edge - answer <= 1e-12 * edge
+
+
+def test_halving_is_geometric_across_orders_of_magnitude():
+    asked = counted(lambda x: -50.0 if x >= 1e-9 else -1.0)
+    assert smallest_epsilon(asked, 1e-6, at_most=700.0) == pytest.approx(1e-9, rel=1e-11)
+    assert asked.calls <= 60
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_no_bound_is_never_taken_for_one(bad):
+    assert smallest_epsilon(lambda _: bad, 0.5, at_most=3.0) == 3.0
+    assert largest(lambda _: bad, 0.5, 0.25, 3.0) == 0.25
+    answer = smallest_epsilon(lambda x: bad if x < 1 else -10.0, 1e-3, at_most=3.0)
+    assert 1 <= answer <= 1 + 1e-11
+
+
+def test_the_ends():
+    assert smallest_epsilon(lambda x: -x, 0.0, at_most=2.0) == 2.0
+    assert smallest_epsilon(lambda x: -x, 0.0, at_most=math.inf) == math.inf
+    assert smallest_epsilon(lambda x: 5 - x, 1.0, at_most=2.0) == 0.0
+    assert smallest_epsilon(lambda x: -9 - x, 1e-3, at_most=2.0) == 0.0
+    assert smallest_epsilon(lambda x: -x, 1e-3, at_most=2.0) == 2.0
+    assert smallest_epsilon(lambda x: 0.0 * x, 1e-3, at_most=math.inf) == math.inf
+    assert smallest_epsilon(lambda x: -x, 1e-3, at_most=math.inf) == pytest.approx(math.log(1e3), rel=1e-11)
+    assert largest(lambda x: x, 0.0, 0.5, 2.0) == 0.5
+    assert largest(lambda x: x - 9, 1e-3, 0.5, 2.0) == 2.0
+    assert largest(lambda x: x, 1e-3, 0.5, 2.0) == 0.5
+
+
+@given(st.floats(0.05, 0.95), st.floats(-60.0, -1.0), st.floats(1.0, 50.0))
+def test_a_valley_is_found_where_it_is_asked_for(bottom, depth, rise):
+    def curve(x):
+        return depth * (1 - ((x - bottom) / bottom) ** 2) if x < bottom else depth + rise * (x - bottom) / (1 - bottom)
+
+    delta = math.exp(depth * 0.99)
+    answer = smallest_epsilon(curve, delta, at_most=1.0, rises=True)
+    assert curve(answer) <= math.log(delta)
+    assert answer == pytest.approx(0.9 * bottom, rel=1e-9)
+    assert smallest_epsilon(curve, math.exp(depth * 1.01), at_most=1.0, rises=True) == 1.0
+
+
+def test_hostile_curves_end():
+    asked = counted(lambda x: -1.0 if int(x * 1e9) % 2 else -20.0)
+    answer = smallest_epsilon(asked, 1e-6, at_most=1e-7)
+    assert answer == 0.0 or asked(answer) <= math.log(1e-6)
+    assert asked.calls <= STEPS + 5
