@@ -8,10 +8,10 @@ target of the squeeze tests, and checks its arguments by the vocabulary.  Standa
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
-from flamelib._validate import VOCABULARY, DomainError, known
+from flamelib._validate import VOCABULARY, Domain, DomainError, known
 from flamelib.guarantees import Adjacency, Gives
 
 P = ParamSpec("P")
@@ -42,6 +42,12 @@ class Statement:
     randomizers: tuple[str, ...]
     function: Callable[..., Any]
     parameters: dict[str, inspect.Parameter]
+    words: Mapping[str, tuple[str, ...]]
+
+    def domain(self, name: str) -> Domain:
+        """The domain of a parameter: that of the vocabulary, its words narrowed to those this item knows."""
+        found = VOCABULARY[name]
+        return replace(found, choices=self.words[name]) if name in self.words else found
 
     @property
     def source(self) -> str:
@@ -70,6 +76,7 @@ def states(
     gives: str | Callable[[Mapping[str, Any]], Gives],
     adjacency: str = "replace-one",
     randomizers: tuple[str, ...] = (),
+    words: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register the function as the one home of an item and check its arguments at the door.
 
@@ -85,6 +92,8 @@ def states(
         ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
     randomizers : tuple of str
         Kinds of local randomizer accepted as ``randomizer``.
+    words : mapping from parameter to tuple of str, optional
+        The words this item knows, where the vocabulary has more.
     """
 
     def register(function: Callable[P, R]) -> Callable[P, R]:
@@ -103,7 +112,9 @@ def states(
             return function(**admit(STATEMENTS[key], bound.arguments))  # type: ignore[call-arg]
 
         parameters = dict(signature.parameters)
-        STATEMENTS[key] = Statement(key, item, direction, Adjacency(adjacency), randomizers, checked, parameters)
+        STATEMENTS[key] = Statement(
+            key, item, direction, Adjacency(adjacency), randomizers, checked, parameters, words or {}
+        )
         return checked
 
     return register
@@ -117,7 +128,7 @@ def admit(statement: Statement, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if name == "randomizer":
             accepted[name] = _kind(value, statement)
         elif value is not None or parameters[name].default is not None:
-            accepted[name] = VOCABULARY[name].accept(name, value)
+            accepted[name] = statement.domain(name).accept(name, value)
     if statement.either and ("epsilon" in accepted) == ("delta" in accepted):
         domains = f"epsilon ({VOCABULARY['epsilon']}) and delta ({VOCABULARY['delta']})"
         raise DomainError(f"exactly one of {domains} must be given")

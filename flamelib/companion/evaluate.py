@@ -94,7 +94,7 @@ def accept(found: Statement, inputs: Mapping[str, Any]) -> dict[str, Any]:
     allowed = flat(found, _kind(found, inputs))
     what = found.id + (f" with randomizer={inputs['randomizer']}" if "randomizer" in inputs else "")
     known(inputs, allowed, [name for name, required in allowed.items() if required], what)
-    return {name: VOCABULARY[name].accept(name, value) for name, value in inputs.items()}
+    return {name: found.domain(name).accept(name, value) for name, value in inputs.items()}
 
 
 def flat(found: Statement, kind: str | None) -> dict[str, bool]:
@@ -244,7 +244,7 @@ def _describe(key: str, found: Statement) -> Iterator[str]:
                 yield f"      {field:<12}{VOCABULARY[field]}"
         elif not (found.either and name in ("epsilon", "delta")):
             optional = "" if parameter.default is parameter.empty else " (may be left out)"
-            yield f"    {name:<14}{VOCABULARY[name]}{optional}"
+            yield f"    {name:<14}{found.domain(name)}{optional}"
     if found.either:
         yield f"    either epsilon ({VOCABULARY['epsilon']}) or delta ({VOCABULARY['delta']}); answers with the other"
     yield ""
