@@ -1,0 +1,117 @@
+"""Shuffled Gaussian noise against two oracles that share neither contour nor transform with the library.
+
+Two users: one message is integrated in closed form (a difference of normal tails), the other by mpmath.  Many users:
+a trapezoid sum along a vertical line, for the law cut off at eleven deviations, where that line exists.
+"""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from flamelib.amplification.shuffling import all_equal, blanket_divergence
+from flamelib.profiles import GaussianProfile
+
+HALF = mp.mpf("0.5")
+
+
+class TwoUsers:
+    """Delta by quadrature; ``blanket`` tells the reference law, else both other users hold 1."""
+
+    def __init__(self, noise_std, epsilon, blanket):
+        self.s, self.factor, self.blanket = mp.mpf(noise_std), mp.exp(epsilon), blanket
+        self.mass = 2 * mp.ncdf(-1 / (2 * self.s)) if blanket else mp.mpf(1)
+
+    def delta(self):
+        marks = [HALF + self.s * step for step in (-14, -9, -6, -3, 0, 3, 6, 10)]
+        # Where the other loss must fall at its kink, or may fall anywhere, the integrand is not analytic.
+        kink = self.threshold(self.loss(HALF) if self.blanket else -self.factor)
+        both = mp.quad(lambda y: self.price(self.loss(y)) * self.density(y), sorted([*marks, kink]), maxdegree=5)
+        return ((1 - self.mass) * 2 * self.price(mp.mpf(0)) + self.mass * both) / 2
+
+    def loss(self, y):
+        lift = (1 - 2 * y) / (2 * self.s**2)
+        if self.blanket:
+            return self.mass * (mp.exp(max(lift, 0)) - self.factor * mp.exp(max(-lift, 0)))
+        return mp.exp(lift) - self.factor
+
+    def density(self, y):
+        return mp.npdf(y, 0 if self.blanket and y > HALF else 1, self.s) / self.mass
+
+    def threshold(self, shift):
+        """Where the falling loss equals minus the shift."""
+        low, high = mp.mpf(-200), mp.mpf(200)
+        for _ in range(90):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.loss(middle) + shift > 0 else (low, middle)
+        return low
+
+    def price(self, shift):
+        """Mean of the positive part of one loss and the shift, under the reference law."""
+        y = self.threshold(shift)
+        reference = mp.ncdf((min(y, HALF) - 1) / self.s) if self.blanket else mp.ncdf((y - 1) / self.s)
+        if self.blanket:
+            reference += mp.ncdf(max(y, HALF) / self.s) - mp.ncdf(HALF / self.s)
+        gain = mp.ncdf(y / self.s) - self.factor * mp.ncdf((y - 1) / self.s)
+        return gain + shift * reference / self.mass
+
+
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (0.5, 8.0), (1.0, 4.0)])
+def test_two_users(noise_std, epsilon):
+    profile = GaussianProfile(noise_std)
+    with mp.workdps(20):
+        blanket = float(TwoUsers(noise_std, epsilon, blanket=True).delta())
+        equal = float(TwoUsers(noise_std, epsilon, blanket=False).delta())
+    _agrees(blanket_divergence(profile, 2, epsilon=epsilon), blanket, upper=True)
+    _agrees(all_equal(profile, 2, epsilon=epsilon), equal, upper=False)
+
+
+def on_a_line(noise_std, n_users, epsilon, blanket):
+    mass = math.erfc(1 / (2 * math.sqrt(2) * noise_std)) if blanket else 1.0
+    y, chances = _messages(noise_std, blanket, mass)
+    lift = (1 - 2 * y) / (2 * noise_std**2)
+    if blanket:
+        losses = mass * (np.exp(np.maximum(lift, 0)) - math.exp(epsilon) * np.exp(np.maximum(-lift, 0)))
+    else:
+        losses = np.exp(lift) - math.exp(epsilon)
+    spread = math.sqrt(n_users * mass * float(chances @ losses**2))
+
+    def cost(t):
+        return n_users * math.log1p(mass * float(chances @ np.expm1(t * losses))) - 2 * math.log(t)
+
+    t = min(np.geomspace(0.1, 40, 400) / spread, key=cost)
+    step = min(2 * math.pi * t / 60, 0.05 / spread)
+    line = t + 1j * step * np.arange(math.ceil(14 / spread / step))
+    growth = np.array([mass * (chances @ np.expm1(s * losses)) for s in line])
+    terms = (np.exp(n_users * np.log1p(growth)) / line**2).real
+    return (terms.sum() - terms[0] / 2) * step / math.pi / (mass * n_users)
+
+
+def _messages(noise_std, blanket, mass):
+    """Nodes and weights of one message, in fifteen panels on either side of one half, up to eleven deviations."""
+    x, w = np.polynomial.legendre.leggauss(24)
+    edges = np.linspace(0, 11 * noise_std, 16)
+    half = np.diff(edges)[:, None] / 2
+    away, weights = ((edges[:-1, None] + half) + half * x).ravel(), (half * w).ravel()
+    y = np.concatenate([0.5 - away, 0.5 + away])
+    center = np.where(y > 0.5, 0.0, 1.0) if blanket else 1.0
+    density = np.exp(-(((y - center) / noise_std) ** 2) / 2) / (noise_std * math.sqrt(2 * math.pi) * mass)
+    return y, np.concatenate([weights, weights]) * density
+
+
+@pytest.mark.parametrize(
+    ("noise_std", "n_users", "epsilon"), [(2.0, 1000, 0.1), (5.0, 100, 0.2), (3.0, 10**5, 0.01), (50.0, 10**4, 5e-4)]
+)
+def test_many_users(noise_std, n_users, epsilon):
+    profile = GaussianProfile(noise_std)
+    blanket, equal = (on_a_line(noise_std, n_users, epsilon, reference) for reference in (True, False))
+    _agrees(blanket_divergence(profile, n_users, epsilon=epsilon), blanket, upper=True)
+    _agrees(all_equal(profile, n_users, epsilon=epsilon), equal, upper=False)
+
+
+def _agrees(answer, truth, *, upper):
+    """Close, and on the safe side up to the oracle's own error of 5e-11."""
+    assert answer == pytest.approx(truth, rel=5e-11)
+    assert answer.uncertainty <= 1e-6 * truth
+    assert (answer >= truth * (1 - 5e-11)) if upper else (answer <= truth * (1 + 5e-11))
