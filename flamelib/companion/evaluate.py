@@ -27,6 +27,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "shuffle": (_NUMERIC,),
     "clones": (_CLOSED, _NUMERIC),
     "flame": (_CLOSED,),
+    "participation": ("flamelib.amplification.gaussian_mechanism",),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
 
