@@ -298,6 +298,12 @@ def test_figures_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_reference_to_a_theorem_names_it() -> None:
+    """Theorems keep the numbers of their documents, so the builder has none to print in a bare reference."""
+    pages = [*NOTEBOOKS, *(ROOT / "book").glob("*.md")]
+    assert [path.name for path in pages if re.search(r"\{prf:ref\}`[^<`]*`", path.read_text(encoding="utf-8"))] == []
+
+
 # --- the ledger covers what the library states ------------------------------------------------------
 
 
