@@ -111,6 +111,11 @@ VOCABULARY: dict[str, Domain] = {
     "clip_norm": _positive("largest size of a contribution"),
     "sensitivity": _positive("largest change that one member makes"),
     "rounds": _count("rounds of training"),
+    "n_inputs": _count("numbers in a sample"),
+    "n_classes": _count("classes of samples", 2),
+    "learning_rate": _positive("step of gradient descent"),
+    "epochs": _count("steps of a user on all its own samples"),
+    "server_step": _positive("factor on the published mean before it is added to the model"),
     "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
 }
 

@@ -1,0 +1,271 @@
+r"""Federated averaging on users who each hold a few real images, with any way of adding up their updates.
+
+The users are those of the experiments with FLAME: the first 6000 images of every class, in the order training part,
+test part; user u gets the u-th of each, so everybody holds one image of every class; seven of ten at random are for
+training, the others for testing.  Features are standardised over all images, :math:`(x - \mu) / (s + 0.001)`.
+The published test part overlaps with what the users hold; :class:`Users` says which images are untouched.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flamelib._arrays import Reals, Wholes
+from flamelib._validate import DomainError, check
+from flamelib.datasets import Dataset, load
+from flamelib.models import Floats, SoftmaxRegression, gram_matrices
+
+LARGEST_CROWD = 6000
+TRAINING_SHARE = 0.7
+CHUNK = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Standardised images as rows of float32, with their labels."""
+
+    images: Floats
+    labels: Wholes
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Everybody's own images, and what models are tested on.
+
+    Attributes
+    ----------
+    images, labels : arrays of shape (n_users, t, n_inputs) and (n_users, t)
+        What each user trains on.
+    gram : array of shape (n_users, t, t)
+        Inner products of each user's training images.
+    held_back : Samples
+        The users' own test images, all users' together.
+    official : Samples
+        The published test part.
+    official_held, official_trained : bool arrays
+        Which images of the published test part some user holds, and which some user trains on.
+    notice : str
+        What the data are.
+    """
+
+    images: Floats
+    labels: Wholes
+    gram: Floats
+    held_back: Samples
+    official: Samples
+    official_held: NDArray[np.bool_]
+    official_trained: NDArray[np.bool_]
+    n_classes: int
+    notice: str
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def model(self) -> SoftmaxRegression:
+        """The model that fits these images."""
+        return SoftmaxRegression(self.images.shape[-1], self.n_classes)
+
+
+def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CROWD) -> Users:
+    """The users of the experiments, from a data set by its name.
+
+    Parameters
+    ----------
+    dataset : str
+        A name of :func:`flamelib.datasets.load`.
+    seed : int
+        Of the split of everybody's images into training and test.
+    n_users : int
+        At most this many, and at most as many as there are images of the rarest class.
+
+    Examples
+    --------
+    >>> users = load_users("digits", n_users=100)
+    >>> users.images.shape, len(users.held_back)
+    ((100, 7, 64), 300)
+    """
+    given = check(seed=seed, n_users=n_users)
+    return gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
+
+
+def gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int = LARGEST_CROWD) -> Users:
+    """Users who hold one image of every class each, drawn from both parts of a data set."""
+    labels = np.concatenate([train.labels, test.labels]).astype(np.int64)
+    by_class = [np.flatnonzero(labels == one) for one in range(train.classes)]
+    n_users = min(n_users, *map(len, by_class))
+    if n_users < 1 or train.classes < 2:
+        raise DomainError("the data set must have two classes or more, and images of each")
+    of_class = np.stack([found[:n_users] for found in by_class], axis=1)
+    order = rng.permuted(np.tile(np.arange(train.classes), (n_users, 1)), axis=1)
+    records = np.take_along_axis(of_class, order, axis=1)
+    mine, others = np.split(records, [int(TRAINING_SHARE * train.classes)], axis=1)
+    standardise = _Standard.of(train, test)
+    images = standardise(mine)
+    tested = Samples(standardise(others.ravel()), labels[others.ravel()])
+    official = np.arange(train.n, train.n + test.n)
+    return Users(
+        images,
+        labels[mine],
+        gram_matrices(images),
+        tested,
+        Samples(standardise(official), labels[official]),
+        np.isin(official, records),
+        np.isin(official, mine),
+        train.classes,
+        train.notice,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Standard:
+    """Images of both parts by their number, standardised with the mean and deviation of all."""
+
+    parts: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    mean: Reals
+    spread: Reals
+
+    @classmethod
+    def of(cls, train: Dataset, test: Dataset) -> "_Standard":
+        parts = (train.images.reshape(train.n, -1), test.images.reshape(test.n, -1))
+        total, squares = np.zeros((2, parts[0].shape[1]))
+        for chunk in _chunks(parts):
+            total += chunk.sum(axis=0)
+            squares += (chunk**2).sum(axis=0)
+        mean = total / (train.n + test.n)
+        return cls(parts, mean, np.sqrt(np.maximum(squares / (train.n + test.n) - mean**2, 0)))
+
+    def __call__(self, numbers: Wholes) -> Floats:
+        first, second = self.parts
+        found = np.empty((numbers.size, first.shape[1]), dtype=np.float32)
+        flat = numbers.ravel()
+        early = flat < len(first)
+        found[early], found[~early] = first[flat[early]], second[flat[~early] - len(first)]
+        found -= self.mean.astype(np.float32)
+        found /= (self.spread + 0.001).astype(np.float32)
+        return found.reshape(*numbers.shape, -1)
+
+
+def _chunks(parts: tuple[NDArray[np.uint8], ...]) -> Iterator[Reals]:
+    for part in parts:
+        for start in range(0, len(part), CHUNK):
+            yield part[start : start + CHUNK].astype(np.float64)
+
+
+class Published(Protocol):
+    """What a round publishes: at least the vector that is added to the model."""
+
+    @property
+    def estimate(self) -> Reals:
+        """The mean update, as far as it can be told."""
+
+
+Aggregate = Callable[[Floats, np.random.Generator], Published]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A training run, entry 0 the initial model's.
+
+    Attributes
+    ----------
+    held_back, official, untouched : arrays of shape (rounds + 1,)
+        Accuracy on the users' own test images, on the published test part, and on those of it that no user holds.
+    observed : tuple, one entry a round
+        What the caller's ``observe`` kept of every round.
+    """
+
+    held_back: Reals
+    official: Reals
+    untouched: Reals
+    observed: tuple[Any, ...]
+
+
+def train(
+    method: Aggregate,
+    users: Users,
+    rounds: int,
+    rng: np.random.Generator,
+    *,
+    n_users: int = 1000,
+    learning_rate: float = 0.1,
+    epochs: int = 10,
+    server_step: float = 1.0,
+    repeat_noise: bool = False,
+    observe: Callable[[Published], Any] | None = None,
+) -> History:
+    """Rounds of federated averaging: one block of users after another, from the first again after the last.
+
+    Parameters
+    ----------
+    method : callable
+        ``method(updates, rng)``: updates of shape (n_users, dimension) to something with an ``estimate``, which is
+        added to the model.
+    users : Users
+    rounds : int
+    rng : numpy.random.Generator
+        The initial model comes from its first child, everything else from its second: runs that differ in the
+        method alone begin alike.
+    n_users : int
+        Users in a round; all there are, if there are fewer.
+    learning_rate : float
+        Of the users' own gradient descent.
+    epochs : int
+        Its steps.
+    server_step : float
+        Factor on the estimate.
+    repeat_noise : bool
+        Give every round a generator in one and the same state, as the authors' code does unawares.
+    observe : callable, optional
+        Applied to what each round publishes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> users = load_users("digits", n_users=100)
+    >>> mean = lambda updates, rng: SimpleNamespace(estimate=updates.mean(axis=0))
+    >>> train(mean, users, 2, np.random.default_rng(0)).held_back.round(1)
+    array([0.2, 0.4, 0.6])
+    """
+    given = check(rounds=rounds, n_users=n_users, server_step=server_step)
+    for_model, for_noise = rng.spawn(2)
+    model = users.model
+    parameters = model.initial(for_model)
+    hits, observed = [_hits(model, parameters, users)], []
+    for block in _blocks(users, given["n_users"], given["rounds"]):
+        updates = model.local_updates(
+            parameters,
+            users.images[block],
+            users.labels[block],
+            learning_rate=learning_rate,
+            epochs=epochs,
+            gram=users.gram[block],
+        )
+        published = method(updates, copy.deepcopy(for_noise) if repeat_noise else for_noise)
+        parameters = parameters + given["server_step"] * published.estimate
+        hits.append(_hits(model, parameters, users))
+        observed.append(observe(published) if observe else None)
+    held_back, official, untouched = np.array(hits).T
+    return History(held_back, official, untouched, tuple(observed))
+
+
+def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
+    size = min(n_users, len(users))
+    for count in range(rounds):
+        start = count % (len(users) // size) * size
+        yield slice(start, start + size)
+
+
+def _hits(model: SoftmaxRegression, parameters: Reals, users: Users) -> tuple[float, float, float]:
+    right = model.scores(parameters, users.official.images).argmax(axis=-1) == users.official.labels
+    free = ~users.official_held
+    held_back = model.accuracy(parameters, users.held_back.images, users.held_back.labels)
+    return held_back, float(right.mean()), float(right[free].mean()) if free.any() else math.nan

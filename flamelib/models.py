@@ -1,0 +1,140 @@
+r"""Softmax regression, and its training by gradient descent on every user's own few records at once.
+
+A user with samples :math:`A \in \mathbb R^{t \times p}` needs no weights during local training: the scores change by
+:math:`-\frac{\eta}{t}(AA^\top + \mathbf 1)(P - Y)` in every epoch, P the probabilities and Y the one-hot labels, so
+the t by t Gram matrix carries all epochs, and :math:`-\frac{\eta}{t}A^\top\sum_e(P_e - Y)` is the update at the end.
+
+Single precision for samples, scores and local updates, as in the experiments that are compared with; sums over users
+and the model itself are in double precision.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib._arrays import Reals, Wholes, reals
+from flamelib._validate import DomainError, check
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxRegression:
+    """One linear layer and a softmax; the parameters are a vector: weights row by row, then the biases.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Numbers in a sample.
+    n_classes : int, at least 2
+
+    Examples
+    --------
+    >>> SoftmaxRegression(784, 10).dimension
+    7850
+    """
+
+    n_inputs: int
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        check(n_inputs=self.n_inputs, n_classes=self.n_classes)
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of the parameter vector."""
+        return (self.n_inputs + 1) * self.n_classes
+
+    def initial(self, rng: np.random.Generator) -> Reals:
+        """Glorot's uniform weights and no biases; float64 of shape ``(dimension,)``."""
+        limit = math.sqrt(6 / (self.n_inputs + self.n_classes))
+        weights = rng.uniform(-limit, limit, size=self.n_inputs * self.n_classes)
+        return np.concatenate([weights, np.zeros(self.n_classes)])
+
+    def scores(self, parameters: ArrayLike, samples: Floats) -> Floats:
+        """Scores before the softmax, shape of ``samples`` with the last axis replaced by ``(n_classes,)``."""
+        weights, bias = self._parts(parameters)
+        if samples.ndim < 2 or samples.shape[-1] != self.n_inputs:
+            raise DomainError(f"samples must have {self.n_inputs} numbers on their last axis, got {samples.shape}")
+        flat = samples.reshape(-1, self.n_inputs) @ weights + bias
+        return np.asarray(flat.reshape(*samples.shape[:-1], self.n_classes))
+
+    def accuracy(self, parameters: ArrayLike, samples: Floats, labels: Wholes) -> float:
+        """Share of the samples whose largest score is that of their label."""
+        return float((self.scores(parameters, samples).argmax(axis=-1) == labels).mean())
+
+    def local_updates(
+        self,
+        parameters: ArrayLike,
+        samples: Floats,
+        labels: Wholes,
+        *,
+        learning_rate: float,
+        epochs: int,
+        gram: Floats | None = None,
+    ) -> Floats:
+        """What each user's own full-batch gradient descent adds to the parameters, all users at once.
+
+        Parameters
+        ----------
+        parameters : array of shape (dimension,)
+            The model every user starts from.
+        samples : array of shape (n_users, samples of each, n_inputs)
+        labels : array of shape (n_users, samples of each)
+        learning_rate : float, positive
+        epochs : int
+            Steps, each on the mean cross-entropy of all of the user's samples.
+        gram : array of shape (n_users, samples of each, samples of each), optional
+            :func:`gram_matrices` of the samples, where they are at hand.
+
+        Returns
+        -------
+        array of float32, shape (n_users, dimension)
+
+        Examples
+        --------
+        >>> model, rng = SoftmaxRegression(3, 2), np.random.default_rng(0)
+        >>> samples = rng.normal(size=(5, 4, 3)).astype(np.float32)
+        >>> model.local_updates(model.initial(rng), samples, np.ones((5, 4), int), learning_rate=0.1, epochs=2).shape
+        (5, 8)
+        """
+        given = check(learning_rate=learning_rate, epochs=epochs)
+        scores = self.scores(parameters, samples)
+        if samples.ndim != 3 or labels.shape != samples.shape[:2]:
+            raise DomainError(f"labels must have one entry for each sample, got {labels.shape} for {samples.shape}")
+        rate = np.float32(given["learning_rate"] / samples.shape[1])
+        slopes = _summed_slopes(scores, labels, rate, (gram_matrices(samples) if gram is None else gram), epochs)
+        slopes *= -rate
+        updates = np.empty((len(samples), self.dimension), dtype=np.float32)
+        weights = updates[:, : -self.n_classes].reshape(-1, self.n_inputs, self.n_classes)
+        np.matmul(samples.transpose(0, 2, 1), slopes, out=weights)
+        updates[:, -self.n_classes :] = slopes.sum(axis=1)
+        return updates
+
+    def _parts(self, parameters: ArrayLike) -> tuple[Floats, Floats]:
+        vector = reals("parameters", parameters)
+        if vector.shape != (self.dimension,):
+            raise DomainError(f"parameters must have shape ({self.dimension},), got {vector.shape}")
+        single = vector.astype(np.float32)
+        return single[: -self.n_classes].reshape(self.n_inputs, self.n_classes), single[-self.n_classes :]
+
+
+def gram_matrices(samples: Floats) -> Floats:
+    """Inner products of each user's samples, shape (n_users, samples of each, samples of each)."""
+    return np.asarray(samples @ samples.transpose(0, 2, 1))
+
+
+def _summed_slopes(scores: Floats, labels: Wholes, rate: np.float32, gram: Floats, epochs: int) -> Floats:
+    """Probabilities minus one-hot labels, summed over the epochs; ``scores`` is used up."""
+    truth = np.eye(scores.shape[-1], dtype=np.float32)[labels]
+    step = (gram + 1) * rate
+    total = np.zeros_like(scores)
+    for _ in range(epochs):
+        slopes = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        slopes /= slopes.sum(axis=-1, keepdims=True)
+        slopes -= truth
+        total += slopes
+        scores -= step @ slopes
+    return total

@@ -1,0 +1,183 @@
+r"""What FLAME is measured against: plain averages, a trusted server with Gaussian noise, noise at every user.
+
+Every way takes updates of shape (n_users, dimension) and publishes one vector.  Noise is a parameter: what guarantee
+it gives is asked on the other side (:mod:`flamelib.amplification.gaussian_mechanism`).  Sums and noise are in double
+precision; noise that every user adds on its own is drawn as its sum, which has the same law.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib._arrays import Reals
+from flamelib._validate import DomainError, check
+
+Updates = NDArray[np.floating]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The vector that a round publishes."""
+
+    estimate: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAverage:
+    """The mean of the updates as they are (NP-FL)."""
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The mean; ``rng`` is not used."""
+        return Mean(_rows(updates).mean(axis=0, dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedAverage:
+    """The mean of the updates with each coordinate clipped to [-clip_norm, clip_norm], without noise."""
+
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        check(clip_norm=self.clip_norm)
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The mean; ``rng`` is not used."""
+        rows = _rows(updates)
+        return Mean(np.clip(rows, -self.clip_norm, self.clip_norm).mean(axis=0, dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class SparseAverage:
+    """The mean of the ``kept`` largest coordinates of each update, clipped, zero elsewhere; without noise.
+
+    Parameters
+    ----------
+    clip_norm : float, positive
+    kept : int, at least 1
+
+    Examples
+    --------
+    >>> SparseAverage(1.0, 1).run([[3.0, 0.5], [0.2, -0.4]], np.random.default_rng(0)).estimate
+    array([ 0.5, -0.2])
+    """
+
+    clip_norm: float
+    kept: int
+
+    def __post_init__(self) -> None:
+        if check(clip_norm=self.clip_norm, kept=self.kept)["kept"] % 1:
+            raise DomainError(f"kept must be a whole number of coordinates, got {self.kept!r}")
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The mean; ``rng`` is not used."""
+        rows = _rows(updates)
+        if self.kept > rows.shape[1]:
+            raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {self.kept}")
+        places = np.argpartition(np.abs(rows), rows.shape[1] - self.kept, axis=1)[:, rows.shape[1] - self.kept :]
+        values = np.clip(np.take_along_axis(rows, places, axis=1), -self.clip_norm, self.clip_norm)
+        total = np.bincount(places.ravel(), values.ravel().astype(np.float64), minlength=rows.shape[1])
+        return Mean(total / len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class CentralGaussian:
+    """Updates clipped in 2-norm, summed by a trusted server, Gaussian noise on the sum (DP-FL).
+
+    Replacing one user moves the sum by at most ``2 * clip_norm``.
+
+    Parameters
+    ----------
+    clip_norm : float, positive
+        Largest 2-norm of an update.
+    noise_std : float, positive
+        Standard deviation of the noise on each coordinate of the sum.
+    """
+
+    clip_norm: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest distance between two sums of which one user's update differs."""
+        return 2 * self.clip_norm
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The noisy sum divided by the number of users."""
+        rows = _rows(updates)
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+        shrunk = np.minimum(1.0, self.clip_norm / np.maximum(norms, np.finfo(float).tiny))
+        total = shrunk @ rows + rng.normal(scale=self.noise_std, size=rows.shape[1])
+        return Mean(total / len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGaussian:
+    r"""Every user clips, maps :math:`[-C, C]` to :math:`[0, 1]` and adds Gaussian noise itself (LDP-FL).
+
+    One user's vector in :math:`[0, 1]^d` moves by at most 1 in a coordinate and by :math:`\sqrt d` in all.
+
+    Parameters
+    ----------
+    clip_norm : float, positive
+        The clip C of a coordinate.
+    noise_std : float, positive
+        Standard deviation of the noise on each coordinate in [0, 1].
+    """
+
+    clip_norm: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The mean of the users' messages, mapped back to [-C, C]."""
+        mean, n_users = _unit_mean(updates, self.clip_norm)
+        noise = rng.normal(scale=self.noise_std / n_users**0.5, size=mean.shape)
+        return Mean(self.clip_norm * (2 * (mean + noise) - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLaplace:
+    """As :class:`LocalGaussian` with Laplace noise of scale ``1 / epsilon0`` on each coordinate in [0, 1].
+
+    Parameters
+    ----------
+    clip_norm : float, positive
+        The clip C of a coordinate.
+    epsilon0 : float, positive
+        Local budget of one coordinate.
+    """
+
+    clip_norm: float
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        check(clip_norm=self.clip_norm, epsilon0=self.epsilon0)
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The mean of the users' messages, mapped back to [-C, C]; the noise is a difference of gamma variables."""
+        mean, n_users = _unit_mean(updates, self.clip_norm)
+        one, other = rng.standard_gamma(n_users, size=(2, *mean.shape))
+        noise = (one - other) / (self.epsilon0 * n_users)
+        return Mean(self.clip_norm * (2 * (mean + noise) - 1))
+
+
+def _unit_mean(updates: ArrayLike, clip_norm: float) -> tuple[Reals, int]:
+    rows = _rows(updates)
+    mean = np.clip(rows, -clip_norm, clip_norm).mean(axis=0, dtype=np.float64)
+    return np.asarray((mean + clip_norm) / (2 * clip_norm)), len(rows)
+
+
+def _rows(updates: ArrayLike) -> Updates:
+    """Updates of at least one user, finite, in whatever precision they come."""
+    rows = np.asarray(updates)
+    if rows.ndim != 2 or not rows.size or rows.dtype.kind != "f":
+        raise DomainError(f"updates must be an array of reals of shape (n_users, dimension), got {rows.shape}")
+    if not np.isfinite(rows.sum()) and not np.isfinite(rows).all():
+        raise DomainError("updates must be finite numbers")
+    return rows
