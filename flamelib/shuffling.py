@@ -1,10 +1,12 @@
-"""The shuffler: forwards every message and forgets who sent it."""
+"""The shuffler: forwards every message and forgets who sent it; or fills a bag for each coordinate."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flamelib._arrays import Wholes
 from flamelib._validate import DomainError
 
 Letter = TypeVar("Letter", bound="np.generic[Any]")
@@ -32,3 +34,97 @@ def shuffle(messages: NDArray[Letter], rng: np.random.Generator) -> NDArray[Lett
     if np.ndim(messages) == 0:
         raise DomainError("messages must be an array with one entry a message along its first axis, got a single value")
     return rng.permutation(messages, axis=0)
+
+
+def random_ranks(places: Wholes, dimension: int, rng: np.random.Generator) -> Wholes:
+    """Number the messages of each coordinate 0, 1, 2, ... in uniformly random order.
+
+    Keeping the ranks below a limit keeps a uniformly random part of the messages of each coordinate.
+
+    Parameters
+    ----------
+    places : ndarray of int, shape (messages,)
+        The coordinate of each message, in {0, ..., dimension - 1}.
+    dimension : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int, shape (messages,)
+
+    Examples
+    --------
+    >>> sorted(random_ranks(np.array([4, 4, 1, 4]), 5, np.random.default_rng(0)).tolist())
+    [0, 0, 1, 2]
+    """
+    order = rng.permutation(places.size)
+    narrow = places.astype(np.min_scalar_type(dimension))  # short whole numbers sort in linear time
+    order = order[narrow[order].argsort(kind="stable")]
+    counts = np.bincount(places, minlength=dimension)
+    ranks = np.empty(places.size, dtype=np.int64)
+    ranks[order] = np.arange(places.size) - np.repeat(counts.cumsum() - counts, counts)
+    return ranks
+
+
+def fill_bags(
+    places: Wholes,
+    messages: NDArray[Letter],
+    shape: tuple[int, int],
+    dummies: Callable[[Wholes], NDArray[Letter]],
+    rng: np.random.Generator,
+) -> NDArray[Letter]:
+    r"""One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
+
+    Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted
+    on its own: nothing tells which messages of different bags have one sender.
+
+    Parameters
+    ----------
+    places : ndarray of int, shape (messages,)
+        The coordinate of each message.
+    messages : ndarray of shape (messages, ...)
+        Numbers, or rows of bytes; they are moved, never read.
+    shape : tuple of int
+        Number of coordinates, size of each bag.
+    dummies : callable
+        From coordinates, shape (m,), to one fresh dummy for each, shape (m, ...).  Dummies of a coordinate must be
+        independent with one law; then it suffices to give the messages a uniformly random set of slots.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (coordinates, size, ...), dtype of ``messages``
+
+    Examples
+    --------
+    >>> zeros = lambda places: np.zeros(places.size)
+    >>> bags = fill_bags(np.array([0, 0, 1]), np.array([1.0, 2.0, 3.0]), (2, 3), zeros, np.random.default_rng(0))
+    >>> np.sort(bags)
+    array([[0., 1., 2.],
+           [0., 0., 3.]])
+    """
+    dimension, size = shape
+    ranks = random_ranks(places, dimension, rng)
+    held = np.minimum(np.bincount(places, minlength=dimension), size)
+    bags = np.empty((*shape, *messages.shape[1:]), dtype=messages.dtype)
+    fits = ranks < size
+    bags[places[fits], ranks[fits]] = messages[fits]
+    bags[np.arange(size) >= held[:, None]] = dummies(np.repeat(np.arange(dimension), size - held))
+    _spread(bags, held, rng)
+    return bags
+
+
+def _spread(bags: NDArray[Any], held: Wholes, rng: np.random.Generator) -> None:
+    """Move the first ``held`` messages of each bag to uniformly random slots (Fisher-Yates from the inside out).
+
+    Slots above ``i`` are in uniformly random order when message ``i`` is put into a random one of the slots from
+    ``i`` on and what was there takes its place: then so are the slots from ``i`` on.
+    """
+    fullest = np.argsort(-held, kind="stable")
+    reach = np.searchsorted(-held[fullest], -np.arange(held.max(initial=0)))  # bags that hold more than i messages
+    for i in reversed(range(reach.size)):
+        rows = fullest[: reach[i]]
+        slots = rng.integers(i, bags.shape[1], size=rows.size)
+        moved = bags[rows, i]
+        bags[rows, i] = bags[rows, slots]
+        bags[rows, slots] = moved

@@ -44,7 +44,10 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 
 # --- imports go downwards ---------------------------------------------------------------------------
 
-MECHANISM = {"encoding", "randomizers", "sampling", "shuffling", "sealing", "_arrays", "_folded"}
+MECHANISM = {
+    "encoding", "randomizers", "coordinates", "selection", "shuffling", "sealing", "_arrays", "_folded",
+    "_vector_protocols",
+}  # fmt: skip
 PRIVACY = {"laws", "divergences", "amplification", "composition", "accuracy"}
 # From the bottom up; modules of one line may import each other, and everything on the lines above.
 LAYERS = (

@@ -1,0 +1,186 @@
+r"""Envelopes that only the analyzer can open: one for each message of a coordinate, all of one length.
+
+An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sender's key pair for each box) around
+
+    round (16 bytes) | coordinate (4 bytes) | nonce (16 bytes) | value (8 bytes)
+
+* The length is that of every other envelope, whatever the value: who holds envelopes alone learns nothing of values.
+* Round and coordinate are inside: an envelope of an earlier round, or of another coordinate, is refused.
+* The nonce is random and new for each envelope, so it names nobody and ties no two envelopes of a sender; two
+  envelopes with one nonce are copies, and the second is refused.
+
+A box that was changed on the way, or sealed for another key, does not open.  Keys, rounds and nonces come from the
+operating system's generator.  Trust: the link from user to shuffler is closed to the analyzer, who could open what it
+taps there; and shuffler and analyzer do not share what they know.
+
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4 (encrypted under the analyzer's key); the form of the
+envelope is ours.
+"""
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, PublicKey, SealedBox
+from nacl.utils import random as operating_system_bytes
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib._arrays import Reals, reals, wholes
+from flamelib._validate import DomainError
+
+Envelopes = NDArray[np.uint8]
+
+_LETTER = struct.Struct(">16sI16sd")
+_NAMES = 16
+LETTER_BYTES = _LETTER.size
+ENVELOPE_BYTES = LETTER_BYTES + 48
+REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzerKey:
+    """The analyzer's key pair; only ``public`` leaves its hands, and the secret half is never shown.
+
+    Examples
+    --------
+    >>> len(AnalyzerKey().public)
+    32
+    """
+
+    _secret: PrivateKey = field(default_factory=PrivateKey.generate, repr=False)
+
+    @property
+    def public(self) -> bytes:
+        """The 32 bytes that users and shuffler seal for."""
+        return bytes(self._secret.public_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What came out of envelopes.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape of the envelopes
+        NaN where an envelope was refused.
+    refused : dict
+        How many were refused, by reason: see ``REFUSALS``.
+    """
+
+    values: Reals
+    refused: dict[str, int]
+
+
+def new_round() -> bytes:
+    """A name for a round that no other round has: 16 random bytes.
+
+    >>> len(new_round())
+    16
+    """
+    return bytes(operating_system_bytes(_NAMES))
+
+
+def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Envelopes:
+    """One envelope for each value.
+
+    Parameters
+    ----------
+    public : bytes
+        The analyzer's public key, 32 bytes.
+    round_name : bytes
+        16 bytes, as :func:`new_round` gives.
+    coordinates : array_like of int in [0, 2^32), shape (messages,)
+    values : array_like of finite numbers, shape (messages,)
+        Whole numbers up to 2^53 survive as they are.
+
+    Returns
+    -------
+    ndarray of uint8, shape (messages, ENVELOPE_BYTES)
+
+    Raises
+    ------
+    DomainError
+        Where a key, a name, a coordinate or a value will not do; the sentence names it.
+
+    Examples
+    --------
+    >>> seal(AnalyzerKey().public, new_round(), [0, 1], [0.25, -1e300]).shape
+    (2, 92)
+    """
+    places, numbers = wholes("coordinates", coordinates, 0, 2**32 - 1), reals("values", values)
+    if numbers.ndim != 1 or places.shape != numbers.shape:
+        raise DomainError(f"values must be a list with one entry for each coordinate, got shape {numbers.shape}")
+    box, name = SealedBox(_key(public)), _round_name(round_name)
+    sealed = [
+        box.encrypt(_LETTER.pack(name, place, operating_system_bytes(_NAMES), number))
+        for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
+    ]
+    return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, ENVELOPE_BYTES)
+
+
+def open_bags(key: AnalyzerKey, round_name: bytes, bags: Envelopes) -> Opened:
+    """Open every envelope of every bag; what does not belong there is refused and counted, and stops nothing.
+
+    Parameters
+    ----------
+    key : AnalyzerKey
+    round_name : bytes
+        The round that is open, 16 bytes.
+    bags : ndarray of uint8, shape (coordinates, size, ENVELOPE_BYTES)
+        Bag ``j`` holds what is said to belong to coordinate ``j``.
+
+    Returns
+    -------
+    Opened
+        Values of shape (coordinates, size).
+
+    Examples
+    --------
+    >>> key, name = AnalyzerKey(), new_round()
+    >>> envelopes = seal(key.public, name, [0, 1], [0.25, 0.5])
+    >>> opened = open_bags(key, name, envelopes[:, None])
+    >>> opened.values.tolist(), sum(opened.refused.values())
+    ([[0.25], [0.5]], 0)
+    >>> open_bags(key, name, envelopes[[1, 0], None]).refused["other coordinate"]
+    2
+    """
+    if bags.ndim != 3 or bags.shape[2] != ENVELOPE_BYTES or bags.dtype != np.uint8:
+        raise DomainError(f"bags must be bytes of shape (coordinates, size, {ENVELOPE_BYTES}), got {bags.shape}")
+    found = list(_read(key, _round_name(round_name), bags))
+    values = np.array([value if isinstance(value, float) else math.nan for value in found])
+    return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in REFUSALS})
+
+
+def _read(key: AnalyzerKey, name: bytes, bags: Envelopes) -> Iterator[float | str]:
+    """The value of each envelope, or the reason why it is refused."""
+    box, met = SealedBox(key._secret), set[bytes]()
+    for place, bag in enumerate(bags):
+        for envelope in bag:
+            try:
+                its_round, its_place, nonce, value = _LETTER.unpack(box.decrypt(envelope.tobytes()))
+            except CryptoError:
+                yield "unreadable"
+                continue
+            reason = _objection(its_round == name, its_place == place, nonce not in met, math.isfinite(value))
+            met.add(nonce)
+            yield reason or float(value)
+
+
+def _objection(this_round: bool, this_place: bool, new: bool, finite: bool) -> str:
+    held = (True, this_round, this_place, new, finite)
+    return next((reason for reason, good in zip(REFUSALS, held, strict=True) if not good), "")
+
+
+def _key(public: bytes) -> PublicKey:
+    if isinstance(public, bytes) and len(public) == PublicKey.SIZE:
+        return PublicKey(public)
+    raise DomainError(f"public must be a key of {PublicKey.SIZE} bytes, got {public!r}")
+
+
+def _round_name(name: bytes) -> bytes:
+    if isinstance(name, bytes) and len(name) == _NAMES:
+        return name
+    raise DomainError(f"round_name must be {_NAMES} bytes, got {name!r}")
