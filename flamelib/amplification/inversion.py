@@ -171,12 +171,13 @@ class Line(Tilted):
 
     def _lattice(self, goal: float) -> Plan:
         r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`."""
-        foot, steep = self.feet[0]
-        near, period = _fall(steep, goal), 2 * math.pi / self.span
+        period = 2 * math.pi / self.span
         count = math.ceil(0.5 * period / self._step(goal))
         step = period / (2 * count + 1)
-        if near < min(foot, period / 2):
-            return Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        for foot, steep in self.feet:
+            near = _fall(steep, goal)
+            if near < min(foot, period / 2):
+                return Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
         return Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
     def _early(self, goal: float) -> Plan | None:
