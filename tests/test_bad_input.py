@@ -21,24 +21,32 @@ from flamelib.guarantees import Adjacency
 
 MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
-    "amplification.calibration", "amplification.gaussian_mechanism", "protocols.blanket", "protocols.baselines",
+    "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
+    "amplification.splitting", "protocols.blanket", "protocols.baselines",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
 WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
 GOOD: dict[str, Any] = {
     "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
-    "sensitivity": 1.0,
+    "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
+    "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
 }  # fmt: skip
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
     "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],
     "n_users": [2, 3, 10**9, 2**53], "n_buckets": [2, 1000, 2**53], "blanket_mass": [1e-300, 1e-9, 1.0],
     "noise_std": [1e-3, 0.05, 1e6], "sensitivity": [1e-300, 1.0, 1e300],
+    "dimension": [1, 2**53], "kept": [1e-300, 0.5, 1e300], "sampling_rate": [1e-300, 1e-9, 1.0], "padded": [2, 2**53],
+    "index_privacy": [1, 1e300], "times": [1, 2**53], "slack_delta": [1e-300, 0.999], "sampled": [1, 2**53],
+    "population": [1, 2**53],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.
-CLOSED = ("flamelib.amplification.closed_form", "flamelib.accuracy")
+CLOSED = (
+    "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
+    "flamelib.amplification.sampling", "flamelib.amplification.splitting",
+)  # fmt: skip
 
 
 def out_of_domain(name: str) -> list[Any]:

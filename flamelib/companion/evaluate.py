@@ -26,7 +26,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "blanket": (_CLOSED, "flamelib.accuracy", _NUMERIC),
     "shuffle": (_NUMERIC,),
     "clones": (_CLOSED, _NUMERIC),
-    "flame": (_CLOSED,),
+    "flame": (_CLOSED, "flamelib.composition", "flamelib.amplification.sampling", "flamelib.amplification.splitting"),
     "participation": ("flamelib.amplification.gaussian_mechanism",),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

@@ -1,0 +1,141 @@
+r"""Composition in closed form: what several mechanisms cost together when each keeps one (epsilon, delta).
+
+The mechanisms may be chosen adaptively.  Whatever adjacency the parts have, the whole has, so that the statements
+here have none of their own.  A ``delta`` is a probability: where a formula passes 1 the answer is 1, which every
+mechanism keeps and which promises nothing.  Standard library only.
+"""
+
+import math
+from dataclasses import dataclass
+
+from flamelib._validate import check
+from flamelib.sources import states
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A pair (epsilon, delta) by a formula; ``epsilon`` may be ``inf``, and a ``delta`` of 1 or more is no promise."""
+
+    epsilon: float
+    delta: float
+
+
+@states("flame", "lem-2", item="Lemma 2, basic composition", gives="upper", adjacency="none")
+def basic_composition(epsilon: float, times: int) -> float:
+    r"""Epsilon of ``times`` pure mechanisms together, :math:`t\varepsilon` (upper).
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+        Budget of each mechanism, with a delta of 0.
+    times : int, at least 1
+        How many there are.
+
+    Source: Liu et al. 2021, Lemma 2, after Dwork, Rothblum, Vadhan 2010.
+
+    Examples
+    --------
+    >>> basic_composition(0.25, 10)
+    2.5
+    """
+    return epsilon * times
+
+
+@states("flame", "lem-3", item="Lemma 3, advanced composition", gives="upper", adjacency="none")
+def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: float) -> Budget:
+    r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private (upper).
+
+    .. math:: \Big(\varepsilon\sqrt{2t\log(1/\delta')} + t\varepsilon(e^{\varepsilon}-1),\ t\delta+\delta'\Big).
+
+    As printed: the smaller :math:`t\varepsilon` of basic composition is not taken where it is smaller.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+    times : int, at least 1
+    slack_delta : float in (0, 1)
+        The :math:`\delta'` that composition adds.
+
+    Returns
+    -------
+    Budget
+        ``epsilon`` is ``inf`` beyond the range of doubles; ``delta`` is at most 1.
+
+    Source: Liu et al. 2021, Lemma 3, after Dwork, Rothblum, Vadhan 2010.
+
+    Examples
+    --------
+    >>> round(advanced_composition(0.01, 0.0, 7850, 5e-6).epsilon, 3)
+    5.167
+    """
+    return Budget(advanced_epsilon(epsilon, times, slack_delta), min(1.0, times * delta + slack_delta))
+
+
+def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
+    r"""The epsilon of :func:`advanced_composition` for ``count`` parts, which may be a fraction.
+
+    Arguments are trusted.  A ``slack`` of 0 answers ``inf``, for an ``epsilon`` of 0 it answers 0.
+
+    Examples
+    --------
+    >>> round(advanced_epsilon(0.1, 2.5, 0.5), 12)
+    0.212457600072
+    """
+    if epsilon == 0:
+        return 0.0
+    if slack == 0:
+        return math.inf
+    return epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * _expm1_or_inf(epsilon)
+
+
+def least_epsilon(epsilon: float, count: float, slack: float) -> float:
+    r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are trusted.
+
+    Examples
+    --------
+    >>> least_epsilon(0.5, 4, 0.0), round(least_epsilon(0.01, 10_000, 1e-6), 6)
+    (2.0, 6.261538)
+    """
+    return min(epsilon * count, advanced_epsilon(epsilon, count, slack))
+
+
+def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: float = 0.0) -> Budget:
+    r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private, never above the advanced one (upper).
+
+    With :math:`b = t\varepsilon\,\frac{e^{\varepsilon}-1}{e^{\varepsilon}+1}`, epsilon is the least of
+
+    .. math:: t\varepsilon, \qquad b + \varepsilon\sqrt{2t\log\big(e+\sqrt{t}\,\varepsilon/\delta'\big)}, \qquad
+              b + \varepsilon\sqrt{2t\log(1/\delta')},
+
+    and delta is :math:`1-(1-\delta)^t(1-\delta')`.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    times : int, at least 1
+    slack_delta : float in (0, 1)
+    delta : float in [0, 1]
+
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4.
+
+    Examples
+    --------
+    >>> found = kairouz_oh_viswanath(0.01, 7850, 5e-6)
+    >>> round(found.epsilon, 6), f"{found.delta:.6g}"
+    (4.748359, '5e-06')
+    """
+    check(epsilon=epsilon, times=times, slack_delta=slack_delta, delta=delta)
+    drift = times * epsilon * math.tanh(epsilon / 2)
+    spread = epsilon * math.sqrt(2 * times)
+    first = drift + spread * math.sqrt(math.log(math.e + math.sqrt(times) * epsilon / slack_delta))
+    second = drift + spread * math.sqrt(-math.log(slack_delta))
+    kept = times * math.log1p(-delta) + math.log1p(-slack_delta) if delta < 1 else -math.inf
+    return Budget(min(times * epsilon, first, second), -math.expm1(kept))
+
+
+def _expm1_or_inf(exponent: float) -> float:
+    try:
+        return math.expm1(exponent)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,435 @@
+"""FLAME's accounting in closed form: printed formulas, published numbers, the truth behind them, edges."""
+
+import itertools
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flamelib._validate import DomainError
+from flamelib.accuracy import worst_input
+from flamelib.amplification import closed_form as cf
+from flamelib.amplification import splitting as sp
+from flamelib.amplification.sampling import sampled_epsilon
+from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.composition import advanced_composition
+from flamelib.profiles import AnyProfile, KaryProfile
+
+mp.mp.dps = 50
+DELTA_C = 0.01 / 1000**1.1
+
+
+def lemma_1(n, k, epsilon0, delta):
+    return mp.sqrt(14 * mp.log(2 / mp.mpf(delta)) * (mp.exp(mp.mpf(epsilon0)) + k - 1) / (mp.mpf(n) - 1))
+
+
+def theorem_3(k, epsilon0, padded, rate, delta):
+    unsampled = lemma_1(padded, k, epsilon0, mp.mpf(delta) / mp.mpf(rate))
+    return unsampled, mp.log(1 + mp.mpf(rate) * mp.expm1(unsampled))
+
+
+def theorem_1(d, epsilon, delta):
+    """Theorem 1 as printed; Theorem 4 is the same with 2k for d."""
+    e, t = mp.mpf(epsilon), mp.mpf(d)
+    return min(t * e, e * mp.sqrt(2 * t * mp.log(1 / mp.mpf(delta))) + t * e * mp.expm1(e)), (t + 1) * mp.mpf(delta)
+
+
+# --- the printed formulas -------------------------------------------------------------------------------
+
+USERS, BUCKETS = st.integers(2, 10**12), st.integers(2, 1000)
+EPSILON0, DELTA, RATE = st.floats(1e-9, 8), st.floats(1e-300, 0.29), st.floats(1e-4, 1)
+
+
+@given(USERS, BUCKETS, EPSILON0, DELTA)
+def test_lemma_1(n, k, epsilon0, delta):
+    truth, found = float(lemma_1(n, k, epsilon0, delta)), sp.shuffled_kary(n, k, epsilon0, delta)
+    assert found == (pytest.approx(truth, rel=1e-13) if truth < 1 - 1e-13 else math.inf)
+
+
+@given(BUCKETS, EPSILON0, USERS, RATE, DELTA)
+def test_theorem_3(k, epsilon0, padded, rate, delta):
+    found = sp.padded_kary(k, epsilon0, padded, rate, delta)
+    if delta >= 2 * rate:
+        assert found == sp.CoordinateBudget(math.inf, math.inf)
+        return
+    unsampled, epsilon = theorem_3(k, epsilon0, padded, rate, delta)
+    if unsampled > 1:
+        assert found == sp.CoordinateBudget(math.inf, math.inf)
+    else:
+        assert found.epsilon_unsampled == pytest.approx(float(unsampled), rel=1e-12)
+        assert found.epsilon == pytest.approx(float(epsilon), rel=1e-12)
+
+
+@given(st.integers(1, 10**9), st.floats(1e-12, 30), st.floats(1e-300, 1e-9))
+def test_theorems_1_and_4(d, epsilon, delta):
+    truth = theorem_1(d, epsilon, delta)
+    simple, double = sp.simple_vector(d, epsilon, delta), sp.double_vector(d / 2, epsilon, delta)
+    assert simple.epsilon == double.epsilon == pytest.approx(float(truth[0]), rel=1e-13)
+    assert simple.delta == double.delta == pytest.approx(float(truth[1]), rel=1e-14)
+
+
+def test_a_delta_of_one_is_no_promise():
+    assert sp.simple_vector(10, 0.1, 0.5).delta == 1.0
+    assert sp.double_vector(10, 0.1, 0.5).delta == 10.5
+    assert sp.simple_vector(10, 0.1, 0).epsilon == pytest.approx(1.0)
+    assert sp.double_vector(10, 0, 0).epsilon == 0.0
+
+
+def test_theorem_2_is_theorem_3_for_the_sampled_users():
+    for rate, users in ((0.02, 100_000), (0.5, 4000), (0.3, 10**7)):
+        direct = sp.sampled_kary(users, 2, 0.5, rate, 1e-9)
+        assert direct == sp.padded_kary(2, 0.5, round(rate * users), rate, 1e-9)
+    assert sp.sampled_kary(100, 2, 0.5, 0.01, 1e-9).epsilon == math.inf
+
+
+# --- published numbers ----------------------------------------------------------------------------------
+
+
+def test_figure_3_with_the_inferred_parameters():
+    """2.55 and 137.36 come out at 5000 users, two buckets and a budget of 0.8 a coordinate."""
+    delta = 0.01 / 5000**1.1
+    assert sp.simple_ratio(75755, 5000, 2, 0.8, delta) == pytest.approx(2.55264, abs=5e-6)
+    assert sp.double_ratio(75755, 1515.1, 1666, 2, 0.8, delta) == pytest.approx(137.3550, abs=5e-5)
+
+
+@pytest.mark.parametrize(("epsilon0", "unsampled"), [(0.8, 0.7135), (0.5, 0.647), (0.1, 0.576)])
+def test_figure_3_below_the_local_budget(epsilon0, unsampled):
+    """In that setting the unsampled budget exceeds the local one below about 0.69."""
+    each = 0.01 / 5000**1.1 / (2 * 1515.1 + 1)
+    found = sp.padded_kary(2, epsilon0, 1666, 0.02, each).epsilon_unsampled
+    assert found == pytest.approx(unsampled, abs=5e-4)
+    assert (found > epsilon0) == (epsilon0 < 0.69)
+
+
+def test_lemma_1_is_useless_for_the_budgets_of_the_experiments():
+    assert sp.shuffled_kary(1000, 2, 0.01, DELTA_C / 7851) == pytest.approx(0.785, abs=5e-4)
+
+
+def test_index_privacy_of_the_experiments():
+    assert sp.strongest_index_privacy(1000, 333, 1 / 50) == sp.IndexPrivacy(3.125, 16)
+    assert sp.least_multiples(1 / 50, 3.125) == 16.0
+
+
+def test_composition_alone_would_gain_fifteen():
+    """The local budget 78.5 composed by the advanced theorem, with no shuffler, is 5.167."""
+    assert 78.5 / advanced_composition(0.01, 0, 7850, 5e-6).epsilon == pytest.approx(15.19, abs=5e-3)
+
+
+# --- upper bounds lie above the truth -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_users", [2000, 50_000, 10**6])
+@pytest.mark.parametrize("n_buckets", [2, 10])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.5])
+def test_lemma_1_lies_above_the_certified_divergence(n_users, n_buckets, epsilon0, delta):
+    bound = sp.shuffled_kary(n_users, n_buckets, epsilon0, delta)
+    certified = blanket_divergence(KaryProfile(epsilon0, n_buckets), n_users, delta=delta)
+    assert certified - certified.uncertainty <= bound
+
+
+def test_sampling_gains_no_more_than_lemma_4_allows():
+    """Theorem 2 against the certified divergence of the sampled users, amplified by the same lemma."""
+    for n_users, rate, epsilon0 in ((20_000, 0.1, 0.5), (10**6, 0.02, 2.0)):
+        certified = blanket_divergence(KaryProfile(epsilon0, 2), round(rate * n_users), delta=1e-8 / rate)
+        assert sampled_epsilon(certified, rate) <= sp.sampled_kary(n_users, 2, epsilon0, rate, 1e-8).epsilon
+
+
+def test_the_second_branch_is_kept_where_it_decides():
+    """Above a delta of 0.2907 the lemma as printed is not what the theorem proves."""
+    n, epsilon0, delta = 90, 0.5, 0.5
+    per_bucket = (n - 1) / (math.exp(epsilon0) + 1)
+    assert sp.shuffled_kary(n, 2, epsilon0, delta) == pytest.approx(27 / per_bucket, rel=1e-13)
+    assert float(lemma_1(n, 2, epsilon0, delta)) < 27 / per_bucket
+    assert sp.shuffled_kary(n, 2, epsilon0, 0.29) == pytest.approx(float(lemma_1(n, 2, epsilon0, 0.29)), rel=1e-13)
+
+
+def test_theorem_1_lies_above_the_exact_composition():
+    """Binary response with a tell-tale symbol in every coordinate, composed exactly."""
+    for d, epsilon, delta in ((3, 0.5, 1e-3), (50, 0.1, 1e-5), (300, 0.05, 1e-6)):
+        found, stays = sp.simple_vector(d, epsilon, delta), mp.exp(epsilon) / (1 + mp.exp(epsilon))
+        pure = mp.fsum(
+            mp.binomial(d, i)
+            * stays**i
+            * (1 - stays) ** (d - i)
+            * max(0, 1 - mp.exp(found.epsilon - (2 * i - d) * epsilon))
+            for i in range(d + 1)
+        )
+        assert 1 - (1 - mp.mpf(delta)) ** d * (1 - pure) <= found.delta
+
+
+# --- corollaries: fitted slopes of the chain they summarise -----------------------------------------------
+
+
+def slope(answers, points):
+    return np.polyfit(np.log(points), np.log([answers(point) for point in points]), 1)[0]
+
+
+def one(epsilon0, n, delta):
+    return min(bound(AnyProfile(epsilon0), n, delta=delta) for bound in (cf.hoeffding, cf.bennett))
+
+
+def simple(epsilon0, d, n, delta):
+    each = delta / (d + 1)
+    return sp.simple_vector(d, one(epsilon0, n, each), each).epsilon
+
+
+def double(epsilon0, d, rate, padded, delta):
+    each = delta / (2 * rate * d + 1)
+    return sp.double_vector(rate * d, sampled_epsilon(one(epsilon0, padded, each / rate), rate), each).epsilon
+
+
+WIDE = np.geomspace(1e7, 1e10, 7).astype(int).tolist()
+TINY = 1e-200
+
+
+@pytest.mark.parametrize(
+    ("rate", "chain"),
+    [
+        (lambda n: sp.generic_rate(0.5, n, TINY), lambda n: one(0.5, n, TINY)),
+        (lambda n: sp.simple_rate(0.5, 1000, n, TINY), lambda n: simple(0.5, 1000, n, TINY)),
+        (lambda n: sp.double_rate(0.5, 10_000, 0.05, n, TINY), lambda n: double(0.5, 10_000, 0.05, n, TINY)),
+    ],
+    ids=["corollary 1", "corollary 2", "corollary 3"],
+)
+def test_the_root_of_the_users(rate, chain):
+    assert slope(rate, WIDE) == pytest.approx(-0.5, abs=1e-9)
+    assert slope(chain, WIDE) == pytest.approx(-0.5, abs=0.02)
+
+
+def test_the_root_of_the_dimension():
+    """Once there are enough coordinates for the advanced theorem to be the better one."""
+    dimensions = np.geomspace(1e5, 1e8, 7).astype(int).tolist()
+    for rate, chain in (
+        (lambda d: sp.simple_rate(0.5, d, 10**13, TINY), lambda d: simple(0.5, d, 10**13, TINY)),
+        (lambda d: sp.double_rate(0.5, d, 0.05, 10**13, TINY), lambda d: double(0.5, d, 0.05, 10**13, TINY)),
+    ):
+        assert slope(rate, dimensions) == pytest.approx(0.5, abs=0.01)
+        assert slope(chain, dimensions) == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_power_of_the_sampling_rate():
+    rates = np.geomspace(1e-3, 1e-1, 7).tolist()
+    assert slope(lambda rate: sp.double_rate(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
+    assert slope(lambda rate: double(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
+
+
+def test_small_and_large_local_budgets():
+    small = np.geomspace(1e-3, 1e-2, 5).tolist()
+    for chain in (
+        lambda e: one(e, 10**8, TINY),
+        lambda e: simple(e, 1000, 10**8, TINY),
+        lambda e: double(e, 1000, 0.1, 10**8, TINY),
+    ):
+        assert slope(chain, small) == pytest.approx(1, abs=0.02)
+    grown = np.log(simple(5, 100, 10**12, TINY) / simple(4, 100, 10**12, TINY))
+    assert grown == pytest.approx(1, abs=0.05)
+
+
+def test_the_dimension_enters_linearly_in_the_end():
+    """Corollary 2 forgets the drift term: for very long vectors the epsilon of Theorem 1 grows like d, not its root."""
+    dimensions = np.geomspace(1e8, 1e10, 5).astype(int).tolist()
+    assert slope(lambda d: simple(0.5, d, 10**4, 1e-6), dimensions) > 0.9
+
+
+def test_corollaries_beyond_their_condition():
+    edge = math.log(10_000 / math.log(1e6)) / 2
+    assert (
+        sp.generic_rate(edge * (1 - 1e-9), 10_000, 1e-6) < math.inf == sp.generic_rate(edge * (1 + 1e-9), 10_000, 1e-6)
+    )
+    assert (
+        sp.generic_rate(1.0, 100, 0)
+        == sp.simple_rate(1.0, 5, 100, 0)
+        == sp.double_rate(1.0, 5, 0.5, 100, 0)
+        == math.inf
+    )
+    assert sp.generic_rate(700.0, 100, 1e-6) == math.inf
+    assert sp.generic_rate(1.0, 100, 1) == 0.0
+    assert sp.double_rate(1.0, 5, 0.01, 10_000, 0.5) == math.inf
+
+
+# --- Figure 3 ---------------------------------------------------------------------------------------------
+
+
+def test_ratios_are_zero_where_nothing_is_proved():
+    assert sp.simple_ratio(1000, 100, 2, 1.0, 1e-6) == 0.0
+    assert sp.double_ratio(1000, 20, 100, 2, 1.0, 1e-6) == 0.0
+    with pytest.raises(DomainError, match=r"^kept must be a number in \(0, 1000\]"):
+        sp.double_ratio(1000, 1000.5, 100, 2, 1.0, 1e-6)
+
+
+# --- Proposition 1 ----------------------------------------------------------------------------------------
+
+
+def deviation_by_enumeration(padded, sampled, n_levels, mass):
+    """Every tuple of messages: worst users, uniform dummies, the debiased mean."""
+    value = worst_input(n_levels, mass)
+    low = min(math.floor(value * n_levels), n_levels - 1)
+    up = value * n_levels - low
+    user = [mass / (n_levels + 1)] * (n_levels + 1)
+    user[low] += (1 - mass) * (1 - up)
+    user[low + 1] += (1 - mass) * up
+    laws = [user] * sampled + [[1 / (n_levels + 1)] * (n_levels + 1)] * (padded - sampled)
+    total = square = 0.0
+    for messages in itertools.product(range(n_levels + 1), repeat=padded):
+        noise = (padded - sampled) / 2 + sampled * mass / 2
+        estimate = (sum(messages) / n_levels - noise) / ((1 - mass) * sampled)
+        chance = math.prod(law[y] for law, y in zip(laws, messages, strict=True))
+        total, square = total + chance * estimate, square + chance * estimate**2
+    assert total == pytest.approx(value, abs=1e-12), "subtracting half a unit for each dummy leaves no bias"
+    return math.sqrt(square - total**2)
+
+
+@pytest.mark.parametrize(("padded", "sampled", "n_levels", "mass"), [(4, 1, 2, 0.3), (5, 3, 1, 0.6), (4, 2, 3, 0.1)])
+def test_deviation_of_a_padded_mean(padded, sampled, n_levels, mass):
+    found = sp.padded_deviation(padded, sampled, n_levels, mass)
+    assert found == pytest.approx(deviation_by_enumeration(padded, sampled, n_levels, mass), rel=1e-12)
+
+
+def test_proposition_1_has_its_slopes():
+    padded = np.geomspace(1e8, 1e12, 5).astype(int).tolist()
+    assert slope(lambda n: sp.mean_deviation(n, 100, 1.0, 1e-6), padded) == pytest.approx(1 / 6, abs=0.01)
+    assert slope(lambda n: sp.mean_deviation(10**10, n, 1.0, 1e-6), [10, 100, 1000]) == pytest.approx(-1, abs=1e-9)
+    epsilons = [0.01, 0.1, 1.0]
+    assert slope(lambda e: sp.mean_deviation(10**12, 100, e, 1e-6), epsilons) == pytest.approx(-2 / 3, abs=0.01)
+
+
+def test_dummies_are_noisier_than_proposition_1_says():
+    """With half of the messages dummies the deviation grows like the root of their number, not its sixth root."""
+    padded = np.geomspace(1e8, 1e12, 5).astype(int).tolist()
+
+    def honest(n):
+        plan = sp.summation_plan(n, 1.0, 1e-6)
+        return sp.padded_deviation(n, n // 2, plan.n_levels, plan.blanket_mass) * (n // 2)
+
+    assert slope(honest, padded) == pytest.approx(1 / 2, abs=0.01)
+    assert honest(10**10) > 20 * sp.mean_deviation(10**10, 1, 1.0, 1e-6)
+
+
+# --- index privacy ----------------------------------------------------------------------------------------
+
+
+def posterior(d, k, multiples, index=0):
+    """Chance that a reported index is a true one, over every true set and every report."""
+    true = reported = Fraction(0)
+    for top in itertools.combinations(range(d), k):
+        rest = [j for j in range(d) if j not in top]
+        for others in itertools.combinations(rest, k * (multiples - 1)):
+            chance = Fraction(1, math.comb(d, k) * math.comb(d - k, k * (multiples - 1)))
+            if index in top or index in others:
+                reported += chance
+                true += chance * (index in top)
+    return true / reported
+
+
+@pytest.mark.parametrize(("d", "k"), [(6, 1), (6, 2), (9, 3), (8, 1), (8, 2)])
+def test_definition_3_by_enumeration(d, k):
+    rate = Fraction(k, d)
+    for multiples in range(1, d // k + 1):
+        chance = posterior(d, k, multiples)
+        assert chance == Fraction(1, multiples)
+        for ratio in (Fraction(1), Fraction(6, 5), Fraction(2), Fraction(3), Fraction(10**6)):
+            holds = chance <= ratio * rate and 1 - chance >= (1 - rate) / ratio
+            assert holds == (multiples >= sp.least_multiples(k / d, float(ratio)) * (1 - 1e-12))
+
+
+@given(st.floats(1e-6, 1), st.floats(1, 1e6))
+def test_the_two_branches(rate, ratio):
+    truth = max(1 / (mp.mpf(ratio) * rate), mp.mpf(ratio) / (mp.mpf(ratio) - 1 + mp.mpf(rate)))
+    assert sp.least_multiples(rate, ratio) == pytest.approx(float(truth), rel=1e-13)
+    found = sp.multiples_range(rate, ratio)
+    assert found.least <= found.most * (1 + 1e-12)
+
+
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(2, 10**6), st.integers(2, 10**6))
+@settings(max_examples=300)
+def test_theorem_5_in_whole_numbers(kept, extra, n_users, padded):
+    """The floor is that of the exact quotient, although the rate k / d arrives rounded."""
+    rate = Fraction(kept, kept + extra)
+    multiples = math.floor(padded / (n_users * rate))
+    if multiples < 1:
+        with pytest.raises(DomainError, match=r"^padded must be at least"):
+            sp.strongest_index_privacy(n_users, padded, float(rate))
+        return
+    found = sp.strongest_index_privacy(n_users, padded, float(rate))
+    assert found.multiples == multiples
+    assert found.index_privacy == (
+        math.inf if multiples == 1 else pytest.approx(max(1, float(1 / (multiples * rate))), rel=1e-12)
+    )
+    if 1 < multiples <= 1 / rate:
+        assert multiples >= sp.least_multiples(float(rate), found.index_privacy) * (1 - 1e-9)
+
+
+def test_no_index_privacy_at_one_multiple():
+    """Every reported index is true: Definition 3 fails for every finite ratio, though the formula prints 50."""
+    assert sp.strongest_index_privacy(1000, 39, 0.02) == sp.IndexPrivacy(math.inf, 1)
+    assert 1 < sp.least_multiples(0.02, 50) == pytest.approx(1.02, abs=5e-5)
+    assert sp.least_multiples(0.02, 1e12) > 1
+    assert sp.strongest_index_privacy(10, 10, 1.0) == sp.IndexPrivacy(1.0, 1)
+    assert sp.multiples_range(1 / 49, 1.0) == sp.MultiplesRange(pytest.approx(49), 49)
+
+
+# --- bad input --------------------------------------------------------------------------------------------
+
+GOOD = {
+    "n_users": 10_000, "n_buckets": 2, "epsilon0": 0.5, "delta": 1e-9, "dimension": 100, "kept": 7.5, "padded": 5000,
+    "sampling_rate": 0.05, "index_privacy": 2.0, "epsilon": 0.5, "sampled": 20, "n_levels": 4, "blanket_mass": 0.5,
+}  # fmt: skip
+BAD = {
+    **{name: [1, 2.5, math.nan, math.inf, -1, "x", None, True] for name in ("n_users", "n_buckets", "padded")},
+    **{name: [0, 2.5, math.nan, "x", None] for name in ("dimension", "sampled", "n_levels")},
+    **{name: [0, -1, math.nan, math.inf, "x", None] for name in ("epsilon0", "kept")},
+    **{name: [0, 1.1, math.nan, "x", None] for name in ("sampling_rate", "blanket_mass")},
+    "delta": [-1e-9, 1.1, math.nan, "x"],
+    "epsilon": [-1e-9, math.nan, math.inf, "x"],
+    "index_privacy": [0.99, math.nan, math.inf, "x", None],
+}
+TAKES = {
+    sp.shuffled_kary: ("n_users", "n_buckets", "epsilon0", "delta"),
+    sp.sampled_kary: ("n_users", "n_buckets", "epsilon0", "sampling_rate", "delta"),
+    sp.padded_kary: ("n_buckets", "epsilon0", "padded", "sampling_rate", "delta"),
+    sp.simple_vector: ("dimension", "epsilon", "delta"),
+    sp.double_vector: ("kept", "epsilon", "delta"),
+    sp.simple_ratio: ("dimension", "n_users", "n_buckets", "epsilon0", "delta"),
+    sp.double_ratio: ("dimension", "kept", "padded", "n_buckets", "epsilon0", "delta"),
+    sp.generic_rate: ("epsilon0", "n_users", "delta"),
+    sp.simple_rate: ("epsilon0", "dimension", "n_users", "delta"),
+    sp.double_rate: ("epsilon0", "dimension", "sampling_rate", "padded", "delta"),
+    sp.mean_deviation: ("padded", "sampled", "epsilon", "delta"),
+    sp.padded_deviation: ("padded", "sampled", "n_levels", "blanket_mass"),
+    sp.least_multiples: ("sampling_rate", "index_privacy"),
+    sp.multiples_range: ("sampling_rate", "index_privacy"),
+    sp.strongest_index_privacy: ("n_users", "padded", "sampling_rate"),
+}
+
+
+@pytest.mark.parametrize("function", TAKES, ids=lambda function: function.__name__)
+def test_bad_input_is_refused_by_name(function):
+    good = {name: GOOD[name] for name in TAKES[function]}
+    function(**good)
+    for name in good:
+        for bad in BAD[name]:
+            with pytest.raises(DomainError, match=rf"^{name} "):
+                function(**{**good, name: bad})
+
+
+def test_more_messages_of_users_than_messages_are_refused():
+    for function, rest in ((sp.mean_deviation, (0.5, 1e-6)), (sp.padded_deviation, (4, 0.5))):
+        with pytest.raises(DomainError, match=r"^sampled .*at most padded"):
+            function(100, 101, *rest)
+
+
+def test_standard_library_only():
+    code = (
+        "import sys; before = set(sys.modules); import flamelib.amplification.splitting; "
+        "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
