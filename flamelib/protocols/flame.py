@@ -217,10 +217,12 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     decoded = coordinates.decode(protocol.randomizer, bags)
     if decoded.ndim != 2 or len(decoded) != protocol.dimension:
         raise DomainError(f"bags must have shape ({protocol.dimension}, size), a bag a coordinate, got {decoded.shape}")
-    refused = np.isnan(decoded)
-    received = decoded.shape[1] - np.count_nonzero(refused, axis=1)
-    sums = np.where(refused, 0.5, decoded).sum(axis=1) - decoded.shape[1] / 2
-    return _estimate(protocol, sums), received
+    received = np.full(len(decoded), decoded.shape[1])
+    sums = decoded.sum(axis=1)
+    if np.isnan(sums).any():
+        received -= np.count_nonzero(np.isnan(decoded), axis=1)
+        sums = np.nansum(decoded, axis=1)
+    return _estimate(protocol, sums - received / 2), received
 
 
 def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
