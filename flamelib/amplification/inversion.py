@@ -242,4 +242,4 @@ def _fall(rate: float, goal: float) -> float:
 
 def _gauss_tail(rate: float, cut: float) -> float:
     r"""Bound on :math:`\frac1\pi\int_{cut}^\infty y^{-2} e^{-\tau^2y^2/2}\,dy`."""
-    return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * cut**2 * rate**2 * cut)
+    return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * (rate * cut) ** 2 * cut)
