@@ -269,11 +269,12 @@ def run(
     (True, 400, 0)
     """
     for_users, for_shuffler = rng.spawn(2)
-    blocks = updates if isinstance(updates, Iterator) else iter([np.asarray(updates)])
+    blocks = updates if isinstance(updates, Iterator) else iter([updates])
     checked = _all_rows(protocol, blocks)
     if not literal:
         return _run_by_sums(protocol, checked, for_users, for_shuffler)
-    shuffled = shuffler(protocol, _joined(_reports(protocol, rows, for_users) for rows in checked), for_shuffler)
+    parts = ((first, _reports(protocol, rows, for_users)) for first, rows in _numbered(checked))
+    shuffled = shuffler(protocol, _joined(parts), for_shuffler)
     estimate, received = analyzer(protocol, shuffled.bags)
     return RoundResult(estimate, received, shuffled.overflow, {"stray": shuffled.strays})
 
@@ -309,12 +310,12 @@ def run_sealed(
     >>> result.received, sum(result.rejected.values())
     (array([6, 6, 6]), 0)
     """
-    [rows] = _all_rows(protocol, iter([np.asarray(updates)]))
+    [rows] = _all_rows(protocol, iter([updates]))
     key, round_name = sealing.AnalyzerKey(), sealing.new_round()
     seal = partial(sealing.seal, key.public, round_name)
     *for_users, for_shuffler = rng.spawn(protocol.n_users + 1)
     sent = (user(protocol, row, own) for row, own in zip(rows, for_users, strict=True))
-    reports = _joined(replace(report, messages=seal(report.places, report.messages)) for report in sent)
+    reports = _joined(enumerate(replace(report, messages=seal(report.places, report.messages)) for report in sent))
     shuffled = shuffler(protocol, on_the_way(reports) if on_the_way else reports, for_shuffler, seal)
     opened = sealing.open_bags(key, round_name, shuffled.bags.astype(np.uint8, copy=False))
     estimate, received = analyzer(protocol, opened.values)
@@ -358,7 +359,7 @@ def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
     -------
     ndarray of float64, shape (dimension,)
     """
-    [rows] = _all_rows(protocol, iter([np.asarray(updates)]))
+    [rows] = _all_rows(protocol, iter([updates]))
     chance = largest(rows, protocol.kept) if isinstance(protocol, TopkProtocol) else protocol.kept / protocol.dimension
     unit = coordinates.to_unit(rows, protocol.clip_norm)
     own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
@@ -405,13 +406,18 @@ def _chosen(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[
     return true, random_subsets(np.full(len(rows), others), true, rng) if others else None
 
 
-def _joined(reports: Iterable[Reports]) -> Reports:
-    """Reports of one block of users after another, senders numbered on."""
-    parts, first = [], 0
-    for part in reports:
-        parts.append(replace(part, senders=part.senders + first))
-        first = int(parts[-1].senders[-1]) + 1
-    return Reports(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("senders", "places", "messages")))
+def _numbered(blocks: Iterable[Reals]) -> Iterator[tuple[int, Reals]]:
+    """Each block with the number of its first user."""
+    first = 0
+    for rows in blocks:
+        yield first, rows
+        first += len(rows)
+
+
+def _joined(parts: Iterable[tuple[int, Reports]]) -> Reports:
+    """Reports of several blocks of users, each given with the number of its first user."""
+    moved = [replace(part, senders=part.senders + first) for first, part in parts]
+    return Reports(*(np.concatenate([getattr(one, name) for one in moved]) for name in Reports.__slots__))
 
 
 def _admitted(protocol: Protocol, reports: Reports) -> Flags:
@@ -419,11 +425,12 @@ def _admitted(protocol: Protocol, reports: Reports) -> Flags:
     senders, places = reports.senders, reports.places
     known = (senders >= 0) & (senders < protocol.n_users) & (places >= 0) & (places < protocol.dimension)
     pairs = senders * protocol.dimension + places
-    if not (np.diff(pairs) > 0).all():
-        first = np.zeros_like(known)
-        first[np.unique(pairs, return_index=True)[1]] = True
-        known &= first
-    return np.asarray(known)
+    if known.all() and (np.diff(pairs) > 0).all():
+        return np.asarray(known)
+    existing = np.flatnonzero(known)
+    admitted = np.zeros_like(known)
+    admitted[existing[np.unique(pairs[existing], return_index=True)[1]]] = True
+    return admitted
 
 
 def _estimate(protocol: Protocol, sums: Reals) -> Reals:

@@ -1,0 +1,542 @@
+"""FLAME's protocols: each party sees its own part only, estimates have the exact mean and variance on every path."""
+
+import dataclasses
+import inspect
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chisquare, ks_2samp
+
+from flamelib import sealing
+from flamelib._validate import DomainError
+from flamelib.protocols import flame
+from flamelib.protocols.flame import DoubleProtocol, Reports, SimpleProtocol, TopkProtocol
+from flamelib.randomizers import KaryResponse, LaplaceNoise
+
+USERS, COPIES, CLIP = 40, 100, 0.5
+BASE = np.random.default_rng(42).normal(0.1, 0.4, size=(USERS, 6))
+UPDATES = np.tile(BASE, COPIES)  # every coordinate of the base stands for as many independent draws
+LAPLACE, LETTERS = LaplaceNoise(1.0), KaryResponse(1.0, 4)
+
+
+def protocols(randomizer, copies=COPIES):
+    shared = (USERS, 6 * copies, CLIP, randomizer)
+    return {
+        "simple": SimpleProtocol(*shared),
+        "double": DoubleProtocol(*shared, kept=2 * copies, padded=50),
+        "bernoulli": DoubleProtocol(*shared, kept=2 * copies, padded=50, inclusion="bernoulli"),
+        "topk": TopkProtocol(*shared, kept=2 * copies, padded=50),
+        "hidden": TopkProtocol(*shared, kept=2 * copies, padded=50, multiples=2),
+    }
+
+
+KINDS = list(protocols(LAPLACE))
+
+
+def chances(kind):
+    """Chance that a user reports a coordinate of the base as a true one."""
+    if kind in ("topk", "hidden"):
+        return (np.argsort(np.argsort(-np.abs(BASE), axis=1), axis=1) < 2).astype(float)
+    return np.full(BASE.shape, 1.0 if kind == "simple" else 1 / 3)
+
+
+def moments(randomizer, unit):
+    """Variance of a decoded message and of a decoded blanket message, by listing letters or by the Laplace law."""
+    if randomizer is LAPLACE:
+        return np.full(unit.shape, 2.0), 2.0
+    levels, mass = 3, 4 / (math.e + 3)
+    letters = np.arange(4)
+    decoded = (letters / levels - mass / 2) / (1 - mass)
+    below = np.minimum(np.floor(unit * levels), levels - 1)[..., None]
+    rounded = np.maximum(1 - np.abs(letters - unit[..., None] * levels), 0) * (
+        (letters == below) | (letters == below + 1)
+    )
+    law = (1 - mass) * rounded + mass / 4
+    return law @ decoded**2 - (law @ decoded) ** 2, decoded.var()
+
+
+def expected(kind, randomizer):
+    """Mean and variance of each coordinate of the base: every user sends its message, or a dummy comes in its place."""
+    clipped, chance = np.clip(BASE, -CLIP, CLIP), chances(kind)
+    unit = clipped / (2 * CLIP) + 0.5
+    own, blanket = moments(randomizer, unit)
+    mixed = chance * (own + (unit - 0.5) ** 2) + (1 - chance) * blanket - (chance * (unit - 0.5)) ** 2
+    size, rate = (USERS, 1.0) if kind == "simple" else (50, 1 / 3)
+    variance = (2 * CLIP / (USERS * rate)) ** 2 * (mixed.sum(axis=0) + (size - USERS) * blanket)
+    return (chance * clipped).sum(axis=0) / (USERS * rate), variance
+
+
+def draws(protocol, repeats=40, seed=0, **how):
+    """Estimates of the coordinates of the base, shape (repeats * copies, 6)."""
+    runs = [flame.run(protocol, UPDATES, rng, **how).estimate for rng in np.random.default_rng(seed).spawn(repeats)]
+    return np.array(runs).reshape(-1, 6)
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("literal", [False, True], ids=["sums", "literal"])
+@pytest.mark.parametrize("randomizer", [LAPLACE, LETTERS], ids=["laplace", "letters"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimates_have_the_exact_mean_and_variance(kind, randomizer, literal):
+    protocol = protocols(randomizer)[kind]
+    found = draws(protocol, literal=literal)
+    mean, variance = expected(kind, randomizer)
+    assert np.all(np.abs(found.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(found)))
+    assert np.all(np.abs(found.var(axis=0) / variance - 1) < 5 * math.sqrt(2 / len(found)))
+    assert flame.variance(protocol, UPDATES) == pytest.approx(np.tile(variance, COPIES), rel=1e-12)
+
+
+def test_double_and_simple_estimate_the_mean_and_topk_a_multiple_of_the_sparse_mean():
+    mean = np.clip(BASE, -CLIP, CLIP).mean(axis=0)
+    for kind in ("simple", "double", "bernoulli"):
+        assert expected(kind, LAPLACE)[0] == pytest.approx(mean, rel=1e-12)
+    sparse = np.where(chances("topk") == 1, np.clip(BASE, -CLIP, CLIP), 0).mean(axis=0)
+    assert expected("topk", LAPLACE)[0] == pytest.approx(3 * sparse, rel=1e-12)
+
+
+@pytest.mark.parametrize("randomizer", [LAPLACE, LETTERS], ids=["laplace", "letters"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_have_the_law_of_single_messages(kind, randomizer):
+    protocol = protocols(randomizer)[kind]
+    sums, literal = (draws(protocol, 20, seed, literal=seed == 2).round(9) for seed in (1, 2))
+    assert min(ks_2samp(sums[:, j], literal[:, j]).pvalue for j in range(6)) > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sealed_round_has_the_law_of_the_open_one(kind):
+    protocol = protocols(LETTERS, copies=1)[kind]
+    few = dataclasses.replace(protocol, n_users=10, **({} if kind == "simple" else {"padded": 10}))
+    streams = np.random.default_rng(3).spawn(160)
+    sealed = [flame.run_sealed(few, BASE[:10], rng).estimate for rng in streams[:40]]
+    opened = [flame.run(few, BASE[:10], rng).estimate for rng in streams[40:]]
+    assert (
+        min(ks_2samp(one, other).pvalue for one, other in zip(*map(np.transpose, (sealed, opened)), strict=True)) > 1e-3
+    )
+
+
+def test_noise_has_the_published_sizes():
+    figure_five = (1000, 7850, 0.01)
+    assert flame.noise_std(SimpleProtocol(*figure_five, LaplaceNoise(0.01))) == pytest.approx(0.0894, abs=5e-5)
+    for make in (DoubleProtocol, TopkProtocol):
+        assert flame.noise_std(make(*figure_five, LaplaceNoise(0.5), 157, 333)) == pytest.approx(0.0516, abs=5e-5)
+        assert flame.noise_std(make(*figure_five, LaplaceNoise(0.5), 785, 666)) == pytest.approx(0.0146, abs=5e-5)
+
+
+@pytest.mark.parametrize("kind", ["simple", "topk", "hidden"])
+def test_laplace_noise_is_the_same_for_every_coordinate(kind):
+    protocol = protocols(LAPLACE)[kind]
+    assert flame.variance(protocol, UPDATES) == pytest.approx(np.full(600, flame.noise_std(protocol) ** 2), rel=1e-12)
+
+
+def test_a_round_is_decided_by_its_generator():
+    for literal in (False, True):
+        protocol = protocols(LAPLACE)["double"]
+        one, same, other = (draws(protocol, 1, seed, literal=literal) for seed in (5, 5, 6))
+        assert (one == same).all()
+        assert (one != other).any()
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_users_may_come_in_blocks(literal):
+    protocol = protocols(LAPLACE)["topk"]
+    whole = flame.run(protocol, UPDATES, np.random.default_rng(0), literal=literal)
+    blocks = flame.run(protocol, iter(np.split(UPDATES, [3, 3, 20])), np.random.default_rng(0), literal=literal)
+    assert (whole.overflow == blocks.overflow).all()
+    if not literal:  # the literal way draws the noise block by block
+        assert whole.estimate == pytest.approx(blocks.estimate, rel=1e-12)
+
+
+# --- parties ----------------------------------------------------------------------------------------------------------
+
+
+def test_parties_ask_for_what_they_may_see():
+    assert list(inspect.signature(flame.user).parameters) == ["protocol", "updates", "rng"]
+    assert list(inspect.signature(flame.shuffler).parameters) == ["protocol", "reports", "rng", "seal"]
+    assert list(inspect.signature(flame.analyzer).parameters) == ["protocol", "bags"]
+    assert list(inspect.signature(flame.observer).parameters) == ["model", "estimate"]
+
+
+@pytest.mark.parametrize("kind", ["simple", "double", "bernoulli", "topk"])
+def test_a_user_reports_from_its_own_update(kind):
+    """Changing one user's update changes nothing that the others report, given the same randomness."""
+    protocol = protocols(LAPLACE, copies=1)[kind]
+    changed = BASE.copy()
+    changed[-1] = -changed[-1, ::-1]
+    one, other = (flame.user(protocol, rows, np.random.default_rng(1)) for rows in (BASE, changed))
+    others = one.senders < USERS - 1
+    assert (one.senders == other.senders).all()
+    assert (one.places[others] == other.places[others]).all()
+    assert (one.messages[others] == other.messages[others]).all()
+
+
+def test_what_the_shuffler_sees_of_double_and_simple_does_not_depend_on_the_updates():
+    """Same randomness, other updates: the same senders and coordinates, and envelopes of the same length."""
+    for kind in ("simple", "double", "bernoulli"):
+        protocol = protocols(LAPLACE, copies=1)[kind]
+        one, other = (flame.user(protocol, rows, np.random.default_rng(2)) for rows in (BASE, -3 * BASE[::-1]))
+        assert (one.senders == other.senders).all()
+        assert (one.places == other.places).all()
+        assert (one.messages != other.messages).any()
+
+
+@pytest.mark.parametrize("kind", ["topk", "hidden"])
+def test_of_topk_the_shuffler_sees_the_set_of_reported_coordinates_and_nothing_else(kind):
+    """Updates with equal top sets but other values, signs and ranks: the same senders and coordinates, in order."""
+    protocol, top = protocols(LAPLACE, copies=1)[kind], chances("topk") == 1
+    values = np.where(top, 2 + np.random.default_rng(9).random(BASE.shape), -BASE / 7)
+    one, other = (flame.user(protocol, rows, np.random.default_rng(3)) for rows in (BASE, values))
+    assert (one.places == other.places).all()
+    assert (np.diff(one.senders * 6 + one.places) > 0).all()
+
+
+def test_hidden_coordinates_cannot_be_told_by_their_place_in_the_report():
+    protocol = protocols(LAPLACE, copies=1)["hidden"]
+    row = np.array([[0.0, 0.9, 0.0, -0.9, 0.0, 0.0]])
+    sets = [tuple(flame.user(protocol, row, rng).places) for rng in np.random.default_rng(4).spawn(3000)]
+    counts = Counter(sets)
+    assert all(len(set(found)) == 4 and {1, 3} < set(found) for found in counts)
+    assert chisquare(list(counts.values())).pvalue > 1e-3
+    assert len(counts) == math.comb(4, 2)
+
+
+def tokens(protocol, rows, rng):
+    """Reports whose messages only say where they came from."""
+    reports = flame.user(protocol, rows, rng)
+    return dataclasses.replace(reports, messages=1000.0 + np.arange(reports.places.size))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_shuffler_moves_messages_without_reading_them(kind):
+    """With other messages in the same reports everything ends up in the same slot."""
+    protocol = protocols(LAPLACE, copies=1)[kind]
+    reports = tokens(protocol, BASE, np.random.default_rng(5))
+    other = dataclasses.replace(reports, messages=-7 * reports.messages)
+    one, two = (flame.shuffler(protocol, given, np.random.default_rng(6)) for given in (reports, other))
+    assert (np.where(one.bags >= 1000, -7 * one.bags, one.bags) == two.bags).all()
+    assert (one.overflow == two.overflow).all()
+
+
+def test_the_shuffler_works_with_envelopes_that_nobody_can_open():
+    """Random bytes in place of envelopes, independent of every value: the shuffler finds nothing missing."""
+    protocol, rng = protocols(LAPLACE, copies=1)["topk"], np.random.default_rng(7)
+    reports = flame.user(protocol, BASE, rng)
+
+    def noise(places, values):
+        assert places.shape == values.shape
+        return rng.integers(256, size=(places.size, sealing.ENVELOPE_BYTES), dtype=np.uint8)
+
+    ideal = dataclasses.replace(reports, messages=noise(reports.places, reports.messages))
+    assert flame.shuffler(protocol, ideal, rng, noise).bags.shape == (6, 50, sealing.ENVELOPE_BYTES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("randomizer", [LAPLACE, LETTERS], ids=["laplace", "letters"])
+def test_the_analyzer_sees_multisets_only(kind, randomizer):
+    protocol = protocols(randomizer, copies=1)[kind]
+    bags = flame.shuffler(protocol, flame.user(protocol, BASE, np.random.default_rng(0)), np.random.default_rng(1)).bags
+    estimate, received = flame.analyzer(protocol, bags)
+    for order in (np.sort(bags, axis=1), bags[:, ::-1], np.random.default_rng(2).permuted(bags, axis=1)):
+        assert flame.analyzer(protocol, order)[0] == pytest.approx(estimate, abs=1e-12)
+    assert (received == protocol.padded).all()
+
+
+def test_the_slots_of_a_sender_in_two_bags_say_nothing():
+    """Where the first user's messages lie in two bags: every pair of slots equally likely."""
+    protocol = TopkProtocol(3, 2, 1.0, LAPLACE, kept=2, padded=3)
+    pairs = np.zeros((3, 3), dtype=int)
+    for rng in np.random.default_rng(8).spawn(4500):
+        bags = flame.shuffler(protocol, tokens(protocol, np.ones((3, 2)), rng), rng).bags
+        pairs[np.flatnonzero(bags[0] == 1000)[0], np.flatnonzero(bags[1] == 1001)[0]] += 1
+    assert chisquare(pairs.reshape(-1)).pvalue > 1e-3
+
+
+def test_an_observer_sees_models():
+    result = flame.run(protocols(LAPLACE)["topk"], UPDATES, np.random.default_rng(0))
+    assert (flame.observer(np.ones(600), result.estimate) == 1 + result.estimate).all()
+
+
+# --- padding and overflow ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bag_is_padded_to_its_size_exactly(kind):
+    protocol = protocols(LAPLACE, copies=1)[kind]
+    reports = tokens(protocol, BASE, np.random.default_rng(0))
+    made = flame.shuffler(protocol, reports, np.random.default_rng(1))
+    assert made.bags.shape == (6, protocol.padded)
+    assert ((made.bags >= 1000).sum(axis=1) == np.bincount(reports.places, minlength=6)).all()
+    assert not made.overflow.any()
+    assert made.strays == 0
+
+
+CROWD = np.tile([1.0, 0.1, 0.0, 0.0, 0.2], (30, 1))  # all users agree on the top coordinate
+
+
+@pytest.mark.parametrize("literal", [False, True], ids=["sums", "literal"])
+def test_a_full_bag_keeps_a_random_part_and_counts_the_rest(literal):
+    protocol = TopkProtocol(30, 5, 1.0, LaplaceNoise(20.0), kept=1, padded=10)
+    updates = CROWD * np.linspace(0.5, 1, 30)[:, None]
+    found = [flame.run(protocol, updates, rng, literal=literal) for rng in np.random.default_rng(0).spawn(1500)]
+    assert all(result.overflow.tolist() == [20, 0, 0, 0, 0] for result in found)
+    assert all((result.received == 10).all() for result in found)
+    top = np.array([result.estimate[0] for result in found])
+    share, values = 10 / 30, updates[:, 0]
+    sampling = 10 * (1 - share) * values.var(ddof=1)
+    variance = (sampling + 4 * 10 * 2 / 20**2) / (30 / 5) ** 2
+    assert abs(top.mean() - share * values.sum() / (30 / 5)) < 5 * math.sqrt(variance / 1500)
+    assert top.var() == pytest.approx(variance, rel=0.2)
+
+
+@pytest.mark.parametrize("randomizer", [LaplaceNoise(5.0), KaryResponse(5.0, 3)], ids=["laplace", "letters"])
+@pytest.mark.parametrize("multiples", [1, 2])
+def test_full_bags_have_the_same_law_on_both_paths(randomizer, multiples):
+    protocol = TopkProtocol(30, 5, 1.0, randomizer, kept=1, padded=12, multiples=multiples)
+    paths = [
+        np.array([flame.run(protocol, CROWD, rng, literal=literal).estimate for rng in stream.spawn(1200)])
+        for stream, literal in zip(np.random.default_rng(11).spawn(2), (False, True), strict=True)
+    ]
+    sums, messages = np.round(paths, 9)
+    assert min(ks_2samp(sums[:, j], messages[:, j]).pvalue for j in range(5)) > 1e-3
+
+
+def test_what_the_analyzer_gets_has_the_same_shape_with_and_without_overflow():
+    protocol = TopkProtocol(30, 5, 1.0, LAPLACE, kept=1, padded=10)
+    spread = np.eye(5)[np.arange(30) % 5]
+    for updates, dropped in ((CROWD, 20), (spread, 0)):
+        made = flame.shuffler(
+            protocol, flame.user(protocol, updates, np.random.default_rng(0)), np.random.default_rng(1)
+        )
+        assert made.bags.shape == (5, 10)
+        assert made.overflow.sum() == dropped
+
+
+def test_hiding_among_as_many_as_the_theorem_allows_overflows_the_padding():
+    """n_p = 333, n beta = 20: Theorem 5 allows 16 multiples, 320 messages on average; every fifth bag overflows."""
+    users, dimension, padded = 1000, 500, 333
+    protocol = TopkProtocol(users, dimension, 0.01, LaplaceNoise(0.5), kept=10, padded=padded, multiples=16)
+    updates = np.random.default_rng(0).normal(size=(users, dimension))
+    share = float(np.mean(flame.run(protocol, updates, np.random.default_rng(1)).overflow > 0))
+    exact = float(binom.sf(padded, users, 16 * 10 / dimension))
+    assert exact == pytest.approx(0.18, abs=0.005)
+    assert abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / dimension)
+    alone = dataclasses.replace(protocol, multiples=1)
+    assert not flame.run(alone, updates, np.random.default_rng(1)).overflow.any()
+    with pytest.raises(DomainError, match="multiples must be at most"):
+        dataclasses.replace(protocol, multiples=17)
+
+
+def test_more_multiples_than_coordinates_report_everything():
+    protocol = TopkProtocol(4, 5, 1.0, LAPLACE, kept=2, padded=5, multiples=3)
+    reports = flame.user(protocol, CROWD[:4], np.random.default_rng(0))
+    assert reports.places.tolist() == 4 * [0, 1, 2, 3, 4]
+
+
+# --- envelopes on the way ---------------------------------------------------------------------------------------------
+
+SMALL = TopkProtocol(6, 4, 1.0, LETTERS, kept=2, padded=6)
+ROWS = np.array([[1.0, 0.5, 0.0, 0.1]] * 6)
+
+
+def sealed_round(on_the_way, protocol=SMALL):
+    result = flame.run_sealed(protocol, ROWS, np.random.default_rng(0), on_the_way)
+    assert np.isfinite(result.estimate).all()
+    return result, {reason: count for reason, count in result.rejected.items() if count}
+
+
+def test_an_honest_round_rejects_nothing():
+    result, rejected = sealed_round(None)
+    assert not rejected
+    assert (result.received == 6).all()
+    assert not result.overflow.any()
+
+
+def edit(reports, **changes):
+    return dataclasses.replace(reports, **changes)
+
+
+def test_tampered_and_foreign_envelopes_are_rejected_and_counted():
+    def adversary(reports):
+        messages = reports.messages.copy()
+        messages[0, 50] ^= 1
+        messages[3] = sealing.seal(sealing.AnalyzerKey().public, sealing.new_round(), [1], [2.0])[0]
+        return edit(reports, messages=messages)
+
+    result, rejected = sealed_round(adversary)
+    assert rejected == {"unreadable": 2}
+    assert result.received.tolist() == [5, 5, 6, 6]
+
+
+def test_messages_of_an_earlier_round_are_rejected():
+    seen = []
+    key = sealing.AnalyzerKey()
+    first, second = sealing.new_round(), sealing.new_round()
+    for name in (first, second):
+        reports = flame.user(SMALL, ROWS, np.random.default_rng(0))
+        envelopes = sealing.seal(key.public, name, reports.places, reports.messages)
+        seen.append(edit(reports, messages=envelopes))
+    replayed = np.concatenate([seen[1].messages[:-3], seen[0].messages[-3:]])
+    made = flame.shuffler(
+        SMALL, edit(seen[1], messages=replayed), np.random.default_rng(1),
+        lambda places, values: sealing.seal(key.public, second, places, values),
+    )  # fmt: skip
+    opened = sealing.open_bags(key, second, made.bags)
+    assert {reason: count for reason, count in opened.refused.items() if count} == {"other round": 3}
+
+
+def test_a_repeated_report_of_a_sender_counts_once():
+    def adversary(reports):
+        again = (np.concatenate([part, part[:4]]) for part in (reports.senders, reports.places, reports.messages))
+        return Reports(*again)
+
+    result, rejected = sealed_round(adversary)
+    assert rejected == {"stray": 4}
+    assert (result.received == 6).all()
+
+
+def test_a_copy_under_another_name_is_rejected():
+    def adversary(reports):
+        messages = reports.messages.copy()
+        messages[2] = messages[0]  # the second user sends what it overheard of the first, at the same coordinate
+        return edit(reports, messages=messages)
+
+    result, rejected = sealed_round(adversary)
+    assert rejected == {"repeated": 1}
+    assert result.received.tolist() == [5, 6, 6, 6]
+
+
+def test_a_message_moved_to_another_coordinate_is_rejected():
+    def adversary(reports):
+        places = reports.places.copy()
+        places[0] = 3
+        return edit(reports, places=places)
+
+    result, rejected = sealed_round(adversary)
+    assert rejected == {"other coordinate": 1}
+    assert result.received.tolist() == [6, 6, 6, 5]
+
+
+def test_unknown_senders_and_coordinates_are_left_out():
+    def adversary(reports):
+        senders, places = reports.senders.copy(), reports.places.copy()
+        senders[0], senders[1], places[2], places[3] = -1, 6, 4, -2
+        return edit(reports, senders=senders, places=places)
+
+    result, rejected = sealed_round(adversary)
+    assert rejected == {"stray": 4}
+    assert (result.received == 6).all()
+
+
+def test_what_is_no_letter_is_rejected():
+    protocol, key, name = SMALL, sealing.AnalyzerKey(), sealing.new_round()
+    envelopes = sealing.seal(key.public, name, [0, 0, 0], [3.0, 4.0, 1.5])
+    estimate, received = flame.analyzer(protocol, np.pad(
+        sealing.open_bags(key, name, envelopes[None]).values, ((0, 3), (0, 0)), constant_values=math.nan
+    ))  # fmt: skip
+    assert received.tolist() == [1, 0, 0, 0]
+    assert np.isfinite(estimate).all()
+
+
+def test_nobody_reporting_leaves_dummies():
+    nothing = flame.user(protocols(LAPLACE, copies=1)["bernoulli"], BASE[:0], np.random.default_rng(0))
+    made = flame.shuffler(protocols(LAPLACE, copies=1)["topk"], nothing, np.random.default_rng(0))
+    assert made.bags.shape == (6, 50)
+    assert np.isfinite(made.bags).all()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+GOOD = {"n_users": 40, "dimension": 6, "clip_norm": 0.5, "randomizer": LAPLACE}
+MORE = {"kept": 2, "padded": 50}
+WRONG = [math.nan, math.inf, -1, 0, None, "x", True, [2], 10**400]
+
+
+def cases():
+    for make, good in (
+        (SimpleProtocol, GOOD),
+        (DoubleProtocol, GOOD | MORE),
+        (TopkProtocol, GOOD | MORE | {"multiples": 2}),
+    ):
+        for name in good:
+            for value in WRONG:
+                yield make, good, name, value
+    for make in (DoubleProtocol, TopkProtocol):
+        yield make, GOOD | MORE, "kept", 7
+        yield make, GOOD | MORE, "kept", 2.5
+        yield make, GOOD | MORE, "padded", 13
+        yield make, GOOD | MORE, "padded", 2.5
+    for value in (4, 2.5):
+        yield TopkProtocol, GOOD | MORE, "multiples", value
+    yield TopkProtocol, GOOD | {"kept": 2, "padded": 20}, "multiples", 2
+    yield DoubleProtocol, GOOD | MORE, "inclusion", "poisson"
+    yield SimpleProtocol, GOOD, "n_users", 1
+    yield SimpleProtocol, GOOD, "dimension", 2.5
+
+
+@pytest.mark.parametrize(("make", "good", "name", "value"), cases())
+def test_wrong_parameters_are_refused_by_name(make, good, name, value):
+    make(**good)
+    with pytest.raises(DomainError, match=rf"\b{name}\b"):
+        make(**good | {name: value})
+
+
+def test_a_chance_may_belong_to_any_number_of_coordinates():
+    protocol = DoubleProtocol(**GOOD, kept=2.5, padded=50, inclusion="bernoulli")
+    counts = [flame.user(protocol, BASE, rng).places.size for rng in np.random.default_rng(0).spawn(300)]
+    assert abs(np.mean(counts) - 100) < 5 * math.sqrt(40 * 6 * (2.5 / 6) * (3.5 / 6) / 300)
+
+
+def test_numbers_of_other_types_are_taken_as_what_they_are():
+    assert TopkProtocol("40", 6.0, "0.5", LAPLACE, 2.0, 5e1) == TopkProtocol(40, 6, 0.5, LAPLACE, 2, 50)
+
+
+@pytest.mark.parametrize("play", [flame.run, flame.run_sealed, lambda p, u, rng: flame.run(p, u, rng, literal=True)])
+@pytest.mark.parametrize(
+    ("updates", "sentence"),
+    [
+        (np.zeros((0, 6)), r"updates must have shape \(40, 6\)"),
+        ([], r"updates must have shape \(40, 6\)"),
+        (np.zeros((39, 6)), r"updates must have shape \(40, 6\)"),
+        (np.zeros((41, 6)), r"updates must have shape \(40, 6\)"),
+        (np.zeros((40, 5)), r"updates must have shape \(40, 6\)"),
+        (np.zeros(6), r"updates must have shape \(40, 6\)"),
+        (np.zeros((40, 6, 1)), r"updates must have shape \(40, 6\)"),
+        ([[0.0] * 6] * 39 + [[0.0] * 5], "updates must be finite numbers in a rectangular array"),
+        (np.where(BASE > 0.5, np.nan, BASE), "updates must be finite numbers, got nan"),
+        (np.where(BASE > 0.5, np.inf, BASE), "updates must be finite numbers, got inf"),
+        (np.where(BASE > 0.5, -np.inf, np.inf), "updates must be finite numbers, got"),
+        (np.full((40, 6), "x"), "updates must be finite numbers, got dtype"),
+        (np.full((40, 6), 1j), "updates must be finite numbers, got dtype"),
+        (None, "updates must be finite numbers, got dtype"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["simple", "topk"])
+def test_updates_that_do_not_belong_are_refused(kind, updates, sentence, play):
+    with pytest.raises(DomainError, match=sentence):
+        play(protocols(LAPLACE, copies=1)[kind], updates, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("blocks", [[], [BASE[:39]], [BASE, BASE[:1]], [BASE[:20], BASE[20:, :5]]])
+def test_blocks_must_make_up_all_users(blocks):
+    with pytest.raises(DomainError, match=r"updates must have shape \(40, 6\)"):
+        flame.run(protocols(LAPLACE, copies=1)["topk"], iter(blocks), np.random.default_rng(0))
+
+
+def test_a_user_with_another_dimension_is_refused():
+    with pytest.raises(DomainError, match="updates must have 6 coordinates a user"):
+        flame.user(protocols(LAPLACE, copies=1)["topk"], np.zeros(5), np.random.default_rng(0))
+
+
+def test_updates_near_the_largest_number_are_fine():
+    huge = np.full((40, 6), 1.7e308)
+    for kind, protocol in protocols(LAPLACE, copies=1).items():
+        estimate = flame.run(protocol, huge, np.random.default_rng(0)).estimate
+        assert np.isfinite(estimate).all(), kind
+
+
+@pytest.mark.parametrize("bags", [np.zeros(6), np.zeros((5, 3)), np.zeros((6, 3, 2)), 0.0])
+def test_bags_of_another_shape_are_refused(bags):
+    with pytest.raises(DomainError, match=r"bags must have shape \(6, size\)"):
+        flame.analyzer(protocols(LAPLACE, copies=1)["topk"], bags)
