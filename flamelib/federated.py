@@ -173,19 +173,21 @@ Aggregate = Callable[[Floats, np.random.Generator], Published]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A training run, entry 0 the initial model's.
+    """A training run.
 
     Attributes
     ----------
-    held_back, official, untouched : arrays of shape (rounds + 1,)
-        Accuracy on the users' own test images, on the published test part, and on those of it that no user holds.
+    held_back : array of shape (rounds + 1,)
+        Accuracy on the users' own test images, the initial model's first.
+    official, untouched : float
+        Accuracy of the last model on the published test part, and on those of it that no user holds.
     observed : tuple, one entry a round
         What the caller's ``observe`` kept of every round.
     """
 
     held_back: Reals
-    official: Reals
-    untouched: Reals
+    official: float
+    untouched: float
     observed: tuple[Any, ...]
 
 
@@ -239,7 +241,7 @@ def train(
     for_model, for_noise = rng.spawn(2)
     model = users.model
     parameters = model.initial(for_model)
-    hits, observed = [_hits(model, parameters, users)], []
+    held_back, observed = [_accuracy(model, parameters, users.held_back)], []
     for block in _blocks(users, given["n_users"], given["rounds"]):
         updates = model.local_updates(
             parameters,
@@ -251,10 +253,11 @@ def train(
         )
         published = method(updates, copy.deepcopy(for_noise) if repeat_noise else for_noise)
         parameters = parameters + given["server_step"] * published.estimate
-        hits.append(_hits(model, parameters, users))
+        held_back.append(_accuracy(model, parameters, users.held_back))
         observed.append(observe(published) if observe else None)
-    held_back, official, untouched = np.array(hits).T
-    return History(held_back, official, untouched, tuple(observed))
+    right = model.scores(parameters, users.official.images).argmax(axis=-1) == users.official.labels
+    untouched = float(right[~users.official_held].mean()) if not users.official_held.all() else math.nan
+    return History(np.array(held_back), float(right.mean()), untouched, tuple(observed))
 
 
 def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
@@ -264,8 +267,5 @@ def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _hits(model: SoftmaxRegression, parameters: Reals, users: Users) -> tuple[float, float, float]:
-    right = model.scores(parameters, users.official.images).argmax(axis=-1) == users.official.labels
-    free = ~users.official_held
-    held_back = model.accuracy(parameters, users.held_back.images, users.held_back.labels)
-    return held_back, float(right.mean()), float(right[free].mean()) if free.any() else math.nan
+def _accuracy(model: SoftmaxRegression, parameters: Reals, samples: Samples) -> float:
+    return model.accuracy(parameters, samples.images, samples.labels)

@@ -64,7 +64,8 @@ def mean(updates, rng):
 
 def test_training_learns_and_is_counted_from_the_initial_model(users):
     history = train(mean, users, 30, np.random.default_rng(1), n_users=60)
-    assert history.held_back.shape == history.official.shape == history.untouched.shape == (31,)
+    assert history.held_back.shape == (31,)
+    assert min(history.official, history.untouched) > 0.8
     assert history.held_back[0] < 0.35
     assert history.held_back[-1] > 0.8
     assert history.observed == (None,) * 30
@@ -126,7 +127,7 @@ def test_without_untouched_images_their_accuracy_is_no_number():
         users.images, users.labels, users.gram, users.held_back, users.official,
         np.ones_like(users.official_held), users.official_trained, users.n_classes, users.notice,
     )  # fmt: skip
-    assert np.isnan(train(mean, everything, 1, np.random.default_rng(0)).untouched).all()
+    assert np.isnan(train(mean, everything, 1, np.random.default_rng(0)).untouched)
 
 
 @pytest.mark.parametrize(
