@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from flamelib._arrays import Reals, Wholes
 
 Flags = NDArray[np.bool_]
-ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
 
 
 def largest(updates: Reals, kept: int) -> Flags:

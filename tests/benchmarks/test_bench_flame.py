@@ -1,0 +1,103 @@
+"""A round of FLAME at the size of the paper, beside the loop over users that a reader would write; what sealing costs.
+
+7850 coordinates, 1000 users, 157 reported coordinates, bags of 333 messages.
+"""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from flamelib import sealing
+from flamelib.protocols import flame
+from flamelib.randomizers import KaryResponse, LaplaceNoise
+
+USERS, DIMENSION, CLIP, KEPT, PADDED = 1000, 7850, 0.01, 157, 333
+UPDATES = np.random.default_rng(0).normal(scale=CLIP, size=(USERS, DIMENSION))
+SIZES = (USERS, DIMENSION, CLIP)
+NOISE = LaplaceNoise(0.5)
+PROTOCOLS = {
+    "simple": flame.SimpleProtocol(*SIZES, LaplaceNoise(0.01)),
+    "double": flame.DoubleProtocol(*SIZES, NOISE, KEPT, PADDED),
+    "topk": flame.TopkProtocol(*SIZES, NOISE, KEPT, PADDED),
+    "topk of letters": flame.TopkProtocol(*SIZES, KaryResponse(0.5, 3), KEPT, PADDED),
+    "topk among 16 times as many": flame.TopkProtocol(*SIZES, NOISE, KEPT, PADDED, multiples=16),
+}
+
+
+def limit(benchmark, seconds):
+    assert benchmark.stats is None or benchmark.stats.stats.min < seconds
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_round_by_sums(benchmark, name):
+    """All that comes after the updates; due within 50 ms on an idle core for the first three."""
+    result = benchmark.pedantic(flame.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), rounds=9)
+    assert np.isfinite(result.estimate).all()
+    limit(benchmark, 2.0 if "16" in name else 0.2)
+
+
+@pytest.mark.parametrize("name", ["double", "topk"])
+def test_a_round_with_every_dummy_drawn_and_every_bag_permuted(benchmark, name):
+    result = benchmark.pedantic(
+        flame.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), {"literal": True}, rounds=7
+    )
+    assert (result.received == PADDED).all()
+    limit(benchmark, 0.3)
+
+
+def one_user_after_another(updates, rng):
+    """SS-Topk with Laplace noise as written: a loop over users, their messages, and then the bags."""
+    bags = [[] for _ in range(DIMENSION)]
+    for row in updates:
+        for place in np.argsort(-np.abs(row))[:KEPT]:
+            value = (min(max(row[place], -CLIP), CLIP) + CLIP) / (2 * CLIP)
+            bags[place].append(value + rng.laplace(scale=2.0))
+    estimate = []
+    for bag in bags:
+        full = rng.permutation(np.concatenate([bag, rng.laplace(0.5, 2.0, size=PADDED - len(bag))]))
+        centred = full.sum() - (PADDED - USERS * KEPT / DIMENSION) / 2
+        estimate.append(CLIP * (2 * centred / (USERS * KEPT / DIMENSION) - 1))
+    return np.array(estimate)
+
+
+def test_a_round_with_one_user_after_another(benchmark):
+    """What the vectorised rounds are measured against; its errors have the size of theirs."""
+    estimate = benchmark.pedantic(one_user_after_another, (UPDATES, np.random.default_rng(2)), rounds=2)
+    ours = flame.run(PROTOCOLS["topk"], UPDATES, np.random.default_rng(3)).estimate
+    spread = flame.noise_std(PROTOCOLS["topk"]) * math.sqrt(2)
+    assert (estimate - ours).std() == pytest.approx(spread, rel=0.05)
+
+
+def test_vectorised_rounds_are_faster_than_a_loop_over_users():
+    def seconds(play, rounds):
+        found = []
+        for seed in range(rounds):
+            start = time.perf_counter()
+            play(np.random.default_rng(seed))
+            found.append(time.perf_counter() - start)
+        return min(found)
+
+    loop = seconds(lambda rng: one_user_after_another(UPDATES, rng), 2)
+    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng), 7) < loop / 8
+    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng, literal=True), 5) < loop / 3
+
+
+def test_sealing_a_thousand_messages(benchmark):
+    key, name = sealing.AnalyzerKey(), sealing.new_round()
+    envelopes = benchmark(sealing.seal, key.public, name, np.arange(1000), np.linspace(0, 1, 1000))
+    assert envelopes.shape == (1000, sealing.ENVELOPE_BYTES)
+
+
+def test_opening_a_thousand_messages(benchmark):
+    key, name = sealing.AnalyzerKey(), sealing.new_round()
+    bags = sealing.seal(key.public, name, np.arange(1000), np.linspace(0, 1, 1000))[:, None]
+    assert not any(benchmark(sealing.open_bags, key, name, bags).refused.values())
+
+
+def test_a_small_sealed_round(benchmark):
+    """20 users, 10 of 50 coordinates each, bags of 8: 400 envelopes sealed and opened."""
+    protocol = flame.TopkProtocol(20, 50, CLIP, NOISE, kept=10, padded=8)
+    result = benchmark.pedantic(flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5)
+    assert not any(result.rejected.values())
