@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from flamelib.amplification.sampling import sampled_epsilon
+from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.amplification.splitting import double_vector
 from flamelib.companion import checks_flame as accounting
 from flamelib.companion import checks_flame_protocol as protocol
+from flamelib.profiles import KaryProfile
 
 
 def beyond(p, q, epsilon):
@@ -88,6 +90,17 @@ def test_theorem_4_fails_on_a_data_set():
     assert one_of_many(dimension, 1, epsilon0, claimed.epsilon) > 0.01
     assert one_of_many(dimension, 1, epsilon0, dimension * each) == pytest.approx(0, abs=1e-15), "all eight are enough"
     assert accounting.beyond_theorem_4(dimension, 1, epsilon0) > 0.01
+
+
+def test_nothing_is_sampled_where_a_coordinate_is_always_reported():
+    """The bag of one user's bit and dummies, every count, at the epsilon that Lemma 4 would give."""
+    padded, epsilon0, rate, delta = 40, 0.5, 0.1, 1e-3
+    inner = blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / rate)
+    stays = 1 / (1 + math.exp(-epsilon0))
+    laws = [bits([chance, *[0.5] * (padded - 1)]) for chance in (stays, 1 - stays)]
+    truth = beyond(*laws, math.log1p(rate * math.expm1(inner)))
+    assert accounting.always_reported_delta(padded, epsilon0, rate, delta) == pytest.approx(truth, rel=1e-9)
+    assert truth > 20 * delta
 
 
 def test_sound_routes_of_the_experiments():

@@ -106,6 +106,17 @@ def theorem_2_over_certified(**inputs: float) -> float:
     return sampled_theorem(**given) / sampled_theorem(**given, certified=True)
 
 
+def always_reported_delta(padded: int, epsilon0: float, sampling_rate: float, delta: float) -> float:
+    """Exact delta of one coordinate that a user surely reports, at the epsilon that sampling would leave.
+
+    Binary response among dummies; before sampling the certified blanket epsilon at ``delta / sampling_rate``.
+    """
+    inner = shuffling.blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / sampling_rate)
+    stays, others = 1 / (1 + math.exp(-epsilon0)), enumeration.binomial_law(padded - 1, 0.5)
+    plus, minus = (_bit_added(others, chance) for chance in (stays, 1 - stays))
+    return hockey_stick(plus, minus, sampled_epsilon(inner, sampling_rate))
+
+
 # --- Theorem 4: two counts at once -------------------------------------------------------------------------------
 
 

@@ -28,7 +28,10 @@ KINDS = ("definition", "algorithm", "theorem", "lemma", "figure", "number", "rem
 RELATIONS = ("equal", "at-most", "at-least", "holds")
 SPEAKERS = ("document", "reading", "elsewhere", "this book")
 VERDICTS = ("reproduced", "deviates", "refuted", "not-checkable")
-CHECKS = tuple(f"flamelib.companion.{name}" for name in ("checks", "checks_blanket", "checks_accuracy", "enumeration"))
+CHECKS = tuple(
+    f"flamelib.companion.{name}"
+    for name in ("checks", "checks_blanket", "checks_accuracy", "checks_flame", "checks_flame_protocol", "enumeration")
+)
 
 Value = float | bool | list[float]
 
