@@ -251,7 +251,7 @@ def _others_law(randomizer: KaryProfile | LaplaceProfile, holds: str | float) ->
 
 
 def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
-    """The law for the value of the others that, by the estimate, gives most away (any choice is a lower bound)."""
+    """The law for the value of the others that gives most away, as far as is seen (any choice is a lower bound)."""
     if isinstance(randomizer, GaussianProfile):
         return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=False)
     ends = "first" if isinstance(randomizer, KaryProfile) else 0.0
@@ -261,13 +261,15 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
         epsilon = smallest_epsilon(estimate(_blanket_law(randomizer), n_users), delta or 1e-300, randomizer.epsilon0)
     at = min(epsilon or 0.0, (1 - 1e-6) * randomizer.epsilon0)
 
+    if isinstance(randomizer, KaryProfile):
+        # Far out in the tail the estimate cannot rank atoms; there are three values at most.
+        laws = [_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets]]
+        return max(laws, key=lambda law: divergence(law, n_users)(at).low)
+
     @functools.cache
-    def strength(holds: str | float) -> float:
+    def strength(holds: float) -> float:
         return estimate(_others_law(randomizer, holds), n_users)(at)
 
-    if isinstance(randomizer, KaryProfile):
-        values = ["first", "second", "third"][: min(randomizer.n_buckets, 3)]
-        return _others_law(randomizer, max(values, key=strength))
     best, step = max((i / 8 for i in range(9)), key=strength), 1 / 8
     while step > 1e-4:
         step /= 2
