@@ -103,6 +103,16 @@ LOOKS: dict[str, Look] = {
     "right-alphabet": Look("blanket on 0..k", "blue", SOLID),
     "wrong-alphabet": Look("blanket on 1..k", "vermillion", DASHED),
     "theory": Look("theory", "vermillion", DASHED),
+    "np": Look("NP-FL, no privacy", "black", DOTTED, width=2.6),
+    "dp": Look("DP-FL, trusted server", "green", DASHED, "v"),
+    "ldp": Look("LDP-FL, no shuffler", "grey", DASHDOT, "s"),
+    "simple": Look("SS-Simple", "purple", DASHDOTDOT, "^"),
+    "double": Look("SS-Double", "ochre", DASHED, "D"),
+    "topk": Look("SS-Topk", "blue", SOLID, "o", width=2.6),
+    "sparse": Look("largest coordinates, no noise", "sky", DASHED, "s"),
+    "clipped": Look("all coordinates, no noise", "vermillion", DASHDOT, "^"),
+    "seal": Look("sealing", "vermillion", SOLID, "s"),
+    "open": Look("opening", "blue", SOLID, "o"),
 }
 
 
