@@ -26,6 +26,10 @@ WORDS = {
     "promised": r"budget promised by the theorem, $\varepsilon$",
     "standard_deviation": "standard deviation of the sum (users)",
     "ratio": "upper bound / lower bound",
+    "sampling_rate": r"share of coordinates reported, $\beta$",
+    "padded": r"messages of a coordinate after padding, $n_p$",
+    "server_step": "step, in units of the honest mean",
+    "multiples": r"reported coordinates for each true one, $l$",
 }
 
 

@@ -170,6 +170,9 @@ class LocalLaplace:
         return Mean(self.clip_norm * (2 * (mean + noise) - 1))
 
 
+Baseline = PlainAverage | ClippedAverage | SparseAverage | CentralGaussian | LocalGaussian | LocalLaplace
+
+
 def _unit_mean(updates: ArrayLike, clip_norm: float) -> tuple[Reals, int]:
     rows = _rows(updates)
     mean = np.clip(rows, -clip_norm, clip_norm).mean(axis=0, dtype=np.float64)
