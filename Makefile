@@ -34,7 +34,7 @@ paper: ## the book with the sizes of the papers: much longer
 test: book ## every check: style, types, doctests, tests, the built book in a browser
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python -m pytest -n 2 -q
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 check: venv ## only the built book: links, figures, scripts, in a browser
 	@$(BIN)/python -m pytest -q tests/browser

@@ -1,6 +1,8 @@
 """From a guarantee to the noise it needs: least blanket mass, and the rounding that goes with it."""
 
+import functools
 import math
+from collections.abc import Callable
 
 from flamelib._validate import DomainError, check
 from flamelib.accuracy import summation_worst_mse
@@ -8,6 +10,8 @@ from flamelib.amplification.closed_form import kary_epsilon0
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.profiles import KaryProfile
 from flamelib.search import smallest_epsilon
+
+MOST_LEVELS = 2**40
 
 
 def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
@@ -66,11 +70,20 @@ def best_levels(n_users: int, epsilon: float, delta: float) -> int:
         if levels == previous:
             break
         share, previous = least_blanket_mass(n_users, levels + 1, epsilon, delta) / (levels + 1), levels
-        best = (math.inf, levels)
-        for tried in range(1, math.ceil(1 / share) - 1):
-            error = summation_worst_mse(n_users, tried, (tried + 1) * share)
-            best = min(best, (error, tried))
-            if error > 2 * best[0]:
-                break
-        levels = best[1]
+        worst_mse = functools.partial(_worst_mse, n_users, share)
+        levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MOST_LEVELS))
     return levels
+
+
+def _worst_mse(n_users: int, share: float, levels: int) -> float:
+    return summation_worst_mse(n_users, levels, (levels + 1) * share)
+
+
+def _least(error: Callable[[int], float], most: int) -> int:
+    """Where an error that falls and then rises is least on 1..most: small numbers one by one, the others by thirds."""
+    low, high = 1, most
+    while high - low > 8:
+        third = (high - low) // 3
+        low, high = (low, high - third) if error(low + third) <= error(high - third) else (low + third, high)
+    candidates: list[int] = sorted({*range(1, min(most, 64) + 1), *range(low, high + 1)})
+    return min(candidates, key=error)
