@@ -26,7 +26,13 @@ HOMES: dict[str, tuple[str, ...]] = {
     "blanket": (_CLOSED, "flamelib.accuracy", _NUMERIC),
     "shuffle": (_NUMERIC,),
     "clones": (_CLOSED, _NUMERIC),
-    "flame": (_CLOSED, "flamelib.composition", "flamelib.amplification.sampling", "flamelib.amplification.splitting"),
+    "flame": (
+        _CLOSED,
+        "flamelib.composition",
+        "flamelib.amplification.sampling",
+        "flamelib.amplification.splitting",
+        "flamelib.amplification.full_bags",
+    ),
     "participation": ("flamelib.amplification.gaussian_mechanism",),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

@@ -1,0 +1,139 @@
+r"""What SS-Topk gives away where bags are full: reports beyond the padding are dropped at random, and that costs.
+
+A bag with room takes a user's report in the place of a dummy.  A full bag takes it in the place of another user's
+report, which may say the opposite: the bag then moves twice as far.  The data sets here fill as many bags as the other
+users can fill.  Of the victim's k coordinates, c are the same in both data sets, with all values at one end or at the
+other, among dummies.  The other f are one of two disjoint groups: in each bag of the first group :math:`n_p` others
+hold the smallest value and the victim, if there, the largest; in the second the reverse.  With Laplace noise a message
+of the largest value is above one half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}`; the victim's report
+survives with probability :math:`s = n_p/(n_p+1)`.  The analyzer counts the messages above one half:
+
+.. math::
+    N &= \mathrm{Bin}(c(n_p-1), \tfrac12) + \mathrm{Bin}(c, q)
+       + \mathrm{Bin}(f(n_p-1), 1-q) + \mathrm{Bin}(f, 1-q+s(2q-1)) + \mathrm{Bin}(fn_p, q), \\
+    N' &= \mathrm{Bin}(c(n_p-1), \tfrac12) + \mathrm{Bin}(c, 1-q)
+       + \mathrm{Bin}(fn_p, 1-q) + \mathrm{Bin}(f(n_p-1), q) + \mathrm{Bin}(f, q-s(2q-1)).
+
+Laws are convolved over windows, all terms positive; what the windows leave out (Hoeffding's inequality) and round-off
+are taken off the answer.  Adjacency: one user's vector is replaced.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from itertools import starmap
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from flamelib._validate import DomainError, check
+from flamelib.guarantees import Certified
+from flamelib.sources import states
+
+Real = NDArray[np.float64]
+Parts = Sequence[tuple[int, float]]
+
+LARGEST = 10**6
+EXPONENT = 80.0
+ROUNDING = 1e-10
+STEPS = 60
+HIGHEST = 600.0
+
+
+@states("flame", "full-bags", item="SS-Topk with bags that overflow, messages counted", gives="lower")
+def full_bags_lower(
+    n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    r"""What a round of SS-Topk gives away where reports beyond the padding are dropped at random (lower bound).
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+        With ``padded`` or fewer no bag can overflow, and the answer is that of equal top coordinates.
+    kept : float, positive
+        Coordinates that a user reports, of at least three times as many; of a fraction the whole part, since the
+        attack may leave coordinates out.
+    padded : int, at least 2
+        Messages of each coordinate after padding; ``kept * padded`` may be 1e6 at most.
+    epsilon0 : float in (0, 700]
+        Local budget of one coordinate, Laplace noise on [0, 1].
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+
+    Source: this project, on Liu et al. 2021, Algorithm 3 for SS-Topk.
+
+    Examples
+    --------
+    >>> round(full_bags_lower(1000, 157, 333, 0.5, delta=5.0118723e-6), 3)
+    1.797
+    >>> round(full_bags_lower(333, 157, 333, 0.5, delta=5.0118723e-6), 3)
+    1.198
+    """
+    if kept * padded > LARGEST:
+        raise DomainError(f"kept must be at most {LARGEST / padded:g} here ({LARGEST:g} messages), got {kept!r}")
+    pair = _laws(full_bags(n_users, kept, padded), math.floor(kept), padded, epsilon0)
+    if epsilon is not None:
+        return Certified(_delta(*pair, epsilon), 2 * ROUNDING)
+    return _epsilon(*pair, delta or 0.0)
+
+
+def full_bags(n_users: int, kept: float, padded: int) -> int:
+    """Coordinates of one user that the others can fill, in two disjoint groups of as many (exact).
+
+    Examples
+    --------
+    >>> full_bags(1000, 157, 333), full_bags(1000, 785, 666), full_bags(333, 157, 333)
+    (157, 588, 0)
+    """
+    check(n_users=n_users, kept=kept, padded=padded)
+    whole = math.floor(kept)
+    return min(whole, (n_users - 1) * whole // (2 * padded)) if n_users > padded else 0
+
+
+def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Real, Real, float]:
+    """Both laws of the count on a common window, and what they leave out."""
+    below = 0.5 * math.exp(-epsilon0 / 2)
+    above, shift = 1 - below, padded / (padded + 1) * (1 - 2 * below)
+    same, quiet = kept - full, ((kept - full) * (padded - 1), 0.5)
+    with_first = [(full * (padded - 1), below), (full, below + shift), (full * padded, above)]
+    with_second = [(full * padded, below), (full * (padded - 1), above), (full, above - shift)]
+    first, plus, rest = _sum([quiet, (same, above), *with_first])
+    other, minus, more = _sum([quiet, (same, below), *with_second])
+    start, end = min(first, other), max(first + len(plus), other + len(minus))
+    here, there = np.zeros(end - start), np.zeros(end - start)
+    here[first - start : first - start + len(plus)] = plus
+    there[other - start : other - start + len(minus)] = minus
+    return here, there, rest + more
+
+
+def _sum(parts: Parts) -> tuple[int, Real, float]:
+    """First value and probabilities of a sum of independent binomial variables in a window; mass left out at most."""
+    firsts, laws = zip(*starmap(_binomial, parts), strict=True)
+    return sum(firsts), np.asarray(reduce(np.convolve, laws)), len(parts) * 2 * math.exp(-EXPONENT)
+
+
+def _binomial(trials: int, chance: float) -> tuple[int, Real]:
+    reach = math.sqrt(EXPONENT * trials / 2)
+    low, high = max(0, math.floor(trials * chance - reach)), min(trials, math.ceil(trials * chance + reach))
+    return low, np.asarray(binom.pmf(np.arange(low, high + 1), trials, chance))
+
+
+def _delta(plus: Real, minus: Real, rest: float, epsilon: float) -> float:
+    """Sum of the positive parts, less round-off and what was left out of the second law."""
+    if epsilon >= HIGHEST:
+        return 0.0
+    growth = math.exp(epsilon)
+    gained = np.maximum(plus * (1 - ROUNDING) - growth * (1 + ROUNDING) * minus, 0.0).sum()
+    return max(0.0, float(gained) - growth * rest)
+
+
+def _epsilon(plus: Real, minus: Real, rest: float, delta: float) -> Certified:
+    """Largest epsilon found at which more than ``delta`` is given away."""
+    low, high = 0.0, HIGHEST
+    if _delta(plus, minus, rest, 0.0) < delta:
+        return Certified(0.0, 0.0)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _delta(plus, minus, rest, middle) >= delta > 0 else (low, middle)
+    return Certified(low, high - low)

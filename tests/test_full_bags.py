@@ -1,0 +1,120 @@
+"""Bags that overflow: the exact small case by enumeration, the protocol played, and the direction of the bound."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from flamelib._validate import DomainError
+from flamelib.amplification.counting import topk_lower
+from flamelib.amplification.full_bags import full_bags, full_bags_lower
+from flamelib.protocols import flame
+from flamelib.randomizers import LaplaceNoise
+
+DELTA = 0.01 / 1000**1.1
+
+
+def counted(chances, room):
+    """Law of the messages above one half in a bag that keeps ``room`` of them: every outcome, every set kept."""
+    law = Counter()
+    kept_sets = list(itertools.combinations(range(len(chances)), min(room, len(chances))))
+    for bits in itertools.product((0, 1), repeat=len(chances)):
+        weight = math.prod(p if bit else 1 - p for p, bit in zip(chances, bits, strict=True))
+        for kept in kept_sets:
+            law[sum(bits[i] for i in kept)] += weight / len(kept_sets)
+    return law
+
+
+def total(laws):
+    law = Counter({0: 1.0})
+    for one in laws:
+        after = Counter()
+        for (a, p), (b, q) in itertools.product(law.items(), one.items()):
+            after[a + b] += p * q
+        law = after
+    return law
+
+
+def worlds(same, full, padded, epsilon0):
+    """Both laws of the count, bag by bag."""
+    above = 1 - 0.5 * math.exp(-epsilon0 / 2)
+    below = 1 - above
+    quiet = [0.5] * (padded - 1)
+    first = [counted([above, *quiet], padded)] * same
+    first += [counted([above] + [below] * padded, padded)] * full + [counted([above] * padded, padded)] * full
+    second = [counted([below, *quiet], padded)] * same
+    second += [counted([below] * padded, padded)] * full + [counted([below] + [above] * padded, padded)] * full
+    return total(first), total(second)
+
+
+def beyond(p, q, epsilon):
+    return math.fsum(max(p[y] - math.exp(epsilon) * q[y], 0.0) for y in {*p, *q})
+
+
+@pytest.mark.parametrize(("n_users", "kept", "padded"), [(5, 1, 2), (9, 2, 2), (4, 2, 3), (4, 3, 3), (3, 2, 3)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.9])
+def test_the_count_by_enumeration(n_users, kept, padded, epsilon):
+    full = full_bags(n_users, kept, padded)
+    truth = beyond(*worlds(kept - full, full, padded, 1.3), epsilon)
+    found = full_bags_lower(n_users, kept, padded, 1.3, epsilon=epsilon)
+    assert found <= truth
+    assert found == pytest.approx(truth, abs=1e-9)
+
+
+def test_epsilon_and_delta_are_inverse_from_below():
+    epsilon = full_bags_lower(9, 2, 2, 1.3, delta=0.05)
+    assert full_bags_lower(9, 2, 2, 1.3, epsilon=epsilon) >= 0.05
+    assert full_bags_lower(9, 2, 2, 1.3, epsilon=epsilon + 1e-9) < 0.05
+    assert full_bags_lower(9, 2, 2, 1.3, delta=0) == full_bags_lower(9, 2, 2, 1.3, delta=1) == 0
+
+
+def test_without_overflow_it_is_the_count_of_equal_top_coordinates():
+    for delta in (1e-3, 1e-9):
+        assert full_bags_lower(300, 50, 300, 0.5, delta=delta) == pytest.approx(
+            topk_lower(50, 300, 0.5, delta=delta), rel=1e-7
+        )
+
+
+def test_the_experiments_give_away_more_when_bags_overflow():
+    first = full_bags_lower(1000, 157, 333, 0.5, delta=DELTA)
+    assert first == pytest.approx(1.79677, abs=5e-6)
+    assert first > 1.45 * topk_lower(157, 333, 0.5, delta=DELTA)
+    assert full_bags_lower(1000, 785, 666, 0.5, delta=DELTA) == pytest.approx(2.77134, abs=5e-6)
+    assert full_bags_lower(1000, 785, 666, 0.5, epsilon=2.348) > 10 * DELTA
+
+
+def test_others_are_enough_to_fill_the_bags():
+    for n_users, kept, padded in itertools.product((5, 50, 1000), (1, 7, 157), (2, 40, 333)):
+        full = full_bags(n_users, kept, padded)
+        assert 0 <= full <= kept
+        assert 2 * full * padded <= (n_users - 1) * kept
+        assert full == 0 or padded < n_users
+
+
+def updates(first):
+    """One coordinate of three is reported: two others fill one bag, two another, and the victim joins either."""
+    rows = np.zeros((5, 3))
+    rows[1:3, 0], rows[3:5, 1] = -1, 1
+    rows[0, 0 if first else 1] = 1 if first else -1
+    return rows
+
+
+def test_the_protocol_itself_drops_and_counts_like_that():
+    protocol = flame.TopkProtocol(5, 3, 1.0, LaplaceNoise(1.3), kept=1, padded=2)
+    rng, repeats = np.random.default_rng(5), 3000
+    for first, law in zip((True, False), worlds(0, 1, 2, 1.3), strict=True):
+        seen = np.zeros(5)
+        for _ in range(repeats):
+            bags = flame.shuffler(protocol, flame.user(protocol, updates(first), rng), rng).bags
+            seen[int((np.asarray(bags[:2], dtype=float) > 0.5).sum())] += 1
+        expected = np.array([law[y] for y in range(5)])
+        spread = np.sqrt(repeats * expected * (1 - expected))
+        assert (abs(seen - repeats * expected) < 4 * spread + 1).all()
+
+
+@pytest.mark.parametrize("kept", [1e5, 1e300])
+def test_too_many_messages_are_refused(kept):
+    with pytest.raises(DomainError, match="kept"):
+        full_bags_lower(1000, kept, 333, 0.5, delta=DELTA)
