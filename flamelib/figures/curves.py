@@ -29,6 +29,9 @@ WORDS = {
     "sampling_rate": r"share of coordinates reported, $\beta$",
     "padded": r"messages of a coordinate after padding, $n_p$",
     "server_step": "step, in units of the honest mean",
+    "vector_epsilon0": r"local budget of the vector, $\varepsilon_l$",
+    "dimension": r"coordinates $d$",
+    "index_privacy": r"index privacy $\nu$",
     "multiples": r"reported coordinates for each true one, $l$",
 }
 
