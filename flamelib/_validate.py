@@ -55,7 +55,7 @@ class Domain:
         1000000
         """
         if self.choices:
-            if value in self.choices:
+            if isinstance(value, str) and value in self.choices:
                 return value
             raise DomainError(f"{name} must be {self}, got {value!r}")
         try:
@@ -116,6 +116,10 @@ VOCABULARY: dict[str, Domain] = {
     "learning_rate": _positive("step of gradient descent"),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
+    "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),
+    "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
+    "sweep_padded": _count("padded size of a sweep", 2),
+    "sweep_sampling_rate": Domain("sampling rate of a sweep", low=0, high=1, open_low=True),
     "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
 }
 

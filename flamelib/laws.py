@@ -109,6 +109,10 @@ def kary_others(profile: KaryProfile, epsilon: float, holds: str) -> AtomicLaw:
     return AtomicLaw(np.array(values), low * np.array(chances), 1.0, 0.0)
 
 
+# Of noise on one side of the reference: depth d, then L = factor * expm1(top - x) + shift.
+Side = tuple[float, float, float, float]
+
+
 @dataclass(frozen=True)
 class LaplaceLaw:
     r"""Laplace noise on [0, 1], inputs 0 and 1 in question, reference a user at ``center``.
@@ -129,18 +133,18 @@ class LaplaceLaw:
     mass: float
 
     @cached_property
-    def sides(self) -> tuple[tuple[float, float, float], ...]:
-        """Per side: depth ``d``, factor and top exponent of ``L = factor * expm1(top - x)``."""
+    def sides(self) -> tuple[Side, ...]:
+        """Both sides of the center: see :data:`Side`."""
         below, above = self.epsilon0 * self.center, self.epsilon0 * (1 - self.center)
         return (
-            (below, math.exp(self.epsilon - above), self.epsilon0 - self.epsilon),
-            (above, -math.exp(-below), self.epsilon0 + self.epsilon),
+            (below, math.exp(self.epsilon - above), self.epsilon0 - self.epsilon, 0.0),
+            (above, -math.exp(-below), self.epsilon0 + self.epsilon, 0.0),
         )
 
     @cached_property
     def steepest(self) -> float:
         """Largest coefficient of ``exp(-x)`` in L."""
-        return max(abs(factor) * math.exp(top) for _, factor, top in self.sides)
+        return max(abs(factor) * math.exp(top) for _, factor, top, _ in self.sides)
 
     @property
     def reach(self) -> float:
@@ -149,11 +153,11 @@ class LaplaceLaw:
     @cached_property
     def points(self) -> tuple[Real, Real]:
         values, weights = [], []
-        for depth, factor, top in self.sides:
-            values.append(np.array([factor * math.expm1(top)]))
+        for depth, factor, top, shift in self.sides:
+            values.append(np.array([factor * math.expm1(top) + shift]))
             weights.append(np.array([0.5 * math.exp(-depth)]))
             x, w = _panels(np.linspace(0, 2 * depth, 1 + math.ceil(2 * depth)))
-            values.append(factor * np.expm1(top - x))
+            values.append(factor * np.expm1(top - x) + shift)
             weights.append(0.25 * w * np.exp(x / 2 - depth))
         return np.concatenate(values), np.concatenate(weights)
 
@@ -180,19 +184,49 @@ class LaplaceLaw:
     def decay(self, t: float) -> tuple[float, float]:
         r"""Atoms, then one integration by parts: density over slope is :math:`\tfrac14 e^{3x/2-d}` over a constant."""
         atoms = smooth = 0.0
-        for depth, factor, top in self.sides:
-            ends = [t * factor * math.expm1(top - x) for x in (0.0, 2 * depth)]
+        for depth, factor, top, shift in self.sides:
+            if factor == 0:
+                atoms += 0.5 * math.exp(t * shift)
+                continue
+            ends = [t * (factor * math.expm1(top - x) + shift) for x in (0.0, 2 * depth)]
             atoms += 0.5 * math.exp(-depth + ends[0])
             smooth += math.exp(2 * depth + max(ends)) / abs(factor * math.exp(top))
         return atoms, smooth
 
-    def _side(self, s: Complex, depth: float, factor: float, top: float) -> Complex:
+    def _side(self, s: Complex, depth: float, factor: float, top: float, shift: float) -> Complex:
         """One side in closed form: parts, then the error function of complex argument (scaled, by ``wofz``)."""
-        high, low = np.exp(s * factor * math.expm1(top)), np.exp(s * factor * math.expm1(top - 2 * depth))
+        high, low = (np.exp(s * (factor * math.expm1(end) + shift)) for end in (top, top - 2 * depth))
         root = np.sqrt(-s * factor * math.exp(top))
         tail = low * wofz(1j * root * math.exp(-depth)) - high * wofz(1j * root)
         smooth = 0.5 * (low - math.exp(-depth) * high - math.sqrt(math.pi) * math.exp(-depth) * root * tail)
         return np.asarray(0.5 * math.exp(-depth) * high + smooth)
+
+
+@dataclass(frozen=True)
+class PaddedLaplaceLaw(LaplaceLaw):
+    r"""Laplace noise among dummies: :math:`L = g(r_0-1) - l(r_1-1) - h` with ``gain``, ``loss`` and ``growth``.
+
+    A message that is there with chance a in one data set, b in the other, and is replaced by a draw from the blanket
+    where it is not, has :math:`(1-a+a\,r_0) - e^{\varepsilon}(1-b+b\,r_1)`: :math:`g = a`,
+    :math:`l = e^{\varepsilon}b`, :math:`h = e^\varepsilon-1`, all three up to a common factor.  Below the center
+    :math:`r_0 = e^{\varepsilon_0/2-x}` and :math:`r_1 = e^{-\varepsilon_0/2}`, above it the reverse.
+    """
+
+    gain: float
+    loss: float
+    growth: float
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """Both sides of the center, one half."""
+        half, missing = self.epsilon0 / 2, -math.expm1(-self.epsilon0 / 2)
+        below = (half, self.gain, half, self.loss * missing - self.growth)
+        return below, (half, -self.loss, half, -self.gain * missing - self.growth)
+
+    def slip(self, size: float) -> float:
+        """As for :class:`LaplaceLaw`, times the growth by the part of L that does not depend on x."""
+        constant = max(shift - factor for _, factor, _, shift in self.sides)
+        return super().slip(size) * math.exp(size * max(constant, 0.0))
 
 
 def _turn(values: Real, weights: Real, y: Real) -> Complex:

@@ -22,7 +22,8 @@ from flamelib.guarantees import Adjacency
 MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
-    "amplification.splitting", "protocols.blanket", "protocols.baselines",
+    "amplification.splitting", "amplification.counting", "amplification.vectors",
+    "protocols.blanket", "protocols.baselines",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
 WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
@@ -31,6 +32,7 @@ GOOD: dict[str, Any] = {
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
+    "protocol": "simple", "bound": "blanket", "route": "sound",
 }  # fmt: skip
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
@@ -146,7 +148,7 @@ def functions() -> Iterator[Callable[..., Any]]:
     for module in map(importlib.import_module, (f"flamelib.{name}" for name in MODULES)):
         for name, found in vars(module).items():
             own = inspect.isfunction(found) and found.__module__ == module.__name__ and not name.startswith("_")
-            if own and required(found) and set(required(found)) <= set(GOOD) - {"randomizer"}:
+            if own and required(found) and set(required(found)) <= set(GOOD) - {"randomizer", "protocol"}:
                 yield found
 
 

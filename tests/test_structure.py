@@ -48,7 +48,9 @@ MECHANISM = {
     "encoding", "randomizers", "coordinates", "selection", "shuffling", "sealing", "_arrays", "_folded",
     "_vector_protocols",
 }  # fmt: skip
-PRIVACY = {"laws", "divergences", "amplification", "composition", "accuracy"}
+PRIVACY = {
+    "laws", "divergences", "amplification", "composition", "accuracy", "loss_knots", "loss_sums", "privacy_loss",
+}  # fmt: skip
 # From the bottom up; modules of one line may import each other, and everything on the lines above.
 LAYERS = (
     {"_validate", "logspace", "_download"},

@@ -60,7 +60,7 @@ def answer(
     the bound is what the local budget alone gives, and the uncertainty is all of it.
     """
     if not within_reach(at_most):
-        certified, quick = _locally(at_most), lambda at: _locally(at_most)(at).high
+        certified, quick = locally(at_most), lambda at: locally(at_most)(at).high
     if epsilon is not None:
         return _delta(certified(epsilon), upper) if epsilon < at_most else Certified(0.0, 0.0)
     if not delta:
@@ -75,7 +75,7 @@ def within_reach(epsilon0: float) -> bool:
     return epsilon0 == math.inf or FAINTEST <= epsilon0 <= LOUDEST
 
 
-def _locally(epsilon0: float) -> BracketAt:
+def locally(epsilon0: float) -> BracketAt:
     r"""Laws within a factor :math:`e^{\varepsilon_0}` of each other diverge at most like those of binary response."""
 
     def at(epsilon: float) -> Bracket:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from flamelib.amplification.inversion import Line
+from flamelib.amplification.inversion import CLOSE, Line
 from flamelib.amplification.tilted import ROUNDING
 from flamelib.laws import AtomicLaw, LossLaw, Real
 
@@ -30,13 +30,13 @@ class Bracket:
 NOTHING = Bracket(-math.inf, -math.inf)
 
 
-def bracket(law: LossLaw, n_users: int) -> Bracket:
-    """Certified bracket of the logarithm of the divergence."""
+def bracket(law: LossLaw, n_users: int, close: float = CLOSE) -> Bracket:
+    """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
     if law.points[0].max() <= 0:
         return NOTHING
     if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
         return _enumerated(law, n_users)
-    return Bracket(*Line(law, n_users).bracket())
+    return Bracket(*Line(law, n_users).bracket(close))
 
 
 def quick(law: LossLaw, n_users: int) -> float:

@@ -81,20 +81,21 @@ class Line(Tilted):
         total = self._sums(self._early(goal) or self._late(3 * NOISE / self.t, goal)).total
         return self.log_scale + math.log(max(total, 5e-324)) - math.log(self.mass * self.n)
 
-    def bracket(self) -> tuple[float, float]:
-        """Certified low and high end of the logarithm of the divergence."""
+    def bracket(self, close: float = CLOSE) -> tuple[float, float]:
+        """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
         most = self._most()
         if most < UNDERFLOW:
             return -math.inf, most
-        wanted, steps = self.scale, []
-        plan = self._early(NEGLIGIBLE * wanted) or self._late(NOISE / self.t, NEGLIGIBLE * wanted)
+        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / CLOSE
+        start = max(NOISE, 0.9 * math.sqrt(close)) / self.t
+        plan = self._early(goal * wanted) or self._late(start, goal * wanted)
         for _ in range(PASSES):
             sums = self._sums(plan)
-            if sums.width <= CLOSE * sums.total or self.span:
+            if sums.width <= close * sums.total or self.span:
                 break
             wanted = min(wanted, max(sums.total, 1e-9 * wanted))
             steps.append((plan.noise, sums.price))
-            plan = self._late(min(NOISE / self.t, _lowered(steps, CLOSE * wanted / 3)), NEGLIGIBLE * wanted)
+            plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted)
             if len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]:
                 break
         return self._ends(sums)

@@ -46,10 +46,10 @@ def _bennett_parts(shape: LossShape, epsilon: float) -> tuple[float, float]:
     log_c = shape.log_second_moment(epsilon, log_a)
     u = math.exp(log_a + shape.log_high(epsilon) - log_c)
     stretch = u / math.log1p(u) if u > 0 else 1.0
-    return log_c - log_a + math.log(stretch), math.exp(2 * log_a - log_c) * _phi_over_square(u)
+    return log_c - log_a + math.log(stretch), math.exp(2 * log_a - log_c) * phi_over_square(u)
 
 
-def _phi_over_square(u: float) -> float:
+def phi_over_square(u: float) -> float:
     """``((1 + u) log(1 + u) - u) / u^2``, by its series near 0 where the difference cancels."""
     if u > 0.03:
         return ((1 + u) * math.log1p(u) - u) / (u * u)

@@ -32,6 +32,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.sampling",
         "flamelib.amplification.splitting",
         "flamelib.amplification.full_bags",
+        "flamelib.amplification.counting",
+        "flamelib.amplification.vectors",
     ),
     "participation": ("flamelib.amplification.gaussian_mechanism",),
 }

@@ -1,0 +1,227 @@
+r"""Sums of independent privacy losses on a grid: the delta of a composition, never below that of its parts.
+
+A :class:`Loss` is the law of :math:`\log(p/q)` under P for a pair (P, Q), with what has no finite loss kept apart.  The
+composition of T pairs has the law of the sum, and
+
+.. math:: \delta(\varepsilon) = 1 - \prod_i (1-\pi_i) + E\big[(1-e^{\varepsilon-\ell})_+\big],
+
+:math:`\pi_i` being the masses at infinity.  The law of the sum is a product of discrete Fourier transforms, each
+raised to its power.  Losses are first tilted by :math:`e^{t\ell}` so that their mean is close to :math:`\varepsilon`:
+the answer is then a sum over the bulk of the law, and round-off is relative to it, however small it is.  Errors have a
+sign or a bound:
+
+* what is wrapped into the window is positive; what lies outside is at most Chernoff's bound, which is added;
+* the transform of N numbers has a relative error below :math:`5u\log_2N` in the Euclidean norm (u the unit of
+  round-off), a T-th power multiplies it by T, and the Euclidean norm bounds the sum up to the root of the number of
+  its terms: added.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.optimize import brentq
+
+from flamelib.logspace import logaddexp
+from flamelib.search import smallest_epsilon
+
+Real = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+UNIT = 2.0**-53
+WIDTH = 14.0
+NEGLIGIBLE = 1e-9
+STEEPEST = 1e4
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """P-masses at the losses ``step * index`` (ascending) and at infinity; ``nothing`` is Q's mass where P has none."""
+
+    step: float
+    index: Whole
+    masses: Real
+    infinity: float
+    nothing: float
+
+    @property
+    def losses(self) -> Real:
+        """The finite losses."""
+        return np.asarray(self.step * self.index)
+
+    def swapped(self) -> "Loss":
+        """The losses of (Q, P): each changes its sign and takes Q's mass."""
+        masses = self.masses * np.exp(-self.losses) * (1 + 8 * UNIT)
+        return Loss(self.step, -self.index[::-1], masses[::-1], self.nothing, self.infinity)
+
+    def tilted(self, t: float) -> tuple[float, Real]:
+        """Logarithm of the mass under the tilt ``exp(t * loss)``, and the law tilted by it."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.masses) + t * self.losses
+        top = float(logs.max())
+        weights = np.exp(logs - top)
+        total = float(weights.sum())
+        return top + math.log(total), np.asarray(weights / total)
+
+    def moments(self, t: float) -> tuple[float, float, float]:
+        """Logarithm of the tilted mass, mean and variance."""
+        log_mass, law = self.tilted(t)
+        mean = float(law @ self.losses)
+        return log_mass, mean, float(law @ (self.losses - mean) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """The sum tilted by ``exp(t * loss)``: logarithm of its mass, mean, variance."""
+
+    t: float
+    log_mass: float
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class LossSum:
+    """Independent losses on one grid, each with the number of its copies."""
+
+    parts: Sequence[tuple[Loss, int]]
+
+    @property
+    def step(self) -> float:
+        """Distance of neighboring losses."""
+        return self.parts[0][0].step
+
+    @property
+    def most(self) -> float:
+        """The largest finite loss of the sum."""
+        return sum(times * float(part.losses[-1]) for part, times in self.parts)
+
+    @property
+    def log_infinity(self) -> float:
+        """Logarithm of the mass at infinity."""
+        log_kept = sum(times * math.log1p(-min(part.infinity, 1 - UNIT)) for part, times in self.parts)
+        return math.log(-math.expm1(log_kept)) if log_kept < 0 else -math.inf
+
+    def tilt(self, t: float) -> Tilt:
+        """The sum tilted by a number of at least 0."""
+        moments = np.array([times * np.array(part.moments(t)) for part, times in self.parts])
+        return Tilt(t, *moments.sum(0).tolist())
+
+    def tilt_to(self, epsilon: float) -> Tilt:
+        """The tilt under which the mean is ``epsilon`` (0 where it is above without)."""
+        return self._solve(lambda tilt: tilt.mean - epsilon)
+
+    def tilt_for(self, log_delta: float) -> Tilt:
+        """The tilt at which Chernoff's bound on the chance to exceed the mean is this delta."""
+        untilted = self.tilt(0.0).log_mass  # 0 but for what rounding masses up has made of very many copies
+        return self._solve(lambda tilt: tilt.t * tilt.mean - tilt.log_mass + untilted + log_delta)
+
+    def _solve(self, rises: Callable[[Tilt], float]) -> Tilt:
+        high, most = 1.0, STEEPEST / self.step
+        if rises(self.tilt(0.0)) >= 0:
+            return self.tilt(0.0)
+        while rises(self.tilt(high)) < 0:
+            if high >= most:
+                return self.tilt(high)
+            high *= 4
+        return self.tilt(brentq(lambda t: rises(self.tilt(t)), 0.0, high, xtol=1e-9 * high, rtol=1e-6))
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound on delta at ``epsilon``."""
+        infinite = self.log_infinity
+        if epsilon >= self.most:
+            return infinite
+        return min(logaddexp(infinite, self.window(self.tilt_to(epsilon)).log_delta(epsilon)), 0.0)
+
+    def epsilon(self, delta: float, at_most: float) -> float:
+        """Least epsilon found that keeps ``delta``; ``at_most`` where that is a guarantee anyway."""
+        infinite = self.log_infinity
+        spare = delta - math.exp(infinite)
+        if not spare > 0:
+            return at_most
+        tilt = self.tilt_for(math.log(spare))
+        reached = self.chernoff(delta, tilt)
+        window = self.window(tilt)
+
+        def log_delta(epsilon: float) -> float:
+            return logaddexp(infinite, window.log_delta(epsilon)) if epsilon < self.most else infinite
+
+        return smallest_epsilon(log_delta, delta, min(at_most, self.most, 1.0001 * reached))
+
+    def chernoff(self, delta: float, tilt: Tilt) -> float:
+        """An epsilon that keeps ``delta`` by Chernoff's bound with this tilt; ``inf`` where there is none."""
+        spare = delta - math.exp(self.log_infinity)
+        if not (spare > 0 and tilt.t > 0):
+            return math.inf
+        return max(0.0, (tilt.log_mass - math.log(spare)) / tilt.t) * (1 + 64 * UNIT) + self._rounding(tilt) / tilt.t
+
+    def _rounding(self, tilt: Tilt) -> float:
+        """Round-off of the logarithm of the tilted mass."""
+        each = sum(times * (16 + 4 * tilt.t * part.step * int(part.index[-1])) for part, times in self.parts)
+        return UNIT * (each + 16 * abs(tilt.log_mass) + 64)
+
+    def window(self, tilt: Tilt) -> "Window":
+        """The tilted law on a window around its mean that is wide enough."""
+        spread = max(math.sqrt(tilt.variance), 1e-3 * self.step)
+        lowest, highest = (sum(times * int(part.index[end]) for part, times in self.parts) for end in (0, -1))
+        width = math.ceil(WIDTH * spread / self.step) + 64
+        while True:
+            if width > highest - lowest:
+                first, size, outside = lowest, next_fast_len(highest - lowest + 1, real=True), 0.0
+                break
+            size = next_fast_len(width, real=True)
+            first = round(tilt.mean / self.step) - size // 2
+            outside = self._outside(tilt, 1 / spread, first * self.step, (first + size) * self.step)
+            if outside <= NEGLIGIBLE / (1 + tilt.t * spread):
+                break
+            width *= 2
+        law, error = self._wave(tilt.t, first, size)
+        return Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
+
+    def _wave(self, t: float, first: int, size: int) -> tuple[Real, float]:
+        """One period of the law of the tilted sum, and the Euclidean norm of its round-off."""
+        log_size, angle, error = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1), 0.0
+        rounding = 5 * UNIT * math.log2(size)
+        for part, times in self.parts:
+            law = part.tilted(t)[1]
+            wave = rfft(np.bincount(part.index % size, law, size))
+            with np.errstate(divide="ignore"):
+                log_size += times * np.log(np.abs(wave))
+            angle += times * np.angle(wave)
+            error += times * (rounding * float(np.linalg.norm(law)) + 16 * UNIT)
+        law = np.roll(irfft(np.exp(log_size + 1j * angle), size), -(first % size))
+        return np.maximum(law, 0), error + rounding
+
+    def _outside(self, tilt: Tilt, rate: float, bottom: float, top: float) -> float:
+        """Chernoff's bounds on the tilted mass below the window (it wraps, harmlessly but for its size) and above."""
+        total = 0.0
+        for edge, sign in ((bottom, -1), (top, 1)):
+            others = (self.tilt(tilt.t + sign * factor * rate) for factor in (2, 4, 8, 16))
+            total += math.exp(min(0.0, *(one.log_mass - tilt.log_mass - (one.t - tilt.t) * edge for one in others)))
+        return min(total, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The law of the tilted sum at the losses ``step * (first + i)``; ``error`` is the Euclidean norm of round-off."""
+
+    tilt: Tilt
+    step: float
+    first: int
+    law: Real
+    error: float
+    outside: float
+    rounding: float
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound on ``E[(1 - exp(epsilon - loss))_+]``; close where epsilon is near the mean."""
+        t = self.tilt.t
+        start = max(math.floor(epsilon / self.step) - self.first, 0)
+        excess = np.maximum(self.step * (self.first + np.arange(start, len(self.law))) - epsilon, 0)
+        total = float(self.law[start:] @ (-np.expm1(-excess) * np.exp(-t * excess)))
+        total *= 1 + len(self.law) * UNIT
+        total += math.sqrt(len(excess)) * self.error / (1 + t) + self.outside
+        return self.tilt.log_mass - t * epsilon + math.log(total) + self.rounding + 16 * UNIT * t * epsilon
