@@ -7,12 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from flamelib.amplification.closed_form import bennett, bennett_withdrawn, hoeffding
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
-from flamelib.amplification.splitting import double_vector
+from flamelib.amplification.splitting import double_vector, simple_vector
 from flamelib.companion import checks_flame as accounting
 from flamelib.companion import checks_flame_protocol as protocol
-from flamelib.profiles import KaryProfile
+from flamelib.profiles import KaryProfile, LaplaceProfile
 
 
 def beyond(p, q, epsilon):
@@ -117,6 +118,73 @@ def test_the_classical_gaussian_of_the_baselines():
     assert accounting.classical_gaussian(20.5352544, 5e-6, "delta") == pytest.approx(9.47e-4, rel=1e-3)
     assert accounting.classical_gaussian(20.5352544, 5e-6, "epsilon") == pytest.approx(26.0, abs=0.01)
     assert accounting.classical_gaussian(0.237926, 5e-6, "epsilon") == pytest.approx(0.1609, abs=5e-5)
+
+
+DELTA = 0.01 / 1000**1.1
+
+
+@pytest.mark.parametrize(
+    ("bound", "simple", "sampled", "unsampled", "tenth"),
+    [
+        (bennett_withdrawn, 0.910056, 0.237927, 20.535254, 2.348191),
+        (bennett, 0.927808, 0.304505, 26.043061, 2.919140),
+        (hoeffding, 0.896581, 0.309157, 25.804803, 3.031349),
+        (blanket_divergence, 0.793699, 0.238861, 19.589641, 2.403807),
+    ],
+)
+def test_the_printed_budgets_and_what_other_bounds_give(bound, simple, sampled, unsampled, tenth):
+    """Coordinate by coordinate, without the account: 0.91, 0.24, 20.53 and 2.348 are those of the withdrawn form."""
+
+    def one(epsilon0, messages, delta):
+        return bound(LaplaceProfile(epsilon0), messages, delta=delta)
+
+    each = DELTA / 7851
+    assert simple_vector(7850, one(0.01, 1000, each), each).epsilon == pytest.approx(simple, rel=2e-6)
+    each = DELTA / 315
+    assert double_vector(157, one(0.5, 333, each), each).epsilon == pytest.approx(unsampled, rel=2e-6)
+    inner = sampled_epsilon(one(0.5, 333, 50 * each), 0.02)
+    assert double_vector(157, inner, each).epsilon == pytest.approx(sampled, rel=3e-6)
+    each = DELTA / 1571
+    inner = sampled_epsilon(one(0.5, 666, 10 * each), 0.1)
+    assert double_vector(785, inner, each).epsilon == pytest.approx(tenth, rel=2e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_what_counting_gives_away(epsilon):
+    """Every count of few messages: one user at either end, all other messages fair."""
+    up, rate = 1 - math.exp(-0.25) / 2, 0.3
+    cases = {
+        "simple": ({"dimension": 3, "n_users": 4}, [up] * 3 + [0.5] * 9),
+        "double": ({"dimension": 3, "padded": 4, "sampling_rate": rate}, [0.5 + rate * (up - 0.5)] * 3 + [0.5] * 9),
+        "disjoint": ({"kept": 2, "padded": 3}, [up] * 2 + [0.5] * 10),
+    }
+    for protocol_name, (inputs, chances) in cases.items():
+        truth = beyond(bits(chances), bits([1 - chance for chance in chances]), epsilon)
+        found = accounting.count_lower(protocol_name, epsilon0=0.5, epsilon=epsilon, **inputs)
+        assert found == pytest.approx(truth, rel=1e-8)
+
+
+def test_a_random_subset_gives_away_as_much_as_its_size():
+    """Exactly two of five coordinates: ten messages, two of them biased, wherever they are."""
+    up = 1 - math.exp(-0.25) / 2
+    delta = 0.01
+    chances = [up] * 2 + [0.5] * 8
+    found = accounting.subset_lower(5, 2, 2, 0.5, delta)
+    assert beyond(bits(chances), bits([1 - c for c in chances]), found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_corollary_2_is_outgrown():
+    """A certified lower bound for SS-Simple, over the corollary's rate, grows with the dimension."""
+    assert accounting.growth_over_corollary(100, 0.3, 1e-6, 1e5, 1e6) > 0.2
+
+
+def test_amplification_of_the_experiments():
+    setting = {"dimension": 7850, "n_users": 1000, "padded": 333, "delta": DELTA}
+    given = {"local": 78.5, "kept": 157, "bound": "withdrawn", **setting}
+    assert accounting.amplification("simple", **given) == pytest.approx(78.5 / 0.910056, rel=1e-5)
+    assert accounting.amplification("double", **given) == pytest.approx(78.5 / 0.237927, rel=1e-5)
+    ratio = accounting.double_over_simple(0.01, sampling_rate=0.02, **setting)
+    assert ratio == pytest.approx(0.910056 / 0.237927, rel=1e-5)
 
 
 # --- definitions and parties ------------------------------------------------------------------------------

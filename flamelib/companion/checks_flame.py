@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.accuracy import summation_plan
-from flamelib.amplification import closed_form, shuffling, splitting
+from flamelib.amplification import closed_form, counting, shuffling, splitting
 from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.companion import enumeration
@@ -220,6 +220,55 @@ def vector_slope(along: str, start: float, stop: float, fixed: dict[str, float])
     points = [float(f"{x:.3g}") for x in np.geomspace(start, stop, 7)]
     given: list[dict[str, Any]] = [fixed | {along: int(x) if x >= 10 else x} for x in points]
     return float(np.polyfit(np.log(points), np.log([vector_epsilon(**one) for one in given]), 1)[0])
+
+
+def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: float, stop: float) -> float:
+    """Slope in d of a certified lower bound for SS-Simple over what Corollary 2 puts into its O; 0 if it is right."""
+    points = [int(d) for d in np.geomspace(start, stop, 3)]
+    lower = [float(counting.simple_lower(d, n_users, epsilon0, delta=delta)) for d in points]
+    rates = [splitting.simple_rate(epsilon0, d, n_users, delta) for d in points]
+    return float(np.polyfit(np.log(points), np.log(np.divide(lower, rates)), 1)[0])
+
+
+# --- what a round gives away, and what it gains ------------------------------------------------------------------
+
+
+def count_lower(protocol: str, **inputs: float) -> float:
+    """Certified lower bound by counting messages: ``simple``, ``double`` (independent inclusion), ``disjoint`` sets."""
+    counted: dict[str, Callable[..., float]] = {
+        "simple": counting.simple_lower, "double": counting.double_lower, "disjoint": counting.disjoint_lower
+    }  # fmt: skip
+    return float(counted[protocol](**inputs))
+
+
+def subset_lower(dimension: int, kept: int, padded: int, epsilon0: float, delta: float) -> float:
+    """The same for SS-Double with exactly ``kept`` random coordinates: so many biased messages among all of them."""
+    return evaluate("flame:topk-lower", {
+        "kept": kept, "padded": -(-dimension * padded // kept), "epsilon0": epsilon0, "delta": delta
+    })  # fmt: skip
+
+
+def amplification(
+    protocol: str, local: float, dimension: int, kept: float, n_users: int, padded: int, delta: float, bound: str
+) -> float:
+    """Local budget of a vector over its epsilon by the paper's route; the budget is split evenly."""
+    inputs = {
+        "protocol": protocol, "dimension": dimension, "n_users": n_users, "delta": delta, "bound": bound,
+        "route": "paper",
+    }  # fmt: skip
+    if protocol == "simple":
+        return local / evaluate("flame:account", inputs | {"epsilon0": local / dimension})
+    return local / evaluate("flame:account", inputs | {"epsilon0": local / kept, "kept": kept, "padded": padded})
+
+
+def double_over_simple(local_per_coordinate: float, dimension: int, sampling_rate: float, **inputs: float) -> float:
+    """Amplification of SS-Double over that of SS-Simple at the same local budget of a vector, by the paper's route."""
+    given: dict[str, Any] = inputs
+    local, kept = local_per_coordinate * dimension, sampling_rate * dimension
+    double, simple = (
+        amplification(protocol, local, dimension, kept, bound="withdrawn", **given) for protocol in ("double", "simple")
+    )
+    return double / simple
 
 
 # --- baselines ---------------------------------------------------------------------------------------------------
