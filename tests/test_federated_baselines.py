@@ -5,14 +5,17 @@ import pytest
 from scipy.stats import kstest, norm
 
 from flamelib._validate import DomainError
+from flamelib.protocols import flame
 from flamelib.protocols.federated_baselines import (
     CentralGaussian,
     ClippedAverage,
     LocalGaussian,
     LocalLaplace,
+    OrderedTopk,
     PlainAverage,
     SparseAverage,
 )
+from flamelib.randomizers import LaplaceNoise
 
 UPDATES = np.random.default_rng(1).normal(scale=0.02, size=(300, 400)).astype(np.float32)
 RNG = np.random.default_rng
@@ -81,6 +84,29 @@ def test_summed_laplace_noise_is_that_of_the_users_one_by_one():
     assert kstest(summed, norm(scale=summed.std()).cdf).pvalue < 0.01
 
 
+def test_topk_in_order_is_the_protocol():
+    """Without noise the sparse sum over the expected number of reports; with noise that of the padded bag."""
+    still = OrderedTopk(0.01, 700.0, 8, 60).run(UPDATES, RNG(0)).estimate
+    sparse = SparseAverage(0.01, 8).run(UPDATES, RNG(0)).estimate * 400 / 8
+    assert still == pytest.approx(sparse, abs=3e-4)
+    protocol = flame.TopkProtocol(300, 400, 0.01, LaplaceNoise(0.02), 8, 60)
+    ours = OrderedTopk(0.01, 0.02, 8, 60).run(UPDATES, RNG(1)).estimate
+    theirs = flame.run(protocol, UPDATES, RNG(2)).estimate
+    spread = 0.02 / 6 * (2 * 60) ** 0.5 / 0.02
+    for noise in (ours - sparse, theirs - sparse):
+        assert kstest(noise / spread, norm.cdf).pvalue > 0.01
+        assert kstest(noise / spread * 1.4, norm.cdf).pvalue < 0.01
+
+
+def test_one_generator_state_repeats_part_of_the_noise_of_topk():
+    """Two rounds of other users: the streams of noise fall on other coordinates, and overlap."""
+    protocol, other = OrderedTopk(1e-9, 0.02, 8, 60), UPDATES[:, ::-1].copy()
+    same = [protocol.run(updates, RNG(5)).estimate for updates in (UPDATES, other)]
+    fresh = [protocol.run(updates, RNG(seed)).estimate for seed, updates in ((5, UPDATES), (6, other))]
+    assert 0.15 < np.corrcoef(*same)[0, 1] < 0.95
+    assert abs(np.corrcoef(*fresh)[0, 1]) < 0.15
+
+
 def test_large_noise_does_not_overflow():
     """At the published budget the noise of a user is 164,000, beyond what half precision holds."""
     assert np.isfinite(LocalGaussian(0.01, 164_000.0).run(UPDATES, RNG(0)).estimate).all()
@@ -93,6 +119,8 @@ def test_large_noise_does_not_overflow():
         (lambda: SparseAverage(1.0, 0), "kept"),
         (lambda: SparseAverage(1.0, 1.5), "kept"),
         (lambda: SparseAverage(1.0, 401).run(UPDATES, RNG(0)), "kept"),
+        (lambda: OrderedTopk(1.0, 1.0, 401, 60).run(UPDATES, RNG(0)), "kept"),
+        (lambda: OrderedTopk(1.0, 1.0, 8, 1), "padded"),
         (lambda: CentralGaussian(1.0, -1), "noise_std"),
         (lambda: LocalGaussian(1.0, 0), "noise_std"),
         (lambda: LocalLaplace(1.0, 0), "epsilon0"),

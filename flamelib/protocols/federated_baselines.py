@@ -73,9 +73,7 @@ class SparseAverage:
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The mean; ``rng`` is not used."""
         rows = _rows(updates)
-        if self.kept > rows.shape[1]:
-            raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {self.kept}")
-        places = np.argpartition(np.abs(rows), rows.shape[1] - self.kept, axis=1)[:, rows.shape[1] - self.kept :]
+        places = _largest_places(rows, self.kept)
         values = np.clip(np.take_along_axis(rows, places, axis=1), -self.clip_norm, self.clip_norm)
         total = np.bincount(places.ravel(), values.ravel().astype(np.float64), minlength=rows.shape[1])
         return Mean(total / len(rows))
@@ -170,7 +168,46 @@ class LocalLaplace:
         return Mean(self.clip_norm * (2 * (mean + noise) - 1))
 
 
-Baseline = PlainAverage | ClippedAverage | SparseAverage | CentralGaussian | LocalGaussian | LocalLaplace
+@dataclass(frozen=True, slots=True)
+class OrderedTopk:
+    r"""SS-Topk with every noise drawn in the order of the authors' code, for what a reused seed does to it.
+
+    First a message for each user and reported coordinate in ascending order, then the dummies, coordinate after
+    coordinate.  The law is that of SS-Topk with Laplace noise while no coordinate has more than ``padded`` messages;
+    of more, all are added up (the authors' code stops there).  Nothing is permuted, which no sum can tell.
+
+    Parameters
+    ----------
+    clip_norm : float, positive
+        The clip C of a coordinate.
+    epsilon0 : float in (0, 700]
+        Local budget of one reported coordinate.
+    kept : int, at least 1
+    padded : int, at least 2
+    """
+
+    clip_norm: float
+    epsilon0: float
+    kept: int
+    padded: int
+
+    def __post_init__(self) -> None:
+        check(clip_norm=self.clip_norm, epsilon0=self.epsilon0, kept=self.kept, padded=self.padded)
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
+        """The padded sums, centred and divided by the expected number of reports, mapped back to [-C, C]."""
+        rows = _rows(updates)
+        places = np.sort(_largest_places(rows, self.kept), axis=1)
+        unit = np.clip(np.take_along_axis(rows, places, axis=1).astype(np.float64) / (2 * self.clip_norm), -0.5, 0.5)
+        messages = unit + rng.laplace(scale=1 / self.epsilon0, size=unit.shape)
+        missing = np.maximum(self.padded - np.bincount(places.ravel(), minlength=rows.shape[1]), 0)
+        dummies = np.concatenate([[0.0], np.cumsum(rng.laplace(scale=1 / self.epsilon0, size=missing.sum()))])
+        ends = np.cumsum(missing)
+        sums = np.bincount(places.ravel(), messages.ravel(), rows.shape[1]) + dummies[ends] - dummies[ends - missing]
+        return Mean(2 * self.clip_norm * rows.shape[1] / (len(rows) * self.kept) * sums)
+
+
+Baseline = PlainAverage | ClippedAverage | SparseAverage | CentralGaussian | LocalGaussian | LocalLaplace | OrderedTopk
 
 
 def _unit_mean(updates: ArrayLike, clip_norm: float) -> tuple[Reals, int]:
@@ -187,3 +224,10 @@ def _rows(updates: ArrayLike) -> Updates:
     if not np.isfinite(rows.sum()) and not np.isfinite(rows).all():
         raise DomainError("updates must be finite numbers")
     return rows
+
+
+def _largest_places(rows: Updates, kept: int) -> NDArray[np.intp]:
+    """The ``kept`` coordinates of each row with the largest absolute values, in any order."""
+    if kept > rows.shape[1]:
+        raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {kept}")
+    return np.argpartition(np.abs(rows), rows.shape[1] - kept, axis=1)[:, rows.shape[1] - kept :]

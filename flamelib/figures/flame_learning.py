@@ -1,0 +1,370 @@
+r"""Learning under FLAME: runs of all methods over several seeds, their curves, and the gaps between them.
+
+What a method publishes comes from the mechanism side, how much noise it needs from the privacy side; they meet here.
+Every figure of accuracy is a record of single runs, so that a mean never stands without its spread.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.gaussian_mechanism import classical_noise_std
+from flamelib.amplification.vectors import account
+from flamelib.federated import Aggregate, Published, Users, train
+from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.style import DOTTED, LOOKS, Pen
+from flamelib.protocols import flame
+from flamelib.protocols.federated_baselines import (
+    Baseline,
+    CentralGaussian,
+    LocalGaussian,
+    LocalLaplace,
+    OrderedTopk,
+    PlainAverage,
+)
+from flamelib.randomizers import LaplaceNoise
+
+MARKERS = ("o", "s", "^", "D", "v")
+KINDS = {
+    "claimed": "budget claimed for SS-Topk",
+    "unsampled": "the same without sampling",
+    "dense": "one coordinate in ten",
+    "step": "step four times as long",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Public parameters of one experiment.
+
+    Attributes
+    ----------
+    n_users : int
+        Users in a round.
+    epsilon0 : float
+        Budget of one reported coordinate of SS-Double and SS-Topk; SS-Simple spreads ``kept`` times as much over all.
+    sampling_rate : float
+        Share of the coordinates that is reported.
+    padded : int
+        Messages of a coordinate after padding.
+    clip_norm : float
+        Clip of a coordinate.
+    rounds : int
+    """
+
+    n_users: int = 1000
+    epsilon0: float = 0.5
+    sampling_rate: float = 0.02
+    padded: int = 333
+    clip_norm: float = 0.01
+    rounds: int = 12
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, epsilon0=self.epsilon0, sampling_rate=self.sampling_rate, padded=self.padded)
+        check(clip_norm=self.clip_norm, rounds=self.rounds)
+
+    @property
+    def delta(self) -> float:
+        """The experiments' failure probability, 0.01 / n^1.1."""
+        return float(0.01 / self.n_users**1.1)
+
+    def kept(self, dimension: int) -> int:
+        """Reported coordinates: the rate times the dimension, rounded down, one at least."""
+        return max(1, math.floor(dimension * self.sampling_rate * (1 + 1e-12)))
+
+    def fitted(self, users: Users) -> "Setting":
+        """The same for a smaller crowd, padding in proportion, where there are fewer users than in a round."""
+        if len(users) >= self.n_users:
+            return self
+        padded = max(2, round(self.padded * len(users) / self.n_users), math.ceil(len(users) * self.sampling_rate))
+        return replace(self, n_users=len(users), padded=padded)
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+        names = ("n_users", "epsilon0", "sampling_rate", "padded", "clip_norm", "rounds")
+        return {name: getattr(self, name) for name in names}
+
+
+Method = Baseline | flame.Protocol
+
+
+def topk(setting: Setting, dimension: int, multiples: int = 1) -> flame.TopkProtocol:
+    """SS-Topk with Laplace noise in this setting."""
+    kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
+    return flame.TopkProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded, multiples)
+
+
+def double(setting: Setting, dimension: int) -> flame.DoubleProtocol:
+    """SS-Double with Laplace noise in this setting."""
+    kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
+    return flame.DoubleProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded)
+
+
+def simple(setting: Setting, dimension: int) -> flame.SimpleProtocol:
+    """SS-Simple with the same budget for the vector, spread over all coordinates."""
+    spread = LaplaceNoise(setting.epsilon0 * setting.kept(dimension) / dimension)
+    return flame.SimpleProtocol(setting.n_users, dimension, setting.clip_norm, spread)
+
+
+def dp_fl(setting: Setting, dimension: int, epsilon: float) -> CentralGaussian:
+    r"""The trusted server of the experiments: 2-norm clip :math:`C\sqrt d`, noise by the classical formula."""
+    clip = setting.clip_norm * math.sqrt(dimension)
+    return CentralGaussian(clip, classical_noise_std(2 * clip, epsilon, setting.delta))
+
+
+def ldp_fl(setting: Setting, dimension: int, epsilon: float) -> LocalGaussian:
+    """Gaussian noise at every user: the budget divided by the dimension, the whole delta for every coordinate."""
+    return LocalGaussian(setting.clip_norm, classical_noise_std(1.0, epsilon / dimension, setting.delta))
+
+
+def claimed_epsilon(setting: Setting, dimension: int, route: str = "paper", protocol: str = "topk") -> float:
+    """What the paper says a round keeps: its route through the withdrawn bound, with or without sampling."""
+    kept = setting.kept(dimension)
+    answer = account(
+        protocol=protocol, dimension=dimension, kept=kept, n_users=setting.n_users, padded=setting.padded,
+        epsilon0=setting.epsilon0 * (kept / dimension if protocol == "simple" else 1), delta=setting.delta,
+        bound="withdrawn", route=route,
+    )  # fmt: skip
+    return float(answer)
+
+
+def dense(setting: Setting) -> Setting:
+    """The setting of the last printed gap: a tenth of the coordinates, two thirds of the users as padding."""
+    return replace(setting, sampling_rate=0.1, padded=int(setting.n_users / 1.5))
+
+
+def all_methods(setting: Setting, dimension: int) -> dict[str, Method]:
+    """The methods of the experiments; the baselines keep the budget claimed for SS-Topk, with and without sampling.
+
+    ``topk:dense`` is SS-Topk in the setting of :func:`dense`.
+    """
+    claimed, unsampled = (claimed_epsilon(setting, dimension, route) for route in ("paper", "unsampled"))
+    return {
+        "np": PlainAverage(),
+        "dp:claimed": dp_fl(setting, dimension, claimed),
+        "dp:unsampled": dp_fl(setting, dimension, unsampled),
+        "topk": topk(setting, dimension),
+        "topk:dense": topk(dense(setting), dimension),
+        "double": double(setting, dimension),
+        "simple": simple(setting, dimension),
+        "ldp:Gaussian": ldp_fl(setting, dimension, claimed),
+        "ldp:Laplace": LocalLaplace(setting.clip_norm, claimed / dimension),
+    }
+
+
+# Printed with the experiments: (method ahead, method behind, percentage points).
+GAPS = {
+    "claim-4.07": ("double", "simple", 4.07),
+    "claim-55.5": ("topk", "double", 55.5),
+    "claim-33.94": ("topk", "dp:claimed", 33.94),
+    "claim-60.7": ("topk", "ldp:Gaussian", 60.7),
+    "claim-1.48": ("np", "topk:dense", 1.48),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Accuracy of several methods over several seeds; run i of every method starts from the same model.
+
+    Attributes
+    ----------
+    curves : mapping from method to array of shape (repeats, rounds + 1)
+        Share of the users' own test images told right, the initial model's first.
+    official, untouched : mapping from method to array of shape (repeats,)
+        At the end, on the published test part and on those of it that no user holds.
+    full : mapping from method to array of shape (repeats, rounds, 2)
+        Of every round, the coordinates with more reports than padding has room for, and the most that did not fit.
+    parameters : mapping
+    """
+
+    curves: Mapping[str, Values]
+    official: Mapping[str, Values]
+    untouched: Mapping[str, Values]
+    full: Mapping[str, NDArray[np.int64]]
+    parameters: Parameters
+
+    def final(self, method: str) -> Values:
+        """Accuracy of every run's last model, in percent."""
+        return np.asarray(100 * self.curves[method][:, -1])
+
+    def gap(self, one: str, other: str) -> "Gap":
+        """How far the first method is ahead of the second at the end."""
+        return Gap.of(self.final(one) - self.final(other))
+
+    def to_csv(self) -> str:
+        """One row a method, seed and round."""
+        rows = [
+            (method, run, count, value)
+            for method, curves in self.curves.items()
+            for run, curve in enumerate(curves)
+            for count, value in enumerate(curve)
+        ]
+        return to_csv(["method", "run", "round", "accuracy"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A difference in percentage points: its mean over runs, their standard deviation, how many there were."""
+
+    mean: float
+    spread: float
+    repeats: int
+
+    @classmethod
+    def of(cls, differences: Values) -> "Gap":
+        """From one difference a run.
+
+        >>> Gap.of(np.array([1.0, 2.0, 3.0]))
+        Gap(mean=2.0, spread=1.0, repeats=3)
+        """
+        if len(differences) < 2:
+            raise DomainError(f"repeats must be 2 or more for a spread, got {len(differences)}")
+        return cls(float(differences.mean()), float(differences.std(ddof=1)), len(differences))
+
+    @property
+    def reach(self) -> float:
+        """Half the width of the interval that holds one more run with 95 % (Gaussian runs)."""
+        quantile = float(student.ppf(0.975, self.repeats - 1))
+        return quantile * self.spread * math.sqrt(1 + 1 / self.repeats)
+
+    def agrees(self, printed: float) -> bool:
+        """Whether one printed run may be one more of these."""
+        return abs(printed - self.mean) <= self.reach
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} \N{PLUS-MINUS SIGN} {self.spread:.2f}"
+
+
+def compute_runs(
+    users: Users,
+    setting: Setting,
+    methods: Mapping[str, Method],
+    repeats: int,
+    seed: int,
+    *,
+    repeat_noise: bool = False,
+    server_step: float = 1.0,
+) -> Runs:
+    """Train every method ``repeats`` times.
+
+    Parameters
+    ----------
+    users : Users
+    setting : Setting
+        Its users a round and its rounds are used here, the rest by the methods.
+    methods : mapping from name to method
+    repeats, seed : int
+        Run i of every method gets the same child of the seed.
+    repeat_noise : bool
+        Every round of a run finds the generator in the same state, as the authors' code does unawares.
+    server_step : float
+        Factor on what is published.
+    """
+    curves, official, untouched, full = {}, {}, {}, {}
+    for name, method in methods.items():
+        histories = [
+            train(
+                aggregate(method, repeat_noise), users, setting.rounds, rng,
+                n_users=setting.n_users, server_step=server_step, repeat_noise=repeat_noise, observe=_overfull,
+            )
+            for rng in np.random.default_rng(seed).spawn(repeats)
+        ]  # fmt: skip
+        curves[name] = np.array([history.held_back for history in histories])
+        official[name] = np.array([history.official for history in histories])
+        untouched[name] = np.array([history.untouched for history in histories])
+        full[name] = np.array([history.observed for history in histories])
+    parameters = {**setting.as_parameters(), "repeats": repeats, "seed": seed}
+    return Runs(curves, official, untouched, full, parameters)
+
+
+def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
+    """A method as a function of updates and generator.
+
+    A generator that every round finds in the same state makes the noise of all others the very same again; that of
+    SS-Topk depends on the order in which it is drawn, which then is that of the authors' code.
+    """
+    if isinstance(method, flame.TopkProtocol) and repeat_noise:
+        noise = method.randomizer
+        if not isinstance(noise, LaplaceNoise):
+            raise DomainError(f"randomizer must be LaplaceNoise for noise in order, got {noise!r}")
+        return OrderedTopk(method.clip_norm, noise.epsilon0, method.kept, method.padded).run
+    return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
+
+
+def _overfull(published: Published) -> tuple[int, int]:
+    overflow = getattr(published, "overflow", np.zeros(1, dtype=np.int64))
+    return int((overflow > 0).sum()), int(overflow.max())
+
+
+def users_rows(users: Users) -> list[tuple[object, ...]]:
+    """For a table: who holds what, and what is tested on."""
+    return [
+        ("users", len(users)),
+        ("training images of each", users.labels.shape[1]),
+        ("test images that users hold back", len(users.held_back)),
+        ("images of the published test part", len(users.official)),
+        ("of these in some user's hands", int(users.official_held.sum())),
+        ("of these trained on", int(users.official_trained.sum())),
+        ("parameters of the model", users.model.dimension),
+    ]
+
+
+def gap_rows(*found: Runs) -> list[tuple[object, ...]]:
+    """For a table: a printed gap, and for each set of runs ours with its spread and whether the printed one fits in."""
+    rows: list[tuple[object, ...]] = []
+    for one, other, printed in GAPS.values():
+        ours = [runs.gap(one, other) for runs in found]
+        told = [part for gap in ours for part in (str(gap), gap.agrees(printed))]
+        rows.append((f"{named(one)} \N{MINUS SIGN} {named(other)}", printed, *told))
+    return rows
+
+
+def fitting_gaps(runs: Runs) -> int:
+    """How many of the printed gaps may be one more run of these."""
+    return sum(runs.gap(one, other).agrees(printed) for one, other, printed in GAPS.values())
+
+
+def accuracy_rows(record: Runs) -> list[tuple[object, ...]]:
+    """For a table: each method's accuracy at the end on the three sets of test images, in percent with its spread."""
+    finals = {name: curves[:, -1] for name, curves in record.curves.items()}
+    sets = (finals, record.official, record.untouched)
+    return [(named(name), *(str(Gap.of(100 * one[name])) for one in sets)) for name in finals]
+
+
+def draw_runs(ax: Axes, record: Runs, pen: Pen) -> None:
+    """Mean accuracy after every round, one standard deviation to either side."""
+    ax.set(xlabel="round", ylabel="accuracy on the users' test images (%)")
+    for name, runs in record.curves.items():
+        draw_band(ax, np.arange(runs.shape[1]), 100 * runs, name, list(record.curves), pen)
+    ax.set_ylim(bottom=0)
+
+
+def named(method: str) -> str:
+    """A method in words.
+
+    >>> named("topk:dense")
+    'SS-Topk, one coordinate in ten'
+    """
+    key, _, kind = method.partition(":")
+    return LOOKS[key].label + (f", {KINDS.get(kind, kind)}" if kind else "")
+
+
+def draw_band(ax: Axes, x: Values | NDArray[np.int64], runs: Values, name: str, names: Sequence[str], pen: Pen) -> None:
+    """One curve: the mean of the runs over x, in a band of one standard deviation."""
+    key = name.partition(":")[0]
+    same = [other for other in names if other.partition(":")[0] == key]
+    style = pen.line(key, label=named(name))
+    if len(same) > 1:
+        style |= {"marker": MARKERS[same.index(name) % len(MARKERS)]}
+        style |= {"linestyle": DOTTED} if same.index(name) else {}
+    mean = runs.mean(axis=0)
+    spread = runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
+    ax.plot(x, mean, **style, markevery=max(1, len(x) // 6))
+    ax.fill_between(x, mean - spread, mean + spread, color=style["color"], alpha=0.14, linewidth=0)

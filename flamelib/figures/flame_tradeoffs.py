@@ -1,0 +1,217 @@
+r"""What the accuracy of FLAME depends on: local budget, padding, sampling, hiding indices, the size of the step.
+
+A sweep trains at the points of a grid.  The same grids are run here at a quick size and, in full, for the recorded
+results (:mod:`flamelib.figures.flame_recorded`).
+
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 6 to 8; steps, multiples and equal budgets are this book's.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from numpy.typing import NDArray
+
+from flamelib._validate import DomainError
+from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.federated import Users
+from flamelib.figures.curves import Parameters, Values, to_csv, words
+from flamelib.figures.flame_learning import Gap, Method, Runs, Setting, compute_runs, double, draw_band, topk
+from flamelib.figures.style import Pen
+from flamelib.protocols.federated_baselines import CentralGaussian, ClippedAverage, SparseAverage
+
+LONGER_STEP = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One training experiment of a sweep.
+
+    Attributes
+    ----------
+    value : float
+        Where it stands on the axis.
+    setting : Setting
+    methods : mapping from name to method
+    server_step : float
+    """
+
+    value: float
+    setting: Setting
+    methods: Mapping[str, Method]
+    server_step: float = 1.0
+
+
+def setting_points(setting: Setting, dimension: int, name: str, values: Iterable[float]) -> list[Point]:
+    """SS-Topk and SS-Double with ``epsilon0``, ``padded`` or ``sampling_rate`` of the setting replaced by each value.
+
+    Where padding would fall below the expected number of reports there is no protocol, and no point.
+    """
+    settings = {value: _with(setting, name, value) for value in values}
+    return [
+        Point(value, here, {"topk": topk(here, dimension), "double": double(here, dimension)})
+        for value, here in settings.items()
+        if here.padded * dimension >= here.n_users * here.kept(dimension)
+    ]
+
+
+def _with(setting: Setting, name: str, value: float) -> Setting:
+    changed: dict[str, Any] = {name: int(value) if name == "padded" else value}
+    return replace(setting, **changed)
+
+
+def step_points(setting: Setting, dimension: int, factors: Iterable[float]) -> list[Point]:
+    r"""Steps in units of the honest mean of what is averaged: SS-Topk, the same without noise, plain clipped averages.
+
+    SS-Topk publishes :math:`1/\beta` times the mean of the sparsified updates, so its own step is :math:`1/\beta`.
+    """
+    kept = setting.kept(dimension)
+    plain: dict[str, Method] = {
+        "sparse": SparseAverage(setting.clip_norm, kept),
+        "clipped": ClippedAverage(setting.clip_norm),
+    }
+    points = []
+    for factor in factors:
+        points.append(Point(factor, setting, {"topk": topk(setting, dimension)}, factor * kept / dimension))
+        points.append(Point(factor, setting, plain, factor))
+    return points
+
+
+def server_points(setting: Setting, dimension: int, epsilons: Iterable[float]) -> list[Point]:
+    """The trusted server with exactly calibrated noise at each epsilon of a round, with its own step and a longer one.
+
+    The step is taken after the noise, so that it costs no privacy.
+    """
+    clip, found = setting.clip_norm * math.sqrt(dimension), []
+    for epsilon in epsilons:
+        if epsilon <= 0:
+            raise DomainError(f"epsilon must be above 0 on a logarithmic axis, got {epsilon}")
+        server = CentralGaussian(clip, analytic_noise_std(2 * clip, epsilon, setting.delta))
+        found.append(Point(epsilon, setting, {"dp": server}))
+        found.append(Point(epsilon, setting, {"dp:step": server}, LONGER_STEP))
+    return found
+
+
+def hiding_points(setting: Setting, dimension: int, multiples: Iterable[int]) -> list[Point]:
+    """SS-Topk whose true coordinates are hidden among several times as many reported ones."""
+    return [Point(count, setting, {"topk": topk(setting, dimension, count)}) for count in multiples]
+
+
+def points(setting: Setting, dimension: int, experiment: str, values: Iterable[float]) -> list[Point]:
+    """The points of a sweep by the name of its axis."""
+    if experiment == "server_step":
+        return step_points(setting, dimension, values)
+    if experiment == "epsilon":
+        return server_points(setting, dimension, values)
+    if experiment == "multiples":
+        return hiding_points(setting, dimension, map(int, values))
+    return setting_points(setting, dimension, experiment, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Final accuracy of some methods against one parameter, several runs at each value.
+
+    Attributes
+    ----------
+    x_name : str
+    x : array of shape (points,)
+    finals : mapping from method to array of shape (repeats, points)
+        Percent of the users' own test images; NaN where the method has no such point.
+    full : mapping from method to array of shape (points, repeats, 2, 2)
+        In the first and the last round: coordinates with more reports than padding has room for, and the most that
+        did not fit.
+    parameters : mapping
+    """
+
+    x_name: str
+    x: Values
+    finals: Mapping[str, Values]
+    full: Mapping[str, NDArray[np.int64]]
+    parameters: Parameters = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, x_name: str, found: Sequence[tuple[float, Runs]], parameters: Parameters) -> "Sweep":
+        """From the value and the runs of every point."""
+        x = sorted({value for value, _ in found})
+        names = list(dict.fromkeys(name for _, runs in found for name in runs.curves))
+        finals, full = {}, {}
+        for name in names:
+            at = {value: runs for value, runs in found if name in runs.curves}
+            repeats = len(next(iter(at.values())).curves[name])
+            nothing = np.full(repeats, math.nan), np.zeros((repeats, 2, 2), dtype=np.int64)
+            columns = [(at[v].final(name), at[v].full[name][:, [0, -1]]) if v in at else nothing for v in x]
+            finals[name] = np.stack([final for final, _ in columns], axis=1)
+            full[name] = np.stack([one for _, one in columns])
+        return cls(x_name, np.array(x, dtype=float), finals, full, parameters)
+
+    def mean(self, method: str) -> Values:
+        """Mean over runs."""
+        return np.asarray(self.finals[method].mean(axis=0))
+
+    def spread(self, method: str) -> Values:
+        """Standard deviation over runs."""
+        return np.asarray(self.finals[method].std(axis=0, ddof=1))
+
+    def best(self, method: str) -> float:
+        """The value with the highest mean."""
+        return float(self.x[np.nanargmax(self.mean(method))])
+
+    def at(self, method: str, value: float) -> Gap:
+        """Mean and spread at one value of the grid."""
+        return Gap.of(self.finals[method][:, int(np.argmin(np.abs(self.x - value)))])
+
+    def to_csv(self) -> str:
+        """One row a value: mean and standard deviation of each method."""
+        header = [self.x_name, *(f"{name} {what}" for name in self.finals for what in ("mean", "spread"))]
+        columns = [one for name in self.finals for one in (self.mean(name), self.spread(name))]
+        return to_csv(header, zip(self.x, *columns, strict=True))
+
+
+def compute_sweep(
+    users: Users, setting: Setting, experiment: str, values: Iterable[float], repeats: int, seed: int
+) -> Sweep:
+    """Train at every point of a sweep, with the same seeds at each.
+
+    Parameters
+    ----------
+    users : Users
+    setting : Setting
+    experiment : str
+        ``epsilon0``, ``padded`` or ``sampling_rate`` (SS-Topk and SS-Double), ``server_step``, ``epsilon`` (the trusted
+        server) or ``multiples``: what the values are.
+    values : iterable of numbers
+    repeats, seed : int
+    """
+    grid = points(setting, users.model.dimension, experiment, values)
+    if not grid:
+        raise DomainError(f"{experiment} must have a value with room for the expected number of reports")
+    found = [
+        (one.value, compute_runs(users, one.setting, one.methods, repeats, seed, server_step=one.server_step))
+        for one in grid
+    ]
+    fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
+    return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
+
+
+def draw_sweep(ax: Axes, record: Sweep, pen: Pen) -> None:
+    """Mean and standard deviation at each value, on a logarithmic axis that names the values."""
+    ax.set(xscale="log", xlabel=words(record.x_name), ylabel="accuracy at the end (%)")
+    for name, finals in record.finals.items():
+        draw_band(ax, record.x, finals, name, list(record.finals), pen)
+    ax.set_xticks(record.x)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
+    """For a table: multiples; coordinates without room and largest excess, first and last round; accuracy."""
+    rows: list[tuple[object, ...]] = []
+    for count, found, final in zip(record.x, record.full["topk"], record.finals["topk"].T, strict=True):
+        both = [(float(found[:, end, 0].mean()), int(found[:, end, 1].max())) for end in (0, 1)]
+        rows.append((int(count), *both[0], *both[1], str(Gap.of(final))))
+    return rows
