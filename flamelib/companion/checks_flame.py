@@ -15,6 +15,7 @@ from flamelib.accuracy import summation_plan
 from flamelib.amplification import closed_form, counting, shuffling, splitting
 from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
 from flamelib.amplification.sampling import sampled_epsilon
+from flamelib.amplification.vectors import double_revealed
 from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
 from flamelib.composition import least_epsilon
@@ -246,6 +247,11 @@ def subset_lower(dimension: int, kept: int, padded: int, epsilon0: float, delta:
     return evaluate("flame:topk-lower", {
         "kept": kept, "padded": -(-dimension * padded // kept), "epsilon0": epsilon0, "delta": delta
     })  # fmt: skip
+
+
+def revealed_upper(kept: float, padded: int, epsilon0: float, delta: float) -> float:
+    """Certified upper bound for SS-Double with exactly ``kept`` random coordinates: their sets published."""
+    return float(double_revealed(kept, padded, epsilon0, delta))
 
 
 def amplification(
