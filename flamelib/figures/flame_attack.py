@@ -113,7 +113,7 @@ def compute_attack(kept: int, padded: int, epsilon0: float, epsilon: float, repe
     --------
     >>> attack = compute_attack(20, 30, 1.0, 0.2, repeats=50, seed=0)
     >>> len(attack.plus), attack.threshold(0.2), bool(attack.plus.mean() > attack.minus.mean())
-    (50, 305, True)
+    (50, 304, True)
     """
     check(kept=kept, padded=padded, epsilon=epsilon, repeats=repeats, seed=seed)
     if kept % 1:
