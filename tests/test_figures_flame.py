@@ -10,7 +10,6 @@ import pytest
 
 from flamelib._validate import DomainError
 from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, present
-from flamelib.figures.curves import draw_curves
 
 # As in the experiments, but quick: a tenth of forty coordinates and bags of sixty for a hundred users.
 SMALL = flame.Setting(dimension=40, n_users=100, kept=4, padded=40, epsilon0=0.5, delta=1e-4)
@@ -74,6 +73,18 @@ def test_the_order_has_power(now):
         assert not flame.ThenAndNow(wrong, now.parameters).in_order
 
 
+def test_the_printed_budgets_are_held_between_certified_bounds(now):
+    verdicts = {row[0]: row[-1] for row in now.verdicts()}
+    assert verdicts == {
+        "SS-Simple": "holds",
+        "SS-Double": "holds",
+        "SS-Topk": "refuted",
+        "SS-Topk, bags overflow": "refuted",
+    }
+    moved = {"topk": now.budgets["topk"] | {"withdrawn": 1.3}}
+    assert [row[-1] for row in flame.ThenAndNow(moved, now.parameters).verdicts()] == ["open", "refuted"]
+
+
 def test_equal_top_coordinates_bound_full_bags_from_below(now):
     found = now.budgets["topk"]
     assert found["lower"] < found["lower-full"]
@@ -83,6 +94,8 @@ def test_equal_top_coordinates_bound_full_bags_from_below(now):
 def test_rows_leave_out_what_a_protocol_lacks(now):
     rows = {label: values for label, *values in now.rows()}
     assert rows["lower bound, bags overflow"][:2] == ["", ""]
+    assert rows["certified, exactly k coordinates"][0] == rows["certified, exactly k coordinates"][2] == ""
+    assert rows["certified, exactly k coordinates"][1] >= now.budgets["double"]["certified"]
     assert len(columns(now)) == 4
 
 
@@ -95,12 +108,11 @@ def test_overflow_lists_the_bags_that_others_can_fill(now):
 
 
 def test_simple_with_more_budget_adds_the_noise_of_double_and_keeps_about_its_budget():
-    (_, few, noise, double), (_, many, same, simple) = flame.same_noise(SMALL)
-    assert (few, many) == (4, 40)
+    (_, few, noise, double), (_, many, same, simple) = flame.same_noise(flame.FIGURE_5)
+    assert (few, many) == (157, 7850)
     assert noise == pytest.approx(same, rel=1e-12)
-    assert double == pytest.approx(simple, rel=0.25)
-    closer = flame.same_noise(dataclasses.replace(SMALL, epsilon0=0.05))
-    assert abs(closer[0][3] / closer[1][3] - 1) < abs(double / simple - 1) / 4, "to second order"
+    assert double < simple < 1.1 * double, "equal to second order in the budget of a coordinate"
+    assert flame.FIGURE_5.epsilon("simple") < 0.6 * double
 
 
 def test_theorem_4_crosses_the_lower_bound_and_the_certified_budget_does_not():
@@ -112,18 +124,17 @@ def test_theorem_4_crosses_the_lower_bound_and_the_certified_budget_does_not():
 
 
 def test_certified_budgets_are_asked_for_at_some_points_only():
-    record = flame.compute_overall(SMALL, "vector_epsilon0", [1.0, 1.5, 2.0], every=2)
-    assert np.isnan(record.curves["certified:SS-Simple"]).tolist() == [False, True, False]
-    for name in ("SS-Simple", "SS-Double"):
+    record = flame.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
+    assert np.isnan(record.curves["certified:SS-Simple"]).tolist() == [False, True, True]
+    for protocol, name in (("simple", "SS-Simple"), ("double", "SS-Double")):
         assert np.isfinite(record.curves[f"lower:{name}"]).all()
-        assert (record.curves[f"lower:{name}"][::2] <= record.curves[f"certified:{name}"][::2]).all()
-    assert record.curves["certified:SS-Double"][2] == SMALL.epsilon("double"), "2 is four times a half"
+        assert record.curves[f"certified:{name}"][0] == flame.FIGURE_5.epsilon(protocol), "157 halves are 78.5"
 
 
 def test_more_coordinates_share_the_same_local_budget():
-    record = flame.compute_overall(SMALL, "dimension", [40.0, 80.0], every=2)
-    assert record.curves["lower:SS-Double"][0] == SMALL.lower("double")
-    assert record.curves["lower:SS-Simple"][1] < record.curves["lower:SS-Simple"][0]
+    record = flame.compute_overall(flame.FIGURE_5, "dimension", [7850.0, 15700.0, 31400.0], every=3)
+    assert record.curves["lower:SS-Double"][0] == flame.FIGURE_5.lower("double")
+    assert (np.diff(record.curves["lower:SS-Simple"]) < 0).all()
     assert set(record.parameters) == {"n_users", "padded", "delta"}
 
 
@@ -222,12 +233,11 @@ def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
 
 
 def figures(now):
-    overall = flame.compute_overall(SMALL, "vector_epsilon0", [1.0, 1.5, 2.0], every=2)
+    overall = flame.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
     ratio = flame_ratios.compute_ratio(flame_ratios.RatioSetting(), np.array([0.1, 0.8]))
     rates = flame_ratios.compute_rates(7850, 0.02, 0.5, 1e-6, [10**6, 10**7, 10**8])
     yield "then-and-now", now, flame.draw_then_and_now
     yield "overall", overall, flame.draw_overall
-    yield "curves", overall, draw_curves
     yield "ratio", ratio, flame_ratios.draw_ratio
     yield "region", flame_ratios.compute_region((0.1, 0.02), 5), flame_ratios.draw_region
     yield "rates", rates, flame_ratios.draw_rates

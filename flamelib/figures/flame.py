@@ -121,8 +121,7 @@ CLAIMS = (
 def compute_printed() -> Printed:
     """The four budgets of the experiments by the paper's formulas (values): each bound on one coordinate.
 
-    The padding of the last, 666, is inferred: it is the whole number of a simple ratio of users at which the withdrawn
-    form gives the printed digits.
+    The padding of the last, 666, is inferred: no other whole number below the number of users gives the digits.
     """
     values = {
         bound: tuple(setting.epsilon(protocol, bound, route) for _, _, setting, protocol, route in CLAIMS)
@@ -133,7 +132,8 @@ def compute_printed() -> Printed:
 
 # --- then and now ----------------------------------------------------------------------------------------------------
 
-MARKS = {"withdrawn": "x", "bennett": "D", "blanket": "s", "certified": "o", "certified-full": "^", "lower": "|",
+MARKS = {"withdrawn": "x", "bennett": "D", "blanket": "s", "certified": "o", "certified-full": "^",
+         "certified-subset": "v", "lower": "|",
          "lower-full": "2"}  # fmt: skip
 
 
@@ -158,6 +158,17 @@ class ThenAndNow:
         every = ((found, pair) for found in self.budgets.values() for pair in pairs if pair[1] in found)
         return all(found[low] <= found[high] * (1 + 1e-6) for found, (low, high) in every)
 
+    def verdicts(self) -> list[tuple[object, ...]]:
+        """For each protocol, and SS-Topk with full bags: the withdrawn form's value between certified bounds."""
+        kinds = [(LOOKS[name].label, found, "") for name, found in self.budgets.items()]
+        if "topk" in self.budgets:
+            kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
+        return [
+            (name, one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"],
+             _verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
+            for name, one, kind in kinds
+        ]  # fmt: skip
+
     def rows(self) -> list[tuple[object, ...]]:
         """One row a kind of budget, a column a protocol."""
         kinds = list(dict.fromkeys(key for found in self.budgets.values() for key in found))
@@ -168,12 +179,18 @@ class ThenAndNow:
         return to_csv(["budget", *self.budgets], self.rows())
 
 
+def _verdict(claimed: float, lower: float, upper: float) -> str:
+    return "holds" if claimed >= upper else "refuted" if claimed < lower else "open"
+
+
 def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS) -> ThenAndNow:
     """All accounts of these protocols; for SS-Topk also those that allow for bags with too many reports."""
     budgets = {}
     for protocol in protocols:
         found = {bound: setting.epsilon(protocol, bound, "paper") for bound in ("withdrawn", "bennett", "blanket")}
         budgets[protocol] = found | {"certified": setting.epsilon(protocol), "lower": setting.lower(protocol)}
+        if protocol == "double":
+            budgets[protocol]["certified-subset"] = _revealed(setting)
         if protocol == "topk":
             budgets[protocol] |= _overflowing(setting)
     return ThenAndNow(budgets, asdict(setting))
@@ -242,8 +259,8 @@ def same_noise(setting: Setting) -> list[tuple[object, ...]]:
     return [(LOOKS[name].label, sent, one.noise(name), one.epsilon(name)) for name, one, sent in pairs]
 
 
-def revealed(setting: Setting) -> float:
-    """Certified budget of SS-Double with exactly ``kept`` coordinates, whose choice is told (upper)."""
+def _revealed(setting: Setting) -> float:
+    """Certified budget of SS-Double with exactly ``kept`` coordinates, for somebody who is told which (upper)."""
     return float(double_revealed(setting.kept, setting.padded, setting.epsilon0, setting.delta))
 
 
