@@ -30,7 +30,15 @@ SPEAKERS = ("document", "reading", "elsewhere", "this book")
 VERDICTS = ("reproduced", "deviates", "refuted", "not-checkable")
 CHECKS = tuple(
     f"flamelib.companion.{name}"
-    for name in ("checks", "checks_blanket", "checks_accuracy", "checks_flame", "checks_flame_protocol", "enumeration")
+    for name in (
+        "checks",
+        "checks_blanket",
+        "checks_accuracy",
+        "checks_flame",
+        "checks_flame_protocol",
+        "checks_learning",
+        "enumeration",
+    )
 )
 
 Value = float | bool | list[float]
