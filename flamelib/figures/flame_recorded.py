@@ -82,12 +82,14 @@ def findings() -> dict[str, int | float | str]:
 
     ``stopped`` counts runs of SS-Topk with a coordinate of more reports than padding has room for in the first round.
     """
-    fresh, repeated = recorded_runs(), recorded_runs(noise="repeated")
+    fresh, repeated, clothes = recorded_runs(), recorded_runs(noise="repeated"), recorded_runs("fashion-mnist")
     return {
         "fresh_fits": fitting_gaps(fresh),
         "repeated_fits": fitting_gaps(repeated),
         "server_gap": str(fresh.gap("topk", "dp:claimed")),
         "dense_gap": str(fresh.gap("np", "topk:dense")),
+        "clothes_server_gap": str(clothes.gap("topk", "dp:claimed")),
+        "clothes_dense_gap": str(clothes.gap("np", "topk:dense")),
         "stopped": int((fresh.full["topk"][:, 0, 0] > 0).sum()),
         "best_rate": recorded_sweep("sampling_rate").best("topk"),
     }

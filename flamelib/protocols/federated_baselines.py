@@ -230,4 +230,6 @@ def _largest_places(rows: Updates, kept: int) -> NDArray[np.intp]:
     """The ``kept`` coordinates of each row with the largest absolute values, in any order."""
     if kept > rows.shape[1]:
         raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {kept}")
-    return np.argpartition(np.abs(rows), rows.shape[1] - kept, axis=1)[:, rows.shape[1] - kept :]
+    first = rows.shape[1] - kept
+    blocks = (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
+    return np.concatenate([np.argpartition(np.abs(block), first, axis=1)[:, first:] for block in blocks])
