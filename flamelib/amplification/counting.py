@@ -11,7 +11,8 @@ fair coin falls.  The analyzer counts the messages above one half:
 The likelihood ratio of the two is monotone (a binomial law is log-concave), so the best test is a threshold, and every
 threshold gives a lower bound: :math:`\delta(\varepsilon) \ge P(N\ge c) - e^{\varepsilon}P(N'\ge c)` and
 :math:`\varepsilon(\delta) \ge \log\frac{P(N\ge c)-\delta}{P(N'\ge c)}`.  The best one for an epsilon is found from the
-ratio, the best one for a delta by repeating that (Dinkelbach's iteration).
+ratio, the best one for a delta by golden sections.  What holds for the others is said at each bound: they must be able
+to make all other messages of these coordinates fair, and no bag may overflow.
 
 Binomial probabilities come from the deviance form, whose logarithm has an absolute error of some units of round-off,
 and are summed over windows of :math:`18.6\sqrt m`; only positive terms are added.  What the windows leave out and
@@ -52,8 +53,9 @@ def topk_lower(
     r"""What one round of SS-Topk gives away about one user, whatever is claimed for it (lower bound).
 
     The victim's top coordinates are the same in both data sets, with all values at one end or at the other; their
-    other messages are dummies.  Each coordinate is shuffled by itself, which is the reading most favorable to the
-    protocol.  So :math:`k` messages are biased and :math:`m = k(n_p-1)` are fair.
+    other messages are dummies: the others report other coordinates, of which there must be as many, or hold one half
+    in these and are no more than fit into a bag.  Each coordinate is shuffled by itself, which is the reading most
+    favorable to the protocol.  So :math:`k` messages are biased and :math:`m = k(n_p-1)` are fair.
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def disjoint_lower(
     r"""The same for two disjoint sets of top coordinates: real against dummy (lower bound).
 
     All values are large on the first set in one data set, small on the second set in the other; messages are counted
-    on both, so that :math:`m = k(2n_p-1)`.  The parameters are those of :func:`topk_lower`.
+    on both, so that :math:`m = k(2n_p-1)`; the others report coordinates outside of both, or hold one half in them.
+    The parameters are those of :func:`topk_lower`.
 
     Examples
     --------
@@ -106,7 +109,8 @@ def double_lower(
     r"""What a round of SS-Double gives away with independent inclusion of coordinates (lower bound).
 
     Every coordinate of the victim is at one end or at the other and is reported with chance :math:`\beta`, else a
-    dummy stands for it: :math:`d` messages are above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.
+    dummy stands for it: :math:`d` messages are above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All
+    others hold one half.  Bags that overflow are left out of account: the chance of one must be negligible.
 
     Parameters
     ----------
@@ -246,7 +250,7 @@ class Count:
     def epsilon(self, delta: float) -> Certified:
         """Lower bound of epsilon at ``delta``, with its width."""
         low = (self.fair + self.biased) // 2
-        high = _last(lambda place: self.bounds(place)[0] > delta, low, self.fair + self.biased)
+        high = _last(lambda place: self.bounds(place)[0] > delta, low, self.fair + self.biased + 1)
         best = _peak(lambda place: self._log_ratio(place, delta), low, max(low, high))
         more, less = self.bounds(best)
         if not more > delta:
