@@ -160,7 +160,10 @@ class ThenAndNow:
 
     def verdicts(self) -> list[tuple[object, ...]]:
         """For each protocol, and SS-Topk with full bags: the withdrawn form's value between certified bounds."""
-        kinds = [(LOOKS[name].label, found, "") for name, found in self.budgets.items()]
+        kinds = [
+            (LOOKS[name].label + ", independent" * (name == "double"), found, "")
+            for name, found in self.budgets.items()
+        ]
         if "topk" in self.budgets:
             kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
         return [

@@ -112,7 +112,7 @@ LOOKS: dict[str, Look] = {
     "sparse": Look("largest coordinates, no noise", "sky", DASHED, "s"),
     "certified": Look("certified upper bound", "blue", SOLID, "o", width=2.6),
     "certified-full": Look("certified, bags may overflow", "sky", SOLID, "^"),
-    "certified-subset": Look("certified, exactly k coordinates", "purple", SOLID, "v"),
+    "certified-subset": Look("certified, exactly k", "purple", SOLID, "v"),
     "lower-full": Look("lower bound, bags overflow", "ochre", DASHED),
     "theorem-4": Look("Theorem 4, blanket divergence", "vermillion", DASHED, "s"),
     "double-hidden": Look("SS-Double, every coordinate counted", "ochre", DOTTED, width=2.6),
