@@ -224,4 +224,5 @@ class Window:
         total = float(self.law[start:] @ (-np.expm1(-excess) * np.exp(-t * excess)))
         total *= 1 + len(self.law) * UNIT
         total += math.sqrt(len(excess)) * self.error / (1 + t) + self.outside
-        return self.tilt.log_mass - t * epsilon + math.log(total) + self.rounding + 16 * UNIT * t * epsilon
+        log_total = math.log(total) if total > 0 else -math.inf
+        return self.tilt.log_mass - t * epsilon + log_total + self.rounding + 16 * UNIT * t * epsilon

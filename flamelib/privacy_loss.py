@@ -19,7 +19,9 @@ its pairs of neighbors, asked for here at a modest number of points.  All that f
 Points are put where they count.  In an interval the hull exceeds the profile by an area of at most that of the
 triangle under the neighboring chords, and to first order it moves the logarithm of delta by
 :math:`T\,t(t+1)\,\alpha^{t-1}/Z` times that area, T being the number of mechanisms, t the tilt at the answer and Z the
-tilted mass.  The sum of these is the ``uncertainty`` of an answer, already on the safe side.
+tilted mass.  Where that is small enough the answer is compared with the one from every other point, and if they differ
+by more than a smooth curve explains, more points are asked for.  The ``uncertainty`` of an answer, already on the safe
+side, is the larger of these estimates, with the errors of the values themselves.
 
 Sources: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang, Optimal Accounting of
 Differential Privacy via Characteristic Function, 2022 (dominating pairs).
@@ -44,6 +46,7 @@ WIDEST = 300.0
 FAR = 200.0
 SPARED = 1e-4
 FAINTEST = 1e-9
+FINER = (1, 8, 64)
 LONGEST = 2**20
 GROUP = 2**8
 
@@ -79,12 +82,18 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
         return Certified(most if delta == 0 else 0.0, 0.0)
     if most <= FAINTEST:
         return Certified(most, most)
-    found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
-    if found.is_long:
-        epsilon = min(most, found.law.chernoff(delta, found.tilt))
-        return Certified(epsilon, min(epsilon, math.sqrt(found.tilt.variance)))
-    epsilon = found.law.epsilon(delta, most)
-    return Certified(epsilon, min(found.doubt / _rate(found.tilt), epsilon) if math.isfinite(epsilon) else 0.0)
+    for finer in FINER:
+        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
+        if found.is_long:
+            epsilon = min(most, found.law.chernoff(delta, found.tilt))
+            return Certified(epsilon, min(epsilon, math.sqrt(found.tilt.variance)))
+        epsilon, rate = found.law.epsilon(delta, most), _rate(found.tilt)
+        if math.isinf(epsilon):
+            return Certified(epsilon, 0.0)
+        moved = found.thinned.epsilon(delta, most) - epsilon
+        if moved * rate <= 4 * accuracy:
+            break
+    return Certified(epsilon, min(max(found.doubt / rate, moved), epsilon))
 
 
 def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Certified:
@@ -100,17 +109,23 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
     if epsilon >= _most(parts):
         return Certified(0.0, 0.0)
     expected = 1e-12
-    for _ in range(6):
-        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy)
-        reached = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
-        if reached >= expected or expected < 1e-299:
+    for finer in FINER:
+        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+        for _ in range(5):
+            reached = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
+            if reached >= expected:
+                break
+            expected = reached
+            found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+        if found.is_long:
+            delta = probability(logaddexp(found.law.log_infinity, found.tilt.log_mass - found.tilt.t * epsilon))
+            return Certified(delta, delta)
+        log_delta = found.law.log_delta(epsilon)
+        moved = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
+        if moved <= 4 * accuracy:
             break
-        expected = reached
-    if found.is_long:
-        delta = probability(logaddexp(found.law.log_infinity, found.tilt.log_mass - found.tilt.t * epsilon))
-        return Certified(delta, delta)
-    delta = probability(found.law.log_delta(epsilon))
-    return Certified(delta, delta * min(found.doubt, 1.0))
+    delta = probability(log_delta)
+    return Certified(delta, delta * min(max(found.doubt, moved), 1.0))
 
 
 def together(parts: Parts, times: int, delta: float, symmetric: bool = False, accuracy: float = ACCURACY) -> Curve:
@@ -148,9 +163,10 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
 
 
 class Composition(NamedTuple):
-    """The sum of the losses, its tilt at the answer, and how far the points may move the logarithm of delta."""
+    """The sum of the losses, also with every other knot, its tilt at the answer, and the doubt about log delta."""
 
     law: LossSum
+    thinned: LossSum
     tilt: Tilt
     doubt: float
 
@@ -225,7 +241,8 @@ def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], 
         done = float(every.sum()) <= accuracy
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if done or not sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
-            return Composition(law, tilt, float(every.sum()) + _inexact(parts, losses, rate))
+            thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
+            return Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
 
 
 def _inexact(parts: Parts, losses: Sequence[Loss], rate: float) -> float:
@@ -236,14 +253,16 @@ def _inexact(parts: Parts, losses: Sequence[Loss], rate: float) -> float:
 
 def _rate(tilt: Tilt) -> float:
     """The tilt, or where there is none the rate at which a bulk of this spread falls off."""
-    return max(tilt.t, 1 / math.sqrt(tilt.variance)) if tilt.variance else tilt.t
+    return max(tilt.t, 1 / math.sqrt(tilt.variance)) if tilt.variance else max(tilt.t, 1.0)
 
 
 def _end(curve: Curve, floor: float) -> float:
-    """About the least epsilon at which both directions are below the floor."""
-    low, high = 0.0, curve.at_most if curve.at_most <= WIDEST else 1.0
-    while high < min(curve.at_most, WIDEST) and curve.larger(high) > floor:
-        low, high = high, min(2 * high, WIDEST)
+    """About the least epsilon at which both directions are below the floor, or as low as they ever are."""
+    most = min(curve.at_most, WIDEST)
+    floor = max(floor, 1.001 * curve.larger(most) if most < curve.at_most else 0.0)
+    low, high = 0.0, most if curve.at_most <= WIDEST else 1.0
+    while high < most and curve.larger(high) > floor:
+        low, high = high, min(2 * high, most)
     for _ in range(40):
         if high <= 1.2 * low:
             break

@@ -164,7 +164,7 @@ def _quadratic(newest: tuple[float, float], other: tuple[float, float], before: 
     if c == b or not (math.isfinite(fa) and math.isfinite(fb) and math.isfinite(fc)) or fc == fb or fa == fc:
         return 0.0
     place, level = (a - b) / (c - b), (fa - fb) / (fc - fb)
-    if not (level**2 < place and (1 - level) ** 2 < 1 - place):
+    if not (level * level < place and (1 - level) * (1 - level) < 1 - place):
         return 0.0
     return fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
 

@@ -43,6 +43,7 @@ Adjacency everywhere: one user's value is replaced.
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -164,14 +165,24 @@ def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float,
     overflow = ABOVE * float(binom.sf(padded - 1, others, sampling_rate))
     far = -math.log(rest)
     most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
-    while most and binom.sf(most - 1, others, chance) <= rest:
-        most -= 1
-    odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
+    most = _least(lambda count: binom.sf(count, others, chance) <= rest, most)
     worst = all_real(randomizer, padded)
+    if chance >= 1:
+        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
+    odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
     if odds / (1 + odds) >= worst.kept:
         return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
     rest = overflow + ABOVE * float(binom.sf(most, others, chance))
     return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0))
+
+
+def _least(holds: Callable[[int], bool], enough: int) -> int:
+    """The least count from 0 on at which something holds that then never ends, ``enough`` being one."""
+    low, high = -1, enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _spread(padded: int, log_none: float) -> Others:
@@ -227,8 +238,9 @@ class Coordinate:
     def most(self) -> float:
         """From this epsilon on the divergence is 0: logarithm of the largest ratio of the two laws of the message."""
         kept, mass = _kept(self.randomizer), self.randomizer.mass
-        least = 1 - self.second * kept if self.second * kept < 0.5 else 1 - self.second + self.second * mass
-        return math.log1p(self.first * _top(self.randomizer)) - math.log(least)
+        lost = self.second * kept
+        log_least = math.log1p(-lost) if lost < 0.5 else math.log(1 - self.second + self.second * mass)
+        return math.log1p(self.first * _top(self.randomizer)) - log_least
 
     @property
     def scale(self) -> float:

@@ -1,0 +1,296 @@
+"""Compositions against closed forms, sums over every outcome, another library; never below, and close."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from scipy.special import log_ndtr
+from scipy.stats import binom
+
+from flamelib._validate import DomainError
+from flamelib.loss_knots import Curve, Knots
+from flamelib.loss_sums import Loss, LossSum
+from flamelib.privacy_loss import composed_delta, composed_epsilon, together
+
+mp.dps = 40
+EXACT = 1 + 1e-9
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def gaussian(shift):
+    """Profile of two normal laws at this distance, to about 1e-12 of itself."""
+
+    def delta(epsilon):
+        first, second = log_ndtr(shift / 2 - epsilon / shift), epsilon + log_ndtr(-shift / 2 - epsilon / shift)
+        return math.exp(first) * -math.expm1(min(second - first, 0.0)) * (1 + 1e-12)
+
+    return delta
+
+
+def gaussian_exact(shift, epsilon):
+    shift, epsilon = mpf(shift), mpf(epsilon)
+    return mp.ncdf(shift / 2 - epsilon / shift) - mp.exp(epsilon) * mp.ncdf(-shift / 2 - epsilon / shift)
+
+
+def response(epsilon0):
+    """Profile of binary randomized response."""
+    curve = lambda epsilon: max(0.0, -math.expm1(epsilon - epsilon0)) / (1 + math.exp(-epsilon0))  # noqa: E731
+    return Curve(curve, at_most=epsilon0)
+
+
+def profile_of(first, second):
+    """Profiles of two finite laws, each direction."""
+
+    def direction(one, two):
+        return lambda epsilon: math.fsum(max(p - math.exp(epsilon) * q, 0) for p, q in zip(one, two, strict=True))
+
+    return Curve(direction(first, second), direction(second, first))
+
+
+def product(laws):
+    """Both laws of independent outcomes, one chance for each combination."""
+    return [[math.prod(chances) for chances in itertools.product(*(pair[side] for pair in laws))] for side in (0, 1)]
+
+
+class TestGaussian:
+    @pytest.mark.parametrize(
+        ("times", "total", "epsilon"),
+        [
+            (1, 1.0, 2.0),
+            (1, 0.01, 0.0),
+            (10, 1.0, 3.0),
+            (10, 4.0, 0.5),
+            (3, 5.0, 40.0),
+            (7850, 0.32, 1.26),
+            (7850, 0.02, 0.09),
+            (100_000, 3.0, 20.0),
+            (100_000, 3.0, 80.0),
+            (30_000_000, 1.0, 4.0),
+        ],
+    )
+    def test_is_its_own_composition(self, times, total, epsilon):
+        """Delta from 0.9 to 1e-141, one mechanism to thirty million."""
+        truth = gaussian_exact(total, epsilon)
+        part = Curve(gaussian(total / math.sqrt(times)))
+        delta = composed_delta([(part, times)], epsilon)
+        assert truth <= delta <= truth * 1.01
+        assert delta - float(truth) <= delta.uncertainty * 1.01 + 1e-7 * delta
+        found = composed_epsilon([(part, times)], float(truth))
+        assert epsilon * (1 - 1e-9) <= found <= epsilon * 1.002 + 1e-3
+        assert found - epsilon <= found.uncertainty * 1.01 + 1e-6 * found
+
+    def test_more_points_come_closer(self):
+        part, truth = Curve(gaussian(0.01)), float(gaussian_exact(1.0, 3.0))
+        excess = [composed_delta([(part, 10_000)], 3.0, accuracy) / truth - 1 for accuracy in (3e-2, 3e-3, 3e-4)]
+        assert excess[0] > 2 * excess[1] > 4 * excess[2] > 0
+
+    def test_different_mechanisms(self):
+        parts = [(Curve(gaussian(0.1)), 30), (Curve(gaussian(0.02)), 500), (Curve(gaussian(0.5)), 1)]
+        shift = math.sqrt(30 * 0.01 + 500 * 4e-4 + 0.25)
+        truth = gaussian_exact(shift, 2.5)
+        assert truth <= composed_delta(parts, 2.5) <= truth * 1.01
+        assert composed_delta(parts[::-1], 2.5) == pytest.approx(composed_delta(parts, 2.5), rel=1e-3)
+
+    def test_together_is_the_composition(self):
+        parts = [(Curve(gaussian(0.1)), 2), (Curve(gaussian(0.05)), 1)]
+        group = together(parts, 40, 1e-6, symmetric=True)
+        shift = math.sqrt(40 * (2 * 0.01 + 0.0025))
+        truth = gaussian_exact(shift, 4.0)
+        assert truth <= composed_delta([(group, 40)], 4.0) <= truth * 1.02
+        for epsilon in (0.0, 0.1, 0.3):
+            assert group.forward(epsilon) >= gaussian_exact(math.sqrt(0.0225), epsilon)
+
+
+class TestEveryOutcome:
+    @pytest.mark.parametrize(("epsilon0", "times"), [(0.1, 1), (0.1, 100), (1.0, 12), (3.0, 200), (0.001, 5000)])
+    def test_randomized_response(self, epsilon0, times):
+        """Two losses: the hull is the curve itself, so that only round-off is left."""
+        ones = np.arange(times + 1)
+        chances, losses = binom.pmf(ones, times, 1 / (1 + math.exp(-epsilon0))), (2 * ones - times) * epsilon0
+        for epsilon in (0.0, 0.3 * losses[-1] / math.sqrt(times), 0.9 * losses[-1] / math.sqrt(times)):
+            truth = float(chances @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
+            found = composed_delta([(response(epsilon0), times)], epsilon)
+            assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-7)
+
+    LAWS = st.lists(st.floats(0.05, 1), min_size=2, max_size=4)
+
+    @settings(max_examples=25)
+    @given(st.lists(st.tuples(LAWS, st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_size=1, max_size=4),
+           st.floats(0, 0.9))  # fmt: skip
+    def test_any_laws_in_both_directions(self, made, share):
+        laws = []
+        for weights, lean, bend in made:
+            tilted = [w * math.exp(lean * i + bend * (i == 1)) for i, w in enumerate(weights)]
+            laws.append([[w / sum(one) for w in one] for one in (weights, tilted)])
+        whole = product(laws)
+        parts = [(profile_of(*pair), 1) for pair in laws]
+        most = max(math.log(p / q) for p, q in zip(*whole, strict=True))
+        for one, chosen in ((whole, parts), (whole[::-1], [(Curve(c.backward, c.forward), n) for c, n in parts])):
+            epsilon = share * max(most, 0.0)
+            truth = profile_of(*one).forward(epsilon)
+            found = composed_delta(chosen, epsilon)
+            assert truth <= found * (1 + 1e-12) + 1e-300
+            assert found <= truth * 1.05 + 1e-10
+            assert found - truth <= 2 * found.uncertainty + 1e-9
+
+    def test_repeated_laws(self):
+        first, second, times = [0.5, 0.3, 0.2], [0.4, 0.25, 0.35], 6
+        whole = product([(first, second)] * times)
+        part = profile_of(first, second)
+        for epsilon in (0.0, 0.4, 1.0):
+            truth = profile_of(*whole).forward(epsilon)
+            assert truth <= composed_delta([(part, times)], epsilon) * EXACT
+            assert composed_delta([(part, times)], epsilon) <= truth * 1.02
+
+    def test_what_has_no_finite_loss(self):
+        """Each mechanism tells all with probability 1e-5 and is a response otherwise."""
+        bare, times = 1e-5, 50
+        honest = response(0.2)
+        leaky = Curve(lambda epsilon: bare + (1 - bare) * honest.forward(epsilon))
+        for epsilon in (0.0, 1.0, 20.0):
+            rest = float(composed_delta([(honest, times)], epsilon))
+            truth = -math.expm1(times * math.log1p(-bare)) + (1 - bare) ** times * rest
+            assert truth * (1 - 1e-9) <= composed_delta([(leaky, times)], epsilon) <= truth * 1.01
+        assert composed_epsilon([(leaky, times)], 1e-6) == math.inf
+
+
+class TestOtherLibrary:
+    @pytest.mark.parametrize(("scale", "times", "epsilon"), [(1.0, 5, 3.0), (20.0, 200, 1.5), (5.0, 50, 6.0)])
+    def test_laplace_mechanism(self, scale, times, epsilon):
+        ends = [
+            privacy_loss_distribution.from_laplace_mechanism(
+                scale, pessimistic_estimate=pessimistic, value_discretization_interval=1e-4
+            )
+            .self_compose(times)
+            .get_delta_for_epsilon(epsilon)
+            for pessimistic in (False, True)
+        ]
+        part = Curve(lambda at: max(0.0, -math.expm1((at - 1 / scale) / 2)), at_most=1 / scale)
+        found = composed_delta([(part, times)], epsilon)
+        assert ends[0] - 1e-12 <= found <= 1.01 * ends[1]
+
+
+class TestCurves:
+    @settings(max_examples=20)
+    @given(st.floats(0.01, 3), st.integers(0, 10**6))
+    def test_rough_values_cost_little_and_stay_above(self, shift, seed):
+        """Neither convex nor falling: values raised by up to a thousandth, and one far too high."""
+        smooth = gaussian(shift)
+        rough = Curve(lambda at: smooth(at) * (1 + 1e-3 * (math.sin(1e6 * at + seed) ** 2)) if at else 1.0)
+        epsilon = shift * shift / 2 + 2 * shift
+        truth = gaussian_exact(shift, epsilon)
+        found = composed_delta([(rough, 1)], epsilon)
+        assert truth <= found <= truth * 1.01
+
+    def test_the_hull_is_above_the_curve_and_a_profile(self):
+        one = Knots(Curve(gaussian(0.3)), 3.0)
+        hull = one.hull()
+        loss = hull.loss(int(np.gcd.reduce(hull.places)))
+        assert loss.masses.sum() + loss.infinity == pytest.approx(1, abs=1e-12)
+        mirrored = loss.swapped()
+        assert mirrored.masses.sum() + mirrored.infinity == pytest.approx(1, abs=1e-12)
+        for epsilon in np.linspace(-2.9, 2.9, 97):
+            level = float(loss.masses @ np.maximum(-np.expm1(epsilon - np.maximum(loss.losses, epsilon)), 0))
+            truth = gaussian_exact(0.3, abs(epsilon))
+            truth = truth if epsilon >= 0 else -mp.expm1(epsilon) + mp.exp(mpf(epsilon)) * truth
+            assert level + loss.infinity >= truth * (1 - mpf(10) ** -13)
+
+    def test_swapping_twice_changes_nothing(self):
+        loss = Loss(0.5, np.array([-2, 0, 3]), np.array([0.1, 0.4, 0.4]), 0.1, 0.2)
+        twice = loss.swapped().swapped()
+        assert np.allclose(twice.masses, loss.masses, rtol=1e-14)
+        assert (twice.infinity, twice.nothing) == (0.1, 0.2)
+
+    def test_monotone_in_everything(self):
+        part = Curve(gaussian(0.05))
+        deltas = [composed_delta([(part, 400)], epsilon) for epsilon in (0.0, 0.5, 2.0, 5.0, 30.0)]
+        epsilons = [composed_epsilon([(part, 400)], delta) for delta in (1e-300, 1e-30, 1e-6, 0.1, 0.9)]
+        longer = [composed_epsilon([(part, times)], 1e-6) for times in (1, 10, 400, 10**4, 10**6)]
+        assert deltas == sorted(deltas, reverse=True)
+        assert epsilons == sorted(epsilons, reverse=True)
+        assert longer == sorted(longer)
+
+    def test_ends(self):
+        part = response(0.5)
+        assert composed_epsilon([(part, 10)], 0.0) == 5.0
+        assert composed_epsilon([(part, 10)], 1.0) == 0.0
+        assert composed_epsilon([(part, 10)], 0.9999) == 0.0
+        assert composed_delta([(part, 10)], 5.0) == 0.0
+        assert composed_delta([(part, 10)], 1e6) == 0.0
+        assert composed_epsilon([(Curve(gaussian(1.0)), 1)], 0.0) == math.inf
+        nothing = Curve(lambda epsilon: 0.0, at_most=1e-12)
+        assert composed_epsilon([(nothing, 5)], 1e-6) <= 5e-12
+        everything = Curve(lambda epsilon: 1.0)
+        assert composed_epsilon([(everything, 5)], 0.5) == math.inf
+        assert composed_delta([(everything, 5)], 3.0) == 1.0
+
+    def test_too_long_and_too_large_is_left_to_chernoff(self):
+        shift, times = 1e-3, 10**10
+        truth = shift**2 * times / 2
+        found = composed_epsilon([(Curve(gaussian(shift)), times)], 1e-6)
+        assert truth < found < truth + 6 * shift * math.sqrt(times)
+        assert 0 < composed_delta([(Curve(gaussian(shift)), times)], found * 1.001) < 1e-6
+
+
+class TestSums:
+    @settings(max_examples=25)
+    @given(st.lists(st.floats(0.01, 1), min_size=3, max_size=6), st.integers(1, 6), st.floats(-1, 3))
+    def test_against_convolution(self, weights, times, epsilon):
+        masses = np.array(weights) / sum(weights) * 0.999
+        loss = Loss(0.25, np.arange(len(masses)) - 2, masses, 0.001, 0.0)
+        law = np.array([1.0])
+        for _ in range(times):
+            law = np.convolve(law, masses)
+        losses = 0.25 * (np.arange(len(law)) - 2 * times)
+        truth = 1 - 0.999**times + float(law @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
+        found = math.exp(LossSum([(loss, times)]).log_delta(max(epsilon, 0.0)))
+        if epsilon >= 0:
+            assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-9)
+
+    def test_a_window_is_as_good_as_the_whole(self):
+        index = np.arange(-200, 201)
+        masses = np.exp(-0.5 * (index / 10) ** 2)
+        loss = Loss(0.01, index, masses / masses.sum(), 0.0, 0.0)
+        whole = LossSum([(loss, 40)])
+        tilt = whole.tilt_to(3.0)
+        window = whole.window(tilt)
+        assert len(window.law) < 40 * 400
+        assert window.log_delta(3.0) == pytest.approx(whole.log_delta(3.0), abs=1e-9)
+        variance = 40 * float(loss.masses @ loss.losses**2)
+        x = np.linspace(3, 12, 400_000)
+        density = np.exp(-0.5 * x**2 / variance) / math.sqrt(2 * math.pi * variance)
+        truth = float(np.trapezoid(density * -np.expm1(3 - x), x))
+        assert math.exp(whole.log_delta(3.0)) == pytest.approx(truth, rel=0.02)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(("name", "value"), [("delta", -0.1), ("delta", math.nan), ("delta", 1.1), ("delta", "x")])
+    def test_of_epsilon(self, name, value):
+        with pytest.raises(DomainError, match=name):
+            composed_epsilon([(response(0.1), 3)], value)
+
+    @pytest.mark.parametrize("value", [-1, math.nan, math.inf, "x"])
+    def test_of_delta(self, value):
+        with pytest.raises(DomainError, match="epsilon"):
+            composed_delta([(response(0.1), 3)], value)
+
+    @pytest.mark.parametrize("times", [0, -1, 2.5, math.nan])
+    def test_of_times(self, times):
+        with pytest.raises(DomainError, match="times"):
+            composed_delta([(response(0.1), times)], 0.1)
+
+    def test_nothing_to_compose(self):
+        with pytest.raises(DomainError, match="parts"):
+            composed_epsilon([], 0.1)

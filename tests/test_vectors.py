@@ -1,0 +1,205 @@
+"""Vector-level accounts: the paper's printed numbers, and certified ones between what is given away and the trivial."""
+
+import itertools
+import math
+import warnings
+
+import pytest
+
+from flamelib._validate import DomainError
+from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
+from flamelib.amplification.full_bags import full_bags_lower
+from flamelib.amplification.padded import Coordinate, all_real
+from flamelib.amplification.vectors import account, central_limit, double_revealed, topk_truncated
+from flamelib.companion import evaluate
+from flamelib.composition import least_epsilon
+from flamelib.privacy_loss import Curve, composed_epsilon
+from flamelib.profiles import LaplaceProfile
+
+DELTA = 0.01 / 1000**1.1
+SIMPLE = {"protocol": "simple", "dimension": 7850, "n_users": 1000, "epsilon0": 0.01, "delta": DELTA}
+FIFTIETH = {"dimension": 7850, "n_users": 1000, "kept": 157, "padded": 333, "epsilon0": 0.5, "delta": DELTA}
+TENTH = FIFTIETH | {"kept": 785, "padded": 666}
+BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
+SMALL = {"dimension": 40, "n_users": 30, "kept": 8.0, "padded": 12, "epsilon0": 0.8, "delta": 1e-5}
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+class TestPublished:
+    @pytest.mark.parametrize(
+        ("given", "route", "numbers"),
+        [
+            (SIMPLE, "paper", (0.910056, 0.927808, 0.896581, 0.793699)),
+            (SIMPLE, "unsampled", (0.910056, 0.927808, 0.896581, 0.793699)),
+            (FIFTIETH | {"protocol": "double"}, "paper", (0.237927, 0.304505, 0.309157, 0.238861)),
+            (FIFTIETH | {"protocol": "topk"}, "paper", (0.237927, 0.304505, 0.309157, 0.238861)),
+            (FIFTIETH | {"protocol": "topk"}, "unsampled", (20.535254, 26.0431, 25.8048, 19.5897)),
+            (TENTH | {"protocol": "double"}, "paper", (2.348191, 2.919140, 3.031349, 2.403808)),
+        ],
+    )
+    def test_the_printed_routes(self, given, route, numbers):
+        for bound, number in zip(BOUNDS, numbers, strict=True):
+            assert account(bound=bound, route=route, **given) == pytest.approx(number, rel=4e-6)
+
+    def test_central_limits(self):
+        assert central_limit(**SIMPLE) == pytest.approx(0.0901, abs=5e-5)
+        assert central_limit("double", **FIFTIETH) == pytest.approx(0.151, abs=5e-4)
+        assert central_limit("topk", **FIFTIETH) == pytest.approx(1.26, abs=5e-3)
+        assert central_limit("double", **TENTH) == pytest.approx(0.592, abs=5e-4)
+        assert central_limit("topk", **TENTH) == pytest.approx(2.09, abs=5e-3)
+
+    def test_certified(self):
+        """Regression values, each above the attack and close to the central limit."""
+        simple = account(bound="blanket", route="sound", **SIMPLE)
+        double = account("double", bound="blanket", route="sound", **FIFTIETH)
+        topk = account("topk", bound="blanket", route="sound", **FIFTIETH)
+        assert simple_lower(7850, 1000, 0.01, delta=DELTA) <= simple == pytest.approx(0.09035, abs=3e-5)
+        assert double_lower(7850, 0.02, 333, 0.5, delta=DELTA) <= double == pytest.approx(0.15193, abs=5e-5)
+        assert topk_lower(157, 333, 0.5, delta=DELTA) <= topk == pytest.approx(1.4440, abs=1e-3)
+        assert simple <= 1.004 * central_limit(**SIMPLE)
+        assert double <= 1.01 * central_limit("double", **FIFTIETH)
+        noise = LaplaceProfile(0.5)
+        assert topk <= central_limit("topk", **FIFTIETH | {"padded": int(333 * noise.mass)}) * 1.005
+
+    def test_what_overflows_is_covered_by_the_bound_for_it_alone(self):
+        given_away = full_bags_lower(1000, 157, 333, 0.5, delta=DELTA)
+        assert account("topk", bound="blanket", route="sound", **FIFTIETH) < given_away
+        assert given_away <= topk_truncated(157, 333, 0.5, DELTA)
+        for n_users, kept, padded in ((20, 4, 6), (60, 10, 15)):
+            assert full_bags_lower(n_users, kept, padded, 1.0, delta=1e-4) <= topk_truncated(kept, padded, 1.0, 1e-4)
+
+
+class TestSound:
+    @pytest.mark.parametrize("protocol", ["simple", "double", "topk"])
+    @pytest.mark.parametrize("bound", ["bennett", "hoeffding", "blanket"])
+    def test_below_advanced_and_basic_composition(self, protocol, bound):
+        """What Lemma 3 would make of the same bound: k or 2k coordinates, nothing gained from sampling."""
+        given = SMALL | {"protocol": protocol}
+        sound = account(bound=bound, route="sound", **given)
+        times = {"simple": 40, "double": 40, "topk": 16}[protocol]
+        messages = 30 if protocol == "simple" else 12
+        share = SMALL["delta"] / (times + 1)
+        part = min(0.8, account(**given | {"dimension": 1, "protocol": "simple", "n_users": messages, "delta": share},
+                                bound=bound, route="paper"))  # fmt: skip
+        assert sound <= least_epsilon(part, times, share)
+        assert sound <= times * 0.8
+
+    def test_the_blanket_is_the_best_of_the_bounds(self):
+        for protocol in ("simple", "double", "topk"):
+            found = {b: account(protocol, bound=b, route="sound", **SMALL) for b in BOUNDS[1:]}
+            assert found["blanket"] <= min(found.values())
+
+    def test_every_overlap_of_top_coordinates_is_covered(self):
+        """Coordinates chosen in both data sets, in the first only, in the second only; composed as they are."""
+        noise, kept = LaplaceProfile(0.8), 8
+        others = all_real(noise, 12)
+        curves = [Coordinate(noise, others, *pair).curve() for pair in ((1, 1), (1, 0), (0, 1))]
+        sound = account("topk", bound="blanket", route="sound", **SMALL)
+        for same in (0, 4, 7):
+            counts = (same, kept - same, kept - same)
+            parts = [(curve, count) for curve, count in zip(curves, counts, strict=True) if count]
+            assert composed_epsilon(parts, SMALL["delta"]) <= sound * (1 + 1e-3)
+
+    def test_published_sets_are_never_better(self):
+        """Independent inclusion, published: the divergence counts when the coordinate is reported."""
+        noise, rate = LaplaceProfile(0.8), 0.2
+        bare = Coordinate(noise, all_real(noise, 12)).curve()
+        shown = Curve(lambda epsilon: rate * bare.forward(epsilon), at_most=bare.at_most)
+        hidden = account("double", bound="blanket", route="sound", **SMALL)
+        assert hidden <= composed_epsilon([(shown, 40)], SMALL["delta"])
+        assert double_revealed(8, 12, 0.8, SMALL["delta"]) > hidden
+
+    def test_monotone(self):
+        def ask(**change):
+            return account("double", bound="bennett", route="sound", **SMALL | change)
+
+        base = ask()
+        assert ask(epsilon0=1.0) > base > ask(epsilon0=0.6)
+        assert ask(kept=16.0) > base > ask(kept=2.0)
+        assert ask(dimension=80, kept=16.0) > base
+        assert ask(delta=1e-8) > base > ask(delta=1e-3)
+        assert ask(padded=30) < base
+        topk = [account("topk", bound="bennett", route="sound", **SMALL | {"padded": n}) for n in (5, 12, 40)]
+        assert topk == sorted(topk, reverse=True)
+
+    def test_too_few_places_for_the_messages(self):
+        """Half of the coordinates overflow, and the answer says so instead of failing."""
+        crowded = account("double", bound="bennett", route="sound", **SMALL | {"kept": 20.0, "padded": 12})
+        roomy = account("double", bound="bennett", route="sound", **SMALL | {"kept": 20.0, "padded": 29})
+        assert roomy < crowded <= 40 * 0.8
+
+    def test_ends(self):
+        for protocol, most in (("simple", 32.0), ("topk", 6.4)):
+            assert account(protocol, bound="blanket", route="sound", **SMALL | {"delta": 0}) == pytest.approx(most)
+        for protocol in ("simple", "double", "topk"):
+            assert account(protocol, bound="blanket", route="sound", **SMALL | {"delta": 1}) == 0
+        assert topk_truncated(8, 12, 0.8, 0.0) == pytest.approx(12.8)
+        assert central_limit("topk", **SMALL | {"epsilon0": 1e-300}) == 0
+
+    def test_fractions_of_a_coordinate_count_whole_or_as_they_are(self):
+        whole = account("topk", bound="blanket", route="sound", **SMALL)
+        assert account("topk", bound="blanket", route="sound", **SMALL | {"kept": 7.1}) == whole
+        paper = [account("topk", bound="blanket", route="paper", **SMALL | {"kept": k}) for k in (7.0, 7.5, 8.0)]
+        assert paper == sorted(paper)
+        assert len(set(paper)) == 3
+
+
+class TestAnswers:
+    def test_by_id(self):
+        reply = evaluate.answer("flame:account", SIMPLE | {"bound": "blanket", "route": "sound"})
+        assert reply["gives"] == "upper"
+        assert reply["adjacency"] == "replace-one"
+        assert 0 < reply["uncertainty"] < 1e-3 * reply["value"]
+        assert "topk" in reply["source"]
+        reply = evaluate.answer("flame:account", SIMPLE | {"bound": "bennett", "route": "paper"})
+        assert reply["gives"] == "value"
+        assert "uncertainty" not in reply
+
+    def test_simple_takes_what_it_does_not_need(self):
+        given = SIMPLE | {"bound": "hoeffding", "route": "paper"}
+        assert account(**given) == account(**given, kept=157, padded=333)
+
+    @pytest.mark.parametrize("protocol", ["double", "topk"])
+    @pytest.mark.parametrize("name", ["kept", "padded"])
+    @pytest.mark.parametrize("route", ["paper", "sound"])
+    def test_what_the_others_need(self, protocol, name, route):
+        given = {key: value for key, value in SMALL.items() if key != name}
+        with pytest.raises(DomainError, match=f"{name} is missing"):
+            account(protocol, bound="blanket", route=route, **given)
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("kept", {"kept": 41.0}),
+            ("kept", {"kept": 0}),
+            ("padded", {"padded": 1}),
+            ("protocol", {"protocol": "triple"}),
+            ("bound", {"bound": "chernoff"}),
+            ("route", {"route": "hopeful"}),
+            ("bound", {"bound": "withdrawn"}),
+            ("delta", {"delta": math.nan}),
+            ("epsilon0", {"epsilon0": -1}),
+            ("dimension", {"dimension": 0}),
+        ],
+    )
+    def test_is_refused_by_name(self, name, change):
+        with pytest.raises(DomainError, match=name):
+            account(**{"protocol": "double", "bound": "blanket", "route": "sound"} | SMALL | change)
+
+    @pytest.mark.parametrize("function", [double_revealed, topk_truncated])
+    def test_the_other_doors(self, function):
+        good = {"kept": 8, "padded": 12, "epsilon0": 0.5, "delta": 1e-5}
+        wrong = {"kept": (0, math.inf, 1e300, None), "padded": (1, 2.5), "epsilon0": (0, "x"), "delta": (-1, 2)}
+        for name, value in itertools.chain(*([(name, value) for value in values] for name, values in wrong.items())):
+            with pytest.raises(DomainError, match=name):
+                function(**good | {name: value})
+        with pytest.raises(DomainError, match="bound"):
+            function(**good, bound="withdrawn")
+        with pytest.raises(DomainError, match="protocol"):
+            central_limit(**SMALL | {"protocol": "both"})
