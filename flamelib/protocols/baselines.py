@@ -240,7 +240,7 @@ def _threshold(certain: int, shift: int, epsilon: float) -> int:
     low, high = shift, certain + 1
     while low < high:
         middle = (low + high) // 2
-        ratio = float(np.log((middle - steps) / (certain - middle + shift - steps)).sum())
+        ratio = float(np.log((float(middle) - steps) / (float(certain - middle + shift) - steps)).sum())
         low, high = (low, middle) if ratio > epsilon else (middle + 1, high)
     return low
 
