@@ -38,7 +38,6 @@ from flamelib.guarantees import Certified
 from flamelib.logspace import logaddexp, probability
 from flamelib.loss_knots import Curve, Knots
 from flamelib.loss_sums import Loss, LossSum, Tilt
-from flamelib.search import smallest_epsilon
 
 __all__ = ["Composition", "Curve", "composed_delta", "composed_epsilon", "together"]
 
@@ -50,8 +49,6 @@ FAINTEST = 1e-9
 FINER = (1, 8, 64)
 LONGEST = 2**20
 GROUP = 2**8
-FEW = 16
-CLOSE = 1e-12
 
 Parts = Sequence[tuple[Curve, int]]
 
@@ -85,31 +82,6 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
         return Certified(most if delta == 0 else 0.0, 0.0)
     if most <= FAINTEST:
         return Certified(most, most)
-    total = sum(times for _, times in parts)
-    if total > FEW:
-        return _by_distribution(parts, delta, most, accuracy)
-    # No tilt leads to a large delta of a few mechanisms: basic composition may be better; for one it is best.
-    shares = [(_inverse(curve, delta / total), times) for curve, times in parts]
-    basic = Certified(sum(one * times for one, times in shares), sum(one.uncertainty * times for one, times in shares))
-    return basic if total == 1 else min(basic, _by_distribution(parts, delta, most, accuracy))
-
-
-def _inverse(curve: Curve, delta: float) -> Certified:
-    """Least epsilon at which both directions of a curve keep ``delta``."""
-
-    def least(error: float) -> float:
-        return smallest_epsilon(lambda epsilon: _log(curve.larger(epsilon)) - math.log1p(error), delta, curve.at_most)
-
-    epsilon = least(0.0)
-    return Certified(epsilon, CLOSE + (epsilon - least(curve.error) if curve.error else 0.0))
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
-
-
-def _by_distribution(parts: Parts, delta: float, most: float, accuracy: float) -> Certified:
-    """The answer of the privacy loss distribution."""
     for finer in FINER:
         found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
         if found.is_long:

@@ -294,10 +294,3 @@ class TestBadInput:
     def test_nothing_to_compose(self):
         with pytest.raises(DomainError, match="parts"):
             composed_epsilon([], 0.1)
-
-
-@pytest.mark.parametrize(("times", "delta", "at_most"), [(1, 0.3, 0.0), (2, 0.3, 0.0), (1, 0.05, 0.20893580)])
-def test_few_mechanisms_and_a_large_delta(times, delta, at_most):
-    """Where the largest loss is more likely than delta, no tilt leads there; the curve itself answers."""
-    coin = Curve(lambda epsilon: max(-math.expm1(epsilon - 0.3), 0.0) / (1 + math.exp(-0.3)), at_most=0.3)
-    assert composed_epsilon([(coin, times)], delta) <= at_most
