@@ -225,3 +225,10 @@ class TestBadInput:
             for both in ({}, {"epsilon": 0.1, "delta": 0.1}):
                 with pytest.raises(DomainError, match="epsilon and delta"):
                     attack(**good, **both)
+
+
+def test_the_last_threshold_may_be_the_best():
+    """One coordinate, one dummy: both messages above one half."""
+    above = 1 - 0.5 * math.exp(-4.9615 / 2)
+    truth = math.log((above / 2 - 0.3) / ((1 - above) / 2))
+    assert topk_lower(1, 2, 4.9615, delta=0.3) == pytest.approx(truth, rel=1e-9)

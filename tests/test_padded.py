@@ -259,3 +259,8 @@ class TestBadInput:
     def test_is_refused_by_name(self, name, given):
         with pytest.raises(DomainError, match=name):
             padded_divergence(LaplaceProfile(0.5), **({"padded": 10} | given))
+
+
+def test_everybody_reports_and_nobody_blends_in():
+    found = sampled(LaplaceProfile(80.0), 100, 1000, 1.0)
+    assert (found.mass, found.kept) == (all_real(LaplaceProfile(80.0), 100).mass, 1.0)
