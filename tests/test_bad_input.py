@@ -32,7 +32,8 @@ GOOD: dict[str, Any] = {
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
-    "protocol": "simple", "bound": "blanket", "route": "sound",
+    "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,
+    "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
 }  # fmt: skip
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
@@ -41,7 +42,9 @@ EDGES: dict[str, list[Any]] = {
     "noise_std": [1e-3, 0.05, 1e6], "sensitivity": [1e-300, 1.0, 1e300],
     "dimension": [1, 2**53], "kept": [1e-300, 0.5, 1e300], "sampling_rate": [1e-300, 1e-9, 1.0], "padded": [2, 2**53],
     "index_privacy": [1, 1e300], "times": [1, 2**53], "slack_delta": [1e-300, 0.999], "sampled": [1, 2**53],
-    "population": [1, 2**53],
+    "population": [1, 2**53], "angle": [0, 1e-9, 90, 180],
+    "participation_rate": [1e-300, 1e-9, 1.0], "record_rate": [1e-300, 1e-9, 1.0], "n_records": [1, 2, 10**6, 2**53],
+    "clip_norm": [1e-300, 1.0, 1e300],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.

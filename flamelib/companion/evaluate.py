@@ -35,7 +35,10 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.counting",
         "flamelib.amplification.vectors",
     ),
-    "participation": ("flamelib.amplification.gaussian_mechanism",),
+    "participation": (
+        "flamelib.amplification.gaussian_mechanism",
+        "flamelib.amplification.turned_gradients",
+    ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
 
