@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Reals, Wholes, reals
 from flamelib._validate import DomainError, check
+from flamelib.clipping import clip_factors
 
 Floats = NDArray[np.float32]
 
@@ -113,6 +114,37 @@ class SoftmaxRegression:
         updates[:, -self.n_classes :] = slopes.sum(axis=1)
         return updates
 
+    def clipped_sum(
+        self, parameters: ArrayLike, samples: Floats, labels: Wholes, clip_norm: float = math.inf
+    ) -> Floats:
+        r"""Sum of the samples' gradients of the cross-entropy, each clipped to a 2-norm.
+
+        A sample's gradient is the outer product of :math:`(x, 1)` and :math:`p - y`, so its squared norm is
+        :math:`(|x|^2 + 1)\,|p - y|^2` and none is formed.
+
+        Parameters
+        ----------
+        parameters : array of shape (dimension,)
+        samples : array of shape (n, n_inputs)
+        labels : array of shape (n,)
+        clip_norm : float, positive
+            Infinite for gradients as they are.
+
+        Returns
+        -------
+        array of float32, shape (dimension,)
+
+        Examples
+        --------
+        >>> model, samples = SoftmaxRegression(3, 2), np.ones((5, 3), dtype=np.float32)
+        >>> float(np.linalg.norm(model.clipped_sum(np.zeros(8), samples, np.zeros(5, int), 0.1)).round(6))
+        0.5
+        """
+        slopes = _slopes(self.scores(parameters, samples), labels)
+        squares = np.einsum("ij,ij->i", slopes, slopes) * (np.einsum("ij,ij->i", samples, samples) + 1)
+        slopes *= clip_factors(np.sqrt(squares), clip_norm)[:, None]
+        return np.concatenate([(samples.T @ slopes).ravel(), slopes.sum(axis=0)])
+
     def _parts(self, parameters: ArrayLike) -> tuple[Floats, Floats]:
         vector = reals("parameters", parameters)
         if vector.shape != (self.dimension,):
@@ -124,6 +156,14 @@ class SoftmaxRegression:
 def gram_matrices(samples: Floats) -> Floats:
     """Inner products of each user's samples, shape (n_users, samples of each, samples of each)."""
     return np.asarray(samples @ samples.transpose(0, 2, 1))
+
+
+def _slopes(scores: Floats, labels: Wholes) -> Floats:
+    """Probabilities minus one-hot labels: derivatives of the cross-entropy by the scores."""
+    slopes = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    slopes /= slopes.sum(axis=-1, keepdims=True)
+    slopes[np.arange(len(labels)), labels] -= 1
+    return np.asarray(slopes)
 
 
 def _summed_slopes(scores: Floats, labels: Wholes, rate: np.float32, gram: Floats, epochs: int) -> Floats:
