@@ -1,0 +1,210 @@
+r"""A round of DP-SGD with random participation: clients toss coins of their own, a trusted server adds noise.
+
+Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see: a
+:func:`client` its own gradients and randomness, the :func:`server` the sums it was sent.  Nobody else learns who took
+part.  The sum is divided by the number of records that a round draws on average *by the public parameters*, never by
+how many it drew, for that would tell of them.  A round nobody joins publishes noise, like any other.
+
+What guarantee a round gives is asked on the other side; nothing here computes an epsilon.
+
+Source: Hasircioglu, Gunduz 2022, Algorithm 1, Equation 4.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib._arrays import Reals, Wholes, reals
+from flamelib._validate import DomainError, check
+from flamelib.clipping import clipped_sum
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipationProtocol:
+    r"""What everybody knows of a round.
+
+    Parameters
+    ----------
+    participation_rate : float in (0, 1]
+        Chance that an available client joins, the paper's :math:`p`.
+    record_rate : float in (0, 1]
+        Chance that a client that joined draws a record of its own, the paper's :math:`q`.
+    n_records : int
+        Records a client declares; it may hold fewer, never more.
+    clip_norm : float, positive
+        Largest 2-norm of a record's gradient, the paper's :math:`C`.
+    noise_std : float, positive
+        Standard deviation of the noise on each coordinate of the sum, the paper's :math:`\sigma`.
+
+    Examples
+    --------
+    >>> round(ParticipationProtocol(0.001, 0.1, 30, clip_norm=1.0, noise_std=3.6).expected_records(23264), 3)
+    69.792
+    """
+
+    participation_rate: float
+    record_rate: float
+    n_records: int
+    clip_norm: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        check(participation_rate=self.participation_rate, record_rate=self.record_rate, n_records=self.n_records)
+        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
+
+    def expected_records(self, n_clients: int) -> float:
+        """Mean number of records in a round with so many available clients: what the server divides by."""
+        return float(
+            self.participation_rate * self.record_rate * self.n_records * check(n_clients=n_clients)["n_clients"]
+        )
+
+
+def client(protocol: ParticipationProtocol, gradients: ArrayLike, rng: np.random.Generator) -> Reals | None:
+    """What a client sends: the sum of clipped gradients of the records it draws, or nothing if it stays away.
+
+    Parameters
+    ----------
+    protocol : ParticipationProtocol
+    gradients : array_like of shape (records of this client, dimension)
+        One row a record, at the model of this round.
+    rng : numpy.random.Generator
+        The client's own.
+
+    Returns
+    -------
+    array of shape (dimension,), or None
+        A client that joins and draws no record sends zeros.
+
+    Raises
+    ------
+    DomainError
+        If it holds more records than the protocol declares: its guarantee would be weaker than was promised.
+
+    Examples
+    --------
+    >>> certain = ParticipationProtocol(1.0, 1.0, 2, clip_norm=1.0, noise_std=1.0)
+    >>> client(certain, [[3.0, 4.0], [0.0, 0.5]], np.random.default_rng(0))
+    array([0.6, 1.3])
+    """
+    rows = reals("gradients", gradients)
+    if rows.ndim != 2 or len(rows) > protocol.n_records:
+        raise DomainError(f"n_records must be at most {protocol.n_records} rows of gradients, got shape {rows.shape}")
+    if not rng.random() < protocol.participation_rate:
+        return None
+    drawn = rng.random(len(rows)) < protocol.record_rate
+    return clipped_sum(rows[drawn], protocol.clip_norm)
+
+
+def server(
+    protocol: ParticipationProtocol,
+    messages: Sequence[ArrayLike],
+    dimension: int,
+    n_clients: int,
+    rng: np.random.Generator,
+) -> Reals:
+    """The published gradient: the sum of what came, with noise, over the expected number of records.
+
+    Parameters
+    ----------
+    protocol : ParticipationProtocol
+    messages : sequence of array_like of shape (dimension,)
+        From those who joined; there may be none.
+    dimension : int
+        Coordinates of the model.
+    n_clients : int
+        Clients available in this round, whether or not they joined.
+    rng : numpy.random.Generator
+
+    Examples
+    --------
+    >>> protocol = ParticipationProtocol(0.5, 0.5, 2, clip_norm=1.0, noise_std=1e-9)
+    >>> server(protocol, [[0.6, 1.3], [0.0, 0.2]], 2, 4, np.random.default_rng(0)).round(6)
+    array([0.3 , 0.75])
+    """
+    given = check(dimension=dimension, n_clients=n_clients)
+    received = [reals("messages", message) for message in messages]
+    if len(received) > given["n_clients"] or any(one.shape != (given["dimension"],) for one in received):
+        raise DomainError(f"messages must be at most {n_clients} vectors of {dimension} coordinates")
+    noise = protocol.noise_std * rng.standard_normal(given["dimension"])
+    return np.asarray(sum(received, noise) / protocol.expected_records(n_clients))
+
+
+def run(protocol: ParticipationProtocol, gradients: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
+    """One round: what is published about the gradients of the clients available in it.
+
+    Parameters
+    ----------
+    protocol : ParticipationProtocol
+    gradients : sequence of array_like of shape (records of the client, dimension)
+        One entry for each available client.
+    rng : numpy.random.Generator
+        Every client and the server get generators of their own, spawned from it.
+
+    Returns
+    -------
+    array of shape (dimension,)
+
+    Examples
+    --------
+    >>> protocol = ParticipationProtocol(0.5, 0.5, 3, clip_norm=1.0, noise_std=1.0)
+    >>> run(protocol, [np.ones((3, 2)), np.ones((1, 2))], np.random.default_rng(0)).shape
+    (2,)
+    """
+    if not len(gradients):
+        raise DomainError("n_clients must be a whole number of at least 1: a round needs an available client")
+    own = rng.spawn(len(gradients) + 1)
+    sent = [client(protocol, rows, one) for rows, one in zip(gradients, own[1:], strict=True)]
+    dimension = np.shape(gradients[0])[-1]
+    return server(protocol, [one for one in sent if one is not None], dimension, len(gradients), own[0])
+
+
+def draw_records(
+    participation_rate: float, record_rate: float, n_clients: int, n_records: int, rng: np.random.Generator
+) -> Wholes:
+    """Which records a round draws where every client holds ``n_records``: clients first, then records of those.
+
+    The law is that of :func:`client`, at the cost of the clients that join.
+
+    Returns
+    -------
+    array of int64
+        Record r of client c has the number ``c * n_records + r``.
+
+    Examples
+    --------
+    >>> draw_records(1.0, 1.0, 2, 3, np.random.default_rng(0)).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    joined = np.sort(rng.choice(n_clients, rng.binomial(n_clients, participation_rate), replace=False, shuffle=False))
+    who, which = np.nonzero(rng.random((len(joined), n_records)) < record_rate)
+    return np.asarray(joined[who] * n_records + which, dtype=np.int64)
+
+
+def batch_size(participation_rate: float, record_rate: float, n_clients: int, n_records: int) -> tuple[float, float]:
+    r"""Mean and standard deviation of the number of records in a round.
+
+    .. math:: KpLq, \qquad \sqrt{K p \left(L q (1 - q) + L^2 q^2 (1 - p)\right)}
+
+    Clients join with all their records at stake, so the spread exceeds that of records drawn one by one.
+
+    Parameters
+    ----------
+    participation_rate, record_rate : float in (0, 1]
+    n_clients, n_records : int
+        The paper's :math:`K` and :math:`L`.
+
+    Examples
+    --------
+    >>> mean, std = batch_size(0.001, 0.1, 23264, 30)
+    >>> round(mean, 3), round(std, 2), round(mean**0.5, 2)
+    (69.792, 16.49, 8.35)
+    """
+    given = check(
+        participation_rate=participation_rate, record_rate=record_rate, n_clients=n_clients, n_records=n_records
+    )
+    p, q, joining = given["participation_rate"], given["record_rate"], given["n_clients"] * given["participation_rate"]
+    drawn = given["n_records"] * q
+    return joining * drawn, math.sqrt(joining * (drawn * (1 - q) + drawn**2 * (1 - p)))
