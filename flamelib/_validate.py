@@ -127,6 +127,7 @@ VOCABULARY: dict[str, Domain] = {
     "n_inputs": _count("numbers in a sample"),
     "n_classes": _count("classes of samples", 2),
     "learning_rate": _positive("step of gradient descent"),
+    "momentum": Domain("share of a step that the next one repeats", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
     "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),

@@ -49,14 +49,14 @@ def tally(draws):
 
 @pytest.mark.parametrize(("p", "q"), [(0.4, 0.3), (1.0, 0.5), (0.7, 1.0)])
 def test_sets_of_drawn_records_have_the_law_of_two_coins(p, q):
-    rng, repeats = np.random.default_rng(3), 20_000
+    rng, repeats = np.random.default_rng(3), 10_000
     found = tally(tuple(map(int, draw_records(p, q, 2, 2, rng))) for _ in range(repeats))
     assert fits(found, subset_law(p, q, 2, 2), repeats)
 
 
 def test_clients_that_toss_their_own_coins_draw_by_the_same_law():
     """Records have gradients along axes of their own, so the published sum tells which were drawn."""
-    protocol, repeats = ParticipationProtocol(0.4, 0.3, 2, clip_norm=1.0, noise_std=1e-12), 8000
+    protocol, repeats = ParticipationProtocol(0.4, 0.3, 2, clip_norm=1.0, noise_std=1e-12), 4000
     rng, gradients = np.random.default_rng(4), np.eye(4).reshape(2, 2, 4)
     found = tally(tuple(map(int, np.flatnonzero(run(protocol, gradients, rng) > 1e-6))) for _ in range(repeats))
     assert fits(found, subset_law(0.4, 0.3, 2, 2), repeats)
@@ -83,7 +83,7 @@ def test_batches_of_the_experiments_scatter_more_than_records_drawn_one_by_one(p
 
 
 def test_the_published_gradient_is_unbiased_with_the_noise_it_says():
-    rng, repeats = np.random.default_rng(6), 6000
+    rng, repeats = np.random.default_rng(6), 3000
     gradients = [rng.normal(size=(3, 2)) for _ in range(4)]
     rows = np.concatenate(gradients)
     clipped = rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]

@@ -1,0 +1,162 @@
+"""Training with random participation: what is dealt out, common random numbers, one round by hand, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from flamelib._validate import DomainError
+from flamelib.convolutional import ConvolutionalNetwork
+from flamelib.datasets import load
+from flamelib.protocols.participation import draw_records
+from flamelib.random_participation import Records, Scheme, load_records, pooled, train
+
+SAMPLING = {"participation_rate": 0.5, "record_rate": 0.2, "n_records": 30}
+PLAIN = Scheme(0.0, math.inf, 0.01)
+CLIPPED, NOISY, LOUD = (Scheme(noise, 1.0, 0.05) for noise in (0.0, 1.0, 50.0))
+
+
+@pytest.fixture(scope="module")
+def records():
+    return load_records("digits")
+
+
+def trained(records, schemes, rounds=3, seed=1, **options):
+    return train(records.softmax, records, schemes, rounds, np.random.default_rng(seed), **{**SAMPLING, **options})
+
+
+def test_records_are_the_training_part_in_random_order(records):
+    source = load("digits")
+    rows = source.images.reshape(source.n, -1)
+    assert len(records) == source.n
+    assert np.array_equal(np.sort(records.labels), np.sort(source.labels))
+    assert not np.array_equal(records.labels, source.labels)
+    found = {(row.tobytes(), label) for row, label in zip(records.images, records.labels, strict=True)}
+    assert found == {(row.tobytes(), label) for row, label in zip(rows, source.labels.astype(int), strict=True)}
+    assert records.notice == source.notice
+
+
+def test_images_are_standardised_by_the_training_part(records):
+    batch = records.batch(np.arange(len(records)))
+    assert batch.images.mean(dtype=float) == pytest.approx(0, abs=1e-5)
+    assert batch.images.std(dtype=float) == pytest.approx(1, abs=1e-5)
+    expected = (load("digits", "test").images.reshape(-1, 64).astype(float) - records.mean) / records.spread
+    assert records.tested.images == pytest.approx(expected, abs=1e-5)
+    assert batch.images.dtype == np.float32
+
+
+def test_pooling_takes_means_over_squares():
+    images = np.random.default_rng(0).integers(256, size=(5, 7, 6)).astype(np.uint8)
+    expected = [
+        [image[i : i + 2, j : j + 2].mean() for i in (0, 2, 4) for j in (0, 2, 4)] for image in images.astype(float)
+    ]
+    assert np.abs(pooled(images, 2) - np.array(expected)).max() <= 0.5
+    assert np.array_equal(pooled(images, 1), images.reshape(5, -1))
+    assert load_records("digits", pool=2).images.shape == (1500, 16)
+
+
+def test_records_left_over_are_nobodys(records):
+    assert records.n_clients(30) == 50
+    assert records.n_clients(1000) == 1
+    assert records.n_clients(1500) == 1
+    with pytest.raises(DomainError, match="n_records"):
+        records.n_clients(1501)
+
+
+def test_rounds_are_those_of_the_algorithm(records):
+    """Two rounds of one scheme, written out from the same children of the generator."""
+    history = trained(records, {"noisy": NOISY}, rounds=2, points=2)
+    for_model, for_batches, for_noise = np.random.default_rng(1).spawn(3)
+    model = records.softmax
+    parameters, velocity = model.initial(for_model), np.zeros(model.dimension)
+    for count in range(2):
+        drawn = draw_records(0.5, 0.2, 50, 30, for_batches)
+        batch = records.batch(drawn)
+        total = model.clipped_sum(parameters, batch.images, batch.labels, 1.0)
+        published = (total + 1.0 * for_noise.standard_normal(model.dimension)) / (0.5 * 0.2 * 30 * 50)
+        velocity = 0.9 * velocity + published
+        parameters = parameters - 0.05 * velocity
+        assert history.batches[count] == len(drawn)
+        expected = model.accuracy(parameters, records.tested.images, records.tested.labels)
+        assert history.accuracy["noisy"][count + 1] == expected
+
+
+def test_schemes_share_model_batches_and_noise(records):
+    together = trained(records, {"plain": PLAIN, "clipped": CLIPPED, "noisy": NOISY, "loud": LOUD}, rounds=8)
+    for name, scheme in (("plain", PLAIN), ("clipped", CLIPPED), ("noisy", NOISY), ("loud", LOUD)):
+        alone = trained(records, {name: scheme}, rounds=8)
+        assert np.array_equal(alone.accuracy[name], together.accuracy[name])
+        assert np.array_equal(alone.batches, together.batches)
+    assert len({found[0] for found in together.accuracy.values()}) == 1
+
+
+def test_less_noise_learns_more(records):
+    history = trained(records, {"plain": PLAIN, "clipped": CLIPPED, "noisy": NOISY, "loud": LOUD}, rounds=150)
+    last = {name: found[-1] for name, found in history.accuracy.items()}
+    assert last["plain"] > 0.85
+    assert last["clipped"] >= last["noisy"] > 0.8 > last["loud"]
+
+
+def test_a_vanishing_noise_is_none(records):
+    faint = trained(records, {"one": Scheme(1e-12, 1.0, 0.05)}, rounds=5)
+    none = trained(records, {"one": CLIPPED}, rounds=5)
+    assert np.array_equal(faint.accuracy["one"], none.accuracy["one"])
+
+
+def test_rounds_without_anybody_do_no_harm(records):
+    history = trained(records, {"noisy": NOISY, "clipped": CLIPPED}, rounds=4, participation_rate=1e-9)
+    assert history.batches.tolist() == [0, 0, 0, 0]
+    assert (history.accuracy["clipped"] == history.accuracy["clipped"][0]).all()
+    assert (history.accuracy["noisy"] != history.accuracy["noisy"][0]).any()
+
+
+def test_models_are_tested_at_equal_distances_and_at_the_end(records):
+    assert trained(records, {"one": CLIPPED}, rounds=10, points=4).rounds.tolist() == [0, 2, 5, 8, 10]
+    assert trained(records, {"one": CLIPPED}, rounds=2, points=10).rounds.tolist() == [0, 1, 2]
+
+
+def test_a_seed_fixes_a_run(records):
+    one, two, other = (trained(records, {"noisy": NOISY}, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.accuracy["noisy"], two.accuracy["noisy"])
+    assert not np.array_equal(one.accuracy["noisy"], other.accuracy["noisy"])
+
+
+def test_the_convolutional_network_is_trained_the_same_way():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=60)
+    images = np.zeros((60, 28, 28), dtype=np.uint8)
+    images[labels == 1, 5:12], images[labels == 0, 15:22] = 250, 250
+    images += rng.integers(5, size=images.shape).astype(np.uint8)
+    flat = images.reshape(60, -1)
+    standard = ((flat - flat.mean()) / flat.std()).astype(np.float32)
+    tested = type(load_records("digits").tested)(standard, labels)
+    records = Records(flat, labels, tested, float(flat.mean()), float(flat.std()), 2, "stripes")
+    history = train(
+        ConvolutionalNetwork(2), records, {"noisy": Scheme(0.5, 1.0, 0.02)}, 20, np.random.default_rng(0),
+        participation_rate=0.5, record_rate=0.5, n_records=5, points=2,
+    )  # fmt: skip
+    assert history.accuracy["noisy"][-1] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda records: trained(records, {"one": CLIPPED}, rounds=0), "rounds"),
+        (lambda records: trained(records, {"one": CLIPPED}, participation_rate=0), "participation_rate"),
+        (lambda records: trained(records, {"one": CLIPPED}, record_rate=1.5), "record_rate"),
+        (lambda records: trained(records, {"one": CLIPPED}, n_records=1501), "n_records"),
+        (lambda records: trained(records, {"one": CLIPPED}, momentum=1.0), "momentum"),
+        (lambda records: trained(records, {"one": CLIPPED}, points=1.5), "points"),
+        (lambda records: Scheme(-1.0, 1.0, 0.1), "noise_std"),
+        (lambda records: Scheme(math.nan, 1.0, 0.1), "noise_std"),
+        (lambda records: Scheme(1.0, math.inf, 0.1), "clip_norm"),
+        (lambda records: Scheme(0.0, 0.0, 0.1), "clip_norm"),
+        (lambda records: Scheme(0.0, 1.0, 0.0), "learning_rate"),
+        (lambda records: load_records("digits", pool=9), "pool"),
+        (lambda records: load_records("digits", seed=-1), "seed"),
+        (lambda records: load_records("nothing"), "name"),
+    ],
+)
+def test_bad_input_is_refused_by_name(records, call, name):
+    with pytest.raises(DomainError, match=name):
+        call(records)
