@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from flamelib._arrays import Reals, Wholes
 from flamelib._validate import DomainError, check
-from flamelib.datasets import Dataset, load
+from flamelib.datasets import load
 from flamelib.federated import Samples
 from flamelib.models import Floats, SoftmaxRegression
 from flamelib.protocols.participation import ParticipationProtocol, draw_records
@@ -84,7 +84,7 @@ class Records:
         return SoftmaxRegression(self.images.shape[1], self.n_classes)
 
 
-def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1) -> Records:
+def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, n_tested: int | None = None) -> Records:
     """Images of a data set by its name, training part in random order.
 
     Parameters
@@ -95,6 +95,8 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1) 
         Of the order.
     pool : int
         Side of the squares whose mean replaces their pixels.
+    n_tested : int, optional
+        At most so many test images, chosen at random; all, if left out.
 
     Examples
     --------
@@ -107,8 +109,10 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1) 
     order = rng.permutation(train.n)
     images = pooled(train.images, pool)[order]
     mean, spread = float(images.mean(dtype=np.float64)), float(images.std(dtype=np.float64))
-    tested = Samples(_standard(pooled(test.images, pool), mean, spread), _whole_labels(test))
-    return Records(images, _whole_labels(train)[order], tested, mean, spread, train.classes, train.notice)
+    some = np.sort(rng.permutation(test.n)[:n_tested])
+    tested = Samples(_standard(pooled(test.images, pool)[some], mean, spread), test.labels[some].astype(np.int64))
+    labels = train.labels[order].astype(np.int64)
+    return Records(images, labels, tested, mean, spread, train.classes, train.notice)
 
 
 def pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
@@ -127,10 +131,6 @@ def pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 def _standard(images: NDArray[np.uint8], mean: float, spread: float) -> Floats:
     return np.asarray((images - np.float32(mean)) / np.float32(spread), dtype=np.float32)
-
-
-def _whole_labels(part: Dataset) -> Wholes:
-    return part.labels.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,17 @@ def test_images_are_standardised_by_the_training_part(records):
     assert batch.images.dtype == np.float32
 
 
+def test_fewer_test_images_are_some_of_all(records):
+    fewer = load_records("digits", n_tested=40).tested
+    everything = {(row.tobytes(), label) for row, label in zip(*_parts(records.tested), strict=True)}
+    assert len(fewer) == 40
+    assert {(row.tobytes(), label) for row, label in zip(*_parts(fewer), strict=True)} <= everything
+
+
+def _parts(samples):
+    return samples.images, samples.labels
+
+
 def test_pooling_takes_means_over_squares():
     images = np.random.default_rng(0).integers(256, size=(5, 7, 6)).astype(np.uint8)
     expected = [

@@ -1,0 +1,105 @@
+"""Train with random participation at full size once: ``python -m flamelib.companion.record_participation``.
+
+Half an hour on one core.  The table and its provenance go to ``data/results``; the notebook shows them beside its own
+quick runs, and the ledger judges the document's rankings by them.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from flamelib.companion.inputs import sha256
+from flamelib.convolutional import ConvolutionalNetwork
+from flamelib.figures.participation_learning import Learning, Setting, compute_learning
+from flamelib.figures.participation_recorded import PROVENANCE, RESULTS, TABLE, Key, as_csv
+from flamelib.protocols.participation import batch_size
+from flamelib.random_participation import Model, Records, load_records
+
+DATASET, SEED, POINTS = "emnist-letters", 2022, 8
+PACKAGES = ("flamelib", "numpy", "scipy", "torch")
+SETTINGS = {
+    "6.1": Setting(30, 0.0056, 0.1, slow_learning_rate=1e-4),
+    "6.2": Setting(1000, 0.1, 0.0056),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is trained with one model: side of the squares whose pixels are averaged, rounds, runs, test images."""
+
+    pool: int
+    rounds: int
+    repeats: int
+    n_tested: int | None = None
+
+
+SIZES = {"softmax": Size(2, 4000, 10), "convolutional": Size(1, 1500, 3, 5200)}
+
+
+def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records, Model]]:
+    """All runs, model by model and experiment by experiment."""
+    for name, size in sizes.items():
+        records = load_records(DATASET, pool=size.pool, n_tested=size.n_tested)
+        model: Model = records.softmax if name == "softmax" else ConvolutionalNetwork(records.n_classes)
+        for experiment, setting in SETTINGS.items():
+            here = replace(setting, rounds=size.rounds)
+            yield (
+                Key(experiment, name),
+                compute_learning(records, here, size.repeats, SEED, model=model, points=POINTS),
+                records,
+                model,
+            )
+
+
+def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None:
+    """Train, then write both files."""
+    started, found, runs = time.perf_counter(), [], dict[str, dict[str, Any]]()
+    for key, learning, records, model in everything(sizes or SIZES):
+        found.append((key, learning))
+        runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
+        sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)}\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TABLE).write_text(as_csv(found), encoding="utf-8")
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": "python -m flamelib.companion.record_participation",
+        "commit": _commit(),
+        "dataset": DATASET,
+        "seed": SEED,
+        "runs": runs,
+        "seconds": round(time.perf_counter() - started),
+        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
+        "sha256": {TABLE: sha256(folder / TABLE)},
+    }
+    (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]:
+    given = Setting(*(learning.parameters[name] for name in ("n_records", "participation_rate", "record_rate")))  # type: ignore[arg-type]
+    n_clients = records.n_clients(given.n_records)
+    mean, std = batch_size(given.participation_rate, given.record_rate, n_clients, given.n_records)
+    return {
+        "parameters": dict(learning.parameters),
+        "clients": n_clients,
+        "expected batch": round(mean, 3),
+        "standard deviation of a batch": round(std, 3),
+        "dimension": model.dimension,
+        "test images": len(records.tested),
+        "tested_after": learning.rounds.tolist(),
+    }
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,271 @@
+r"""Learning with random participation: every scheme with the noise that its accounting asks for at one guarantee.
+
+How much noise comes from the privacy side, what it does to training from the mechanism side; they meet here.  All
+schemes of a run share initial model, batches and directions of noise, so that differences are taken within a run.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.participation import participation_noise
+from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.flame_learning import Gap
+from flamelib.figures.style import DOTTED, LOOKS, Pen
+from flamelib.protocols.participation import batch_size
+from flamelib.random_participation import Model, Records, Scheme, train
+
+UNPROTECTED, NOISELESS = "unprotected", "noiseless"
+BASELINES = ("wcs", "ols")
+RANKING = (UNPROTECTED, "outer", *BASELINES)
+PAIRS = (*pairwise(RANKING), (UNPROTECTED, NOISELESS), (NOISELESS, "outer"), ("inner", "outer"))
+SLOW = "slow"
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    r"""Public parameters of one experiment; all records are dealt out to clients of equal size.
+
+    Parameters
+    ----------
+    n_records : int
+        Records of a client.
+    participation_rate, record_rate : float in (0, 1]
+    clip_norm : float, positive
+    epsilon, delta : float
+        Guarantee of one round, the paper's :math:`(\varepsilon', \delta')`.
+    rounds : int
+    learning_rate : float, positive
+        Of every scheme.
+    slow_learning_rate : float, positive, optional
+        WCS and OLS are trained with this one, too.
+
+    Examples
+    --------
+    >>> Setting(30, 0.0056, 0.1).as_parameters()["n_records"]
+    30
+    """
+
+    n_records: int
+    participation_rate: float
+    record_rate: float
+    clip_norm: float = 1.0
+    epsilon: float = 1e-2
+    delta: float = 1e-7
+    rounds: int = 2000
+    learning_rate: float = 2e-3
+    slow_learning_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check(**self.as_parameters())
+        if self.slow_learning_rate is not None:
+            check(learning_rate=self.slow_learning_rate)
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+        names = ("n_records", "participation_rate", "record_rate", "clip_norm", "epsilon", "delta", "rounds")
+        return {name: getattr(self, name) for name in (*names, "learning_rate")}
+
+    def noise_std(self, scheme: str) -> float:
+        """Noise on the sum at which the accounting of a scheme finds the guarantee of a round."""
+        return float(
+            participation_noise(
+                scheme, self.participation_rate, self.record_rate, self.n_records, self.clip_norm,
+                self.epsilon, self.delta,
+            )
+        )  # fmt: skip
+
+    def total_epsilon(self, scheme: str, total_delta: float) -> float:
+        """Upper bound on epsilon after all rounds with the noise of a scheme, by its own accounting.
+
+        ``inner`` has none that is a bound: its noise is accounted for by the certified reading.
+        """
+        from flamelib.amplification.participation_rounds import participation_rounds
+
+        accounting = "outer" if scheme == "inner" else scheme
+        return float(
+            participation_rounds(
+                accounting, self.participation_rate, self.record_rate, self.n_records, self.noise_std(scheme),
+                self.clip_norm, self.rounds, delta=total_delta,
+            )
+        )  # fmt: skip
+
+    def schemes(self) -> dict[str, Scheme]:
+        """No privacy; clipped gradients without noise; the theorem, certified and as it is read; both baselines."""
+        found = {
+            UNPROTECTED: Scheme(0.0, math.inf, self.learning_rate),
+            NOISELESS: Scheme(0.0, self.clip_norm, self.learning_rate),
+        }
+        noise = {name: self.noise_std(name) for name in ("inner", "outer", *BASELINES)}
+        found |= {name: Scheme(std, self.clip_norm, self.learning_rate) for name, std in noise.items()}
+        if self.slow_learning_rate is not None:
+            slow = self.slow_learning_rate
+            found |= {f"{name}:{SLOW}": Scheme(noise[name], self.clip_norm, slow) for name in BASELINES}
+        return found
+
+
+def settings(
+    n_records: Sequence[int],
+    participation_rate: Sequence[float],
+    record_rate: Sequence[float],
+    *,
+    slow_learning_rate: float | None = None,
+    **common: float,
+) -> list[Setting]:
+    """One setting for each entry of the lists, the rest in common; the slow rate is tried in the first.
+
+    >>> [one.record_rate for one in settings([30, 1000], [0.0056, 0.1], [0.1, 0.0056], rounds=10)]
+    [0.1, 0.0056]
+    """
+    if not len(n_records) == len(participation_rate) == len(record_rate) > 0:
+        raise DomainError("n_records, participation_rate and record_rate must be lists of one length, one at least")
+    rates = zip(n_records, participation_rate, record_rate, strict=True)
+    slow = [slow_learning_rate, *[None] * (len(n_records) - 1)]
+    return [Setting(*one, slow_learning_rate=rate, **common) for one, rate in zip(rates, slow, strict=True)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Accuracy of several schemes over several runs; run i of every scheme has the same random numbers.
+
+    Attributes
+    ----------
+    rounds : array of shape (points + 1,)
+        After how many rounds models were tested.
+    curves : mapping from scheme to array of shape (repeats, points + 1)
+        Share of the test images told right.
+    noise : mapping from scheme to float
+        Standard deviation of the noise on the sum.
+    parameters : mapping
+    """
+
+    rounds: NDArray[np.int64]
+    curves: Mapping[str, Values]
+    noise: Mapping[str, float]
+    parameters: Parameters
+
+    def final(self, scheme: str) -> Values:
+        """Accuracy of every run's last model, in percent."""
+        return np.asarray(100 * self.curves[scheme][:, -1])
+
+    def gap(self, one: str, other: str) -> Gap:
+        """How far the first scheme is ahead of the second at the end, run by run."""
+        return Gap.of(self.final(one) - self.final(other))
+
+    def ahead(self, one: str, other: str) -> bool:
+        """Whether the runs show the first scheme ahead of the second."""
+        gap = self.gap(one, other)
+        return gap.mean > half_width(gap)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs that are compared, as far as both were trained."""
+        return [(one, other) for one, other in PAIRS if {one, other} <= set(self.curves)]
+
+    def to_csv(self) -> str:
+        """One row a scheme, run and test."""
+        rows = (
+            (scheme, self.noise[scheme], run, count, value)
+            for scheme, curves in self.curves.items()
+            for run, curve in enumerate(curves)
+            for count, value in zip(self.rounds, curve, strict=True)
+        )
+        return to_csv(["scheme", "noise_std", "run", "round", "accuracy"], rows)
+
+
+def half_width(gap: Gap) -> float:
+    """Half of the 95 % confidence interval of a mean difference (Gaussian runs).
+
+    >>> round(half_width(Gap(mean=1.0, spread=2.0, repeats=4)), 4)
+    3.1824
+    """
+    quantile = float(student.ppf((1 + CONFIDENCE) / 2, gap.repeats - 1))
+    return quantile * gap.spread / math.sqrt(gap.repeats)
+
+
+def compute_learning(
+    records: Records, setting: Setting, repeats: int, seed: int, *, model: Model | None = None, points: int = 10
+) -> Learning:
+    """Train all schemes of a setting ``repeats`` times, softmax regression unless another model is given."""
+    schemes = setting.schemes()
+    histories = [
+        train(
+            model or records.softmax, records, schemes, setting.rounds, rng, points=points,
+            participation_rate=setting.participation_rate, record_rate=setting.record_rate,
+            n_records=setting.n_records,
+        )
+        for rng in np.random.default_rng(seed).spawn(repeats)
+    ]  # fmt: skip
+    return Learning(
+        histories[0].rounds,
+        {name: np.array([history.accuracy[name] for history in histories]) for name in schemes},
+        {name: scheme.noise_std for name, scheme in schemes.items()},
+        {**setting.as_parameters(), "repeats": repeats, "seed": seed},
+    )
+
+
+def setting_rows(records: Records, found: Iterable[Setting]) -> list[tuple[object, ...]]:
+    """For a table: clients, rates, and the mean and standard deviation of a batch."""
+    rows: list[tuple[object, ...]] = []
+    for one in found:
+        n_clients = records.n_clients(one.n_records)
+        mean, std = batch_size(one.participation_rate, one.record_rate, n_clients, one.n_records)
+        rates = (one.participation_rate, one.record_rate)
+        rows.append((f"{n_clients:,} \N{MULTIPLICATION SIGN} {one.n_records:,}", *rates, mean, std, mean**0.5))
+    return rows
+
+
+def total_epsilons(setting: Setting, total_delta: float) -> dict[str, float]:
+    """Upper bound on epsilon after all rounds for each scheme with noise."""
+    return {name: setting.total_epsilon(name, total_delta) for name in ("inner", "outer", *BASELINES)}
+
+
+def scheme_rows(record: Learning, totals: Mapping[str, float]) -> list[tuple[object, ...]]:
+    """For a table: a scheme's noise, its epsilon after all rounds, and its accuracy."""
+    rows: list[tuple[object, ...]] = []
+    for name in record.curves:
+        total = totals.get(name.partition(":")[0], math.inf)
+        rows.append((named(name), record.noise[name], total, str(Gap.of(record.final(name)))))
+    return rows
+
+
+def pair_rows(record: Learning) -> list[tuple[object, ...]]:
+    """For a table: mean and spread of paired differences, the interval of the mean, and what it shows."""
+    rows: list[tuple[object, ...]] = []
+    for one, other in record.pairs():
+        gap = record.gap(one, other)
+        reach = half_width(gap)
+        interval = f"[{gap.mean - reach:.2f}, {gap.mean + reach:.2f}]"
+        verdict = "ahead" if gap.mean > reach else "behind" if gap.mean < -reach else "not told apart"
+        rows.append((f"{named(one)} \N{MINUS SIGN} {named(other)}", str(gap), interval, verdict))
+    return rows
+
+
+def named(scheme: str) -> str:
+    """A scheme in words.
+
+    >>> named("ols:slow")
+    'OLS, smaller step'
+    """
+    key, _, kind = scheme.partition(":")
+    return (key.upper() if key in BASELINES else LOOKS[key].label) + (", smaller step" if kind else "")
+
+
+def draw_learning(ax: Axes, record: Learning, pen: Pen) -> None:
+    """Mean accuracy against rounds, in a band of one standard deviation."""
+    ax.set(xlabel="rounds", ylabel="accuracy on the test images (%)")
+    for name, runs in record.curves.items():
+        key, _, kind = name.partition(":")
+        style = pen.line(key, label=named(name)) | ({"linestyle": DOTTED, "marker": "x"} if kind else {})
+        mean = 100 * runs.mean(axis=0)
+        spread = 100 * runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
+        ax.plot(record.rounds, mean, **style)
+        ax.fill_between(record.rounds, mean - spread, mean + spread, color=style["color"], alpha=0.14, linewidth=0)
+    ax.set_ylim(bottom=0)

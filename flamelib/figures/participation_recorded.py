@@ -1,0 +1,78 @@
+"""Recorded results of full training runs with random participation, read back as the records that a fresh run makes.
+
+``data/results/participation_learning.csv`` holds one row a run: the experiment, the model, the scheme with its noise
+and step, and accuracies at equal distances; ``participation_learning.json`` beside it says how they came about.
+"""
+
+import csv
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flamelib._validate import DomainError
+from flamelib.figures.curves import to_csv
+from flamelib.figures.participation_learning import Learning
+
+RESULTS = Path(__file__).parents[2] / "data" / "results"
+TABLE, PROVENANCE = "participation_learning.csv", "participation_learning.json"
+HEADER = ("experiment", "model", "scheme", "noise_std", "run", "accuracy")
+
+
+class Key(NamedTuple):
+    """Which runs belong together: the experiment by its number in the document, ``softmax`` or ``convolutional``."""
+
+    experiment: str
+    model: str
+
+
+def to_rows(key: Key, record: Learning) -> Iterator[tuple[object, ...]]:
+    """One row a scheme and run; accuracies in percent to three digits behind the point."""
+    for scheme, curves in record.curves.items():
+        for count, curve in enumerate(curves):
+            yield *key, scheme, record.noise[scheme], count, " ".join(f"{100 * share:.3f}" for share in curve)
+
+
+def as_csv(found: Iterable[tuple[Key, Learning]]) -> str:
+    """The table of everything found."""
+    return to_csv(HEADER, (row for key, record in found for row in to_rows(key, record)))
+
+
+def recorded(experiment: str, model: str = "convolutional") -> Learning:
+    """The recorded runs of an experiment.
+
+    Raises
+    ------
+    DomainError
+        If nothing of the kind was recorded.
+    """
+    rows = _read().get(Key(experiment, model))
+    if rows is None:
+        raise DomainError(f"experiment must be a recorded one, got {experiment!r} with model {model!r}")
+    schemes = dict.fromkeys(row["scheme"] for row in rows)
+    curves = {
+        name: np.array([row["accuracy"].split() for row in rows if row["scheme"] == name], dtype=float) / 100
+        for name in schemes
+    }
+    noise = {row["scheme"]: float(row["noise_std"]) for row in rows}
+    about = provenance()["runs"][experiment][model]
+    return Learning(np.array(about["tested_after"], dtype=np.int64), curves, noise, about["parameters"])
+
+
+@functools.cache
+def provenance() -> Mapping[str, Any]:
+    """Sizes, seeds, versions and date of the recorded results."""
+    found: dict[str, Any] = json.loads((RESULTS / PROVENANCE).read_text(encoding="utf-8"))
+    return found
+
+
+@functools.cache
+def _read() -> dict[Key, list[dict[str, str]]]:
+    grouped: dict[Key, list[dict[str, str]]] = {}
+    with (RESULTS / TABLE).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            grouped.setdefault(Key(row["experiment"], row["model"]), []).append(row)
+    return grouped
