@@ -23,6 +23,7 @@ MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
     "amplification.splitting", "amplification.counting", "amplification.vectors",
+    "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
     "protocols.blanket", "protocols.baselines",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
@@ -34,6 +35,7 @@ GOOD: dict[str, Any] = {
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
     "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,
     "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
+    "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
 }  # fmt: skip
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
@@ -44,13 +46,14 @@ EDGES: dict[str, list[Any]] = {
     "index_privacy": [1, 1e300], "times": [1, 2**53], "slack_delta": [1e-300, 0.999], "sampled": [1, 2**53],
     "population": [1, 2**53], "angle": [0, 1e-9, 90, 180],
     "participation_rate": [1e-300, 1e-9, 1.0], "record_rate": [1e-300, 1e-9, 1.0], "n_records": [1, 2, 10**6, 2**53],
-    "clip_norm": [1e-300, 1.0, 1e300],
+    "clip_norm": [1e-300, 1.0, 1e300], "window": [1, 2**53],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.
 CLOSED = (
     "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
     "flamelib.amplification.sampling", "flamelib.amplification.splitting",
+    "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import math
 
 from flamelib._validate import DomainError, check
 from flamelib.composition import Budget
+from flamelib.logspace import log_expm1, logaddexp
 from flamelib.sources import states
 
 # From here on a double cannot hold the exponential, and its logarithm is carried instead.
@@ -43,6 +44,58 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
         raise DomainError(f"sampled must be a whole number in [1, {population}], at most population, got {sampled}")
     rate = sampled / population
     return Budget(sampled_epsilon(epsilon, rate), rate * delta)
+
+
+@states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", adjacency="add-remove")
+def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budget:
+    r"""Budget of an (epsilon, delta)-private mechanism that sees each member with one probability (upper).
+
+    .. math:: \Big(\log\big(1+r(e^{\varepsilon}-1)\big),\ r\delta\Big).
+
+    Adjacency: one member is added or removed, before sampling and after; members are drawn independently.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+    sampling_rate : float in (0, 1]
+
+    Source: Balle, Barthe, Gaboardi 2018, Theorem 8; Hasircioglu, Gunduz 2022, Theorem 2.5.
+
+    Examples
+    --------
+    >>> found = poisson_sampled(1.0, 1e-6, 0.02)
+    >>> round(found.epsilon, 9), found.delta
+    (0.033788327, 2e-08)
+    """
+    return Budget(sampled_epsilon(epsilon, sampling_rate), sampling_rate * delta)
+
+
+def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
+    r"""Inverse of :func:`sampled_epsilon` at the product of some rates.
+
+    .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+        After sampling.
+    sampling_rates : float in (0, 1]
+
+    Examples
+    --------
+    >>> f"{unsampled_epsilon(2e-14, 0.02):.12g}", round(unsampled_epsilon(99999.306853, 0.5), 6)
+    ('1e-12', 100000.0)
+    >>> round(unsampled_epsilon(0.01, 1e-300, 1e-300), 9)
+    1376.950889777
+    """
+    check(epsilon=epsilon)
+    grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
+    for rate in sampling_rates:
+        grown /= check(sampling_rate=rate)["sampling_rate"]
+    if grown < math.inf:
+        return math.log1p(grown)
+    return logaddexp(0.0, log_expm1(epsilon) - math.fsum(map(math.log, sampling_rates)))
 
 
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:

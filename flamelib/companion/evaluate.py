@@ -37,6 +37,10 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "participation": (
         "flamelib.amplification.gaussian_mechanism",
+        "flamelib.amplification.sampling",
+        "flamelib.amplification.known_participants",
+        "flamelib.amplification.random_checkins",
+        "flamelib.amplification.participation",
         "flamelib.amplification.turned_gradients",
     ),
 }

@@ -1,0 +1,96 @@
+r"""Binomial probabilities in logarithms, right to a few units of rounding, and windows outside of which nothing counts.
+
+The saddle-point form of Loader: :math:`\log\mathrm B(j) = s(n)-s(j)-s(n-j)-b(j,nq)-b(n-j,n-nq)+\tfrac12\log
+\frac{n}{2\pi j(n-j)}` with Stirling's error s and :math:`b(x,m) = x\log(x/m)+m-x`, neither of which cancels.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln
+
+from flamelib.laws import Real
+
+SMALL = 16
+MOST = 2**17
+_COUNTS = np.arange(1.0, SMALL)
+_EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
+_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+
+
+def log_pmf(j: Real, n: int, rate: float) -> Real:
+    """Logarithm of the binomial probability of each whole j in [0, n].
+
+    Examples
+    --------
+    >>> np.exp(log_pmf(np.arange(3.0), 2, 0.25)).round(12).tolist()
+    [0.5625, 0.375, 0.0625]
+    """
+    if rate == 1 or n == 0:
+        return np.where(j == n, 0.0, -np.inf)
+    hits, misses = np.maximum(j, 1.0), np.maximum(n - j, 1.0)
+    found = stirling_error(np.array(float(n))) - stirling_error(hits) - stirling_error(misses)
+    found = found - deviance(hits, Fraction(rate) * n) - deviance(misses, (1 - Fraction(rate)) * n)
+    found += 0.5 * (np.log(n / misses) - np.log(2 * math.pi * hits))
+    found[j == 0] = n * math.log1p(-rate)
+    found[j == n] = n * math.log(rate)
+    return np.asarray(found)
+
+
+def stirling_error(x: Real) -> Real:
+    """``log x! - (x + 1/2) log x + x - log(2 pi)/2`` for whole x of at least 1."""
+    inverse = 1 / np.maximum(x, SMALL)
+    series = np.zeros(x.shape)
+    for coefficient in reversed(_SERIES):
+        series = series * inverse * inverse + coefficient
+    return np.where(x < SMALL, _EXACT[np.minimum(x, SMALL - 1).astype(int)], series * inverse)
+
+
+def deviance(x: Real, mean: Fraction) -> Real:
+    """``x log(x/mean) + mean - x``, without cancellation, for x of at least 1."""
+    high = float(mean)
+    low = float(mean - Fraction(high))
+    v = (x - high) / (x + high)
+    powers, series = v * v, np.zeros(x.shape)
+    for k in range(8, 0, -1):
+        series = (series + 1 / (2 * k + 1)) * powers
+    near = (x - high) * v + 2 * x * v * series
+    ratio = np.log(x / high) if high > 1e-200 else np.log(x) - math.log(high)
+    plain = x * ratio + high - x
+    return np.asarray(np.where(np.abs(v) < 0.1, near, plain) + low * (1 - x / high))
+
+
+def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
+    """First and last count; fewer come with a probability under ``exp(-below)``, more under ``exp(-above)``.
+
+    Bernstein's inequality.
+    """
+    mean, variance = n * rate, n * rate * (1 - rate)
+
+    def reach(x: float) -> int:
+        return math.ceil(x / 3 + math.sqrt(x * x / 9 + 2 * x * variance)) + 1
+
+    return max(0, math.floor(mean) - reach(below)), min(n, math.ceil(mean) + reach(above))
+
+
+def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: float) -> tuple[Real, int]:
+    r"""Counts j at which :math:`\mathrm B(j)\,e^{sj - cj^2/2}` is within ``exp(-depth)`` of its largest value.
+
+    The logarithm is concave; its second difference is at most :math:`-c-\frac1{j+1}-\frac1{n-j}`.  Where these are
+    too many, every so-manieth stands for its neighbours; second, how many each one stands for.
+    """
+    if rate == 1 or n == 0:
+        return np.array([float(n)]), 1
+    odds = math.log(rate) - math.log1p(-rate)
+    low, high = 0, n
+    while low < high:
+        j = (low + high) // 2
+        if math.log((n - j) / (j + 1)) + odds + slope - curvature * (j + 0.5) > 0:
+            low = j + 1
+        else:
+            high = j
+    sides = (depth + math.sqrt(depth * depth + 2 * depth * (side + 1)) for side in (low, n - low))
+    reach = math.ceil(min(math.sqrt(2 * depth / (curvature + 4 / (n + 1))), *sides)) + 2
+    stride = -(-reach // MOST)
+    return np.arange(max(0, low - reach), min(n, low + reach) + 1, stride, dtype=float), stride

@@ -1,0 +1,380 @@
+r"""One round of random participation, Theorem 4.1 in three readings: what the noise, the clients' coins and the
+records drawn hide of one record together.
+
+A client joins with probability p and then draws each of its L records with probability q; nobody learns who joined.
+With :math:`\varepsilon = \log(1+(e^{\varepsilon'}-1)/(pq))`, :math:`c_0 = (1-p)(1-e^{-\varepsilon})` and
+:math:`c_1 = 1-c_0`,
+
+.. math:: \delta' = pq\;D_{e^{\varepsilon}}\big(\mu_2\,\|\,c_1\mu_1+c_0\mu_0\big)
+
+where the client is out (:math:`\mu_0`), in without the record (:math:`\mu_1`), in with it (:math:`\mu_2`).  The three
+readings differ in what they do with the number j of other records that the client has drawn:
+
+* ``outer``: j is given away, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j the Gram-matrix lemma
+  makes aligned gradients the worst, so this bound holds for every data set.
+* ``inner``: j is mixed inside the second measure only.  At most ``outer``, and no bound: some data sets lose more.
+* ``aligned``: j is mixed inside both.  The exact divergence of one pair of data sets, so a lower bound of the truth.
+
+All are for the larger data set first.  The other direction, :func:`random_participation_add`, is at most ``outer``:
+both are sums over j, and term by term every entry of its Gram matrix is at most that of ``outer``.  Hence ``outer``
+alone is the guarantee.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.amplification.known_participants import ROUNDING, sampled_from_delta, share, wcs
+from flamelib.amplification.participation_estimates import (
+    Estimate,
+    add_estimate,
+    aligned_estimate,
+    inner_estimate,
+    outer_estimate,
+)
+from flamelib.amplification.sampling import unsampled_epsilon
+from flamelib.guarantees import Certified, Gives
+from flamelib.logspace import probability
+from flamelib.search import WIDTH, smallest_epsilon
+from flamelib.sources import states
+
+READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
+    "outer": outer_estimate,
+    "inner": inner_estimate,
+    "aligned": aligned_estimate,
+}
+
+
+@states(
+    "participation",
+    "thm-4.1",
+    item="Theorem 4.1, Equations 5 to 7, in three readings",
+    gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
+    adjacency="add-remove",
+)
+def random_participation(
+    reading: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""Guarantee of one round, the larger data set first: ``outer`` upper, ``inner`` a value, ``aligned`` lower.
+
+    .. math:: \delta'_{outer} = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
+              D_{e^\varepsilon}\big(N(C)\,\|\,c_1N(0)+c_0N(-jC)\big)
+
+    The upper bound holds in both directions.
+
+    Parameters
+    ----------
+    reading : str
+        ``outer``, ``inner`` or ``aligned``.
+    participation_rate, record_rate : float in (0, 1]
+        Chance p that a client joins, chance q that a client that has joined draws a record.
+    n_records : int, at least 1
+        Records L of the affected client, the differing one included.
+    noise_std : float, positive
+        Standard deviation of the noise of each coordinate of the sum.
+    clip_norm : float, positive
+        Largest 2-norm of a record's contribution to the sum, in the same unit.
+    epsilon, delta : float
+        Exactly one, after amplification; the answer is the other one.
+
+    Returns
+    -------
+    Certified
+        Delta, or epsilon (``inf`` at delta 0).
+
+    Source: Hasircioglu, Gunduz 2022, Theorem 4.1.
+
+    Examples
+    --------
+    >>> for reading in ("outer", "inner", "aligned"):
+    ...     print(f"{random_participation(reading, 0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}")
+    1.8386e-04
+    8.9985e-05
+    1.7382e-04
+    """
+    setting = participation_rate, record_rate, n_records, noise_std, clip_norm
+    if epsilon is not None:
+        return _delta(reading, setting, epsilon)
+    return _epsilon(reading, setting, 1.0 if delta is None else delta)
+
+
+@states("participation", "thm-4.1-add", item="Theorem 4.1, the other direction", gives="upper", adjacency="add-remove")
+def random_participation_add(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""Guarantee of one round, the smaller data set first (upper).
+
+    .. math:: \delta' = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
+              D_{e^\varepsilon}\big(N(0)\,\|\,a_1N(0)+a_2N(C)+a_0N(jC)\big)
+
+    with :math:`a_0 = (1-p)(1-e^{-\varepsilon})`, :math:`a_1 = p(1-q)(1-e^{-\varepsilon})`, :math:`a_2 = 1-a_0-a_1`:
+    the record against all others of the client.  Never more than the other direction.
+
+    Parameters
+    ----------
+    participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+        As for :func:`random_participation`.
+
+    Returns
+    -------
+    Certified
+        Delta, or epsilon (``inf`` at delta 0).
+
+    Source: after Hasircioglu, Gunduz 2022, Theorem 4.1.
+
+    Examples
+    --------
+    >>> f"{random_participation_add(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.001):.4e}"
+    '3.1941e-03'
+    """
+    setting = participation_rate, record_rate, n_records, noise_std, clip_norm
+    if epsilon is not None:
+        return _delta("add", setting, epsilon)
+    return _epsilon("add", setting, 1.0 if delta is None else delta)
+
+
+@states(
+    "participation",
+    "calibrate",
+    item="Section 6, the noise that a guarantee of one round needs",
+    gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
+    adjacency="add-remove",
+)
+def participation_noise(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    clip_norm: float,
+    epsilon: float,
+    delta: float,
+) -> float:
+    """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
+
+    Never too small and 1e-10 of itself too large at most; 0 where a record is drawn too rarely to need any.
+
+    Parameters
+    ----------
+    scheme : str
+        ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
+    participation_rate, record_rate, n_records, clip_norm
+        As for :func:`random_participation`.
+    epsilon : float, at least 0
+    delta : float in (0, 1]
+
+    Returns
+    -------
+    float
+        Standard deviation in the unit of ``clip_norm``.
+
+    Source: Hasircioglu, Gunduz 2022, Section 6.
+
+    Examples
+    --------
+    >>> f"{participation_noise('outer', 0.01, 0.01, 30, 1.0, 1e-3, 1e-6):.4f}"
+    '1.5125'
+    """
+    if delta == 0:
+        raise DomainError("delta must be above 0 for Gaussian noise, got 0")
+    p, q = participation_rate, record_rate
+    known, hidden = {"ols": ((), (q,)), "cs": ((), (p, q))}.get(scheme, ((p,), (q,)))
+    inside = share(delta, known + hidden)
+    if inside >= 1:
+        return 0.0
+    most = analytic_noise_std(clip_norm, unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), inside)
+    if scheme in ("wcs", "ols", "cs"):
+        return most
+
+    def log_delta(noise: float) -> float:
+        return READINGS[scheme](p, q, n_records, _ratio(clip_norm, noise), epsilon).high if noise else 0.0
+
+    return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
+
+
+def system_guarantee(
+    participation_rate: float,
+    record_rate: float,
+    sizes: Iterable[int],
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee that every client of a system has, whatever its size (upper, both directions).
+
+    The largest of the clients' own guarantees, which is that of the client with most records.
+
+    Parameters
+    ----------
+    sizes : iterable of int, each at least 1
+        Records of each client, the differing one included.
+    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
+        As for :func:`random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 4.
+
+    Examples
+    --------
+    >>> f"{system_guarantee(0.1, 0.1, [1, 30, 12], 1.0, 1.0, epsilon=0.1):.4e}"
+    '1.6493e-03'
+    """
+    largest = max((check(n_records=size)["n_records"] for size in sizes), default=0)
+    return random_participation(
+        "outer", participation_rate, record_rate, check(n_records=largest)["n_records"], noise_std, clip_norm,
+        epsilon, delta,
+    )  # fmt: skip
+
+
+def all_send(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee against the server when every available client sends, those who sit out pure noise (upper).
+
+    Each client adds the noise itself, and its message is seen alone; what it sends is the sum of its clipped gradients
+    over a *public* constant: the average over the records drawn would have another sensitivity.  The sum over all
+    clients carries the noise of all of them.
+
+    Parameters
+    ----------
+    noise_std : float, positive
+        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
+    participation_rate, record_rate, n_records, clip_norm, epsilon, delta
+        As for :func:`random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 5.5, first variant.
+
+    Examples
+    --------
+    >>> f"{all_send(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}"
+    '1.8386e-04'
+    """
+    return random_participation(
+        "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+    )
+
+
+def participants_send(
+    participation_rate: float,
+    record_rate: float,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee against the server when only participants send, so that it sees who they are (upper).
+
+    Parameters
+    ----------
+    noise_std : float, positive
+        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
+    participation_rate, record_rate, clip_norm, epsilon, delta
+        As for :func:`random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 5.5, second variant.
+
+    Examples
+    --------
+    >>> f"{participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1):.6e}"
+    '1.847193e-03'
+    """
+    return wcs(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)
+
+
+def outer_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
+    """Upper logarithm of delta in both directions; ``ratio`` is the clipping norm over the noise.
+
+    >>> f"{math.exp(outer_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
+    '1.8386e-04'
+    """
+    return outer_estimate(p, q, n_records, ratio, epsilon).high
+
+
+def add_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
+    """Upper logarithm of delta, smaller data set first; ``-inf`` where nothing is lost.
+
+    >>> f"{math.exp(add_log_delta(0.1, 0.1, 2, 1.0, 1e-3)):.4e}"
+    '3.1941e-03'
+    """
+    return add_estimate(p, q, n_records, ratio, epsilon).high
+
+
+def inner_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
+    """Logarithm of the value of the reading ``inner``, which is no bound.
+
+    >>> f"{math.exp(inner_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
+    '8.9985e-05'
+    """
+    return inner_estimate(p, q, n_records, ratio, epsilon).log
+
+
+def aligned_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
+    """Lower logarithm of delta: the exact divergence of one pair of data sets, rounded down.
+
+    >>> f"{math.exp(aligned_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
+    '1.7382e-04'
+    """
+    return aligned_estimate(p, q, n_records, ratio, epsilon).log
+
+
+ESTIMATES = READINGS | {"add": add_estimate}
+Setting = tuple[float, float, int, float, float]
+
+
+def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
+    found = _estimate(reading, setting, epsilon)
+    if reading == "aligned":
+        low = math.exp(min(found.log, 0.0))
+        return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
+    high = probability(found.high)
+    return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
+
+
+def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
+    p, q, n_records, noise_std, clip_norm = setting
+    return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
+
+
+def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
+    p, q, _, noise_std, clip_norm = setting
+    if delta in (0.0, 1.0):
+        return Certified(math.inf if delta == 0 else 0.0, 0.0)
+    most = sampled_from_delta((p,), (q,), noise_std, clip_norm, delta)
+    if most in (0.0, math.inf):
+        return Certified(0.0 if reading == "aligned" else most, most)
+    lower = reading == "aligned"
+
+    def log_delta(epsilon: float) -> float:
+        found = _estimate(reading, setting, epsilon)
+        return found.log if lower else found.high
+
+    found = smallest_epsilon(log_delta, delta, at_most=most)
+    here = _estimate(reading, setting, found)
+    before = _estimate(reading, setting, found * (1 - 1e-6))
+    slope = (before.log - here.log) / (1e-6 * found) if found > 0 else math.inf
+    room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 else float(most)
+    return Certified(max(found * (1 - 2 * WIDTH), 0.0) if lower else found, room)
+
+
+def _ratio(clip_norm: float, noise_std: float) -> float:
+    """The clipping norm in units of the noise; ``inf`` where no number is large enough."""
+    return clip_norm / noise_std if noise_std > 0 else math.inf
