@@ -32,15 +32,19 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is trained with one model: side of the squares whose pixels are averaged, rounds, runs, test images."""
+    """How much is trained with one model: side of the squares whose pixels are averaged, rounds, runs, test images.
+
+    ``slow`` says whether WCS and OLS are trained with the smaller step, too.
+    """
 
     pool: int
     rounds: int
     repeats: int
     n_tested: int | None = None
+    slow: bool = False
 
 
-SIZES = {"softmax": Size(2, 4000, 10), "convolutional": Size(1, 1500, 3, 5200)}
+SIZES = {"softmax": Size(2, 4000, 10, slow=True), "convolutional": Size(1, 1000, 3, 5200)}
 
 
 def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records, Model]]:
@@ -49,7 +53,8 @@ def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records,
         records = load_records(DATASET, pool=size.pool, n_tested=size.n_tested)
         model: Model = records.softmax if name == "softmax" else ConvolutionalNetwork(records.n_classes)
         for experiment, setting in SETTINGS.items():
-            here = replace(setting, rounds=size.rounds)
+            slow = setting.slow_learning_rate if size.slow else None
+            here = replace(setting, rounds=size.rounds, slow_learning_rate=slow)
             yield (
                 Key(experiment, name),
                 compute_learning(records, here, size.repeats, SEED, model=model, points=POINTS),
