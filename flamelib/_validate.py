@@ -116,9 +116,6 @@ VOCABULARY: dict[str, Domain] = {
     "clip_norm": _positive("largest size of a contribution"),
     "sensitivity": _positive("largest change that one member makes"),
     "rounds": _count("rounds of training"),
-    "participation_rate": Domain("chance that a client joins a round", low=0, high=1, open_low=True),
-    "record_rate": Domain("chance that a joining client draws a record", low=0, high=1, open_low=True),
-    "n_records": _count("records of the affected client, the differing one included"),
     "reading": Domain("reading of the theorem on random participation", choices=("outer", "inner", "aligned")),
     "scheme": Domain(
         "what is hidden from whom in a round", choices=("outer", "inner", "aligned", "wcs", "ols", "cs")
@@ -127,6 +124,8 @@ VOCABULARY: dict[str, Domain] = {
     "n_inputs": _count("numbers in a sample"),
     "n_classes": _count("classes of samples", 2),
     "learning_rate": _positive("step of gradient descent"),
+    "slow_learning_rate": _positive("a smaller step that baselines are tried with, too"),
+    "total_delta": Domain("failure probability after all rounds", low=0, high=1, open_low=True, open_high=True),
     "momentum": Domain("share of a step that the next one repeats", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
