@@ -105,7 +105,9 @@ def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
     return Draws(rate**count * (1 - rate) ** (others - count), drawn @ given[1:], given[0])
 
 
-def draws_delta(draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool) -> Certified:
+def draws_delta(
+    draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool, boxes: int = BOXES
+) -> Certified:
     r"""Divergence of the output for these gradients with and without the differing record (lower bound).
 
     Parameters
@@ -115,6 +117,8 @@ def draws_delta(draws: Draws, participation_rate: float, record_rate: float, eps
     epsilon : float, at least 0
     add : bool
         Whether the data set *without* the record comes first.
+    boxes : int
+        How many boxes at most; fewer are quicker and lose more.
 
     Returns
     -------
@@ -141,7 +145,7 @@ def draws_delta(draws: Draws, participation_rate: float, record_rate: float, eps
     (gain, centres), (cost, others) = parts
     away = np.zeros((1, draws.gradient.size))
     costs = np.append(cost * draws.chances, excess * (1 - joins))
-    return _positive_part((gain * draws.chances, centres), (costs, np.vstack([others, away])))
+    return _positive_part((gain * draws.chances, centres), (costs, np.vstack([others, away])), boxes)
 
 
 @states(
@@ -192,7 +196,7 @@ def turned_gradients(
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
-def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real]) -> Certified:
+def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real], most: int) -> Certified:
     """Sum over boxes of the positive part of two weighted sums of normal laws' difference, rounding taken off."""
     (gains, centres), (costs, others) = gain, cost
     heavy, paid = gains > NEGLIGIBLE, costs > NEGLIGIBLE
@@ -200,7 +204,7 @@ def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real]) -> Certifie
     axes = [i for i in range(centres.shape[1]) if np.ptp(np.append(centres[heavy, i], others[paid, i])) > 0]
     if not heavy.any() or not axes:
         return Certified(max(0.0, float(gains.sum() - costs.sum()) * (1 - ROUNDING)), 0.0)
-    knots = [_knots(centres[heavy, i], len(axes)) for i in axes]
+    knots = [_knots(centres[heavy, i], len(axes), most) for i in axes]
     weights = np.append(gains[heavy] * (1 - ROUNDING), -costs[paid] * (1 + ROUNDING))
     boxes = _boxes(weights, np.vstack([centres[heavy], others[paid]])[:, axes], knots)
     coarse = float(np.maximum(_merged(boxes), 0.0).sum())
@@ -209,10 +213,10 @@ def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real]) -> Certifie
     return Certified(max(0.0, fine - spare), max(0.0, fine - coarse) + 10 * side**2 * fine + spare)
 
 
-def _knots(centres: Real, dimensions: int) -> Real:
+def _knots(centres: Real, dimensions: int, boxes: int) -> Real:
     """Ends of an even number of intervals around the centres of the gain."""
     low, high = float(centres.min()) - REACH, float(centres.max()) + REACH
-    most, width = int(BOXES ** (1 / dimensions)) // 2, WIDTH ** (1.5 if dimensions == 1 else 1.0)
+    most, width = int(boxes ** (1 / dimensions)) // 2, WIDTH ** (1.5 if dimensions == 1 else 1.0)
     return np.linspace(low, high, 2 * min(most, math.ceil((high - low) / width / 2)) + 1)
 
 
@@ -226,10 +230,11 @@ def _boxes(weights: Real, centres: Real, knots: list[Real]) -> Real:
 
 
 def _interval_masses(ends: Real) -> Real:
-    """Normal probabilities between neighboring ends, taken from the tail that is the smaller one."""
-    left, right = ends[:, :-1], ends[:, 1:]
-    flip = left + right > 0
-    return np.asarray(ndtr(np.where(flip, -left, right)) - ndtr(np.where(flip, -right, left)))
+    """Normal probabilities between neighboring ends, as differences of the smaller tails."""
+    tails = ndtr(-np.abs(ends))
+    left, right = tails[:, :-1], tails[:, 1:]
+    around = (ends[:, :-1] < 0) & (ends[:, 1:] > 0)
+    return np.asarray(np.where(around, 1 - left - right, np.abs(right - left)))
 
 
 def _merged(boxes: Real) -> Real:

@@ -33,6 +33,12 @@ WORDS = {
     "dimension": r"coordinates $d$",
     "index_privacy": r"index privacy $\nu$",
     "multiples": r"reported coordinates for each true one, $l$",
+    "round_epsilon": r"$\varepsilon'$ of one round",
+    "round_delta": r"$\delta'$ of one round",
+    "total_epsilon": r"$\varepsilon$ after all rounds",
+    "noise_std": r"noise $\sigma$ on the sum, $C=1$",
+    "record_rate": r"record rate $q$, with $pq$ fixed",
+    "rounds": "rounds $T$",
 }
 
 
