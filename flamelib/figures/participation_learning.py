@@ -255,7 +255,8 @@ def named(scheme: str) -> str:
     'OLS, smaller step'
     """
     key, _, kind = scheme.partition(":")
-    return (key.upper() if key in BASELINES else LOOKS[key].label) + (", smaller step" if kind else "")
+    word = key.upper() if key in BASELINES else LOOKS[key].label.removeprefix("Theorem 4.1, ")
+    return word + (", smaller step" if kind else "")
 
 
 def draw_learning(ax: Axes, record: Learning, pen: Pen) -> None:

@@ -76,3 +76,14 @@ def _read() -> dict[Key, list[dict[str, str]]]:
         for row in csv.DictReader(file):
             grouped.setdefault(Key(row["experiment"], row["model"]), []).append(row)
     return grouped
+
+
+def findings() -> dict[str, str]:
+    """What the page says about the recorded runs, by name: paired differences in points with their spread."""
+    pairs = {"protection": ("unprotected", "outer"), "clipping": ("unprotected", "noiseless"), "known": ("outer", "ols")}
+    told = {}
+    for experiment, size in (("6.1", "small"), ("6.2", "large")):
+        for model, short in (("softmax", "softmax"), ("convolutional", "cnn")):
+            runs = recorded(experiment, model)
+            told |= {f"{short}_{size}_{name}": str(runs.gap(*pair)) for name, pair in pairs.items()}
+    return told
