@@ -92,12 +92,9 @@ def test_three_dimensions_agree_with_the_plane_they_contain() -> None:
     assert space <= plane + plane.uncertainty
 
 
-def test_finer_boxes_gain_less_than_was_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = (0.1, 0.1, 10, 1.0, 1.0, 40.0, 0.1)
-    monkeypatch.setattr(turned, "BOXES", 2**14)
-    coarse = turned.turned_gradients(*arguments)
-    monkeypatch.setattr(turned, "BOXES", 2**18)
-    fine = turned.turned_gradients(*arguments)
+def test_finer_boxes_gain_less_than_was_announced() -> None:
+    draws = turned.equal_draws(10, 0.1, 1.0, 40.0)
+    coarse, fine = (turned.draws_delta(draws, 0.1, 0.1, 0.1, False, boxes) for boxes in (2**14, 2**18))
     assert coarse <= fine <= coarse + coarse.uncertainty
 
 

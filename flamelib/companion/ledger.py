@@ -37,6 +37,7 @@ CHECKS = tuple(
         "checks_flame",
         "checks_flame_protocol",
         "checks_learning",
+        "checks_participation",
         "checks_participation_learning",
         "enumeration",
     )

@@ -70,7 +70,7 @@ class Setting:
         given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
         return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
 
-    def _guarantee(self, scheme: str, **given: float) -> float:
+    def _guarantee(self, scheme: str, **given: Any) -> float:
         rates: dict[str, Any] = asdict(self)
         if scheme == "add":
             return float(random_participation_add(**rates, **given))
@@ -190,11 +190,14 @@ def compute_claims(settings: Sequence[Setting], epsilons: Sequence[float], schem
 
     A margin is the least ratio of the delta that should be the larger to the one that should be the smaller.
     """
-    grid = [(setting, float(e)) for setting in settings for e in epsilons]
-    tests = (_order, _one_record, _in_records, _in_record_rate, _at_fixed_product)
-    return Claims(
-        {name: min(test(*at, scheme) for at in grid) for name, test in zip(CLAIMS, tests, strict=True)}, len(grid)
-    )
+    margins = {name: compute_margin(at, settings, epsilons, scheme) for at, name in enumerate(CLAIMS)}
+    return Claims(margins, len(settings) * len(epsilons))
+
+
+def compute_margin(claim: int, settings: Sequence[Setting], epsilons: Sequence[float], scheme: str = "outer") -> float:
+    """Margin of one of the :data:`CLAIMS`."""
+    test = (_order, _one_record, _in_records, _in_record_rate, _at_fixed_product)[claim]
+    return min(test(setting, float(epsilon), scheme) for setting in settings for epsilon in epsilons)
 
 
 def _order(setting: Setting, epsilon: float, scheme: str) -> float:

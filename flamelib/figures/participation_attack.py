@@ -59,7 +59,7 @@ class EqualGradients:
         return float(weights @ np.exp(-((x - self.ratio * np.arange(len(weights))) ** 2) / 2)) / math.sqrt(2 * math.pi)
 
     def gain(self, x: float, epsilon: float) -> float:
-        """Density with the record less ``exp(epsilon)`` times the one without; the attack looks where it is positive."""
+        """Density with the record less ``exp(epsilon)`` times the one without."""
         return self.density(x, True) - math.exp(epsilon) * self.density(x, False)
 
     def threshold(self, epsilon: float) -> float:

@@ -1,0 +1,281 @@
+r"""Claims about random participation: tools, the theorem's readings, baselines, rounds.
+
+Truth is enumerated for laws on few outcomes, integrated from densities as they are defined, or bounded from below by
+boxes; no formula of the theorem is on that side.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import quad
+from scipy.stats import binom, norm
+
+from flamelib.amplification.turned_gradients import draws_delta, equal_draws
+from flamelib.companion.checks import evaluate
+from flamelib.divergences import hockey_stick
+from flamelib.figures import participation as figures
+from flamelib.figures.participation import Setting
+from flamelib.figures.participation_attack import EqualGradients
+from flamelib.figures.participation_audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
+
+Real = NDArray[np.float64]
+Density = Callable[[float], float]
+
+# --- definitions and tools -------------------------------------------------------------------------------------------
+
+
+def event_over_divergence(outcomes: int, epsilon: float, seed: int) -> float:
+    """Best event of all over the sum of positive parts, for two random laws; each event is listed."""
+    left, right = _laws(2, outcomes, seed)
+    events = np.array(list(product((0, 1), repeat=outcomes)))
+    best = float((events @ (left - math.exp(epsilon) * right)).max())
+    return best / hockey_stick(left, right, epsilon)
+
+
+def privacy_is_divergence(outcomes: int, epsilon: float, seed: int) -> bool:
+    """Whether the definition over all events and both orders holds at the larger divergence and at nothing smaller."""
+    left, right = _laws(2, outcomes, seed)
+    orders = ((left, right), (right, left))
+    events = np.array(list(product((0, 1), repeat=outcomes)))
+    delta = max(hockey_stick(one, other, epsilon) for one, other in orders)
+    excess = max(float((events @ (one - math.exp(epsilon) * other)).max()) for one, other in orders)
+    return delta * (1 - 1e-9) < excess <= delta * (1 + 1e-12)
+
+
+def convexity_gap(outcomes: int, share: float, epsilon: float, seed: int) -> float:
+    """Relative difference of both sides of Theorem A.1 for three random laws."""
+    common, one, other = _laws(3, outcomes, seed)
+    after = math.log1p(share * math.expm1(epsilon))
+    kept = math.exp(after - epsilon)
+    left = hockey_stick((1 - share) * common + share * one, (1 - share) * common + share * other, after)
+    return abs(left / (share * hockey_stick(one, (1 - kept) * common + kept * other, epsilon)) - 1)
+
+
+def _laws(count: int, outcomes: int, seed: int) -> list[Real]:
+    return list(np.random.default_rng(seed).dirichlet(np.ones(outcomes), count))
+
+
+def gaussian_over_registry(sensitivity: float, noise_std: float, epsilon: float) -> float:
+    """Divergence of two normal laws by quadrature over the one of the registered Gaussian mechanism."""
+    shift = sensitivity / noise_std
+    found = _divergence(_mixture([1.0], [shift]), _mixture([1.0], [0.0]), epsilon, shift)
+    given = {"sensitivity": sensitivity, "noise_std": noise_std, "epsilon": epsilon}
+    return found / evaluate("participation:thm-2.4", given)
+
+
+def sampled_over_bound(rate: float, noise_std: float, epsilon: float) -> float:
+    """Larger divergence of the sampled Gaussian mechanism over what Theorem 2.5 says; at most 1 if it holds."""
+    before = math.log1p(math.expm1(epsilon) / rate)
+    inner = evaluate("participation:thm-2.4", {"sensitivity": 1, "noise_std": noise_std, "epsilon": before})
+    pair = _mixture([1 - rate, rate], [0.0, 1 / noise_std]), _mixture([1.0], [0.0])
+    truth = max(_divergence(one, other, epsilon, 1 / noise_std) for one, other in (pair, pair[::-1]))
+    return truth / (rate * inner)
+
+
+def _mixture(weights: Sequence[float], centres: Sequence[float]) -> Density:
+    weight, centre = np.asarray(weights, dtype=float), np.asarray(centres, dtype=float)
+    return lambda x: float(weight @ np.exp(-((x - centre) ** 2) / 2)) / math.sqrt(2 * math.pi)
+
+
+def _divergence(left: Density, right: Density, epsilon: float, far: float) -> float:
+    low, high = min(far, 0.0) - 12.0, max(far, 0.0) + 12.0
+    breaks = np.linspace(low, high, 4 * round(high - low) + 1)
+    factor = math.exp(epsilon)
+    pieces = (
+        quad(lambda x: max(left(x) - factor * right(x), 0.0), a, b, epsabs=1e-16, epsrel=1e-9)[0]
+        for a, b in pairwise(breaks.tolist())
+    )
+    return math.fsum(pieces)
+
+
+# --- Algorithm 1 -----------------------------------------------------------------------------------------------------
+
+
+def estimate_bias(participation_rate: float, record_rate: float, sizes: Sequence[int], divided_by: str) -> float:
+    """Largest bias of the estimated mean gradient, every coin of every client listed.
+
+    ``divided_by``: ``all`` records of available clients, or the records that were ``drawn``.
+    """
+    gradients = [np.sin(np.arange(size) + 1.0 + 7 * at) for at, size in enumerate(sizes)]
+    everything, total = np.concatenate(gradients), 0.0
+    for joins in product((0, 1), repeat=len(sizes)):
+        for drawn in product((0, 1), repeat=len(everything)):
+            kept = np.array(drawn) * np.repeat(joins, sizes)
+            chance = _chance(joins, participation_rate) * _chance(drawn, record_rate)
+            scale = participation_rate * record_rate * len(everything) if divided_by == "all" else max(1, kept.sum())
+            total += chance * float(kept @ everything) / scale
+    return abs(total - float(everything.mean()))
+
+
+def _chance(coins: Sequence[int], rate: float) -> float:
+    return float(np.prod([rate if coin else 1 - rate for coin in coins]))
+
+
+def true_size_over_bound(n_records: int, epsilon: float, **rates: Any) -> float:
+    """Delta of a client whose gradients are all zero, if the *true* size is divided by, over the theorem's delta.
+
+    The noise is then divided by ``n_records`` or by one less, and its size tells which.
+    """
+    x = np.linspace(0, 12 / (n_records - 1), 100_001)
+    left, right = (2 * n * norm.pdf(n * x) * (x[1] - x[0]) for n in (n_records - 1, n_records))
+    factor = math.exp(epsilon)
+    truth = max(float(np.maximum(one - factor * two, 0.0).sum()) for one, two in ((left, right), (right, left)))
+    return truth / Setting(n_records=n_records, **rates).delta("outer", epsilon)
+
+
+def average_change(n_records: int, record_rate: float) -> float:
+    """Largest change of an average over drawn records by one more, over ``C / (q L)``; the others are opposite."""
+    drawn = np.arange(n_records)
+    before = np.where(drawn > 0, -1.0, 0.0)
+    after = (1.0 - drawn) / (drawn + 1)
+    return float(np.abs(after - before).max()) * n_records * record_rate
+
+
+# --- Theorem 4.1 -----------------------------------------------------------------------------------------------------
+
+
+def outer_over_quadrature(epsilon: float, **setting: Any) -> float:
+    """The reading ``outer`` over the average of divergences by quadrature, each from the laws given j others."""
+    return _over_quadrature("outer", Setting(**setting), epsilon, add=False)
+
+
+def add_over_quadrature(epsilon: float, **setting: Any) -> float:
+    """The add direction over the same average, laws exchanged and the others opposite."""
+    return _over_quadrature("add", Setting(**setting), epsilon, add=True)
+
+
+def _over_quadrature(scheme: str, one: Setting, epsilon: float, add: bool) -> float:
+    p, q, ratio = one.participation_rate, one.record_rate, one.clip_norm / one.noise_std
+    total = 0.0
+    for others in range(one.n_records):
+        place = -others * ratio if add else others * ratio
+        with_it = _mixture([1 - p, p * (1 - q), p * q], [0.0, place, place + ratio])
+        without = _mixture([1 - p, p], [0.0, place])
+        pair = (without, with_it) if add else (with_it, without)
+        total += binom.pmf(others, one.n_records - 1, q) * _divergence(*pair, epsilon, place)
+    return one.delta(scheme, epsilon) / total
+
+
+def aligned_over_quadrature(epsilon: float, **setting: Any) -> float:
+    """The reading ``aligned`` over the exact divergence of equal gradients, by quadrature."""
+    one = Setting(**setting)
+    return one.delta("aligned", epsilon) / EqualGradients(one).exact(epsilon)
+
+
+def exact_over(scheme: str, epsilon: float, **setting: Any) -> float:
+    """Exact divergence of equal gradients over a scheme's delta; above 1 the scheme promises too much."""
+    one = Setting(**setting)
+    return EqualGradients(one).exact(epsilon) / one.delta(scheme, epsilon)
+
+
+def turned_over(scheme: str, angle: float, epsilon: float, **setting: Any) -> float:
+    """Delta that turned gradients certainly lose, over a scheme's delta."""
+    one = Setting(**setting)
+    return one.turned(angle, epsilon) / one.delta(scheme, epsilon)
+
+
+def added_over(scheme: str, angle: float, epsilon: float, **setting: Any) -> float:
+    """The same in the add direction alone."""
+    one = Setting(**setting)
+    draws = equal_draws(one.n_records, one.record_rate, one.clip_norm / one.noise_std, angle)
+    found = draws_delta(draws, one.participation_rate, one.record_rate, epsilon, add=True)
+    return found / one.delta(scheme, epsilon)
+
+
+def over(scheme: str, other: str, epsilon: float, **setting: Any) -> float:
+    """Delta of one scheme over that of another."""
+    one = Setting(**setting)
+    return one.delta(scheme, epsilon) / one.delta(other, epsilon)
+
+
+def largest_over(scheme: str, other: str, epsilons: Sequence[float], settings: Sequence[dict[str, Any]]) -> float:
+    """The largest such ratio over budgets and settings."""
+    return max(over(scheme, other, epsilon, **setting) for epsilon in epsilons for setting in settings)
+
+
+def searched_over_bound(starts: int, steps: int, seed: int) -> float:
+    """The largest divergence over its bound that a random search over gradients finds, both directions."""
+    return float(compute_search(starts, steps, seed).ratios.max())
+
+
+def terms_fall_with_the_angle(counts: Sequence[int], epsilon: float, points: int) -> bool:
+    """Whether, given the number of other records, aligned gradients are the worst of all angles."""
+    record = compute_terms(Setting(), epsilon, counts, points)
+    return all(bool((values <= values[0] * (1 + 1e-4)).all()) for values in record.curves.values())
+
+
+def outer_holds_at_every_angle(sizes: Sequence[int], epsilon: float, points: int) -> bool:
+    """Whether no common angle of the other gradients exceeds ``outer``."""
+    return compute_angles(Setting(), epsilon, sizes, points).below
+
+
+def gram_order_holds(pairs: int, seed: int) -> bool:
+    """Whether the integral of the lemma falls in no pair of growing Gram matrices."""
+    record = compute_gram_pairs(pairs, seed)
+    return record.ordered == pairs
+
+
+# --- figures, baselines, noise ---------------------------------------------------------------------------------------
+
+
+def margin(claim: int, epsilons: Sequence[float], settings: Sequence[dict[str, Any]], scheme: str = "outer") -> float:
+    """Worst margin of one of the five claims on the figures; at least 1 where it holds."""
+    return figures.compute_margin(claim, [Setting(**one) for one in settings], epsilons, scheme)
+
+
+def scheme_over_quadrature(scheme: str, epsilon: float, **setting: Any) -> float:
+    """A baseline over the larger divergence of a sampled Gaussian mechanism by quadrature; public names are a coin."""
+    one = Setting(**setting)
+    p, q, ratio = one.participation_rate, one.record_rate, one.clip_norm / one.noise_std
+    rate, public = {"ols": (q, 1.0), "wcs": (q, p), "cs": (p * q, 1.0)}[scheme]
+    pair = _mixture([1 - rate, rate], [0.0, ratio]), _mixture([1.0], [0.0])
+    truth = public * max(_divergence(left, right, epsilon, ratio) for left, right in (pair, pair[::-1]))
+    return one.delta(scheme, epsilon) / truth
+
+
+def list_of_names(epsilon: float, **setting: Any) -> float:
+    """Delta of WCS over the joining probability times delta of OLS."""
+    one = Setting(**setting)
+    return one.delta("wcs", epsilon) / (one.participation_rate * one.delta("ols", epsilon))
+
+
+def epsilon_in_order(delta: float, noises: Sequence[float], **setting: Any) -> bool:
+    """Whether epsilon at ``delta`` is in the order CS, outer, WCS, OLS and falls with the noise (Figure 2)."""
+    record = figures.compute_noise(Setting(**setting), noises, delta=delta)
+    return _in_order(record.curves)
+
+
+def delta_in_order(epsilon: float, noises: Sequence[float], **setting: Any) -> bool:
+    """The same of delta at ``epsilon`` (Figure 3)."""
+    record = figures.compute_noise(Setting(**setting), noises, epsilon=epsilon)
+    return _in_order(record.curves)
+
+
+def _in_order(curves: Mapping[str, Real]) -> bool:
+    ordered = [curves[name] for name in figures.ORDER]
+    rising = all((low <= high * (1 + 1e-9)).all() for low, high in pairwise(ordered))
+    return rising and all(bool((np.diff(values) <= 0).all()) for values in ordered)
+
+
+def noise_ratio(scheme: str, epsilon: float, delta: float, settings: Sequence[dict[str, Any]]) -> float:
+    """Noise that a scheme asks for in the second setting over the first."""
+    first, second = (Setting(**one).noise(scheme, epsilon, delta) for one in settings)
+    return second / first
+
+
+def delta_after_calibration(scheme: str, epsilon: float, delta: float, **setting: Any) -> float:
+    """What a scheme's delta is at the noise that was calibrated for it, over the delta asked for."""
+    one = Setting(**setting)
+    noise = one.noise(scheme, epsilon, delta)
+    return Setting(**setting | {"noise_std": noise}).delta(scheme, epsilon) / delta
+
+
+def lost_at_noise_of(scheme: str, epsilon: float, delta: float, **setting: Any) -> float:
+    """Exact delta of equal gradients at the noise calibrated by a scheme, over the delta that was asked for."""
+    one = Setting(**setting)
+    noise = one.noise(scheme, epsilon, delta)
+    return EqualGradients(Setting(**setting | {"noise_std": noise})).exact(epsilon) / delta
