@@ -6,6 +6,7 @@ The saddle-point form of Loader: :math:`\log\mathrm B(j) = s(n)-s(j)-s(n-j)-b(j,
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammaln
@@ -31,7 +32,7 @@ def log_pmf(j: Real, n: int, rate: float) -> Real:
         return np.where(j == n, 0.0, -np.inf)
     hits, misses = np.maximum(j, 1.0), np.maximum(n - j, 1.0)
     found = stirling_error(np.array(float(n))) - stirling_error(hits) - stirling_error(misses)
-    found = found - deviance(hits, Fraction(rate) * n) - deviance(misses, (1 - Fraction(rate)) * n)
+    found = found - deviance(hits, *_mean(n, rate, True)) - deviance(misses, *_mean(n, rate, False))
     found += 0.5 * (np.log(n / misses) - np.log(2 * math.pi * hits))
     found[j == 0] = n * math.log1p(-rate)
     found[j == n] = n * math.log(rate)
@@ -47,10 +48,15 @@ def stirling_error(x: Real) -> Real:
     return np.where(x < SMALL, _EXACT[np.minimum(x, SMALL - 1).astype(int)], series * inverse)
 
 
-def deviance(x: Real, mean: Fraction) -> Real:
-    """``x log(x/mean) + mean - x``, without cancellation, for x of at least 1."""
-    high = float(mean)
-    low = float(mean - Fraction(high))
+@lru_cache(maxsize=64)
+def _mean(n: int, rate: float, hits: bool) -> tuple[float, float]:
+    """Mean number of hits or misses, and what is lost by rounding it."""
+    mean = n * (Fraction(rate) if hits else 1 - Fraction(rate))
+    return float(mean), float(mean - Fraction(float(mean)))
+
+
+def deviance(x: Real, high: float, low: float) -> Real:
+    """``x log(x/m) + m - x`` for a mean ``m = high + low``, without cancellation, for x of at least 1."""
     v = (x - high) / (x + high)
     powers, series = v * v, np.zeros(x.shape)
     for k in range(8, 0, -1):
@@ -66,6 +72,8 @@ def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
 
     Bernstein's inequality.
     """
+    if rate == 1:
+        return n, n
     mean, variance = n * rate, n * rate * (1 - rate)
 
     def reach(x: float) -> int:

@@ -200,7 +200,7 @@ def participation_noise(
         return most
 
     def log_delta(noise: float) -> float:
-        return READINGS[scheme](p, q, n_records, _ratio(clip_norm, noise), epsilon).high if noise else 0.0
+        return READINGS[scheme](p, q, n_records, _ratio(clip_norm, noise), epsilon).high
 
     return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
 

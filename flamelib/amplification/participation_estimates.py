@@ -15,15 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flamelib.amplification import participation_mixtures as mixtures
 from flamelib.amplification.binomial import MOST, log_pmf, window
+from flamelib.amplification.participation_aligned import aligned
+from flamelib.amplification.participation_inner import inner
 from flamelib.amplification.participation_terms import EPS, Logs, Pair, log_sum, pair_terms
 from flamelib.amplification.sampling import unsampled_epsilon
 from flamelib.laws import Real
 from flamelib.logspace import log1mexp, log_expm1
 
 BELOW = 40.0
-LARGEST, SMALLEST = 1e130, 1e-300
+POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
+LARGEST, SMALLEST, SEPARATE = 1e130, 1e-300, 1e4
 DOWN = 1 - 2.0**-51
 
 
@@ -78,7 +80,7 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     error = 8 * EPS * (1 + 1 / (1 - lost))
     far = _log_odds(p) + log_grown - log_kept
     near = epsilon - log_kept
-    pair = Pair(near, far, error, error + 4 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
     found = averaged(pair, n_records - 1, q, 0)
     return _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
 
@@ -92,7 +94,7 @@ def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: fl
     '8.9985e-05'
     """
     pair = _pair(p, q, min(ratio, LARGEST), epsilon)
-    return _scaled(p, q, Estimate(*mixtures.inner(pair, n_records - 1, q)))
+    return _scaled(p, q, Estimate(*inner(pair, n_records - 1, q)))
 
 
 def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
@@ -105,8 +107,10 @@ def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: 
     """
     if ratio < 1e-100:
         return NOTHING
-    pair = _pair(p, q, min(ratio * DOWN, LARGEST), epsilon)
-    found = _scaled(p, q, Estimate(*mixtures.aligned(pair, n_records - 1, q)))
+    # A smaller ratio has less to give away, and from here on hardly less.
+    enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
+    pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
+    found = _scaled(p, q, Estimate(*aligned(pair, n_records - 1, q)))
     return Estimate(found.log - found.error, 2 * found.error) if found.log > -math.inf else found
 
 
@@ -118,9 +122,8 @@ def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
     limit = _log_terms(pair.alone, np.ones(1))
     top, top_error = float(limit.values[0]), float(limit.errors[0])
     settled = _settled(pair, top) - offset
-    typical = min(max(math.floor(n * rate), 1 - offset), n)
-    middle = np.array([float(typical)])
-    least = float(_log_terms(pair, middle + offset).values[0] + log_pmf(middle, n, rate)[0])
+    some = np.unique(np.minimum(np.floor(np.append(0.0, max(n * rate, 1.0) * POWERS)), n))
+    least = float((_log_terms(pair, some + offset).values + log_pmf(some, n, rate)).max())
     first, last = window(n, rate, BELOW, BELOW + top - least) if least > -math.inf else (0, n)
     if first >= settled or last - first > MOST:
         low = float(_log_terms(pair, np.array([float(first + offset)])).values[0]) if first < settled else top
@@ -163,7 +166,7 @@ def _settled(pair: Pair, top: float) -> float:
 def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
     near = unsampled_epsilon(epsilon, q)
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
-    return Pair(near, far, 2 * EPS * near, 4 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
 
 
 def _log_odds(p: float) -> float:
@@ -173,7 +176,7 @@ def _log_odds(p: float) -> float:
 
 def _size(p: float, q: float, epsilon: float) -> float:
     """Size of the logarithms that the far component's is the sum of."""
-    logs = log_expm1(epsilon), math.log(p), math.log(q), _log_odds(p)
+    logs = log_expm1(epsilon), math.log(p), math.log(q), math.log1p(-p) if p < 1 else 0.0
     return 1 + sum(abs(x) for x in logs if math.isfinite(x))
 
 

@@ -70,7 +70,7 @@ class Pair:
         with np.errstate(over="ignore", invalid="ignore"):
             blur = (self.near_error + y_error + 4 * EPS * (self.near + y)) / self.ratio + EPS * self.ratio
             slope = np.where(place < EDGE, 3 * np.exp(-np.square(np.clip(place, -40, 0)) / 2), 2 + np.abs(place))
-            return np.where(place < FARTHEST, 32 * EPS + slope * blur, 0.0)
+            return np.where(place < FARTHEST, 128 * EPS + slope * blur, 0.0)
 
 
 def pair_terms(pair: Pair, k: Real) -> Logs:

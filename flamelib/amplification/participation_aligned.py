@@ -1,0 +1,169 @@
+r"""The reading ``aligned`` of Theorem 4.1: two mixtures, the outputs of a client all of whose gradients are equal.
+
+In units of the noise, with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, the :math:`\nu, \lambda, \mu` of
+:mod:`~flamelib.amplification.participation_terms`, a threshold s and :math:`t_j = s-j\mu`,
+
+.. math:: \sum_j\mathrm B_j\,\Phi(-t_{j+1})\Big(1 - e^{\nu}\,\frac{\Phi(-t_j)}{\Phi(-t_{j+1})}\Big)
+          - e^\lambda\Phi(-s) ,
+
+largest where the two densities cross.  *Every* s gives a lower bound, so that only rounding has to be paid for; the
+brackets keep their digits, and the last summand is taken into the largest of them.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from flamelib.amplification.binomial import MOST, log_pmf, window
+from flamelib.amplification.participation_terms import EDGE, EPS, LOG_DENSITY, Pair, gap, mills
+from flamelib.laws import Real
+
+DEPTH, ABOVE, FULL = 60.0, 800.0, 700.0
+STEPS = 100
+NEAR, FAR = 0.25, 1e3
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
+
+    j: Real
+    chances: Real
+    first: bool
+    last: bool
+
+
+@lru_cache(maxsize=16)
+def _counts(n: int, rate: float, above: float) -> Counts | None:
+    low, high = window(n, rate, DEPTH, above)
+    if high - low > MOST:
+        return None
+    j = np.arange(low, high + 1, dtype=float)
+    return Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
+
+
+def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+    """Lower logarithm of the divergence of the two mixtures, and how far below it may lie.
+
+    Where the counts are too many to be added up the answer is ``-inf``.
+
+    Examples
+    --------
+    >>> value, error = aligned(Pair(1.0, 0.0, 0.0, 0.0, 1.0), 0, 0.5)
+    >>> f"{math.exp(value):.9f}", error < 1e-12
+    ('0.078281843', True)
+    """
+    # In powers of 2, so that a search meets the same counts again.
+    counts = _counts(n, rate, ABOVE * 2.0 ** math.ceil(math.log2(1 + pair.near / ABOVE)))
+    if counts is None:
+        return -math.inf, math.inf
+    s = _threshold(pair, counts)
+    k = round(s / pair.ratio)
+    return _at(pair, counts, k, s - k * pair.ratio)
+
+
+def _threshold(pair: Pair, counts: Counts) -> float:
+    """Where the densities cross: the logarithm of their ratio rises; Newton's steps where they help, else halving."""
+    mu = pair.ratio
+    low = mu / 2 + pair.near / mu
+    high = (counts.j[-1] + 0.5) * mu + np.logaddexp(pair.near, pair.far) / mu
+    s, best = low, math.inf
+    for _ in range(STEPS):
+        up, up_mean = _density(counts, s - mu, mu)
+        base, base_mean = _density(counts, s, mu)
+        under = np.logaddexp(pair.near + base, pair.far - s * s / 2)
+        level = up - under
+        low, high = (s, high) if level < 0 else (low, s)
+        slope = mu * (1 + up_mean) - mu * base_mean * math.exp(pair.near + base - under)
+        moved = s - level / slope if slope > 0 and abs(level) < best / 2 else math.inf
+        best = min(best, abs(level))
+        s, before = moved if low < moved < high else (low + high) / 2, s
+        if abs(s - before) <= 1e-8 + 4 * EPS * abs(s):
+            break
+    return float(s)
+
+
+def _density(counts: Counts, s: float, mu: float) -> tuple[float, float]:
+    """Logarithm of the mixture's density at s, up to a constant, and the mean count there.
+
+    The logarithm of a component's part is concave in the count.
+    """
+    k = round(s / mu)
+    rest = s - k * mu
+    first, size = int(counts.j[0]), len(counts.j)
+    low, high = 0, size - 1
+    while low < high:
+        i = (low + high) // 2
+        rise = float(counts.chances[i + 1] - counts.chances[i]) + mu * ((k - first - i - 0.5) * mu + rest)
+        low, high = (i + 1, high) if rise > 0 else (low, i)
+    reach = math.ceil(min(math.sqrt(2 * DEPTH / (mu * mu + 4 / (counts.j[-1] + 1))), size)) + 2
+    near = slice(max(low - reach, 0), low + reach + 1)
+    logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
+    top = logs.max()
+    sizes = np.exp(logs - top)
+    total = sizes.sum()
+    return float(top + math.log(total)), float(sizes @ counts.j[near] / total)
+
+
+def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
+    """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
+    mu = pair.ratio
+    weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
+    top = float(weights.max())
+    heavy = weights >= top - DEPTH - pair.near
+    below = pair.near + float(weights[0]) - float(counts.chances[0]) - DEPTH
+    ends = -math.inf if counts.first else below, -math.inf if counts.last else -ABOVE
+    missed = float(np.exp(np.minimum(np.array(ends) - top, FULL)).sum()) + len(weights) * math.exp(-DEPTH)
+    j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
+    t = (k - j) * mu + rest
+    falls = _log_fall(t - mu, np.full(t.shape, mu))
+    exponents = np.minimum(pair.near + falls, FULL)
+    kept = -np.expm1(exponents)
+    shift = np.where(t - mu >= EDGE, mu * (2 * np.abs(t) + mu), 0.0)
+    error = np.exp(exponents) * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
+    if pair.far > -math.inf:
+        best = slice(int(sizes.argmax()), int(sizes.argmax()) + 1)
+        back, back_error = _out(pair, j[best], t[best], chances[best])
+        kept[best] -= back
+        error[best] += back_error
+    error += np.abs(kept) * EPS * (8 + 2 * np.minimum(t * t, 1e4) + 24 * np.maximum(-chances, 0))
+    total, room = float(sizes @ kept), float(sizes @ error) + missed
+    return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
+
+
+def _out(pair: Pair, j: Real, t: Real, chances: Real) -> tuple[Real, Real]:
+    """What the client that is out takes away, against a count's own part, and the error of that."""
+    apart = (j + 1) * pair.ratio
+    fall = _log_fall(t - pair.ratio, apart)
+    back = np.exp(np.minimum(pair.far + fall - chances, FULL))
+    sizes = 2 + abs(pair.far) + np.abs(fall) - chances + apart * np.abs(t)
+    return back, back * (pair.far_error + 2 * EPS * sizes)
+
+
+def _log_fall(start: Real, apart: Real) -> Real:
+    r"""Logarithm of :math:`\Phi(-x-m)/\Phi(-x)`, with all its digits where it is close to 0."""
+    right = start >= EDGE
+    lost = np.empty(start.shape)
+    z, m = start[right], apart[right]
+    lost[right] = gap(z, m) / mills(z)
+    z, m = start[~right], apart[~right]
+    lost[~right] = np.exp(_log_interval(z, m) - log_ndtr(-z))
+    steady = np.where(right, -apart * (start + apart / 2), 0.0) + np.log1p(-np.minimum(lost, 1 - EPS))
+    return np.where(right | (lost < 0.5), steady, log_ndtr(-start - apart) - log_ndtr(-start))
+
+
+def _log_interval(start: Real, length: Real) -> Real:
+    """Logarithm of the mass of a standard normal law on ``[start, start + length]``."""
+    a = np.maximum(start, -start - length)
+    whole = log_ndtr(-a)
+    with np.errstate(divide="ignore"):
+        plain = whole + np.log1p(-np.exp(log_ndtr(-a - length) - whole))
+    short = np.minimum(length, NEAR)
+    middle, offsets = np.clip(a + short / 2, -FAR, FAR)[:, None], short[:, None] / 2 * POINTS
+    inside = np.exp(-middle * offsets - offsets**2 / 2) @ (WEIGHTS / 2)
+    close = LOG_DENSITY - (a + short / 2) ** 2 / 2 + np.log(short * inside)
+    return np.where(length > NEAR, plain, close)
