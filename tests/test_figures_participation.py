@@ -9,6 +9,7 @@ import pytest
 
 from flamelib._validate import DomainError
 from flamelib.figures import participation as figures
+from flamelib.figures import participation_rounds as over_rounds
 from flamelib.figures import present
 from flamelib.figures.participation import Setting
 
@@ -95,3 +96,24 @@ def test_calibrated_noise_of_the_experiments() -> None:
 def test_a_setting_outside_its_domain_is_refused(name: str, value: float) -> None:
     with pytest.raises(DomainError, match=name):
         Setting(**{name: value})  # type: ignore[arg-type]
+
+
+def test_rounds_lie_above_their_lower_bound_and_begin_with_one() -> None:
+    record = over_rounds.compute_rounds(SETTING, [1, 20], 1e-5)
+    curves = record.curves
+    assert (curves["lower"] <= curves["outer"]).all()
+    assert (curves["cs"] <= curves["outer"]).all()
+    assert (curves["outer"] <= curves["wcs"] * (1 + 1e-3)).all()
+    assert curves["outer"][0] == pytest.approx(SETTING.epsilon("outer", 1e-5), rel=2e-3)
+    assert all((np.diff(values) > 0).all() for values in curves.values())
+    assert [row[0] for row in over_rounds.rows(record)] == [1, 20]
+    assert over_rounds.headings(record)[-1] == "lower bound"
+    present.show(record, over_rounds.draw, name="rounds", alt="a test of a figure and its words")
+
+
+def test_check_ins_are_drawn_with_the_budget_that_their_theorem_allows() -> None:
+    record = over_rounds.compute_checkins(0.1, 0.5, [100, 10_000], 1e-5)
+    assert record.curves["checkins"][0] == pytest.approx(0.040005, rel=1e-4)
+    assert np.isinf(record.curves["checkins-noise"][0])
+    assert (record.curves["checkins-noise"] > record.curves["checkins"]).all()
+    assert (record.curves["cs"] < record.curves["checkins"]).all()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
+from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
 from flamelib.amplification.turned_gradients import draws_delta, equal_draws
 from flamelib.companion.checks import evaluate
 from flamelib.divergences import hockey_stick
@@ -279,3 +280,17 @@ def lost_at_noise_of(scheme: str, epsilon: float, delta: float, **setting: Any) 
     one = Setting(**setting)
     noise = one.noise(scheme, epsilon, delta)
     return EqualGradients(Setting(**setting | {"noise_std": noise})).exact(epsilon) / delta
+
+
+# --- over rounds -----------------------------------------------------------------------------------------------------
+
+
+def rounds_lower(rounds: int, epsilon: float, **setting: Any) -> float:
+    """Delta that equal gradients certainly lose over so many rounds."""
+    return aligned_rounds_lower(**Setting(**setting).as_parameters(), rounds=rounds, epsilon=epsilon)
+
+
+def one_of_many(scheme: str, epsilon: float, **setting: Any) -> float:
+    """Delta of the composed account after a single round over the delta of a round."""
+    one = Setting(**setting)
+    return participation_rounds(scheme, **one.as_parameters(), rounds=1, epsilon=epsilon) / one.delta(scheme, epsilon)

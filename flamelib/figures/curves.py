@@ -39,6 +39,7 @@ WORDS = {
     "noise_std": r"noise $\sigma$ on the sum, $C=1$",
     "record_rate": r"record rate $q$, with $pq$ fixed",
     "rounds": "rounds $T$",
+    "window": "slots of the window, or rounds",
 }
 
 

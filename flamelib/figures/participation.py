@@ -47,7 +47,7 @@ class Setting:
         for name, value in check(**asdict(self)).items():
             object.__setattr__(self, name, value)
 
-    def as_parameters(self) -> dict[str, float]:
+    def as_parameters(self) -> dict[str, Any]:
         """For the card of a figure."""
         return asdict(self)
 
@@ -265,5 +265,5 @@ def _size(records: int) -> str:
     return f"L = {records}"
 
 
-def _without(setting: Setting, *names: str) -> dict[str, float]:
+def _without(setting: Setting, *names: str) -> dict[str, Any]:
     return {name: value for name, value in setting.as_parameters().items() if name not in names}

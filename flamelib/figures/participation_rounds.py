@@ -29,7 +29,7 @@ def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Cur
 
 
 def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes; where a budget is 0 there is nothing to draw."""
+    """Curves on doubly logarithmic axes; where a budget is infinite there is nothing to draw."""
     draw_curves(ax, record, pen)
 
 
@@ -75,6 +75,5 @@ def _window(rate: float, epsilon0: float, window: int, delta: float) -> dict[str
     return {
         "checkins-noise": approximate.epsilon if approximate.delta <= delta else np.inf,
         "checkins": random_checkins(epsilon0, rate, window, delta),
-        "cs:all rounds": float(participation_rounds("cs", **one.as_parameters(), rounds=window, delta=delta)),
-        "cs:one round": one.epsilon("cs", delta),
+        "cs": float(participation_rounds("cs", **one.as_parameters(), rounds=window, delta=delta)),
     }
