@@ -32,7 +32,7 @@ def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
     assert [row.claim.id for row in judged if (row.value is None) != (row.verdict == "not-checkable")] == []
 
 
-@pytest.mark.parametrize(("document", "least"), [("blanket", 27), ("flame", 39)])
+@pytest.mark.parametrize(("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 28)])
 def test_a_document_is_complete(document: str, least: int) -> None:
     items = {claim.item for claim in CLAIMS if claim.document == document}
     assert len(items) >= least
@@ -62,6 +62,15 @@ def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> 
         "flame:eq-1/unbiased",
         "flame:alg-2/whole-messages",
         "flame:prop-1/with-dummies",
+        "participation:alg-1/true-size",
+        "participation:thm-4.1/inner-five",
+        "participation:thm-4.1/inner-two",
+        "participation:thm-4.1/inner-experiment",
+        "participation:thm-4.1/aligned-worst",
+        "participation:thm-4.1-add/above-inner",
+        "participation:fig-1/small",
+        "participation:sec-5.5/average",
+        "participation:calibrate/inner-noise",
     }
 
 
