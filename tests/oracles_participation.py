@@ -3,6 +3,8 @@
 Everything is one-dimensional, in units of the noise: ``mu`` is the clipping norm.
 """
 
+import math
+
 from mpmath import mp, mpf
 
 Mixture = list[tuple[mpf, mpf]]
@@ -56,20 +58,23 @@ def given_count(p, q, j, mu, sign=1) -> tuple[Mixture, Mixture]:
     return with_it, [(1 - p, mpf(0)), (p, j * mu)]
 
 
-def divergence(one: Mixture, other: Mixture, alpha, steps=4000):
-    """Positive part of ``one - alpha other``: its zeros by scanning and halving, its mass from the error function."""
-    means = [m for _, m in one + other]
-    low, high = min(means) - 45, max(means) + 45
+def divergence(one: Mixture, other: Mixture, alpha, steps=600):
+    """Positive part of ``one - alpha other``: its zeros by scanning and halving, its mass from the error function.
+
+    The mass is flat in the zeros, so that these are found in doubles.
+    """
+    parts = [(float(w), float(m)) for w, m in one] + [(-float(alpha * w), float(m)) for w, m in other]
 
     def excess(x):
-        return density(one, x) - alpha * density(other, x)
+        return sum(w * math.exp(-((x - m) ** 2) / 2) for w, m in parts)
 
-    grid = [low + (high - low) * i / steps for i in range(steps + 1)]
+    means = [m for _, m in parts]
+    grid = [min(means) - 15 + (max(means) - min(means) + 30) * i / steps for i in range(steps + 1)]
     signs = [excess(x) > 0 for x in grid]
     edges = [mp.ninf] if signs[0] else []
     for left, right, was, now in zip(grid, grid[1:], signs, signs[1:], strict=False):
         if was != now:
-            edges.append(halved(excess, left, right))
+            edges.append(halved(excess, left, right, 50))
     edges += [mp.inf] if signs[-1] else []
     mass = mpf(0)
     for left, right in zip(edges[::2], edges[1::2], strict=True):
@@ -78,10 +83,10 @@ def divergence(one: Mixture, other: Mixture, alpha, steps=4000):
     return mass
 
 
-def halved(function, left, right):
+def halved(function, left, right, steps=None):
     """A zero between two signs."""
     rising = function(right) > 0
-    for _ in range(mp.prec + 20):
+    for _ in range(steps or mp.prec + 20):
         middle = (left + right) / 2
         left, right = (left, middle) if (function(middle) > 0) == rising else (middle, right)
     return (left + right) / 2
@@ -114,16 +119,17 @@ def outer(p, q, n_records, mu, epsilon):
     return mpf(p) * mpf(q) * sum(b * outer_term(p, q, j, mu, epsilon) for j, b in enumerate(chances))
 
 
-def add(p, q, n_records, mu, epsilon):
-    """Smaller data set first, likewise."""
+def add_term(p, q, j, mu, epsilon):
     p, q, mu = mpf(p), mpf(q), mpf(mu)
     alpha = before(epsilon, p * q)
     a0, a1 = (1 - p) * (1 - 1 / alpha), p * (1 - q) * (1 - 1 / alpha)
-    total = mpf(0)
-    for j, b in enumerate(binomial(n_records - 1, q)):
-        parts = [(alpha * a1, mpf(0)), (alpha * (1 - a0 - a1), -mu), (alpha * a0, -j * mu)]
-        total += b * one_against(parts)
-    return p * q * total
+    return one_against([(alpha * a1, mpf(0)), (alpha * (1 - a0 - a1), -mu), (alpha * a0, -j * mu)])
+
+
+def add(p, q, n_records, mu, epsilon):
+    """Smaller data set first, likewise."""
+    chances = binomial(n_records - 1, q)
+    return mpf(p) * mpf(q) * sum(b * add_term(p, q, j, mu, epsilon) for j, b in enumerate(chances))
 
 
 def inner(p, q, n_records, mu, epsilon):

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
-from flamelib.amplification.sampling import sampled_epsilon, sampled_without_replacement
+from flamelib.amplification.sampling import (
+    poisson_sampled,
+    sampled_epsilon,
+    sampled_without_replacement,
+    unsampled_epsilon,
+)
 
 mp.mp.dps = 60
 
@@ -28,6 +33,37 @@ def test_sizes_become_a_rate(one, other, delta, epsilon):
     found = sampled_without_replacement(epsilon, delta, sampled, population)
     assert found.delta == pytest.approx(delta * sampled / population, rel=1e-15)
     assert found.epsilon == sampled_epsilon(epsilon, sampled / population)
+
+
+@given(st.floats(1e-300, 1e5) | st.floats(0.01, 2000), st.floats(1e-300, 1.0), st.floats(1e-9, 1.0))
+def test_the_way_back(epsilon, rate, other):
+    truth = mp.log1p(mp.expm1(mp.mpf(epsilon)) / mp.mpf(rate) / mp.mpf(other))
+    found = unsampled_epsilon(epsilon, rate, other)
+    assert found == pytest.approx(float(truth), rel=1e-14, abs=5e-324)
+    assert sampled_epsilon(unsampled_epsilon(epsilon, rate), rate) == pytest.approx(epsilon, rel=1e-12, abs=5e-324)
+
+
+@pytest.mark.parametrize(("epsilon0", "rate", "size"), [(1.0, 0.3, 3), (0.2, 0.9, 2), (3.0, 0.05, 4)])
+def test_poisson_sampling_holds_in_both_directions(epsilon0, rate, size):
+    """Binary response of a sample's parity: every subset, with and without one member."""
+
+    def law(values):
+        ones = mp.mpf(0)
+        for drawn in itertools.product((0, 1), repeat=len(values)):
+            chance = mp.mpf(1)
+            for taken in drawn:
+                chance *= mp.mpf(rate) if taken else 1 - mp.mpf(rate)
+            odd = sum(v for v, taken in zip(values, drawn, strict=True) if taken) % 2
+            ones += chance * (mp.exp(epsilon0) if odd else 1) / (1 + mp.exp(epsilon0))
+        return [1 - ones, ones]
+
+    bound = mp.exp(mp.mpf(poisson_sampled(epsilon0, 0.0, rate).epsilon))
+    ratios = []
+    for values in itertools.product((0, 1), repeat=size):
+        one, other = law(values), law(values[1:])
+        ratios += [max(a / b, b / a) for a, b in zip(one, other, strict=True)]
+    assert max(ratios) <= bound * (1 + mp.mpf(10) ** -14)
+    assert poisson_sampled(epsilon0, 1e-6, rate).delta == rate * 1e-6
 
 
 # --- every sample of every small data set, by sums of exact outcomes ---------------------------------------------

@@ -49,7 +49,8 @@ MECHANISM = {
     "_vector_protocols",
 }  # fmt: skip
 PRIVACY = {
-    "laws", "divergences", "amplification", "composition", "accuracy", "loss_knots", "loss_sums", "privacy_loss",
+    "laws", "divergences", "amplification", "composition", "accuracy", "loss_cells", "loss_knots", "loss_sums",
+    "privacy_loss", "client_ledger",
 }  # fmt: skip
 # From the bottom up; modules of one line may import each other, and everything on the lines above.
 LAYERS = (
@@ -120,7 +121,16 @@ def _loaded_by(code: str) -> set[str]:
     return {name.split(".")[0] for name in done.stdout.split()}
 
 
-@pytest.mark.parametrize("module", ["flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.profiles"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "flamelib.amplification.closed_form",
+        "flamelib.amplification.known_participants",
+        "flamelib.amplification.random_checkins",
+        "flamelib.accuracy",
+        "flamelib.profiles",
+    ],
+)
 def test_what_runs_in_the_browser_is_standard_library_only(module: str) -> None:
     assert _loaded_by(f"import {module}") - sys.stdlib_module_names == {"flamelib"}
 

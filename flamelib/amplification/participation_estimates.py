@@ -127,7 +127,7 @@ def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
     first, last = window(n, rate, BELOW, BELOW + top - least) if least > -math.inf else (0, n)
     if first >= settled or last - first > MOST:
         low = float(_log_terms(pair, np.array([float(first + offset)])).values[0]) if first < settled else top
-        return Estimate(top, top_error + 4 * EPS + top - low)
+        return Estimate((top + low) / 2, (top - low) / 2 + top_error + 4 * EPS)
     j = np.arange(first, last + 1, dtype=float)
     terms = Logs(np.full(j.shape, top), np.full(j.shape, top_error))
     open_end = j < settled

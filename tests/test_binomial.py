@@ -1,0 +1,66 @@
+"""Binomial probabilities against many digits, and windows against the probabilities they leave out."""
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from scipy.stats import binom
+
+from flamelib.amplification.binomial import log_pmf, tilted_window, window
+
+
+def exact(j, n, rate):
+    q = mpf(rate)
+    logs = mp.loggamma(n + 1) - mp.loggamma(j + 1) - mp.loggamma(n - j + 1)
+    return logs + j * mp.log(q) + (n - j) * mp.log1p(-q)
+
+
+CASES = [(29, 0.1), (999, 0.001), (10**6, 0.1), (10**6, 0.5), (10**6, 1e-5), (10**9, 0.3), (50, 1 - 1e-12), (8, 1e-300)]
+
+
+@pytest.mark.parametrize(("n", "rate"), CASES)
+def test_probabilities_keep_their_digits(n, rate):
+    spread = max(math.sqrt(n * rate * (1 - rate)), 1.0)
+    places = np.rint(n * rate + spread * np.array([-38, -20, -8, -3, -1, 0, 0.5, 2, 5, 12, 38]))
+    j = np.unique(np.clip(np.append(places, [0, 1, 15, 16, n]), 0, n))
+    found = log_pmf(j, n, rate)
+    with mp.workdps(60):
+        for count, value in zip(j, found, strict=True):
+            truth = exact(int(count), n, rate)
+            assert abs(value - float(truth)) <= 6e-15 * max(1, abs(float(truth)))
+
+
+def test_all_or_none():
+    assert log_pmf(np.arange(3.0), 2, 1.0).tolist() == [-math.inf, -math.inf, 0.0]
+    assert log_pmf(np.zeros(1), 0, 0.3).tolist() == [0.0]
+    assert window(7, 1.0, 40, 40) == (7, 7)
+    assert tilted_window(7, 1.0, 0.0, 0.0, 40)[0].tolist() == [7.0]
+
+
+@pytest.mark.parametrize(("n", "rate"), [(29, 0.1), (999, 0.001), (10**6, 0.1), (10**6, 1e-5), (10**6, 0.999)])
+@pytest.mark.parametrize("depth", [5.0, 40.0, 500.0])
+def test_what_a_window_leaves_out_is_rare(n, rate, depth):
+    first, last = window(n, rate, depth, depth)
+    law = binom(n, rate)
+    assert first == 0 or law.logcdf(first - 1) <= -depth
+    assert last == n or law.logsf(last) <= -depth
+    assert last - first <= 2 * (depth + 2 + math.sqrt(2 * depth * n * rate * (1 - rate)) + depth)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(29, 0.1), (5000, 0.3), (5000, 0.001)])
+@pytest.mark.parametrize(("slope", "curvature"), [(0.0, 0.0), (-1.0, 1e-4), (2.0, 0.01), (0.5, 1.0)])
+def test_a_tilted_window_holds_all_that_counts(n, rate, slope, curvature):
+    j = np.arange(n + 1.0)
+    logs = log_pmf(j, n, rate) + slope * j - curvature * j * j / 2
+    kept, stride = tilted_window(n, rate, slope, curvature, 50.0)
+    assert stride == 1
+    assert set(j[logs >= logs.max() - 50]) <= set(kept)
+
+
+def test_a_wide_window_takes_every_so_manieth():
+    kept, stride = tilted_window(2**53, 0.3, 0.0, 0.0, 50.0)
+    assert stride > 1
+    assert len(kept) < 3 * 2**17
+    total = np.exp(log_pmf(kept, 2**53, 0.3)).sum() * stride
+    assert total == pytest.approx(1, rel=1e-6)
