@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from flamelib._validate import DomainError
 from flamelib.amplification.sampling import sampled_epsilon, sampled_without_replacement
 
-mp.mp.dps = 60
-
 
 @given(st.floats(1e-300, 1e5) | st.floats(0.01, 2000), st.floats(1e-300, 1.0))
 def test_the_formula_from_tiny_to_huge(epsilon, rate):
