@@ -13,8 +13,6 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import binom
 
-mp.dps = 40
-
 
 def kary_rows(epsilon0, n_buckets):
     """Laws of the message, one row per input: shape (n_buckets, n_buckets)."""

@@ -5,8 +5,6 @@ import math
 
 import mpmath as mp
 
-mp.mp.dps = 50
-
 
 def table_constants(kind, epsilon0, epsilon, n_buckets=None):
     """Blanket mass, range, maximum and second moment of L, from the laws of the randomizers."""

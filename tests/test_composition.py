@@ -18,8 +18,6 @@ from flamelib.composition import (
     least_epsilon,
 )
 
-mp.mp.dps = 50
-
 
 @functools.cache
 def honest_answers(epsilon, times):

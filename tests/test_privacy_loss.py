@@ -18,7 +18,6 @@ from flamelib.loss_knots import Curve, Knots
 from flamelib.loss_sums import Loss, LossSum
 from flamelib.privacy_loss import composed_delta, composed_epsilon, together
 
-mp.dps = 40
 EXACT = 1 + 1e-9
 
 

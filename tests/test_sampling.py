@@ -16,8 +16,6 @@ from flamelib.amplification.sampling import (
     unsampled_epsilon,
 )
 
-mp.mp.dps = 60
-
 
 @given(st.floats(1e-300, 1e5) | st.floats(0.01, 2000), st.floats(1e-300, 1.0))
 def test_the_formula_from_tiny_to_huge(epsilon, rate):

@@ -21,7 +21,6 @@ from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.composition import advanced_composition
 from flamelib.profiles import AnyProfile, KaryProfile
 
-mp.mp.dps = 50
 DELTA_C = 0.01 / 1000**1.1
 
 

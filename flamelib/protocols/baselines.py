@@ -24,6 +24,7 @@ from flamelib.randomizers import KaryResponse, LaplaceNoise
 from flamelib.search import smallest_epsilon
 
 DEVIATIONS = (4, 5, 6, 7.5, 10, 15, 25, 38)  # standard deviations by which the number of coins may fall short
+MOST_MESSAGES = 2**14  # bits of a user; for 2^53 users and epsilon 1 the best number is a quarter of it
 MARGIN = 1e-10  # added to every probability, relative: a hundred times the error of the incomplete beta function
 
 
@@ -87,7 +88,7 @@ class UnarySumProtocol:
     Parameters
     ----------
     n_users : int, at least 2
-    n_messages : int, at least 1
+    n_messages : int, from 1 to 16384
         Bits a user sends, :math:`r`.
     blanket_mass : float in (0, 1)
         The paper's :math:`\lambda / n`, written :math:`p` here.
@@ -100,6 +101,8 @@ class UnarySumProtocol:
     def __post_init__(self) -> None:
         if check(n_users=self.n_users, n_messages=self.n_messages, blanket_mass=self.blanket_mass)["blanket_mass"] == 1:
             raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message depends on its input")
+        if self.n_messages > MOST_MESSAGES:
+            raise DomainError(f"n_messages must be a whole number in [1, {MOST_MESSAGES}], got {self.n_messages}")
 
 
 def run(protocol: UnarySumProtocol, values: ArrayLike, rng: np.random.Generator) -> float:
@@ -160,7 +163,7 @@ def private_unary_sum(n_users: int, epsilon: float, delta: float, n_messages: in
     n_users : int, at least 2
     epsilon, delta : float
         The guarantee, replace-one adjacency; epsilon above 0, delta in (0, 1).
-    n_messages : int, at least 1, optional
+    n_messages : int, from 1 to 16384, optional
         Bits a user; left out, the power of two up to :math:`2 \varepsilon \sqrt n` with the least worst-case error
         (at that order rounding and noise both stop growing with the number of users).
 
@@ -178,7 +181,7 @@ def private_unary_sum(n_users: int, epsilon: float, delta: float, n_messages: in
     if n_messages is not None:
         found = [_with_bits(**given, n_messages=check(n_messages=n_messages)["n_messages"])]
     else:
-        most = max(1.0, 2 * given["epsilon"] * math.sqrt(given["n_users"]))
+        most = min(max(1.0, 2 * given["epsilon"] * math.sqrt(given["n_users"])), MOST_MESSAGES)
         found = [_with_bits(**given, n_messages=2**power) for power in range(math.floor(math.log2(most)) + 1)]
     certified = [protocol for protocol in found if protocol is not None]
     if not certified:
