@@ -210,6 +210,10 @@ def test_many_records_are_public_participants(n_records):
 
 def test_counts_too_many_to_add_up_are_bracketed():
     """Between few records and public participants; the uncertainty says how far apart these are."""
+    lost = reading("aligned", 0.1, 0.1, 2**53, 1.0, epsilon=0.1)
+    assert lost == 0
+    assert lost.uncertainty == reading("outer", 0.1, 0.1, 2**53, 1.0, epsilon=0.1)
+    assert reading("aligned", 0.1, 0.1, 2**53, 1.0, delta=1e-6).uncertainty > 1
     found = reading("outer", 0.5, 0.5, 2**53, 1e17, epsilon=0.0)
     assert found <= wcs(0.5, 0.5, 1e17, 1.0, epsilon=0.0)
     slow = reading("outer", 0.5, 0.5, 10**14, 3e13, epsilon=1e-14)
@@ -257,6 +261,10 @@ def test_the_smaller_data_set_can_be_sure_of_itself():
     most = math.log(1 / (1 - 0.5 * 0.5))
     assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, epsilon=most * 0.999) > 0
     assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, epsilon=most * 1.001) == 0
+    assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, delta=0) == pytest.approx(most, rel=1e-14)
+    found = one_round.random_participation_add(0.5, 0.3, 7, 0.1, 1.0, delta=0)
+    assert found == pytest.approx(-math.log(0.7), rel=1e-14)
+    assert one_round.random_participation_add(0.5, 0.3, 7, 0.1, 1.0, epsilon=float(found)) == 0
 
 
 # --- noise -------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from flamelib.amplification.participation_estimates import (
     inner_estimate,
     outer_estimate,
 )
+from flamelib.amplification.participation_terms import EPS
 from flamelib.amplification.sampling import unsampled_epsilon
 from flamelib.guarantees import Certified, Gives
 from flamelib.logspace import probability
@@ -336,12 +337,15 @@ def aligned_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon:
     return aligned_estimate(p, q, n_records, ratio, epsilon).log
 
 
+NEARBY = 1e-6
 ESTIMATES = READINGS | {"add": add_estimate}
 Setting = tuple[float, float, int, float, float]
 
 
 def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
     found = _estimate(reading, setting, epsilon)
+    if reading == "aligned" and found.log == -math.inf:
+        return Certified(0.0, float(_delta("outer", setting, epsilon)))
     if reading == "aligned":
         low = math.exp(min(found.log, 0.0))
         return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
@@ -355,24 +359,28 @@ def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
 
 
 def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
-    p, q, _, noise_std, clip_norm = setting
-    if delta in (0.0, 1.0):
-        return Certified(math.inf if delta == 0 else 0.0, 0.0)
-    most = sampled_from_delta((p,), (q,), noise_std, clip_norm, delta)
-    if most in (0.0, math.inf):
-        return Certified(0.0 if reading == "aligned" else most, most)
+    p, q, n_records, noise_std, clip_norm = setting
     lower = reading == "aligned"
+    most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
+    if reading == "add":
+        most = min(most, _certain_epsilon(p * q if n_records == 1 else q))
+    if delta in (0.0, 1.0) or most in (0.0, math.inf):
+        return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
 
     def log_delta(epsilon: float) -> float:
         found = _estimate(reading, setting, epsilon)
         return found.log if lower else found.high
 
     found = smallest_epsilon(log_delta, delta, at_most=most)
-    here = _estimate(reading, setting, found)
-    before = _estimate(reading, setting, found * (1 - 1e-6))
-    slope = (before.log - here.log) / (1e-6 * found) if found > 0 else math.inf
-    room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 else float(most)
-    return Certified(max(found * (1 - 2 * WIDTH), 0.0) if lower else found, room)
+    here, before = (_estimate(reading, setting, at) for at in (found, found * (1 - NEARBY)))
+    slope = (before.log - here.log) / (NEARBY * found) if found > 0 else math.inf
+    room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 and here.log > -math.inf else most
+    return Certified(found * (1 - 2 * WIDTH) if lower else found, room)
+
+
+def _certain_epsilon(rate: float) -> float:
+    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share."""
+    return -math.log1p(-rate) * (1 + 4 * EPS) if rate < 1 else math.inf
 
 
 def _ratio(clip_norm: float, noise_std: float) -> float:

@@ -110,8 +110,11 @@ def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: 
     # A smaller ratio has less to give away, and from here on hardly less.
     enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
     pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
-    found = _scaled(p, q, Estimate(*aligned(pair, n_records - 1, q)))
-    return Estimate(found.log - found.error, 2 * found.error) if found.log > -math.inf else found
+    low, width = aligned(pair, n_records - 1, q)
+    if low == -math.inf:
+        return NOTHING
+    found = _scaled(p, q, Estimate(low, 0.0))
+    return Estimate(found.log - found.error, width + 2 * found.error)
 
 
 def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
