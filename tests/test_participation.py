@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import oracles_participation as oracle
 import pytest
@@ -113,6 +114,28 @@ def against(p, q, n_records, mu, sign):
     with_it = [(1 - p, mpf(0))]
     with_it += [part for w, j in inside for part in ((w * (1 - q), j * mu), (w * q, (j + sign) * mu))]
     return with_it, without
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_advanced_joint_convexity_is_an_equality(seed):
+    """Theorem A.1, on laws of five points, in exact arithmetic."""
+
+    def law(shift):
+        weights = [Fraction((seed * 7 + shift * i * i + 3 * i) % 11 + 1) for i in range(5)]
+        return [w / sum(weights) for w in weights]
+
+    def mixed(share, one, other):
+        return [(1 - share) * a + share * b for a, b in zip(one, other, strict=True)]
+
+    def positive(alpha, one, other):
+        return sum(max(a - alpha * b, Fraction(0)) for a, b in zip(one, other, strict=True))
+
+    common, one, other = law(1), law(2), law(5)
+    share, alpha = Fraction(seed + 1, 7), Fraction(13, 10)
+    after = 1 + share * (alpha - 1)
+    found = positive(after, mixed(share, common, one), mixed(share, common, other))
+    assert found == share * positive(alpha, one, mixed(after / alpha, common, other))
+    assert found > 0
 
 
 def test_inner_is_no_bound():

@@ -86,7 +86,7 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
     r"""Counts j at which :math:`\mathrm B(j)\,e^{sj - cj^2/2}` is within ``exp(-depth)`` of its largest value.
 
     The logarithm is concave; its second difference is at most :math:`-c-\frac1{j+1}-\frac1{n-j}`.  Where these are
-    too many, every so-manieth stands for its neighbours; second, how many each one stands for.
+    too many, they come in equal steps; the second part of the answer is the step.
     """
     if rate == 1 or n == 0:
         return np.array([float(n)]), 1

@@ -15,9 +15,18 @@ readings differ in what they do with the number j of other records that the clie
 * ``inner``: j is mixed inside the second measure only.  At most ``outer``, and no bound: some data sets lose more.
 * ``aligned``: j is mixed inside both.  The exact divergence of one pair of data sets, so a lower bound of the truth.
 
-All are for the larger data set first.  The other direction, :func:`random_participation_add`, is at most ``outer``:
-both are sums over j, and term by term every entry of its Gram matrix is at most that of ``outer``.  Hence ``outer``
-alone is the guarantee.
+All are for the larger data set first.  Gram-matrix lemma: for Gaussians :math:`\varphi_u` of one variance and
+:math:`a_i\ge0`, :math:`\int[\varphi_0-\sum_ia_i\varphi_{u_i}]_+` does not fall when an entry
+:math:`\langle u_i,u_k\rangle` rises, for the likelihood ratios are exponential martingales of these covariances and
+all second derivatives of the positive part are at least 0.  Given j, the largest Gram matrix is that of
+
+* gradients in one direction, components at C, C and (j+1)C with weights :math:`p e^\varepsilon + (1-p)` (the first two
+  together) and :math:`(1-p)(e^\varepsilon-1)`, when the larger data set comes first;
+* the record against all others, components at 0, C and jC with weights :math:`p(1-q)(e^\varepsilon-1)`,
+  :math:`e^{\varepsilon'}` and :math:`(1-p)(e^\varepsilon-1)`, when the smaller one does.
+
+The weights are the same three, and every entry of the second matrix is at most that of the first.  So the other
+direction, :func:`random_participation_add`, never exceeds ``outer``, and ``outer`` alone is the guarantee.
 """
 
 import math
@@ -45,6 +54,11 @@ READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
     "inner": inner_estimate,
     "aligned": aligned_estimate,
 }
+ESTIMATES = READINGS | {"add": add_estimate}
+NEARBY = 1e-6
+
+# Participation rate, record rate, records, noise, clipping norm.
+Setting = tuple[float, float, int, float, float]
 
 
 @states(
@@ -101,10 +115,7 @@ def random_participation(
     8.9985e-05
     1.7382e-04
     """
-    setting = participation_rate, record_rate, n_records, noise_std, clip_norm
-    if epsilon is not None:
-        return _delta(reading, setting, epsilon)
-    return _epsilon(reading, setting, 1.0 if delta is None else delta)
+    return _answer(reading, (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
 @states("participation", "thm-4.1-add", item="Theorem 4.1, the other direction", gives="upper", adjacency="add-remove")
@@ -142,10 +153,7 @@ def random_participation_add(
     >>> f"{random_participation_add(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.001):.4e}"
     '3.1941e-03'
     """
-    setting = participation_rate, record_rate, n_records, noise_std, clip_norm
-    if epsilon is not None:
-        return _delta("add", setting, epsilon)
-    return _epsilon("add", setting, 1.0 if delta is None else delta)
+    return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
 @states(
@@ -337,9 +345,10 @@ def aligned_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon:
     return aligned_estimate(p, q, n_records, ratio, epsilon).log
 
 
-NEARBY = 1e-6
-ESTIMATES = READINGS | {"add": add_estimate}
-Setting = tuple[float, float, int, float, float]
+def _answer(reading: str, setting: Setting, epsilon: float | None, delta: float | None) -> Certified:
+    if epsilon is not None:
+        return _delta(reading, setting, epsilon)
+    return _epsilon(reading, setting, 1.0 if delta is None else delta)
 
 
 def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
