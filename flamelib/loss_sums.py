@@ -12,8 +12,8 @@ sign or a bound:
 
 * what is wrapped into the window is positive; what lies outside is at most Chernoff's bound, which is added;
 * the transform of N numbers has a relative error below :math:`5u\log_2N` in the Euclidean norm (u the unit of
-  round-off), a T-th power multiplies it by T, and the Euclidean norm bounds the sum up to the root of the number of
-  its terms: added.
+  round-off), a T-th power multiplies it by T, and a sum with weights is wrong by at most that error times their
+  Euclidean norm: added.
 """
 
 import math
@@ -26,7 +26,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from flamelib.logspace import logaddexp
-from flamelib.search import smallest_epsilon
+from flamelib.search import largest, smallest_epsilon
 
 Real = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -35,6 +35,7 @@ UNIT = 2.0**-53
 WIDTH = 14.0
 NEGLIGIBLE = 1e-9
 STEEPEST = 1e4
+FAR = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,9 @@ class Loss:
     def moments(self, t: float) -> tuple[float, float, float]:
         """Logarithm of the tilted mass, mean and variance."""
         log_mass, law = self.tilted(t)
-        mean = float(law @ self.losses)
-        return log_mass, mean, float(law @ (self.losses - mean) ** 2)
+        losses = self.losses  # summed without the threads of a matrix product, which cost more than they save
+        mean = float((law * losses).sum())
+        return log_mass, mean, float((law * (losses - mean) ** 2).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +131,20 @@ class LossSum:
             high *= 4
         return self.tilt(brentq(lambda t: rises(self.tilt(t)), 0.0, high, xtol=1e-9 * high, rtol=1e-6))
 
-    def log_delta(self, epsilon: float) -> float:
-        """Logarithm of an upper bound on delta at ``epsilon``."""
+    def log_delta(self, epsilon: float, tilt: Tilt | None = None) -> float:
+        """Logarithm of an upper bound on delta at ``epsilon``, whatever the tilt; by default the best."""
         infinite = self.log_infinity
         if epsilon >= self.most:
             return infinite
-        return min(logaddexp(infinite, self.window(self.tilt_to(epsilon)).log_delta(epsilon)), 0.0)
+        return min(logaddexp(infinite, self.window(tilt or self.tilt_to(epsilon)).log_delta(epsilon)), 0.0)
 
-    def epsilon(self, delta: float, at_most: float) -> float:
+    def epsilon(self, delta: float, at_most: float, tilt: Tilt | None = None) -> float:
         """Least epsilon found that keeps ``delta``; ``at_most`` where that is a guarantee anyway."""
         infinite = self.log_infinity
         spare = delta - math.exp(infinite)
         if not spare > 0:
             return at_most
-        tilt = self.tilt_for(math.log(spare))
+        tilt = tilt or self.tilt_for(math.log(spare))
         reached = self.chernoff(delta, tilt)
         window = self.window(tilt)
 
@@ -150,6 +152,21 @@ class LossSum:
             return logaddexp(infinite, window.log_delta(epsilon)) if epsilon < self.most else infinite
 
         return smallest_epsilon(log_delta, delta, min(at_most, self.most, 1.0001 * reached))
+
+    def log_delta_below(self, epsilon: float) -> float:
+        """Logarithm of a lower bound on delta, for losses and masses that are not too large."""
+        if epsilon >= self.most:
+            return -math.inf
+        return min(self.window(self.tilt_to(epsilon)).log_delta_below(epsilon), 0.0)
+
+    def epsilon_below(self, delta: float) -> float:
+        """Greatest epsilon found at which delta is at least this, for losses and masses that are not too large."""
+        target = math.log(delta)
+        tilt = self.tilt_for(target)
+        window, low = self.window(tilt), max(0.0, tilt.mean - 6 * math.sqrt(tilt.variance))
+        if window.log_delta_below(low) < target:
+            return 0.0
+        return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, max(self.most, low))
 
     def chernoff(self, delta: float, tilt: Tilt) -> float:
         """An epsilon that keeps ``delta`` by Chernoff's bound with this tilt; ``inf`` where there is none."""
@@ -165,21 +182,23 @@ class LossSum:
 
     def window(self, tilt: Tilt) -> "Window":
         """The tilted law on a window around its mean that is wide enough."""
+        first, size, outside = self.extent(tilt)
+        law, error = self._wave(tilt.t, first, size)
+        return Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
+
+    def extent(self, tilt: Tilt) -> tuple[int, int, float]:
+        """Where such a window begins, its size, and a bound on the tilted mass outside."""
         spread = max(math.sqrt(tilt.variance), 1e-3 * self.step)
         lowest, highest = (sum(times * int(part.index[end]) for part, times in self.parts) for end in (0, -1))
         width = math.ceil(WIDTH * spread / self.step) + 64
-        while True:
-            if width > highest - lowest:
-                first, size, outside = lowest, next_fast_len(highest - lowest + 1, real=True), 0.0
-                break
+        while width <= highest - lowest:
             size = next_fast_len(width, real=True)
             first = round(tilt.mean / self.step) - size // 2
             outside = self._outside(tilt, 1 / spread, first * self.step, (first + size) * self.step)
             if outside <= NEGLIGIBLE / (1 + tilt.t * spread):
-                break
+                return first, size, outside
             width *= 2
-        law, error = self._wave(tilt.t, first, size)
-        return Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
+        return lowest, next_fast_len(highest - lowest + 1, real=True), 0.0
 
     def _wave(self, t: float, first: int, size: int) -> tuple[Real, float]:
         """One period of the law of the tilted sum, and the Euclidean norm of its round-off."""
@@ -218,11 +237,20 @@ class Window:
 
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of an upper bound on ``E[(1 - exp(epsilon - loss))_+]``; close where epsilon is near the mean."""
+        return self._log_excess(epsilon, 1)
+
+    def log_delta_below(self, epsilon: float) -> float:
+        """Logarithm of a lower bound on the same: what could be wrong is taken off; ``-inf`` where nothing is left."""
+        return self._log_excess(epsilon, -1)
+
+    def _log_excess(self, epsilon: float, side: int) -> float:
         t = self.tilt.t
         start = max(math.floor(epsilon / self.step) - self.first, 0)
-        excess = np.maximum(self.step * (self.first + np.arange(start, len(self.law))) - epsilon, 0)
-        total = float(self.law[start:] @ (-np.expm1(-excess) * np.exp(-t * excess)))
-        total *= 1 + len(self.law) * UNIT
-        total += math.sqrt(len(excess)) * self.error / (1 + t) + self.outside
+        far = len(self.law) if t * self.step * len(self.law) <= FAR else start + math.ceil(FAR / (t * self.step))
+        excess = np.maximum(self.step * (self.first + np.arange(start, min(far, len(self.law)))) - epsilon, 0)
+        weights = -np.expm1(-excess) * np.exp(-t * excess)
+        total = float(self.law[start:far] @ weights) * (1 + side * len(self.law) * UNIT)
+        total += side * (float(np.linalg.norm(weights)) * self.error + self.outside)
+        total += 2 * math.exp(-FAR) if side > 0 and far < len(self.law) else 0.0
         log_total = math.log(total) if total > 0 else -math.inf
-        return self.tilt.log_mass - t * epsilon + log_total + self.rounding + 16 * UNIT * t * epsilon
+        return self.tilt.log_mass - t * epsilon + log_total + side * (self.rounding + 16 * UNIT * t * epsilon)

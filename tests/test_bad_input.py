@@ -46,7 +46,7 @@ EDGES: dict[str, list[Any]] = {
     "index_privacy": [1, 1e300], "times": [1, 2**53], "slack_delta": [1e-300, 0.999], "sampled": [1, 2**53],
     "population": [1, 2**53], "angle": [0, 1e-9, 90, 180],
     "participation_rate": [1e-300, 1e-9, 1.0], "record_rate": [1e-300, 1e-9, 1.0], "n_records": [1, 2, 10**6, 2**53],
-    "clip_norm": [1e-300, 1.0, 1e300], "window": [1, 2**53],
+    "clip_norm": [1e-300, 1.0, 1e300], "window": [1, 2**53], "rounds": [1, 2**53],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.

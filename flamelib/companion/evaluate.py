@@ -42,6 +42,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.participation",
         "flamelib.amplification.turned_gradients",
+        "flamelib.amplification.participation_rounds",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

@@ -1,0 +1,167 @@
+r"""A client's own privacy ledger: what its rounds have cost it, from public numbers and its own size alone.
+
+The guarantee of random participation is over the coins by which a client joins and draws its records.  So every round
+counts in which it was available and threw its coin, **whether it then joined or not**: who counts only the rounds that
+it joined has conditioned on the coin, and nothing is left of the amplification.  The outcome is therefore not even
+asked for, and a ledger that is lost or read by others tells nothing that the server's schedule does not.
+
+Record a round and save *before* the coin is thrown: what goes wrong after that costs a round too many, never one too
+few.  Rates, noise and clipping may change from round to round.  Clients of unequal sizes keep a ledger each, and what
+the system guarantees to all is the largest of their answers.
+"""
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.participation_rounds import LARGEST_RATIO, SCHEMES, round_cells
+from flamelib.guarantees import Certified
+from flamelib.loss_cells import LONGEST, Parts, composed
+
+FORMAT = {"format": "flamelib client ledger", "version": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the server announces of a round; ``scheme`` is one of outer (who joins is hidden), wcs (public), ols, cs.
+
+    Examples
+    --------
+    >>> Setting(0.1, 0.1, noise_std=1.0, clip_norm=1.0).scheme
+    'outer'
+    """
+
+    participation_rate: float
+    record_rate: float
+    noise_std: float
+    clip_norm: float
+    scheme: str = "outer"
+
+    def __post_init__(self) -> None:
+        check(**asdict(self))
+        if self.scheme not in SCHEMES:
+            raise DomainError(f"scheme must be one of {', '.join(SCHEMES)} here, got {self.scheme!r}")
+        if self.clip_norm / self.noise_std > LARGEST_RATIO:
+            raise DomainError(f"noise_std must be a number of at least clip_norm / 1000 here, got {self.noise_std!r}")
+
+
+class ClientLedger:
+    """The rounds of one client, and their guarantee for each of its records.
+
+    Parameters
+    ----------
+    n_records : int, at least 1
+        The most records that the client will ever hold, the one in question included.
+
+    Examples
+    --------
+    >>> ledger = ClientLedger(n_records=5)
+    >>> ledger.record(Setting(0.1, 0.1, noise_std=1.0, clip_norm=1.0), rounds=100)
+    >>> f"{ledger.delta(2.0):.2e}", f"{ledger.epsilon(1e-5):.2f}"
+    ('1.76e-05', '2.14')
+    """
+
+    def __init__(self, n_records: int) -> None:
+        self.n_records: int = check(n_records=n_records)["n_records"]
+        self._rounds: dict[Setting, int] = {}
+
+    @property
+    def rounds(self) -> int:
+        """Rounds recorded."""
+        return sum(self._rounds.values())
+
+    def record(self, setting: Setting, rounds: int = 1, n_records: int | None = None) -> None:
+        """Charge rounds in which the client is available; refused where it holds more records than it declared."""
+        given = check(rounds=rounds, n_records=self.n_records if n_records is None else n_records)
+        if given["n_records"] > self.n_records:
+            raise DomainError(f"n_records must be at most the {self.n_records} of the ledger, got {n_records}")
+        self._rounds[setting] = self._rounds.get(setting, 0) + given["rounds"]
+
+    def epsilon(self, delta: float) -> Certified:
+        """Least epsilon for this delta of all rounds together (upper, both directions)."""
+        check(delta=delta)
+        return composed(self._parts(), delta=delta) if self._rounds else Certified(0.0, 0.0)
+
+    def delta(self, epsilon: float) -> Certified:
+        """Delta at this epsilon of all rounds together (upper, both directions)."""
+        check(epsilon=epsilon)
+        return composed(self._parts(), epsilon=epsilon) if self._rounds else Certified(0.0, 0.0)
+
+    def remaining(self, setting: Setting, epsilon: float, delta: float) -> int:
+        """Further rounds of this kind within a budget: never too many, a thousandth too few at most, 4 million at most.
+
+        Examples
+        --------
+        >>> ClientLedger(n_records=5).remaining(Setting(0.1, 0.1, 1.0, 1.0), epsilon=1.0, delta=1e-2)
+        424
+        """
+        check(epsilon=epsilon, delta=delta)
+        parts, cells = self._parts(), self._cells(setting)
+
+        def excess(rounds: int) -> float:
+            spent = composed([*parts, (cells, rounds)], epsilon=epsilon) if parts or rounds else 0.0
+            return math.inf if spent > delta == 0 else math.log(spent / delta) if spent else -math.inf
+
+        return _most_rounds(excess, LONGEST - self.rounds)
+
+    def save(self, path: str | Path) -> None:
+        """Write the ledger, whole or not at all."""
+        path = Path(path)
+        kept = FORMAT | {"n_records": self.n_records, "rounds": [[asdict(s), n] for s, n in self._rounds.items()]}
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
+            try:
+                json.dump(kept | {"digest": _digest(kept)}, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ClientLedger":
+        """Read a ledger; anything but one that was saved, unchanged, is refused."""
+        text = Path(path).read_bytes()
+        try:
+            kept = json.loads(text)
+            if kept.pop("digest") != _digest(kept) or kept | FORMAT != kept:
+                raise DomainError("changed")
+            ledger = cls(kept["n_records"])
+            for setting, rounds in kept["rounds"]:
+                ledger.record(Setting(**setting), rounds)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise DomainError(f"path must be a ledger as it was saved, version 1, got {str(path)!r}") from None
+        return ledger
+
+    def _parts(self) -> Parts:
+        return [(self._cells(setting), rounds) for setting, rounds in self._rounds.items()]
+
+    def _cells(self, setting: Setting) -> Any:
+        return round_cells(n_records=self.n_records, **asdict(setting))
+
+
+def _digest(kept: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def _most_rounds(excess: Callable[[int], float], limit: int) -> int:
+    """About the greatest number at which the excess, which rises, is at most 0; it was evaluated there."""
+    if excess(0) > 0 or excess(1) > 0:
+        return 0
+    low, high = 1, 2
+    while high < limit and excess(high) <= 0:
+        low, high = high, 8 * high
+    if high >= limit:
+        high = limit + 1
+    while high - low > max(1, low // 1000):
+        middle = round(math.sqrt(low * high)) if high > 2 * low else (low + high) // 2
+        middle = min(max(middle, low + 1), high - 1)
+        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+    return low
