@@ -65,7 +65,7 @@ def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records,
 
 def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None:
     """Train, then write both files."""
-    started, found, runs = time.perf_counter(), [], dict[str, dict[str, Any]]()
+    started, commit, found, runs = time.perf_counter(), _commit(), [], dict[str, dict[str, Any]]()
     for key, learning, records, model in everything(sizes or SIZES):
         found.append((key, learning))
         runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
@@ -75,7 +75,7 @@ def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None
     about = {
         "date": datetime.now(UTC).date().isoformat(),
         "command": "python -m flamelib.companion.record_participation",
-        "commit": _commit(),
+        "commit": commit,
         "dataset": DATASET,
         "seed": SEED,
         "runs": runs,

@@ -80,8 +80,13 @@ def _read() -> dict[Key, list[dict[str, str]]]:
 
 def findings() -> dict[str, str]:
     """What the page says about the recorded runs, by name: paired differences in points with their spread."""
-    pairs = {"protection": ("unprotected", "outer"), "clipping": ("unprotected", "noiseless"), "known": ("outer", "ols")}
-    told = {}
+    pairs = {
+        "protection": ("unprotected", "outer"),
+        "clipping": ("unprotected", "noiseless"),
+        "known": ("outer", "ols"),
+        "reading": ("inner", "outer"),
+    }
+    told: dict[str, str] = {}
     for experiment, size in (("6.1", "small"), ("6.2", "large")):
         for model, short in (("softmax", "softmax"), ("convolutional", "cnn")):
             runs = recorded(experiment, model)
