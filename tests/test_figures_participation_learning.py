@@ -199,7 +199,7 @@ def test_the_stored_table_is_the_one_its_provenance_tells_of():
 
 def test_checks_read_the_recorded_runs():
     for model in record_participation.SIZES:
-        assert checks.final("6.1", "unprotected", model) > checks.final("6.1", "ols", model)
-        assert checks.gap("6.1", "outer", "ols", model) == -checks.gap("6.1", "ols", "outer", model)
-        assert not checks.in_order("6.1", ["ols", "unprotected"], model)
+        assert checks.final("exp-6.1", "unprotected", model) > checks.final("exp-6.1", "ols", model)
+        assert checks.gap("exp-6.1", "outer", "ols", model) == -checks.gap("exp-6.1", "ols", "outer", model)
+        assert not checks.in_order("exp-6.1", ["ols", "unprotected"], model)
         assert checks.noise_ratio("outer", model) < 1

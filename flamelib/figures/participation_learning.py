@@ -16,6 +16,7 @@ from scipy.stats import t as student
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification.participation import participation_noise
+from flamelib.amplification.participation_rounds import participation_rounds
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.style import DOTTED, LOOKS, Pen
@@ -88,8 +89,6 @@ class Setting:
 
         ``inner`` has none that is a bound: its noise is accounted for by the certified reading.
         """
-        from flamelib.amplification.participation_rounds import participation_rounds
-
         accounting = "outer" if scheme == "inner" else scheme
         return float(
             participation_rounds(
