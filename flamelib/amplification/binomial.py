@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from flamelib.laws import Real
 
 SMALL = 16
-MOST = 2**17
+MOST, DENSE = 2**16, 2**13
 _COUNTS = np.arange(1.0, SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
@@ -77,7 +77,7 @@ def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
     mean, variance = n * rate, n * rate * (1 - rate)
 
     def reach(x: float) -> int:
-        return math.ceil(x / 3 + math.sqrt(x * x / 9 + 2 * x * variance)) + 1
+        return math.ceil(min(x / 3 + math.sqrt(x * x / 9 + 2 * x * variance), n)) + 1
 
     return max(0, math.floor(mean) - reach(below)), min(n, math.ceil(mean) + reach(above))
 
@@ -100,5 +100,5 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
             high = j
     sides = (depth + math.sqrt(depth * depth + 2 * depth * (side + 1)) for side in (low, n - low))
     reach = math.ceil(min(math.sqrt(2 * depth / (curvature + 4 / (n + 1))), *sides)) + 2
-    stride = -(-reach // MOST)
+    stride = -(-reach // DENSE)
     return np.arange(max(0, low - reach), min(n, low + reach) + 1, stride, dtype=float), stride

@@ -36,6 +36,7 @@ from flamelib._validate import DomainError, check
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.amplification.known_participants import ROUNDING, sampled_from_delta, share, wcs
 from flamelib.amplification.participation_estimates import (
+    FURTHEST,
     Estimate,
     add_estimate,
     aligned_estimate,
@@ -204,7 +205,8 @@ def participation_noise(
     inside = share(delta, known + hidden)
     if inside >= 1:
         return 0.0
-    most = analytic_noise_std(clip_norm, unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), inside)
+    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), FURTHEST)
+    most = analytic_noise_std(clip_norm, before, inside)
     if scheme in ("wcs", "ols", "cs"):
         return most
 
@@ -380,7 +382,7 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
         found = _estimate(reading, setting, epsilon)
         return found.log if lower else found.high
 
-    found = smallest_epsilon(log_delta, delta, at_most=most)
+    found = smallest_epsilon(log_delta, delta, at_most=min(most, FURTHEST) if lower else most)
     here, before = (_estimate(reading, setting, at) for at in (found, found * (1 - NEARBY)))
     slope = (before.log - here.log) / (NEARBY * found) if found > 0 else math.inf
     room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 and here.log > -math.inf else most
@@ -389,7 +391,7 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
 
 def _certain_epsilon(rate: float) -> float:
     """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share."""
-    return -math.log1p(-rate) * (1 + 4 * EPS) if rate < 1 else math.inf
+    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
 
 
 def _ratio(clip_norm: float, noise_std: float) -> float:

@@ -21,7 +21,7 @@ from flamelib.amplification.binomial import MOST, log_pmf, window
 from flamelib.amplification.participation_terms import EDGE, EPS, LOG_DENSITY, Pair, gap, mills
 from flamelib.laws import Real
 
-DEPTH, ABOVE, FULL = 60.0, 800.0, 700.0
+DEPTH, ABOVE, FULL = 60.0, 800.0, 300.0
 STEPS = 100
 NEAR, FAR = 0.25, 1e3
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -57,8 +57,10 @@ def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
     >>> f"{math.exp(value):.9f}", error < 1e-12
     ('0.078281843', True)
     """
-    # In powers of 2, so that a search meets the same counts again.
-    counts = _counts(n, rate, ABOVE * 2.0 ** math.ceil(math.log2(1 + pair.near / ABOVE)))
+    if pair.near / pair.ratio - pair.ratio > FAR:
+        return -math.inf, math.inf
+    # In steps, so that a search meets the same counts again.
+    counts = _counts(n, rate, ABOVE + 100.0 * math.ceil(pair.near / 100))
     if counts is None:
         return -math.inf, math.inf
     s = _threshold(pair, counts)
@@ -121,17 +123,18 @@ def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
     j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
     t = (k - j) * mu + rest
     falls = _log_fall(t - mu, np.full(t.shape, mu))
-    exponents = np.minimum(pair.near + falls, FULL)
-    kept = -np.expm1(exponents)
+    exponents = pair.near + falls
+    lost = np.exp(np.minimum(weights[heavy] - top + exponents, FULL))
+    kept = np.where(exponents < 1, -sizes * np.expm1(np.minimum(exponents, 1.0)), sizes - lost)
     shift = np.where(t - mu >= EDGE, mu * (2 * np.abs(t) + mu), 0.0)
-    error = np.exp(exponents) * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
+    error = lost * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
     if pair.far > -math.inf:
         best = slice(int(sizes.argmax()), int(sizes.argmax()) + 1)
         back, back_error = _out(pair, j[best], t[best], chances[best])
         kept[best] -= back
         error[best] += back_error
     error += np.abs(kept) * EPS * (8 + 2 * np.minimum(t * t, 1e4) + 24 * np.maximum(-chances, 0))
-    total, room = float(sizes @ kept), float(sizes @ error) + missed
+    total, room = float(kept.sum()), float(error.sum()) + missed
     return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
 
 

@@ -21,11 +21,12 @@ from flamelib.amplification.participation_inner import inner
 from flamelib.amplification.participation_terms import EPS, Logs, Pair, log_sum, pair_terms
 from flamelib.amplification.sampling import unsampled_epsilon
 from flamelib.laws import Real
-from flamelib.logspace import log1mexp, log_expm1
+from flamelib.logspace import exp_or_inf, log1mexp, log_expm1
 
 BELOW = 40.0
 POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
-LARGEST, SMALLEST, SEPARATE = 1e130, 1e-300, 1e4
+LARGEST, SMALLEST, FAINTEST, SEPARATE = 1e130, 1e-300, 1e-100, 1e4
+FURTHEST = 1e100
 DOWN = 1 - 2.0**-51
 
 
@@ -72,13 +73,13 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     """
     if ratio >= LARGEST:
         return _scaled(p, q, CERTAIN)
-    log_grown = log_expm1(epsilon) - math.log(q)
-    if q < 1 and log_grown + math.log1p(-q) >= 0:
+    epsilon = min(epsilon, FURTHEST)
+    lost = exp_or_inf(log_expm1(epsilon)) / q * (1 - q) if q < 1 else 0.0
+    if lost >= 1 + 8 * EPS:
         return NOTHING
-    lost = math.expm1(epsilon) / q * (1 - q) if q < 1 else 0.0
-    log_kept = math.log1p(-lost)
-    error = 8 * EPS * (1 + 1 / (1 - lost))
-    far = _log_odds(p) + log_grown - log_kept
+    kept = max(1 - lost, 0.0) + 8 * EPS
+    log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
+    far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
     near = epsilon - log_kept
     pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
     found = averaged(pair, n_records - 1, q, 0)
@@ -105,7 +106,7 @@ def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: 
     >>> f"{math.exp(aligned_estimate(0.1, 0.1, 2, 1.0, 0.1).log):.4e}"
     '1.7382e-04'
     """
-    if ratio < 1e-100:
+    if ratio < FAINTEST or epsilon > FURTHEST:
         return NOTHING
     # A smaller ratio has less to give away, and from here on hardly less.
     enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
@@ -167,6 +168,7 @@ def _settled(pair: Pair, top: float) -> float:
 
 
 def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
+    epsilon = min(epsilon, FURTHEST)
     near = unsampled_epsilon(epsilon, q)
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
     return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))

@@ -32,7 +32,7 @@ EDGE = -0.5
 STEPS = 60
 CLOSE = 0.9
 STEP = 1 / 8
-NODES = STEP * np.arange(-36, 30)
+NODES = STEP * np.arange(-25, 30)
 FALL = np.exp(-NODES)
 PLACES = np.exp(NODES - FALL)
 CHUNK = 2048
@@ -63,7 +63,8 @@ class Pair:
 
     def place(self, y: Real) -> Real:
         """The root z of the bracket, or the nearest end of the range of numbers."""
-        return np.clip((self.near + y) / self.ratio - self.ratio / 2, -FARTHEST, FARTHEST)
+        with np.errstate(over="ignore"):
+            return np.clip((self.near + y) / self.ratio - self.ratio / 2, -FARTHEST, FARTHEST)
 
     def error(self, place: Real, y: Real, y_error: Real) -> Real:
         """Error of log D: that of the root times the slope there, and a few roundings."""
