@@ -103,6 +103,8 @@ class ClientLedger:
         424
         """
         check(epsilon=epsilon, delta=delta)
+        if delta == 1:
+            return LONGEST - self.rounds
         parts, cells = self._parts(), self._cells(setting)
 
         def excess(rounds: int) -> float:

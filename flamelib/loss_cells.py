@@ -39,7 +39,7 @@ LONGEST = 2**22
 STEEP = 700.0
 SPARED = 1e-14
 FAINT = 1e-40
-NARROW = 1e-3
+NARROW = 2e-3
 SKETCH = 8
 UNSURE = 0.1
 
@@ -130,7 +130,7 @@ def below(cells: Cells, step: float) -> Loss:
     --------
     >>> law = below(Cells(*np.array([[0.0, 0.3], [0.1, 0.4], [0.5, 0.2], [0.02, 0.08], [0.0, 0.0]])), 0.1)
     >>> law.losses.round(6).tolist(), law.masses.round(3).tolist()
-    ([0.1, 0.3], [0.674, 0.126])
+    ([0.1, 0.3], [0.675, 0.125])
     """
     base = cells.base * (1 + ROUND)
     gain = cells.gain - cells.error - 2 * ROUND * cells.base

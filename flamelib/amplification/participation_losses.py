@@ -27,6 +27,7 @@ Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 202
 """
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 from scipy.special import ndtr
@@ -107,7 +108,8 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Real, Real]:
 
 def _window(n: int, rate: float) -> tuple[int, int]:
     """Where all but a negligible part of a binomial law lies."""
-    return int(binom.ppf(RARE, n, rate)), int(binom.isf(RARE, n, rate))
+    last = bisect_left(range(n), True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
+    return int(binom.ppf(RARE, n, rate)), last
 
 
 def _half(p: float, q: float, others: Real, ratio: float, side: int) -> tuple[Real, ...]:

@@ -11,6 +11,7 @@ From below: the client's gradients are all equal in each round.  That is a pair 
 
 import math
 
+from flamelib._validate import DomainError, check
 from flamelib.amplification.participation_losses import aligned_cells, outer_cells, subsampled_cells
 from flamelib.guarantees import Certified
 from flamelib.loss_cells import Cells, composed, composed_below
@@ -130,6 +131,10 @@ def aligned_rounds_lower(
     >>> f"{aligned_rounds_lower(0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
     '1.37e-07'
     """
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
+    check(clip_norm=clip_norm, rounds=rounds, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
     cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
     return composed_below([(cells, rounds)], epsilon, delta)

@@ -1,0 +1,175 @@
+"""A client's ledger: every round in which it was available counts, and what is kept is kept whole or not at all."""
+
+import json
+import os
+
+import pytest
+
+from flamelib._validate import DomainError
+from flamelib.amplification.participation_rounds import participation_rounds
+from flamelib.client_ledger import ClientLedger, Setting, _most_rounds
+
+USUAL = Setting(0.1, 0.1, 1.0, 1.0)
+OTHER = Setting(0.05, 0.2, 2.0, 1.0)
+
+
+def filled():
+    ledger = ClientLedger(n_records=5)
+    ledger.record(USUAL, rounds=60)
+    ledger.record(OTHER, rounds=10)
+    ledger.record(USUAL, rounds=40)
+    return ledger
+
+
+class TestSpent:
+    def test_equal_rounds_are_the_guarantee_of_many(self):
+        ledger = ClientLedger(n_records=5)
+        for _ in range(100):
+            ledger.record(USUAL)
+        assert ledger.rounds == 100
+        assert ledger.delta(2.0) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0)
+        assert ledger.epsilon(1e-5) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
+
+    def test_unlike_rounds(self):
+        """Above each kind alone, below their budgets added, and about the same in any order."""
+        ledger, turned = filled(), ClientLedger(5)
+        turned.record(OTHER, 10)
+        turned.record(USUAL, 100)
+        usual = participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
+        other = participation_rounds("outer", 0.05, 0.2, 5, 2.0, 1.0, 10, delta=1e-5)
+        assert usual < ledger.epsilon(2e-5) + 0.2
+        assert max(usual, other) < ledger.epsilon(1e-5) < usual + other
+        assert ledger.epsilon(1e-5) == pytest.approx(turned.epsilon(1e-5), rel=1e-4)
+
+    def test_a_mixed_sequence_lies_between_its_extremes(self):
+        mild, harsh = Setting(0.1, 0.1, 1.1, 1.0), Setting(0.1, 0.1, 0.9, 1.0)
+        found = []
+        for first, second in ((mild, mild), (mild, harsh), (harsh, harsh)):
+            ledger = ClientLedger(5)
+            ledger.record(first, 50)
+            ledger.record(second, 50)
+            found.append(ledger.delta(2.0))
+        assert found == sorted(found)
+
+    def test_nothing_is_spent_by_nothing(self):
+        assert ClientLedger(3).epsilon(1e-9) == 0.0
+        assert ClientLedger(3).delta(0.0) == 0.0
+
+    def test_visible_participants_cost_more(self):
+        hidden, visible = ClientLedger(5), ClientLedger(5)
+        hidden.record(USUAL, 50)
+        visible.record(Setting(0.1, 0.1, 1.0, 1.0, "wcs"), 50)
+        assert hidden.epsilon(1e-5) < visible.epsilon(1e-5)
+
+    def test_the_system_is_as_good_as_its_worst_client(self):
+        ledgers = [ClientLedger(n_records) for n_records in (1, 4, 20)]
+        for ledger in ledgers:
+            ledger.record(USUAL, 50)
+        spent = [ledger.epsilon(1e-5) for ledger in ledgers]
+        assert max(spent) == spent[2]
+        assert spent == sorted(spent)
+
+    def test_more_records_than_declared(self):
+        ledger = filled()
+        ledger.record(USUAL, n_records=5)
+        ledger.record(USUAL, n_records=1)
+        with pytest.raises(DomainError, match="n_records must be at most the 5"):
+            ledger.record(USUAL, n_records=6)
+        assert ledger.rounds == 112
+
+
+class TestRemaining:
+    @pytest.mark.parametrize(("epsilon", "delta"), [(2.5, 1e-5), (4.0, 1e-6)])
+    def test_is_within_the_budget_and_hardly_more_would_be(self, epsilon, delta):
+        ledger = filled()
+        left = ledger.remaining(USUAL, epsilon, delta)
+        assert left > 10
+        ledger.record(USUAL, left)
+        assert ledger.delta(epsilon) <= delta
+        ledger.record(USUAL, 2 + left // 200)
+        assert ledger.delta(epsilon) > delta
+        assert ledger.remaining(USUAL, epsilon, delta) == 0
+
+    def test_without_a_budget_and_with_every_one(self):
+        assert filled().remaining(USUAL, 1.0, 0.0) == 0
+        assert ClientLedger(5).remaining(USUAL, 0.0, 1e-9) == 0
+        assert filled().remaining(USUAL, 1.0, 1.0) == 2**22 - 110
+
+    @pytest.mark.parametrize("most", [0, 1, 2, 7, 999, 12345])
+    def test_search(self, most):
+        found = _most_rounds(lambda rounds: rounds - most, 10**6)
+        assert most - most // 1000 <= found <= most
+        assert _most_rounds(lambda rounds: -1.0, 500) == 500
+
+
+class TestKept:
+    def test_round_trip(self, tmp_path):
+        ledger = filled()
+        ledger.save(tmp_path / "ledger.json")
+        again = ClientLedger.load(tmp_path / "ledger.json")
+        assert again.rounds == ledger.rounds
+        assert again.n_records == ledger.n_records
+        assert again.delta(2.0) == ledger.delta(2.0)
+        again.record(USUAL)
+        again.save(tmp_path / "ledger.json")
+        assert ClientLedger.load(tmp_path / "ledger.json").rounds == ledger.rounds + 1
+        assert os.listdir(tmp_path) == ["ledger.json"]
+
+    def test_every_broken_file_is_refused_in_one_sentence(self, tmp_path):
+        path = tmp_path / "ledger.json"
+        filled().save(path)
+        whole = path.read_text(encoding="utf-8")
+        kept = json.loads(whole)
+        broken = [whole[:cut] for cut in range(0, len(whole) - 1, 41)]
+        broken += [whole.replace("100", "10"), whole.replace('"version": 1', '"version": 2')]
+        broken += [json.dumps(other) for other in ([], 3, None, {}, kept | {"digest": 1}, kept | {"n_records": 4})]
+        for text in broken:
+            path.write_text(text, encoding="utf-8")
+            with pytest.raises(DomainError, match="path must be a ledger"):
+                ClientLedger.load(path)
+        path.write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(DomainError, match="path must be a ledger"):
+            ClientLedger.load(path)
+
+    def test_a_file_that_is_not_there_is_no_empty_ledger(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            ClientLedger.load(tmp_path / "ledger.json")
+
+    def test_a_failure_leaves_the_old_file(self, tmp_path, monkeypatch):
+        path = tmp_path / "ledger.json"
+        ledger = filled()
+        ledger.save(path)
+        before = path.read_bytes()
+        ledger.record(OTHER)
+        for name in ("fsync", "replace"):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+                with pytest.raises(OSError, match="no space"):
+                    ledger.save(path)
+            assert path.read_bytes() == before
+            assert os.listdir(tmp_path) == ["ledger.json"]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("participation_rate", 0), ("record_rate", 2), ("noise_std", 0), ("clip_norm", -1), ("scheme", "inner"),
+         ("scheme", "x"), ("noise_std", 1e-9)],
+    )  # fmt: skip
+    def test_of_a_setting(self, name, value):
+        good = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1.0, "clip_norm": 1.0}
+        with pytest.raises(DomainError, match=name):
+            Setting(**good | {name: value})
+
+    def test_of_a_ledger(self):
+        for value in (0, 1.5, None, "x"):
+            with pytest.raises(DomainError, match="n_records"):
+                ClientLedger(value)
+            with pytest.raises(DomainError, match="rounds"):
+                ClientLedger(3).record(USUAL, rounds=value)
+        with pytest.raises(DomainError, match="delta"):
+            filled().epsilon(2.0)
+        with pytest.raises(DomainError, match="epsilon"):
+            filled().delta(-1.0)
+        with pytest.raises(DomainError, match="delta"):
+            filled().remaining(USUAL, 1.0, -1.0)
