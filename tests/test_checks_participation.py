@@ -61,3 +61,12 @@ def test_searches_and_angles() -> None:
     assert checks.outer_holds_at_every_angle([5], 0.1, 3)
     assert checks.gram_order_holds(5, 2)
     assert checks.turned_over("aligned", 60, 0.1, n_records=30) > 5
+
+
+def test_records_shuffled_among_few_clients_are_not_drawn_one_by_one() -> None:
+    one_round = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1, "clip_norm": 1, "epsilon": 0.1}
+    aligned = checks.evaluate("participation:thm-4.1", one_round | {"reading": "aligned", "n_records": 5})
+    formula = checks.evaluate("participation:cor-5.3", one_round)
+    assert checks.shuffled_over_cs(1, **FIVE, epsilon=0.1) == pytest.approx(aligned / formula, rel=1e-8)
+    assert checks.shuffled_over_cs(2, **FIVE, epsilon=0.1) > 3
+    assert checks.shuffled_over_cs(1, 1, 0.1, 0.1, epsilon=0.1) == pytest.approx(1, rel=1e-8)

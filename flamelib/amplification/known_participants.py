@@ -4,8 +4,8 @@ A client joins with probability p, a record of a client that joins is drawn with
 :math:`h(\varepsilon)` is the delta of the Gaussian mechanism that sees the record for certain.  Three schemes:
 
 * OLS, *only local sampling*: all clients join, :math:`\delta' = q\,h(\varepsilon_q)`;
-* WCS, *with client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`;
-* CS, *centralized sampling*: every record is drawn on its own, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`;
+* WCS, *weak client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`;
+* CS, *centralized shuffling*: every record is drawn on its own, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`;
 
 where :math:`\varepsilon_r = \log(1+(e^{\varepsilon'}-1)/r)`.  So :math:`\delta_{WCS} = p\,\delta_{OLS}` at every
 :math:`\varepsilon'`: a list that is public keeps nobody hidden, but most rounds do without the client.
@@ -82,7 +82,7 @@ def ols(
 @states(
     "participation",
     "thm-5.2",
-    item="Theorem 5.2, Equations 10 and 11, public participants (WCS)",
+    item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)",
     gives="upper",
     adjacency="add-remove",
 )
@@ -125,7 +125,7 @@ def wcs(
 @states(
     "participation",
     "cor-5.3",
-    item="Corollary 5.3, Equations 12 and 13, centralized sampling (CS)",
+    item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
     gives="upper",
     adjacency="add-remove",
 )
@@ -141,7 +141,8 @@ def cs(
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/(pq))\big)
 
-    The same as random participation of clients that hold one record each.
+    The same as random participation of clients that hold one record each.  If records are merely shuffled among clients
+    that then draw together, as in the paper's words, draws are not independent and the formula can be too small.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ Truth is enumerated for laws on few outcomes, integrated from densities as they 
 boxes; no formula of the theorem is on that side.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
@@ -236,6 +237,27 @@ def scheme_over_quadrature(scheme: str, epsilon: float, **setting: Any) -> float
     pair = _mixture([1 - rate, rate], [0.0, ratio]), _mixture([1.0], [0.0])
     truth = public * max(_divergence(left, right, epsilon, ratio) for left, right in (pair, pair[::-1]))
     return one.delta(scheme, epsilon) / truth
+
+
+def shuffled_over_cs(
+    n_clients: int, n_records: int, participation_rate: float, record_rate: float, epsilon: float
+) -> float:
+    """Exact divergence over Corollary 5.3 if records are shuffled among the clients and drawn as in Algorithm 1.
+
+    All gradients are equal and as long as the noise is wide, so that only the number of records drawn matters.
+    """
+
+    def client(records: int) -> Real:
+        law = participation_rate * binom.pmf(np.arange(records + 1), records, record_rate)
+        law[0] += 1 - participation_rate
+        return law
+
+    others = functools.reduce(np.convolve, [client(n_records)] * (n_clients - 1), np.ones(1))
+    larger, smaller = (np.convolve(others, client(records)) for records in (n_records, n_records - 1))
+    pair = (_mixture(law, np.arange(len(law))) for law in (larger, smaller))
+    truth = _divergence(*pair, epsilon, float(len(larger)))
+    rates = {"participation_rate": participation_rate, "record_rate": record_rate}
+    return truth / evaluate("participation:cor-5.3", rates | {"noise_std": 1, "clip_norm": 1, "epsilon": epsilon})
 
 
 def list_of_names(epsilon: float, **setting: Any) -> float:
