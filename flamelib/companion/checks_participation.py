@@ -248,14 +248,13 @@ def shuffled_over_cs(
     """
 
     def client(records: int) -> Real:
-        law = participation_rate * binom.pmf(np.arange(records + 1), records, record_rate)
-        law[0] += 1 - participation_rate
-        return law
+        law = participation_rate * np.asarray(binom.pmf(np.arange(records + 1), records, record_rate))
+        return law + (1 - participation_rate) * (np.arange(records + 1) == 0)
 
     others = functools.reduce(np.convolve, [client(n_records)] * (n_clients - 1), np.ones(1))
-    larger, smaller = (np.convolve(others, client(records)) for records in (n_records, n_records - 1))
-    pair = (_mixture(law, np.arange(len(law))) for law in (larger, smaller))
-    truth = _divergence(*pair, epsilon, float(len(larger)))
+    laws = (np.convolve(others, client(records)).tolist() for records in (n_records, n_records - 1))
+    larger, smaller = (_mixture(law, range(len(law))) for law in laws)
+    truth = _divergence(larger, smaller, epsilon, float(n_clients * n_records))
     rates = {"participation_rate": participation_rate, "record_rate": record_rate}
     return truth / evaluate("participation:cor-5.3", rates | {"noise_std": 1, "clip_norm": 1, "epsilon": epsilon})
 
