@@ -249,7 +249,7 @@ def shuffled_over_cs(
 
     def client(records: int) -> Real:
         law = participation_rate * np.asarray(binom.pmf(np.arange(records + 1), records, record_rate))
-        return law + (1 - participation_rate) * (np.arange(records + 1) == 0)
+        return np.asarray(law + (1 - participation_rate) * (np.arange(records + 1) == 0))
 
     others = functools.reduce(np.convolve, [client(n_records)] * (n_clients - 1), np.ones(1))
     laws = (np.convolve(others, client(records)).tolist() for records in (n_records, n_records - 1))
