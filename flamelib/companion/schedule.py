@@ -6,6 +6,7 @@ way to a cluster.
 
 import fcntl
 import json
+import shutil
 import shlex
 import subprocess
 import sys
@@ -106,6 +107,7 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
             # Snakemake sees what is missing; what is merely outdated is made so.
             (plan.folder / name / runs.RECEIPT).unlink(missing_ok=True)
             _message(plan.folder, name).unlink(missing_ok=True)
+            shutil.rmtree(plan.folder / f".{name}.part", ignore_errors=True)  # what a killed build left is no progress
             say(f"due      {name}: {why[name]}")
         if due:
             _snakemake(plan, due, jobs, options, lock)
