@@ -6,8 +6,8 @@ way to a cluster.
 
 import fcntl
 import json
-import shutil
 import shlex
+import shutil
 import subprocess
 import sys
 import time
