@@ -108,7 +108,7 @@ class ClientLedger:
         parts, cells = self._parts(), self._cells(setting)
 
         def excess(rounds: int) -> float:
-            spent = composed([*parts, (cells, rounds)], epsilon=epsilon) if parts or rounds else 0.0
+            spent = composed([*parts, (cells, rounds)], epsilon=epsilon)
             return math.inf if spent > delta == 0 else math.log(spent / delta) if spent else -math.inf
 
         return _most_rounds(excess, LONGEST - self.rounds)
@@ -155,15 +155,19 @@ def _digest(kept: dict[str, Any]) -> str:
 
 def _most_rounds(excess: Callable[[int], float], limit: int) -> int:
     """About the greatest number at which the excess, which rises, is at most 0; it was evaluated there."""
-    if excess(0) > 0 or excess(1) > 0:
+    low, at_low = 1, excess(1)
+    if limit < 1 or at_low > 0:
         return 0
-    low, high = 1, 2
-    while high < limit and excess(high) <= 0:
-        low, high = high, 8 * high
-    if high >= limit:
-        high = limit + 1
+    high, at_high = limit + 1, math.inf
+    while low < limit and math.isinf(at_high):
+        middle = min(64 * low, limit)
+        value = excess(middle)
+        low, at_low, high, at_high = (middle, value, high, at_high) if value <= 0 else (low, at_low, middle, value)
+    turn = False
     while high - low > max(1, low // 1000):
-        middle = round(math.sqrt(low * high)) if high > 2 * low else (low + high) // 2
-        middle = min(max(middle, low + 1), high - 1)
-        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+        share = at_low / (at_low - at_high) if turn and math.isfinite(at_low) else 0.5
+        middle = round(low * (high / low) ** min(max(share, 0.01), 0.99))
+        middle, turn = min(max(middle, low + 1), high - 1), not turn
+        value = excess(middle)
+        low, at_low, high, at_high = (middle, value, high, at_high) if value <= 0 else (low, at_low, middle, value)
     return low

@@ -235,7 +235,8 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         return Certified(value, min(doubt, value) if math.isfinite(value) else 0.0)
     if most < FAINT:
         return Certified(most, most)
-    for spared in (SPARED, 1e-4 * max(cells.delta(epsilon) for cells, _ in parts), 0.0):
+    each = max(cells.delta(epsilon) for cells, _ in parts)
+    for spared in (SPARED, 1e-4 * each * sum(times for _, times in parts), 1e-4 * each, 0.0):
         enough = math.log(1e4 * spared) if spared else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
@@ -305,17 +306,27 @@ def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, fl
     """The answer on a grid that is fine enough, or any answer that is at most ``enough``, and the doubt about it."""
     step, finest = _step(parts), max(cells.range for cells, _ in parts) / LARGEST
     doubtful = [(replace(cells, error=3 * cells.error), times) for cells, times in parts]
+    best: tuple[float, float] | None = None
     while True:
-        step, t, size = _sized(parts, question, step)
-        coarse = LossSum([(coarser(above(cells, step)), times) for cells, times in doubtful])
-        rough = question.answer(coarse, coarse.tilt(t))
+        wider, t, size = _sized(parts, question, step)
+        coarse = LossSum([(coarser(above(cells, wider)), times) for cells, times in doubtful])
+        tilt = coarse.tilt(t)
+        if wider > step or _size(coarse, tilt) > LARGEST:
+            if best is not None:
+                return best
+            if _size(coarse, tilt) > LARGEST:
+                step = 2 * wider
+                continue
+        step = wider
+        rough = question.answer(coarse, tilt)
         if rough <= enough:
             return rough, 0.0
         fine = LossSum([(above(cells, step), times) for cells, times in parts])
         value = question.answer(fine, fine.tilt(t))
         moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
+        best = min(rough, value), doubt
         if moved <= CLOSE or 2 * size > LARGEST or step <= finest:
-            return min(rough, value), doubt
+            return best
         step /= 2
 
 
@@ -324,7 +335,7 @@ def _sized(parts: Parts, question: Question, step: float) -> tuple[float, float,
     while True:
         sketch = LossSum([(above(cells, SKETCH * step), times) for cells, times in parts])
         tilt = question.tilt(sketch)
-        size = 0 if _is_alone(sketch) or _is_long(sketch) else SKETCH * sketch.extent(tilt)[1]
+        size = SKETCH * _size(sketch, tilt)
         if size <= LARGEST:
             return step, tilt.t, size
         step *= 2.0 ** math.ceil(math.log2(size / LARGEST))
@@ -335,6 +346,11 @@ def _step(parts: Parts) -> float:
     count = sum(times for _, times in parts)
     spread = math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
     return max(FINE * spread, max(cells.range for cells, _ in parts) / LARGEST, 1e-300)
+
+
+def _size(law: LossSum, tilt: Tilt) -> int:
+    """Size of the grid of the sum, where one is needed."""
+    return 0 if _is_alone(law) or _is_long(law) else law.extent(tilt)[1]
 
 
 def _is_alone(law: LossSum) -> bool:
