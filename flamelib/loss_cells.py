@@ -55,8 +55,8 @@ class Cells:
     error: Real
 
     def swapped(self) -> "Cells":
-        """The cells of (Q, P)."""
-        return Cells(-self.high, -self.low, self.base + self.gain, -self.gain, self.error)
+        """The cells of (Q, P); what is now ``base`` may be too small, by twice the error."""
+        return Cells(-self.high, -self.low, np.maximum(self.base + self.gain - self.error, 0), -self.gain, self.error)
 
     @property
     def second_moment(self) -> float:
@@ -70,6 +70,12 @@ class Cells:
         ends = np.concatenate([self.low, self.high])
         ends = ends[np.isfinite(ends)]
         return float(ends.max() - ends.min())
+
+    @property
+    def variation(self) -> float:
+        """Total variation, from above: the gain of cells of one sign, the mass of others."""
+        most = np.where(self.low >= 0, self.gain, self.base * (1 + ROUND) + self.gain) + self.error
+        return float(np.where(self.high <= 0, 0.0, most).sum()) * (1 + ROUND)
 
     def delta(self, epsilon: float) -> float:
         """Delta of one mechanism, about and in this order."""
@@ -93,9 +99,9 @@ def above(cells: Cells, step: float) -> Loss:
     gain = cells.gain + cells.error
     mass = np.maximum(cells.base * (1 + ROUND) + gain, 0) * (1 + len(gain) * UNIT)
     high = np.where(shown, 0.0, cells.high)
-    low = np.where(shown, 0.0, np.maximum(cells.low, np.where(np.isneginf(cells.low), high, -math.inf)))
+    low = np.where(shown | np.isneginf(cells.low), high, cells.low)
     last = np.ceil(high / step + 4 * UNIT * np.abs(high / step))
-    first = np.minimum(np.floor(low / step - 4 * UNIT * np.abs(low / step)), last)
+    first = np.where(np.isneginf(cells.low), last, np.floor(low / step - 4 * UNIT * np.abs(low / step)))
     steep = np.expm1(np.minimum(step * first, STEEP))
     moved = gain - cells.base * (steep - ROUND * np.abs(steep))
     wide = -np.expm1(step * np.minimum(first - last, -1))
@@ -132,8 +138,8 @@ def below(cells: Cells, step: float) -> Loss:
     >>> law.losses.round(6).tolist(), law.masses.round(3).tolist()
     ([0.1, 0.3], [0.675, 0.125])
     """
-    base = cells.base * (1 + ROUND)
-    gain = cells.gain - cells.error - 2 * ROUND * cells.base
+    base = (cells.base + 2 * cells.error) * (1 + ROUND)
+    gain = cells.gain - 3 * cells.error - 2 * ROUND * base
     base = np.maximum(base, gain / math.expm1(STEEP))
     kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base + gain > 0) & (cells.high < math.inf)
     order = np.argsort(gain[kept] / base[kept])
@@ -227,7 +233,7 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
     >>> f"{composed([(coin, 1)], epsilon=0.0):.3f}"
     '0.462'
     """
-    most = sum(times * (cells.delta(0.0) + float(cells.error.sum())) for cells, times in parts) * (1 + ROUND)
+    most = sum(times * cells.variation for cells, times in parts)
     if epsilon is None:
         if delta is None or delta >= min(most, 1.0):
             return Certified(0.0, 0.0)
