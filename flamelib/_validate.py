@@ -117,9 +117,7 @@ VOCABULARY: dict[str, Domain] = {
     "sensitivity": _positive("largest change that one member makes"),
     "rounds": _count("rounds of training"),
     "reading": Domain("reading of the theorem on random participation", choices=("outer", "inner", "aligned")),
-    "scheme": Domain(
-        "what is hidden from whom in a round", choices=("outer", "inner", "aligned", "wcs", "ols", "cs")
-    ),
+    "scheme": Domain("what is hidden from whom in a round", choices=("outer", "inner", "aligned", "wcs", "ols", "cs")),
     "window": _count("slots among which a user chooses one"),
     "n_inputs": _count("numbers in a sample"),
     "n_classes": _count("classes of samples", 2),

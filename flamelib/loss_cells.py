@@ -42,6 +42,8 @@ FAINT = 1e-40
 NARROW = 2e-3
 SKETCH = 8
 UNSURE = 0.1
+SHARES = 2 * (1e-4, 1e-2, 0.2)
+CRAMPED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def above(cells: Cells, step: float) -> Loss:
     shown = np.isposinf(cells.high)
     gain = cells.gain + cells.error
     mass = np.maximum(cells.base * (1 + ROUND) + gain, 0) * (1 + len(gain) * UNIT)
-    high = np.where(shown, 0.0, cells.high)
+    high = np.where(shown | np.isneginf(cells.high), 0.0, cells.high)
     low = np.where(shown | np.isneginf(cells.low), high, cells.low)
     last = np.ceil(high / step + 4 * UNIT * np.abs(high / step))
     first = np.where(np.isneginf(cells.low), last, np.floor(low / step - 4 * UNIT * np.abs(low / step)))
@@ -247,6 +249,14 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
             break
+    for share in SHARES:
+        # What the answer can spare decides how far sums reach, and so how fine their grid can be.
+        again, doubt_again = _worse(parts, DeltaAt(epsilon), share * probability(value))
+        gained = value - again
+        if gained > 0:
+            value, doubt = again, doubt_again
+        if gained < CLOSE / 4 and doubt <= CLOSE:
+            break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
 
@@ -300,12 +310,14 @@ def _worse(parts: Parts, question: Question, spared: float, enough: float = -mat
 
 
 def _cut(cells: Cells, spared: float) -> Cells:
-    """The largest losses, of this mass at most, counted as infinite: sums need not reach so far."""
+    """The largest losses, of this mass at most, counted as infinite, and the smallest raised: sums reach less far."""
+    mass = cells.base + cells.gain + cells.error
     order = np.argsort(-cells.high)
-    mass = np.cumsum((cells.base + cells.gain + cells.error)[order])
     high = cells.high.copy()
-    high[order[mass <= spared]] = math.inf
-    return replace(cells, high=high)
+    high[order[np.cumsum(mass[order]) <= spared]] = math.inf
+    order = np.argsort(cells.low)
+    floor = cells.low[order[min(int(np.searchsorted(np.cumsum(mass[order]), spared)), len(order) - 1)]]
+    return replace(cells, low=np.maximum(cells.low, floor), high=np.maximum(high, floor))
 
 
 def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:
@@ -330,7 +342,7 @@ def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, fl
         fine = LossSum([(above(cells, step), times) for cells, times in parts])
         value = question.answer(fine, fine.tilt(t))
         moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
-        best = min(rough, value), doubt
+        best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
         if moved <= CLOSE or 2 * size > LARGEST or step <= finest:
             return best
         step /= 2
@@ -349,9 +361,13 @@ def _sized(parts: Parts, question: Question, step: float) -> tuple[float, float,
 
 def _step(parts: Parts) -> float:
     """A step that is small beside the losses of one mechanism."""
+    return max(FINE * _spread(parts), max(cells.range for cells, _ in parts) / LARGEST, 1e-300)
+
+
+def _spread(parts: Parts) -> float:
+    """Root mean square of the losses of one mechanism."""
     count = sum(times for _, times in parts)
-    spread = math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
-    return max(FINE * spread, max(cells.range for cells, _ in parts) / LARGEST, 1e-300)
+    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
 
 
 def _size(law: LossSum, tilt: Tilt) -> int:

@@ -75,6 +75,14 @@ def test_conda_and_binder_get_the_lock_and_the_same_python() -> None:
     assert PROJECT["requires-python"] == ">=3.11,<3.12"
 
 
+def test_no_text_holds_control_characters() -> None:
+    """A backslash that a program took for an escape: ``\\begin`` begins with a backspace then."""
+    for name, text in tracked().items():
+        found = re.search(r"[\x00-\x08\x0b-\x1f]" if name != "Makefile" else r"[\x00-\x08]", text)
+        assert found is None, f"{name} at {found and found.start()}"
+        assert "\t" not in text or not name.endswith((".md", ".py")), name
+
+
 def test_the_lock_takes_any_build_of_torch() -> None:
     assert "torch==2.13.0" in PROJECT["dependencies"]
     assert locked()["torch"] == "2.13.0", "a local version exists only where that build is offered"

@@ -390,3 +390,13 @@ def test_bad_input_is_refused_by_name(name, value):
     good = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 2, "noise_std": 1, "clip_norm": 1}
     with pytest.raises(DomainError, match=name):
         one_round.random_participation(**{"reading": "outer", "epsilon": 0.1} | good | {name: value})
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "n_records", "noise_std", "epsilon"),
+    [(0.5, 1.0, 1, 1.0, 0.6931471805599461), (1e-12, 1e-12, 1, 1.0, 1e-24), (1.0, 1.0, 1, 1e6, 0.0)],
+)
+def test_a_record_about_to_be_lost_is_added_at_the_price_of_removing_it(p, q, n_records, noise_std, epsilon):
+    setting = p, q, n_records, noise_std, 1.0
+    added = one_round.random_participation_add(*setting, epsilon=epsilon)
+    assert added <= one_round.random_participation("outer", *setting, epsilon=epsilon)

@@ -124,7 +124,7 @@ class TestOneRound:
         for scheme, truth in known.items():
             if truth < 1e-45:
                 continue
-            found = upper(scheme, setting, 1, epsilon=epsilon)
+            found = composed([(round_cells(scheme, *setting, 1.0), 1)], epsilon=epsilon)
             assert truth * (1 - 1e-9) <= found <= truth * 1.003
             assert found - truth <= found.uncertainty * 1.01 + 1e-300
 
@@ -386,3 +386,33 @@ class TestBadInput:
 
     def test_the_schemes(self):
         assert set(SCHEMES) == {"outer", "wcs", "ols", "cs"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "p", "q", "n_records", "noise_std", "rounds", "delta"),
+    [
+        ("cs", 1.5e-3, 1.1e-2, 1, 0.7, 1000, 2.4e-6),
+        ("outer", 9.2e-5, 3e-3, 30, 3.0, 1000, 4.3e-10),
+        ("outer", 1e-6, 1e-3, 1000, 3.0, 10, 1e-11),
+        ("cs", 8.3e-5, 0.134, 1, 0.7, 1000, 7e-5),
+        ("outer", 1e-8, 1e-3, 1000, 3.0, 1, 1e-15),
+    ],
+)
+def test_rare_records_and_the_way_back(scheme, p, q, n_records, noise_std, rounds, delta):
+    """Losses that span many orders: delta at the epsilon for a delta is hardly more than that delta."""
+    setting = scheme, p, q, n_records, noise_std, 1.0, rounds
+    back = participation_rounds(*setting, epsilon=participation_rounds(*setting, delta=delta))
+    assert back <= 1.5 * delta
+
+
+def test_one_round_is_not_composed():
+    rates, size, noise = (0.3, 0.2), (7,), (1.3, 1.0)
+    assert upper("outer", (*rates, *size, 1.3), 1, epsilon=0.4) == participation.random_participation(
+        "outer", *rates, *size, *noise, epsilon=0.4
+    )
+    for scheme, alone in (("wcs", wcs), ("ols", ols), ("cs", cs)):
+        assert upper(scheme, (*rates, *size, 1.3), 1, delta=1e-6) == alone(*rates, *noise, delta=1e-6)
+
+
+def test_very_many_records_are_answered():
+    assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3

@@ -83,7 +83,13 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     near = epsilon - log_kept
     pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
     found = averaged(pair, n_records - 1, q, 0)
-    return _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
+    add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
+    removed = outer_estimate(p, q, n_records, ratio, epsilon)
+    if add.high <= removed.high:
+        return add
+    # Never the larger direction: where the record is about to be lost, rounding alone says otherwise.
+    doubt = max(min(add.error, 32.0), removed.error)
+    return Estimate(removed.high - doubt, doubt)
 
 
 def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:

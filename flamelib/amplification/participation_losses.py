@@ -108,8 +108,9 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Real, Real]:
 
 def _window(n: int, rate: float) -> tuple[int, int]:
     """Where all but a negligible part of a binomial law lies."""
-    last = bisect_left(range(n), True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
-    return int(binom.ppf(RARE, n, rate)), last
+    counts = range(n)
+    first = bisect_left(counts, True, key=lambda drawn: bool(binom.cdf(drawn, n, rate) > RARE))
+    return first, bisect_left(counts, True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
 
 
 def _half(p: float, q: float, others: Real, ratio: float, side: int) -> tuple[Real, ...]:

@@ -12,6 +12,8 @@ From below: the client's gradients are all equal in each round.  That is a pair 
 import math
 
 from flamelib._validate import DomainError, check
+from flamelib.amplification.known_participants import cs, ols, wcs
+from flamelib.amplification.participation import random_participation
 from flamelib.amplification.participation_losses import aligned_cells, outer_cells, subsampled_cells
 from flamelib.guarantees import Certified
 from flamelib.loss_cells import Cells, composed, composed_below
@@ -79,10 +81,15 @@ def participation_rounds(
     >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
     '1.83'
     """
+    if rounds == 1:
+        return _once(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta)
     if clip_norm / noise_std > LARGEST_RATIO:
         return _disclosed(_rate(scheme, participation_rate, record_rate), rounds, epsilon, delta)
     cells = round_cells(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm)
-    return composed([(cells, rounds)], epsilon, delta)
+    found = composed([(cells, rounds)], epsilon, delta)
+    if min(participation_rate, record_rate) < LEAST or clip_norm / noise_std < LEAST_RATIO:
+        return Certified(found, found)
+    return found
 
 
 def round_cells(
@@ -138,6 +145,25 @@ def aligned_rounds_lower(
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
     cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
     return composed_below([(cells, rounds)], epsilon, delta)
+
+
+def _once(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None,
+    delta: float | None,
+) -> Certified:
+    """One round needs no composing."""
+    if scheme == "outer":
+        return random_participation(
+            "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+        )
+    alone = {"wcs": wcs, "ols": ols, "cs": cs}[scheme]
+    return alone(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)
 
 
 def _rate(scheme: str, participation_rate: float, record_rate: float) -> float:
