@@ -399,4 +399,4 @@ def test_bad_input_is_refused_by_name(name, value):
 def test_a_record_about_to_be_lost_is_added_at_the_price_of_removing_it(p, q, n_records, noise_std, epsilon):
     setting = p, q, n_records, noise_std, 1.0
     added = one_round.random_participation_add(*setting, epsilon=epsilon)
-    assert added <= one_round.random_participation("outer", *setting, epsilon=epsilon)
+    assert added <= one_round.random_participation("outer", *setting, epsilon=epsilon) * (1 + 1e-12)
