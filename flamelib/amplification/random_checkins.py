@@ -20,15 +20,16 @@ BLANKET_FACTOR = 8
     "participation",
     "cmp-random-checkins",
     item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
-    gives="upper",
+    gives="value",
 )
 def random_checkins(epsilon0: float, participation_rate: float, window: int, delta: float) -> float:
-    r"""Epsilon of random check-ins in a fixed window with an :math:`\varepsilon_0`-LDP randomizer (upper).
+    r"""Epsilon of random check-ins in a fixed window with an :math:`\varepsilon_0`-LDP randomizer (value).
 
     .. math:: \varepsilon = p\,(e^{\varepsilon_0}-1)\sqrt{\frac{2e^{\varepsilon_0}\log(1/\delta)}{m}}
               + \frac{p^2e^{\varepsilon_0}(e^{\varepsilon_0}-1)^2}{2m}
 
-    As printed: the local budget, which is a guarantee too, is not taken where it is smaller.
+    The formula as it is cited; its proof is not redone here.  The local budget, which is a guarantee too, is not taken
+    where it is smaller.
 
     Parameters
     ----------
