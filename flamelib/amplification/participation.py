@@ -40,10 +40,10 @@ from flamelib.amplification.participation_estimates import (
     Estimate,
     add_estimate,
     aligned_estimate,
+    certain_epsilon,
     inner_estimate,
     outer_estimate,
 )
-from flamelib.amplification.participation_terms import EPS
 from flamelib.amplification.sampling import unsampled_epsilon
 from flamelib.guarantees import Certified, Gives
 from flamelib.logspace import probability
@@ -374,7 +374,7 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
     lower = reading == "aligned"
     most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
     if reading == "add":
-        most = min(most, _certain_epsilon(p * q if n_records == 1 else q))
+        most = min(most, certain_epsilon(p, q, n_records))
     if delta in (0.0, 1.0) or most in (0.0, math.inf):
         return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
 
@@ -387,11 +387,6 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
     slope = (before.log - here.log) / (NEARBY * found) if found > 0 else math.inf
     room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 and here.log > -math.inf else most
     return Certified(found * (1 - 2 * WIDTH) if lower else found, room)
-
-
-def _certain_epsilon(rate: float) -> float:
-    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share."""
-    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
 
 
 def _ratio(clip_norm: float, noise_std: float) -> float:

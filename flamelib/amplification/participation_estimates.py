@@ -73,10 +73,10 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     """
     if ratio >= LARGEST:
         return _scaled(p, q, CERTAIN)
+    if epsilon >= certain_epsilon(p, q, n_records):
+        return NOTHING
     epsilon = min(epsilon, FURTHEST)
     lost = exp_or_inf(log_expm1(epsilon)) / q * (1 - q) if q < 1 else 0.0
-    if lost >= 1 + 8 * EPS:
-        return NOTHING
     kept = max(1 - lost, 0.0) + 8 * EPS
     log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
@@ -90,6 +90,18 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     # Never the larger direction: where the record is about to be lost, rounding alone says otherwise.
     doubt = max(min(add.error, 32.0), removed.error)
     return Estimate(removed.high - doubt, doubt)
+
+
+def certain_epsilon(p: float, q: float, n_records: int) -> float:
+    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share.
+
+    Examples
+    --------
+    >>> certain_epsilon(0.5, 0.5, 2) >= math.log(2)
+    True
+    """
+    rate = p * q if n_records == 1 else q
+    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
 
 
 def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:

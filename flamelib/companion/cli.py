@@ -47,7 +47,9 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        return answer(words[1:]) if words[:1] == ["evaluate"] else _other(words)
+        status = answer(words[1:]) if words[:1] == ["evaluate"] else _other(words)
+        sys.stdout.flush()  # here, where a reader that has gone can be told from a fault
+        return status
     except DomainError as refusal:
         return refused(refusal)
     except BrokenPipeError:
