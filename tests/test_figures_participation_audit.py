@@ -31,7 +31,7 @@ def test_inner_is_refuted_exactly_and_by_the_attack() -> None:
     assert found.interval[0] <= found.exact <= found.interval[1]
     assert found.interval[0] > found.values["inner"]
     assert found.refuted
-    assert len(found.rows()) == 7
+    assert len(found.rows()) == 8
 
 
 def test_equal_gradients_have_the_divergence_of_the_aligned_reading() -> None:
