@@ -26,7 +26,8 @@ from flamelib.amplification.participation_losses import (
     subsampled_cells,
 )
 from flamelib.amplification.participation_rounds import SCHEMES, aligned_rounds_lower, participation_rounds, round_cells
-from flamelib.loss_cells import Cells, LeastEpsilon, above, below, coarser, composed, composed_below
+from flamelib.loss_cells import LeastEpsilon, composed, composed_below
+from flamelib.loss_grids import ROUND, Cells, above, below, coarser
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
             (0.6, 0.5, 4, 0.5), (1.0, 0.3, 7, 2.0), (0.2, 1.0, 3, 2.0)]  # fmt: skip
@@ -289,7 +290,7 @@ class TestCells:
         for i in range(0, len(masses), 197):
             ends = [mpf(float(point)) - mean for point in points[i : i + 2]]
             truth = abs(mp.ncdf(-ends[0]) - mp.ncdf(-ends[1]) if ends[0] > 0 else mp.ncdf(ends[0]) - mp.ncdf(ends[1]))
-            assert abs(masses[i] / truth - 1) < loss_cells.ROUND
+            assert abs(masses[i] / truth - 1) < ROUND
 
     LAWS = st.lists(st.tuples(st.floats(0.01, 1), st.floats(-2, 2)), min_size=2, max_size=9)
 

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from flamelib.loss_cells import ROUND, Cells
+from flamelib.loss_grids import ROUND, Cells
 from flamelib.loss_sums import Real
 
 REACH = 16.0

@@ -16,7 +16,8 @@ from flamelib.amplification.known_participants import cs, ols, wcs
 from flamelib.amplification.participation import random_participation
 from flamelib.amplification.participation_losses import aligned_cells, outer_cells, subsampled_cells
 from flamelib.guarantees import Certified
-from flamelib.loss_cells import Cells, composed, composed_below
+from flamelib.loss_cells import composed, composed_below
+from flamelib.loss_grids import Cells
 from flamelib.sources import states
 
 LEAST = 1e-30
