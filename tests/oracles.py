@@ -167,10 +167,10 @@ def clone_pair(epsilon0, n_users, epsilon, mass):
 
 
 def clone_pair_far(epsilon0, n_users, epsilon, mass):
-    """The same by binomial tails given C, within 40 standard deviations, in double precision."""
+    """The same by binomial tails given C, within 12 standard deviations, in double precision."""
     p, e = math.exp(epsilon0), math.exp(epsilon)
     mean, spread = (n_users - 1) * mass, math.sqrt((n_users - 1) * mass * (1 - mass)) + 1
-    c = np.arange(max(0, int(mean - 40 * spread)), min(n_users - 1, int(mean + 40 * spread)) + 1)
+    c = np.arange(max(0, int(mean - 12 * spread)), min(n_users - 1, int(mean + 12 * spread)) + 1)
     threshold = np.floor((e * p - 1) * (c + 1) / ((p - e) + (e * p - 1)))
     up, none = binom.sf(threshold - 1, c, 0.5), binom.sf(threshold, c, 0.5)
     gain = ((p * up + none) - e * (up + p * none)) / (p + 1)
