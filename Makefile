@@ -37,7 +37,7 @@ test: book ## every check: style, types, doctests, tests, the built book in a br
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 check: venv ## only the built book: links, figures, scripts, in a browser
-	@$(BIN)/python -m pytest -q tests/browser
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/browser
 
 run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket_histogram ARGS="-p n_users=5000"
 	@$(BIN)/flamelib run $(NOTEBOOK) $(ARGS)
