@@ -1,7 +1,7 @@
-r"""A small convolutional network whose per-sample gradients are clipped at about the cost of one backward pass.
+r"""Small convolutional networks whose per-sample gradients are clipped at about the cost of one backward pass.
 
-Layers: convolution to 16 channels (5 by 5), maximum over 2 by 2, ReLU, the same to 32 channels, fully connected to
-128, ReLU, fully connected to the classes.  The maximum comes before the ReLU, which changes nothing but the cost.
+Layers: a convolution, maximum over 2 by 2, ReLU, the same again, fully connected, ReLU, fully connected to the
+classes.  The maximum comes before the ReLU, which changes nothing but the cost.
 
 Backward runs to the pre-activations only.  A fully connected layer's gradient of one sample is an outer product of
 its input a and the derivative g by its output, so its squared norm is :math:`|g|^2(|a|^2 + 1)`; a convolution's is the
@@ -12,6 +12,7 @@ Images are kept with their channels last, where the maximum and the windows are 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,27 +23,55 @@ from torch.nn import functional
 from flamelib._arrays import Reals, Wholes, reals
 from flamelib._validate import DomainError, check
 from flamelib.clipping import clip_factors
-from flamelib.models import Floats
+from flamelib.models import Floats, Weights
 
-SIDE, WINDOW = 28, 5
+SIDE = 28
 CHUNK = 500
+
+
+class Convolution(NamedTuple):
+    """A convolution and the maximum over 2 by 2 that follows it.
+
+    ``window`` is the side of the kernel, ``step`` the distance of two windows, ``margin`` the rows and columns of
+    zeros around the image, ``pool_step`` the distance of two maxima.
+    """
+
+    channels: int
+    window: int
+    step: int = 1
+    margin: int = 0
+    pool_step: int = 2
+
+    def side(self, before: int) -> int:
+        """Side of the image after convolution and maximum."""
+        return ((before + 2 * self.margin - self.window) // self.step - 1) // self.pool_step + 1
+
+
+PLAIN = (Convolution(16, 5), Convolution(32, 5))
+STRIDED = (Convolution(16, 8, step=2, margin=3, pool_step=1), Convolution(32, 4, step=2, pool_step=1))
 
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionalNetwork:
-    """The network for 28 by 28 images; parameters are a vector: weights then biases, layer by layer.
+    """A network for 28 by 28 images; parameters are a vector: weights then biases, layer by layer.
 
     Parameters
     ----------
     n_classes : int, at least 2
+    convolutions : tuple of Convolution
+        ``PLAIN``, or ``STRIDED`` with 32 for ``hidden``: the small network of many studies of private training.
+    hidden : int
+        Width of the fully connected layer before the last.
 
     Examples
     --------
-    >>> ConvolutionalNetwork(62).dimension
-    86910
+    >>> ConvolutionalNetwork(62).dimension, ConvolutionalNetwork(10, STRIDED, 32).dimension
+    (86910, 26010)
     """
 
     n_classes: int
+    convolutions: tuple[Convolution, Convolution] = PLAIN
+    hidden: int = 128
 
     def __post_init__(self) -> None:
         check(n_classes=self.n_classes)
@@ -55,7 +84,14 @@ class ConvolutionalNetwork:
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of weights and biases, in the order of the parameter vector."""
-        weights = ((16, 1, WINDOW, WINDOW), (32, 16, WINDOW, WINDOW), (128, 512), (self.n_classes, 128))
+        first, second = self.convolutions
+        flat = second.channels * second.side(first.side(SIDE)) ** 2
+        weights = (
+            (first.channels, 1, first.window, first.window),
+            (second.channels, first.channels, second.window, second.window),
+            (self.hidden, flat),
+            (self.n_classes, self.hidden),
+        )
         return tuple(shape for weight in weights for shape in (weight, weight[:1]))
 
     @property
@@ -73,7 +109,8 @@ class ConvolutionalNetwork:
         """Scores before the softmax, shape (n, n_classes), for samples of shape (n, 784)."""
         layers = self._layers(parameters)
         with torch.no_grad():
-            chunks = [_forward(layers, self._images(samples[i : i + CHUNK])) for i in range(0, len(samples), CHUNK)]
+            starts = range(0, len(samples), CHUNK)
+            chunks = [self._forward(layers, self._images(samples[i : i + CHUNK])) for i in starts]
         return np.concatenate([outputs[-1].numpy() for _, outputs in chunks])
 
     def accuracy(self, parameters: ArrayLike, samples: Floats, labels: Wholes) -> float:
@@ -105,15 +142,22 @@ class ConvolutionalNetwork:
         >>> bool(0 < np.linalg.norm(total) <= 0.2)
         True
         """
+        return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
+
+    def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
+        """Sum of the samples' gradients, each times a weight that depends on its norm.
+
+        As :meth:`flamelib.models.SoftmaxRegression.weighted_sum`; samples have shape (n, 784).
+        """
         if not len(labels):
             return np.zeros(self.dimension, dtype=np.float32)
-        inputs, outputs = _forward(self._layers(parameters), self._images(samples))
+        inputs, outputs = self._forward(self._layers(parameters), self._images(samples))
         with torch.no_grad():
             last = torch.softmax(outputs[-1], dim=1)
             last[torch.arange(len(labels)), torch.from_numpy(labels)] -= 1
         slopes = [*torch.autograd.grad(outputs[-1], outputs[:-1], last), last]
         with torch.no_grad():
-            return _clipped_sums(inputs, slopes, clip_norm)
+            return _weighted_sums(self.convolutions, inputs, slopes, weights)
 
     def _layers(self, parameters: ArrayLike) -> list[tuple[Tensor, Tensor]]:
         vector = reals("parameters", parameters)
@@ -129,36 +173,42 @@ class ConvolutionalNetwork:
             raise DomainError(f"samples must have shape (n, {self.n_inputs}), got {samples.shape}")
         return _channels_last(torch.from_numpy(samples).view(-1, 1, SIDE, SIDE))
 
+    def _forward(self, layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""
+        inputs, outputs = [images], []
+        for count, (weight, bias) in enumerate(layers):
+            if count < 2:
+                shape = self.convolutions[count]
+                output = functional.conv2d(inputs[-1], weight, bias, shape.step, shape.margin)
+            else:
+                output = functional.linear(inputs[-1], weight, bias)
+            output = _channels_last(output)
+            outputs.append(output if output.requires_grad else output.requires_grad_(torch.is_grad_enabled()))
+            passed = torch.relu(functional.max_pool2d(output, 2, shape.pool_step) if count < 2 else output)
+            inputs.append(passed.flatten(1) if count == 1 else passed)
+        return inputs[:4], outputs
+
 
 def _channels_last(array: Tensor) -> Tensor:
     return array.contiguous(memory_format=torch.channels_last) if array.ndim == 4 else array
 
 
-def _forward(layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""
-    inputs, outputs = [images], []
-    for count, (weight, bias) in enumerate(layers):
-        layer = functional.conv2d if count < 2 else functional.linear
-        output = _channels_last(layer(inputs[-1], weight, bias))
-        outputs.append(output if output.requires_grad else output.requires_grad_(torch.is_grad_enabled()))
-        passed = torch.relu(functional.max_pool2d(output, 2) if count < 2 else output)
-        inputs.append(passed.flatten(1) if count == 1 else passed)
-    return inputs[:4], outputs
-
-
-def _clipped_sums(inputs: Sequence[Tensor], slopes: Sequence[Tensor], clip_norm: float) -> Floats:
+def _weighted_sums(
+    convolutions: Sequence[Convolution], inputs: Sequence[Tensor], slopes: Sequence[Tensor], weights: Weights
+) -> Floats:
     """From each layer's inputs and the derivatives by its outputs, one row a sample."""
     gradients, columns = [], []
-    for a, g in zip(inputs[:2], slopes[:2], strict=True):
+    for shape, a, g in zip(convolutions, inputs[:2], slopes[:2], strict=True):
         rows = g.permute(0, 2, 3, 1).flatten(1, 2)
-        gradients.append(torch.bmm(rows.transpose(1, 2), _windows(a)))
+        gradients.append(torch.bmm(rows.transpose(1, 2), _windows(a, shape)))
         columns.append(rows.sum(dim=1))
     squares = [_squares(part) for part in (*gradients, *columns)]
     squares += [_squares(g) * (_squares(a) + 1) for a, g in zip(inputs[2:], slopes[2:], strict=True)]
-    factors = torch.from_numpy(clip_factors(torch.stack(squares).sum(dim=0).sqrt().numpy(), clip_norm))
+    norms = torch.stack(squares).sum(dim=0).sqrt().numpy()
+    factors = torch.from_numpy(weights(norms).astype(np.float32))
     parts: list[Tensor] = []
-    for whole, column in zip(gradients, columns, strict=True):
-        kernel = (factors @ whole.flatten(1)).view(whole.shape[1], WINDOW, WINDOW, -1)
+    for shape, whole, column in zip(convolutions, gradients, columns, strict=True):
+        kernel = (factors @ whole.flatten(1)).view(whole.shape[1], shape.window, shape.window, -1)
         parts += [kernel.permute(0, 3, 1, 2), factors @ column]
     for a, g in zip(inputs[2:], slopes[2:], strict=True):
         parts += [(g * factors[:, None]).T @ a, factors @ g]
@@ -170,11 +220,12 @@ def _squares(rows: Tensor) -> Tensor:
     return norms**2
 
 
-def _windows(images: Tensor) -> Tensor:
+def _windows(images: Tensor, shape: Convolution) -> Tensor:
     """Windows of images with channels last: (n, c, h, w) to (n, positions, window * window * c)."""
-    rows = images.permute(0, 2, 3, 1).contiguous()
+    rows = functional.pad(images, [shape.margin] * 4).permute(0, 2, 3, 1).contiguous()
     n, height, width, channels = rows.shape
-    across, down = height - WINDOW + 1, width - WINDOW + 1
+    down, across = ((side - shape.window) // shape.step + 1 for side in (height, width))
     one, line, pixel, _ = rows.stride()
-    size, steps = (n, across, down, WINDOW, WINDOW * channels), (one, line, pixel, line, 1)
-    return rows.as_strided(size, steps).reshape(n, across * down, -1)
+    size = (n, down, across, shape.window, shape.window * channels)
+    steps = (one, line * shape.step, pixel * shape.step, line, 1)
+    return rows.as_strided(size, steps).reshape(n, down * across, -1)

@@ -9,6 +9,7 @@ and the model itself are in double precision.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from flamelib._validate import DomainError, check
 from flamelib.clipping import clip_factors
 
 Floats = NDArray[np.float32]
+Weights = Callable[[Floats], NDArray[np.floating]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,7 @@ class SoftmaxRegression:
     def clipped_sum(
         self, parameters: ArrayLike, samples: Floats, labels: Wholes, clip_norm: float = math.inf
     ) -> Floats:
-        r"""Sum of the samples' gradients of the cross-entropy, each clipped to a 2-norm.
-
-        A sample's gradient is the outer product of :math:`(x, 1)` and :math:`p - y`, so its squared norm is
-        :math:`(|x|^2 + 1)\,|p - y|^2` and none is formed.
+        """Sum of the samples' gradients of the cross-entropy, each clipped to a 2-norm.
 
         Parameters
         ----------
@@ -140,9 +139,29 @@ class SoftmaxRegression:
         >>> float(np.linalg.norm(model.clipped_sum(np.zeros(8), samples, np.zeros(5, int), 0.1)).round(6))
         0.5
         """
+        return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
+
+    def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
+        r"""Sum of the samples' gradients, each times a weight that depends on its norm.
+
+        A sample's gradient is the outer product of :math:`(x, 1)` and :math:`p - y`, so its squared norm is
+        :math:`(|x|^2 + 1)\,|p - y|^2` and none is formed.
+
+        Parameters
+        ----------
+        parameters : array of shape (dimension,)
+        samples : array of shape (n, n_inputs)
+        labels : array of shape (n,)
+        weights : callable
+            From the gradients' 2-norms, an array of shape (n,), to their factors, of the same shape.
+
+        Returns
+        -------
+        array of float32, shape (dimension,)
+        """
         slopes = _slopes(self.scores(parameters, samples), labels)
         squares = np.einsum("ij,ij->i", slopes, slopes) * (np.einsum("ij,ij->i", samples, samples) + 1)
-        slopes *= clip_factors(np.sqrt(squares), clip_norm)[:, None]
+        slopes *= weights(np.sqrt(squares)).astype(np.float32)[:, None]
         return np.concatenate([(samples.T @ slopes).ravel(), slopes.sum(axis=0)])
 
     def _parts(self, parameters: ArrayLike) -> tuple[Floats, Floats]:

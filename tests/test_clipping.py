@@ -9,16 +9,24 @@ from torch import nn
 
 from flamelib._validate import DomainError
 from flamelib.clipping import clip_factors, clipped_sum
-from flamelib.convolutional import ConvolutionalNetwork
+from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.models import SoftmaxRegression
 
 CNN, LINEAR = ConvolutionalNetwork(26), SoftmaxRegression(12, 4)
+SMALL = ConvolutionalNetwork(10, STRIDED, 32)
+MODELS = pytest.mark.parametrize("model", [CNN, SMALL, LINEAR], ids=["convolutional", "strided", "softmax"])
 
 
 def written_out(model):
     """The same model as layers of torch, in the order a reader writes them."""
     if isinstance(model, SoftmaxRegression):
         return nn.Sequential(nn.Linear(model.n_inputs, model.n_classes))
+    if model is SMALL:
+        return nn.Sequential(
+            nn.Unflatten(1, (1, 28, 28)), nn.ZeroPad2d(3), nn.Conv2d(1, 16, 8, stride=2), nn.ReLU(),
+            nn.MaxPool2d(2, stride=1), nn.Conv2d(16, 32, 4, stride=2), nn.ReLU(), nn.MaxPool2d(2, stride=1),
+            nn.Flatten(), nn.Linear(512, 32), nn.ReLU(), nn.Linear(32, 10),
+        )  # fmt: skip
     return nn.Sequential(
         nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
@@ -57,7 +65,7 @@ def example(model, n, seed=0, ink=1.0):
     return model.initial(rng), samples, rng.integers(model.n_classes, size=n)
 
 
-@pytest.mark.parametrize("model", [CNN, LINEAR], ids=["convolutional", "softmax"])
+@MODELS
 @pytest.mark.parametrize("n", [1, 9])
 def test_the_clipped_sum_is_that_of_the_loop(model, n):
     given = example(model, n)
@@ -69,7 +77,7 @@ def test_the_clipped_sum_is_that_of_the_loop(model, n):
         assert np.abs(found - expected).max() <= 1e-5 * max(1, np.abs(expected).max())
 
 
-@pytest.mark.parametrize("model", [CNN, LINEAR], ids=["convolutional", "softmax"])
+@MODELS
 def test_no_sample_counts_for_more_than_the_clip(model):
     parameters, samples, labels = example(model, 8, seed=1, ink=20)
     rows = gradients_one_by_one(model, parameters, samples, labels)
@@ -79,7 +87,22 @@ def test_no_sample_counts_for_more_than_the_clip(model):
         assert np.linalg.norm(alone) == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("model", [CNN, LINEAR], ids=["convolutional", "softmax"])
+@MODELS
+def test_weights_may_be_any_function_of_the_norms(model):
+    given = example(model, 5)
+    rows = gradients_one_by_one(model, *given)
+    seen = []
+
+    def weights(norms):
+        seen.append(norms)
+        return np.array([1.5, -2.0, 0.0, 30.0, -0.25]) * norms
+
+    expected = np.array([1.5, -2.0, 0.0, 30.0, -0.25]) * np.linalg.norm(rows, axis=1) @ rows
+    assert np.abs(model.weighted_sum(*given, weights) - expected).max() <= 1e-5 * np.abs(expected).max()
+    assert seen[0] == pytest.approx(np.linalg.norm(rows, axis=1), rel=1e-4)
+
+
+@MODELS
 def test_an_empty_batch_adds_nothing(model):
     parameters, samples, labels = example(model, 2)
     total = model.clipped_sum(parameters, samples[:0], labels[:0], 1.0)
@@ -94,6 +117,14 @@ def test_scores_are_those_of_the_layers():
     assert found == pytest.approx(expected, abs=1e-5)
     assert CNN.accuracy(parameters, samples, labels) == (expected.argmax(axis=1) == labels).mean()
     assert CNN.accuracy(parameters, samples, found.argmax(axis=1)) == 1
+
+
+def test_the_strided_network_is_the_one_of_the_published_experiments():
+    assert SMALL.dimension == 1040 + 8224 + 16_416 + 330 == 26_010
+    parameters, samples, _ = example(SMALL, 7)
+    with torch.no_grad():
+        expected = with_parameters(SMALL, parameters)(torch.from_numpy(samples).double()).numpy()
+    assert SMALL.scores(parameters, samples) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_seed_fixes_the_initial_network():
