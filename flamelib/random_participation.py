@@ -22,8 +22,15 @@ from flamelib.models import Floats, SoftmaxRegression
 from flamelib.protocols.participation import ParticipationProtocol, draw_records
 
 
-class Model(Protocol):
-    """What is trained: a vector of parameters, sums of clipped gradients, accuracy."""
+class Classifier(Protocol):
+    """Anything that tells classes."""
+
+    def accuracy(self, parameters: Reals, samples: Floats, labels: Wholes) -> float:
+        """Share of the samples told right."""
+
+
+class Model(Classifier, Protocol):
+    """What is trained: a vector of parameters, and sums of clipped gradients."""
 
     @property
     def dimension(self) -> int:
@@ -34,9 +41,6 @@ class Model(Protocol):
 
     def clipped_sum(self, parameters: Reals, samples: Floats, labels: Wholes, clip_norm: float) -> Floats:
         """Sum of the samples' gradients, each clipped."""
-
-    def accuracy(self, parameters: Reals, samples: Floats, labels: Wholes) -> float:
-        """Share of the samples told right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,19 +227,17 @@ def train(
     for_model, for_batches, for_noise = rng.spawn(3)
     start = model.initial(for_model)
     runners = {name: _Runner(scheme, start.copy(), np.zeros_like(start)) for name, scheme in schemes.items()}
-    stops = np.unique(
-        np.linspace(0, given["rounds"], min(given["points"], given["rounds"]) + 1).round().astype(np.int64)
-    )
-    accuracy = {name: [_tested(model, start, records)] for name in schemes}
+    tests = stops(given["rounds"], given["points"])
+    accuracy = {name: [share_right(model, start, records)] for name in schemes}
     batches = np.empty(given["rounds"], dtype=np.int64)
     for count in range(given["rounds"]):
         batch = records.batch(draw_records(participation_rate, record_rate, n_clients, n_records, for_batches))
         batches[count], noise = len(batch), for_noise.standard_normal(model.dimension)
         for name, runner in runners.items():
             runner.step(model, batch, noise, scale, given["momentum"])
-            if count + 1 in stops:
-                accuracy[name].append(_tested(model, runner.parameters, records))
-    return History(stops, {name: np.array(found) for name, found in accuracy.items()}, batches)
+            if count + 1 in tests:
+                accuracy[name].append(share_right(model, runner.parameters, records))
+    return History(tests, {name: np.array(found) for name, found in accuracy.items()}, batches)
 
 
 @dataclass(slots=True)
@@ -253,5 +255,15 @@ class _Runner:
         self.parameters -= self.scheme.learning_rate * self.velocity
 
 
-def _tested(model: Model, parameters: Reals, records: Records) -> float:
+def stops(rounds: int, points: int) -> Wholes:
+    """After how many rounds models are tested: at equal distances, first before any and last at the end.
+
+    >>> stops(10, 4).tolist()
+    [0, 2, 5, 8, 10]
+    """
+    return np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))
+
+
+def share_right(model: Classifier, parameters: Reals, records: Records) -> float:
+    """Share of the test images that a model tells right."""
     return model.accuracy(parameters, records.tested.images, records.tested.labels)

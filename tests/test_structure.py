@@ -45,8 +45,8 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 # --- imports go downwards ---------------------------------------------------------------------------
 
 MECHANISM = {
-    "encoding", "randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping", "_arrays", "_folded",
-    "_vector_protocols",
+    "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
+    "_arrays", "_folded", "_vector_protocols",
 }  # fmt: skip
 PRIVACY = {
     "laws", "divergences", "amplification", "composition", "accuracy", "loss_cells", "loss_grids", "loss_knots",
@@ -58,7 +58,7 @@ LAYERS = (
     {"guarantees", "sources", "search", "profiles"},
     MECHANISM | PRIVACY,
     {"protocols"},
-    {"datasets", "federated", "models", "convolutional", "random_participation"},
+    {"datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"},
     {"figures"},
     {"companion"},
 )

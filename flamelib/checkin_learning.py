@@ -1,0 +1,177 @@
+r"""Training with self check-in: LDP-SGD and federated DP-SGD on real images, all schemes on the same random numbers.
+
+Every user holds one image.  A user whose coin says so sends its gradient through a vector randomizer
+(:mod:`flamelib.vector_randomizers`); the server, which sees how many messages came, steps by their mean.  Where there
+are more users than images, each user's image is drawn at random once and for all (a bootstrap).
+
+Schemes see the same initial model, the same users, the same uniform numbers behind signs and caps, and the same
+direction of noise; differences between them scatter less than each of them does.  Sums of messages are drawn in
+aggregate, an approximation for points of a sphere and exact for Gaussian noise
+(:meth:`flamelib.vector_randomizers.CapMessages.rest_std` says where it errs).
+
+Source: Liew, Hasegawa, Takahashi 2022, Section 6; Erlingsson et al. 2020 (LDP-SGD).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flamelib._arrays import Reals, Wholes
+from flamelib._validate import check
+from flamelib.models import Floats, Weights
+from flamelib.protocols.checkin import draw_clients
+from flamelib.random_participation import Classifier, History, Records, share_right, stops
+from flamelib.vector_randomizers import VectorRandomizer
+
+TINY = 1e-30
+
+
+class Model(Classifier, Protocol):
+    """What is trained: a vector of parameters, and weighted sums of per-sample gradients."""
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of the parameter vector."""
+
+    def initial(self, rng: np.random.Generator) -> Reals:
+        """Parameters to begin with."""
+
+    def weighted_sum(self, parameters: Reals, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
+        """Sum of the samples' gradients, each times a weight that depends on its norm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """What tells one way of training from another.
+
+    Parameters
+    ----------
+    randomizer : CapMessages or GaussianMessages
+        What every user does to its gradient.
+    learning_rate : float, positive
+    """
+
+    randomizer: VectorRandomizer
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        check(learning_rate=self.learning_rate)
+
+
+def train(
+    model: Model,
+    records: Records,
+    schemes: Mapping[str, Scheme],
+    rounds: int,
+    rng: np.random.Generator,
+    *,
+    n_users: int,
+    checkin_rate: float,
+    dropout: float = 0.0,
+    points: int = 10,
+) -> History:
+    """Rounds of stochastic descent by the mean of the messages that arrive; a round without any changes nothing.
+
+    Parameters
+    ----------
+    model : Model
+    records : Records
+    schemes : mapping from name to Scheme
+    rounds : int
+    rng : numpy.random.Generator
+        Initial model, users with their images, messages and noise come from children of their own.
+    n_users : int
+        Each with one image: its own, if there are as many images; one drawn at random otherwise.
+    checkin_rate : float in [0, 1]
+    dropout : float in [0, 1)
+    points : int
+        How often models are tested, at equal distances, the last time at the end.
+
+    Returns
+    -------
+    History
+        ``batches`` are the messages that arrived.
+
+    Examples
+    --------
+    >>> from flamelib.random_participation import load_records
+    >>> from flamelib.vector_randomizers import GaussianMessages
+    >>> records, rng = load_records("digits"), np.random.default_rng(0)
+    >>> scheme = Scheme(GaussianMessages(records.softmax.dimension, 1.0, 0.1), learning_rate=0.5)
+    >>> history = train(records.softmax, records, {"noisy": scheme}, 60, rng,
+    ...                 n_users=1500, checkin_rate=0.1, points=2)
+    >>> history.rounds.tolist(), history.accuracy["noisy"].round(1).tolist()
+    ([0, 30, 60], [0.1, 0.6, 0.8])
+    """
+    given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
+    for_model, for_users, for_messages, for_noise = rng.spawn(4)
+    held = holdings(len(records), given["n_users"], for_users)
+    start = model.initial(for_model)
+    parameters = {name: start.copy() for name in schemes}
+    tests = stops(given["rounds"], given["points"])
+    accuracy = {name: [share_right(model, start, records)] for name in schemes}
+    arrived = np.empty(given["rounds"], dtype=np.int64)
+    for count in range(given["rounds"]):
+        users = draw_clients(checkin_rate * (1 - dropout), len(held), for_users)
+        batch, arrived[count] = records.batch(held[users].astype(np.int64)), len(users)
+        uniforms, noise = for_messages.random((3, len(users))), for_noise.standard_normal(model.dimension)
+        for name, scheme in schemes.items():
+            now = parameters[name]
+            total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
+            now -= scheme.learning_rate / max(len(users), 1) * total
+            if count + 1 in tests:
+                accuracy[name].append(share_right(model, now, records))
+    return History(tests, {name: np.array(found) for name, found in accuracy.items()}, arrived)
+
+
+def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random.
+
+    >>> holdings(5, 3, np.random.default_rng(0)).tolist(), holdings(2, 5, np.random.default_rng(0)).tolist()
+    ([0, 1, 2], [1, 1, 1, 0, 0])
+    """
+    if n_users <= n_records:
+        return np.arange(n_users, dtype=np.int32)
+    return rng.integers(n_records, size=n_users, dtype=np.int32)
+
+
+def summed_messages(
+    model: Model,
+    parameters: Reals,
+    samples: Floats,
+    labels: Wholes,
+    randomizer: VectorRandomizer,
+    uniforms: Reals,
+    noise: Reals,
+) -> Reals:
+    """Sum of all messages about the samples' gradients, in aggregate.
+
+    Parameters
+    ----------
+    model : Model
+    parameters : array of shape (dimension,)
+    samples, labels : arrays of shape (n, n_inputs) and (n,)
+    randomizer : CapMessages or GaussianMessages
+    uniforms : array of shape (3, n)
+        Uniform numbers behind signs, caps and places.
+    noise : array of shape (dimension,)
+        Standard Gaussian.
+
+    Returns
+    -------
+    array of shape (dimension,)
+    """
+    rest: list[float] = []
+
+    def weights(norms: Floats) -> Reals:
+        along = randomizer.along(norms.astype(np.float64), uniforms)
+        rest.append(randomizer.rest_std(along))
+        return np.divide(along, norms, out=np.zeros_like(along), where=norms > TINY)
+
+    if not len(labels):
+        return np.zeros(model.dimension)
+    total = model.weighted_sum(parameters, samples, labels, weights)
+    return np.asarray(total + rest[0] * noise)

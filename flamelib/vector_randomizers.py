@@ -1,0 +1,263 @@
+r"""Randomizers of vectors: two that send a point of a sphere, and Gaussian noise; all of them unbiased.
+
+A vector x of norm at most C is first replaced by :math:`\pm C x / |x|`, with the sign whose mean is x.  Let u be the
+unit vector that is left.  With probability ``mass`` the message is drawn from the whole sphere, whatever u is;
+otherwise from the cap of those V with :math:`\langle V, u \rangle \ge t`.  With c the cap's share of the sphere and
+
+.. math:: \text{mass} = \frac1{1 + (e^{\varepsilon_0} - 1)\, c}
+
+densities inside and outside of the cap are in the ratio :math:`e^{\varepsilon_0}`, and the uniform law is the blanket.
+V is made as long as unbiasedness asks for.  The cap is half of the sphere for Duchi et al. and as small as pays for
+PrivUnit2: :math:`\mathbb E \langle V, u \rangle` of a unit V is largest where it equals the threshold t itself.
+
+A sum of many messages can be drawn without any of them, in two parts: each message's component along its own input,
+exactly (:meth:`CapMessages.along`), and one Gaussian vector for all the rest (:meth:`CapMessages.rest_std`).
+
+Parameters are public; nothing here computes a guarantee.  The samplers serve simulation only, in double precision.
+
+Source: Duchi, Jordan, Wainwright 2018, Section 4.2.3; Erlingsson et al. 2020, Algorithm 4; Bhowmick et al. 2018,
+Algorithm 1 (PrivUnit2); Asi, Feldman, Talwar 2022 (the best threshold).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import betaincc, betainccinv, betaln
+
+from flamelib._arrays import Reals, reals
+from flamelib._validate import DomainError, check
+from flamelib.clipping import clip_factors
+
+HIGHEST_THRESHOLD = 1 - 2.0**-30
+
+
+@dataclass(frozen=True, slots=True)
+class CapMessages:
+    r"""Points of a sphere that tell, most likely truthfully, in which cap they lie.
+
+    Parameters
+    ----------
+    dimension : int, at least 2
+    epsilon0 : float in (0, 700]
+        Logarithm of the ratio of the densities inside and outside of the cap.
+    clip_norm : float, positive
+        Largest 2-norm of an input, C.
+    threshold : float in [0, 1)
+        Cosine at the rim of the cap.
+
+    Examples
+    --------
+    >>> round(CapMessages.duchi(26_010, 8.0, 1.0).norm, 1), round(CapMessages.privunit2(26_010, 8.0, 1.0).norm, 1)
+    (202.3, 58.8)
+    """
+
+    dimension: int
+    epsilon0: float
+    clip_norm: float
+    threshold: float
+
+    def __post_init__(self) -> None:
+        check(dimension=self.dimension, epsilon0=self.epsilon0, clip_norm=self.clip_norm)
+        if self.dimension < 2:
+            raise DomainError("dimension must be a whole number of at least 2: a line has no caps")
+        if not 0 <= self.threshold <= HIGHEST_THRESHOLD:
+            raise DomainError(f"threshold must be a number in [0, 1 - 2^-30], got {self.threshold!r}")
+
+    @classmethod
+    def duchi(cls, dimension: int, epsilon0: float, clip_norm: float) -> Self:
+        """Half of the sphere for a cap: Duchi et al. in the 2-norm, as Erlingsson et al. use it."""
+        return cls(dimension, epsilon0, clip_norm, 0.0)
+
+    @classmethod
+    def privunit2(cls, dimension: int, epsilon0: float, clip_norm: float) -> Self:
+        """The cap that makes messages shortest: PrivUnit2 at its best threshold."""
+        return cls(dimension, epsilon0, clip_norm, best_threshold(dimension, epsilon0))
+
+    @property
+    def cap(self) -> float:
+        """The cap's share of the sphere."""
+        return cap_share(self.dimension, self.threshold)
+
+    @property
+    def mass(self) -> float:
+        """Probability that a message ignores its input."""
+        return 1 / (1 + math.expm1(self.epsilon0) * self.cap)
+
+    @property
+    def norm(self) -> float:
+        """2-norm of every message."""
+        gain = math.expm1(self.epsilon0)
+        return self.clip_norm / (gain * self.mass * _cap_mean(self.dimension, self.threshold))
+
+    def log_density(self, message: ArrayLike, vector: ArrayLike) -> float:
+        """Logarithm of the density of one message given one input, against the uniform law on the sphere."""
+        received, given = _row("message", message, self.dimension), _row("vector", vector, self.dimension)
+        cosine = float(received @ _directions(given[None])[0]) / float(np.linalg.norm(received))
+        positive = (1 + min(1.0, float(np.linalg.norm(given)) / self.clip_norm)) / 2
+        inside = positive * (cosine >= self.threshold) + (1 - positive) * (-cosine >= self.threshold)
+        return math.log(self.mass) + math.log1p(math.expm1(self.epsilon0) * inside)
+
+    def sample(self, vectors: ArrayLike, rng: np.random.Generator) -> Reals:
+        """One message for each row, clipped first; shape (n, dimension) for both.
+
+        Examples
+        --------
+        >>> message = CapMessages.duchi(3, 2.0, 1.0).sample([[0.0, 0.0, 0.5]], np.random.default_rng(0))
+        >>> message.shape, bool(np.isclose(np.linalg.norm(message), CapMessages.duchi(3, 2.0, 1.0).norm))
+        ((1, 3), True)
+        """
+        rows = _rows(vectors, self.dimension, self.clip_norm)
+        directions = _directions(rows)
+        along = self.along(np.linalg.norm(rows, axis=1), rng.random((3, len(rows))))[:, None]
+        around = rng.standard_normal(rows.shape)
+        around -= (around * directions).sum(axis=1, keepdims=True) * directions
+        around /= np.linalg.norm(around, axis=1, keepdims=True)
+        return np.asarray(along * directions + np.sqrt(np.maximum(self.norm**2 - along**2, 0)) * around)
+
+    def along(self, norms: Reals, uniforms: Reals) -> Reals:
+        """Components of messages along their own inputs, of which norms are all that matters.
+
+        Parameters
+        ----------
+        norms : array of shape (n,)
+            2-norms of the inputs; longer ones count as clipped.
+        uniforms : array of shape (3, n)
+            Uniform numbers in [0, 1): for the sign, for cap or not, for the place.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        positive = 2 * uniforms[0] < 1 + np.minimum(norms / self.clip_norm, 1)
+        beyond = np.where(uniforms[1] < self.mass, 1.0, self.cap) * (1 - uniforms[2])
+        return np.asarray(self.norm * np.where(positive, 1, -1) * _cosine(self.dimension, beyond))
+
+    def rest_std(self, along: Reals) -> float:
+        r"""Standard deviation, coordinate by coordinate, of a Gaussian for what messages hold beside ``along``.
+
+        An approximation.  Each rest is uniform on a sphere around its own input's axis; the Gaussian has the sum of
+        their variances :math:`(|V|^2 - \langle V, u\rangle^2) / (d - 1)` in *every* direction.  It adds at most one
+        part in d - 1 to the mean square of the sum, all of it along the inputs, where the rests have none, and each
+        coordinate lacks an excess kurtosis of about :math:`-6 / (d n)`.
+
+        Parameters
+        ----------
+        along : array of shape (n,)
+        """
+        squares = self.norm**2 - np.square(along)
+        return math.sqrt(max(float(squares.sum()), 0.0) / (self.dimension - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMessages:
+    r"""Clip, then add Gaussian noise to every coordinate; without noise, what is compared with.
+
+    Replacing an input moves the mean by up to 2C: that is the sensitivity that ``noise_std`` is to be chosen for.
+
+    Parameters
+    ----------
+    dimension : int
+    clip_norm : float, positive
+        Infinite where nothing is clipped, which noise forbids.
+    noise_std : float
+        Standard deviation on each coordinate; 0 for none.
+
+    Examples
+    --------
+    >>> GaussianMessages(2, 1.0, 0.0).sample([[0.0, 0.5]], np.random.default_rng(0))
+    array([[0. , 0.5]])
+    """
+
+    dimension: int
+    clip_norm: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        check(dimension=self.dimension)
+        if self.noise_std != 0 or self.clip_norm != math.inf:
+            check(clip_norm=self.clip_norm)
+        if self.noise_std != 0:
+            check(noise_std=self.noise_std)
+
+    def sample(self, vectors: ArrayLike, rng: np.random.Generator) -> Reals:
+        """One message for each row, clipped first; shape (n, dimension) for both."""
+        rows = _rows(vectors, self.dimension, self.clip_norm)
+        return np.asarray(rows + self.noise_std * rng.standard_normal(rows.shape))
+
+    def along(self, norms: Reals, uniforms: Reals) -> Reals:
+        """The clipped norms themselves, as for :meth:`CapMessages.along`: all noise is in the rest."""
+        return np.minimum(norms, self.clip_norm)
+
+    def rest_std(self, along: Reals) -> float:
+        """Standard deviation of the sum of so many messages on each coordinate; exact."""
+        return math.sqrt(len(along)) * self.noise_std
+
+
+VectorRandomizer = CapMessages | GaussianMessages
+
+
+def cap_share(dimension: int, threshold: float) -> float:
+    r"""Share of the sphere whose points have a cosine of at least ``threshold`` >= 0 to a given one.
+
+    .. math:: c = \tfrac12 I_{1 - t^2}\left(\tfrac{d - 1}2, \tfrac12\right)
+
+    >>> round(cap_share(3, 0.5), 12)
+    0.25
+    """
+    return float(betaincc(0.5, (dimension - 1) / 2, threshold**2)) / 2
+
+
+def best_threshold(dimension: int, epsilon0: float) -> float:
+    r"""Where messages are shortest: the root of :math:`\mathbb E \langle V, u \rangle = t`, at most 1 - 2^-30.
+
+    The derivative of the mean by the threshold has the sign of mean minus threshold, which falls.
+
+    >>> round(1 / best_threshold(26_010, 8.0), 1)
+    58.8
+    """
+    given = check(dimension=dimension, epsilon0=epsilon0)
+    gain = math.expm1(given["epsilon0"])
+
+    def surplus(threshold: float) -> float:
+        return _cap_mean(dimension, threshold) - threshold * (1 / gain + cap_share(dimension, threshold))
+
+    if given["dimension"] < 2 or surplus(HIGHEST_THRESHOLD) >= 0:
+        return HIGHEST_THRESHOLD
+    return float(brentq(surplus, 0, HIGHEST_THRESHOLD, xtol=1e-15))
+
+
+def _cap_mean(dimension: int, threshold: float) -> float:
+    """Mean of the first coordinate of a point of the sphere, counted as 0 outside of the cap."""
+    half = (dimension - 1) / 2
+    return math.exp(half * math.log1p(-(threshold**2)) - betaln(0.5, half)) / (2 * half)
+
+
+def _cosine(dimension: int, beyond: Reals) -> Reals:
+    """The cosine that a uniform point of the sphere exceeds with probability ``beyond`` in (0, 1]."""
+    size = np.sqrt(betainccinv(0.5, (dimension - 1) / 2, 2 * np.minimum(beyond, 1 - beyond)))
+    return np.asarray(np.where(beyond <= 0.5, size, -size))
+
+
+def _rows(vectors: ArrayLike, dimension: int, clip_norm: float) -> Reals:
+    rows = reals("vectors", vectors)
+    if rows.ndim != 2 or rows.shape[1] != dimension:
+        raise DomainError(f"vectors must have shape (n, {dimension}), got {rows.shape}")
+    return rows * clip_factors(np.linalg.norm(rows, axis=1), clip_norm)[:, None]
+
+
+def _row(name: str, vector: ArrayLike, dimension: int) -> Reals:
+    array = reals(name, vector)
+    if array.shape != (dimension,):
+        raise DomainError(f"{name} must have shape ({dimension},), got {array.shape}")
+    return array
+
+
+def _directions(rows: Reals) -> Reals:
+    """Rows at length 1; for zeros, the first axis, of which the sign is a fair coin."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    axis = np.eye(1, rows.shape[1])
+    return np.asarray(np.where(norms > 0, rows, axis) / np.where(norms > 0, norms, 1))
