@@ -83,8 +83,8 @@ class Pair:
 
     def divergence(self, ones: Whole) -> tuple[Real, float]:
         """Logarithm of D(m), and the error: the tilted mode is the tilted mean, rounded down or up."""
-        below = np.floor(self.tilted(ones, self.odds)[0])
-        logs, error = self.log_divergence(ones, np.minimum(below + np.array([[0], [1]]), self.n_users - 1))
+        below = np.minimum(np.floor(self.tilted(ones, self.odds)[0]), self.n_users - 2)
+        logs, error = self.log_divergence(ones, below, np.array([0.0, 1.0]))
         return np.asarray(logs.max(0)), error
 
     def searched(self) -> Bracket:
@@ -111,16 +111,16 @@ class Pair:
     def envelope(self, ones: Whole) -> tuple[Real, Real, float]:
         """Largest divergence over real thresholds, where it is (from the tilted mean), and the error."""
         mean = self.tilted(ones, self.odds)[0]
-        offsets = np.linspace(-1, 1, 17)[:, None] + np.zeros(len(ones))
+        best, offsets = np.zeros(len(ones)), np.linspace(-1, 1, 17)
         for spread in (0.125, 0.02, 0.02):
-            logs, error = self.log_divergence(ones, mean + offsets)
+            logs, error = self.log_divergence(ones, mean + best, offsets)
             middle = np.clip(logs.argmax(0), 1, len(logs) - 2)
             left, here, right = (np.take_along_axis(logs, (middle + k)[None], 0)[0] for k in (-1, 0, 1))
             bend = 2 * here - left - right
             lean = np.clip(0.5 * (right - left) / np.maximum(bend, 1e-300), -1, 1)
-            best = np.take_along_axis(offsets, middle[None], 0)[0] + spread * lean
+            best = best + offsets[middle] + spread * lean
             peak = np.maximum(logs.max(0), here + 0.5 * lean * (right - left) - 0.5 * lean**2 * bend)
-            offsets = best + np.array([[-0.02], [0.0], [0.02]])
+            offsets = np.array([-0.02, 0.0, 0.02])
         narrow = self.tilted(ones, self.odds)[1] < NARROW
         if narrow.any():
             peak[narrow] = self.divergence(ones[narrow])[0]
@@ -135,20 +135,20 @@ class Pair:
             chosen.append(ones[np.argsort(np.abs(ideal - np.round(ideal)), kind="stable")[:100]])
         return np.unique(np.concatenate(chosen))
 
-    def log_divergence(self, ones: Whole, modes: Real) -> tuple[Real, float]:
+    def log_divergence(self, ones: Whole, center: Real, offsets: Real) -> tuple[Real, float]:
         """Logarithm of ``alpha P(T = mode) - (beta - alpha) P(T > mode)``, and a bound on its error.
 
-        ``modes`` has one column per m.  Laws of very different width are summed apart.
+        One column per m, one row per offset of the mode from its center.  Laws of very different width are summed apart.
         """
-        logs, error = np.empty(modes.shape), 0.0
+        logs, error = np.empty((len(offsets), len(ones))), 0.0
         octave = np.floor(0.5 * np.log2(np.maximum(self.tilted(ones, self.odds)[1], 0.5)))
         for group in np.unique(octave):
             here = octave == group
-            logs[:, here], doubt = self._contour(ones[here], modes[:, here])
+            logs[:, here], doubt = self._contour(ones[here], center[here], offsets)
             error = max(error, doubt)
         return logs, error
 
-    def _contour(self, ones: Whole, modes: Real) -> tuple[Real, float]:
+    def _contour(self, ones: Whole, center: Real, offsets: Real) -> tuple[Real, float]:
         tilt = max(self.odds, 1 / max(float(self.tilted(ones, self.odds)[1].max()), 1.0))
         spread = np.maximum(self.tilted(ones, tilt)[1], 0.5)
         angle, weight = _angles(float(spread.min()), float(spread.max()))
@@ -157,11 +157,9 @@ class Pair:
         tail_factor = np.exp(-1j * angle) / -np.expm1(-(tilt + 1j * angle))
         gained = q * math.exp(self.epsilon) * math.expm1(self.epsilon0 - self.epsilon)
         lost = math.expm1(self.epsilon) * math.exp(-tilt)
-        logs = np.empty(modes.shape)
-        for row, mode in enumerate(modes):
-            wave = turns * np.exp(-1j * np.outer(mode, angle)) * weight
-            value = gained * wave.real.sum(1) - lost * (wave * tail_factor).real.sum(1)
-            logs[row] = np.log(np.maximum(value, 1e-320)) + log_scale - tilt * mode
+        factor = (weight * (gained - lost * tail_factor))[:, None] * np.exp(-1j * np.outer(angle, offsets))
+        value = (turns * np.exp(-1j * np.outer(center, angle))) @ factor
+        logs = np.log(np.maximum(value.real, 1e-320)).T + log_scale - tilt * (center + offsets[:, None])
         return logs, _rounding(self.n_users, tilt, spread, float(np.abs(log_scale).max()))
 
 
@@ -181,7 +179,7 @@ def _rounding(n_users: int, tilt: float, spread: Real, log_scale: float) -> floa
 
 def _angles(narrow: float, wide: float) -> tuple[Real, Real]:
     """Half circle of angles with trapezoid weights over pi; cut at 14 standard deviations of the narrowest law."""
-    step = 0.1 / wide
+    step = 0.15 / wide
     if 14 / narrow < math.pi:
         angle = np.arange(0, 14 / narrow, step)
         weight = np.full(len(angle), step / math.pi)
