@@ -138,7 +138,7 @@ class Pair:
     def log_divergence(self, ones: Whole, center: Real, offsets: Real) -> tuple[Real, float]:
         """Logarithm of ``alpha P(T = mode) - (beta - alpha) P(T > mode)``, and a bound on its error.
 
-        One column per m, one row per offset of the mode from its center.  Laws of very different width are summed apart.
+        One column per m, one row per offset of the mode from its center.  Laws of different width are summed apart.
         """
         logs, error = np.empty((len(offsets), len(ones))), 0.0
         octave = np.floor(0.5 * np.log2(np.maximum(self.tilted(ones, self.odds)[1], 0.5)))
