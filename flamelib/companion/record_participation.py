@@ -65,7 +65,7 @@ def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records,
 
 def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None:
     """Train, then write both files."""
-    started, commit, found, runs = time.perf_counter(), _commit(), [], dict[str, dict[str, Any]]()
+    started, commit, found, runs = time.perf_counter(), revision(), [], dict[str, dict[str, Any]]()
     for key, learning, records, model in everything(sizes or SIZES):
         found.append((key, learning))
         runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
@@ -101,7 +101,8 @@ def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]
     }
 
 
-def _commit() -> str:
+def revision() -> str:
+    """Revision of the code that is running."""
     done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
     return done.stdout.strip()
 

@@ -52,14 +52,17 @@ def recorded(experiment: str, model: str = "convolutional") -> Learning:
     rows = _read().get(Key(experiment, model))
     if rows is None:
         raise DomainError(f"experiment must be a recorded one, got {experiment!r} with model {model!r}")
-    schemes = dict.fromkeys(row["scheme"] for row in rows)
-    curves = {
-        name: np.array([row["accuracy"].split() for row in rows if row["scheme"] == name], dtype=float) / 100
-        for name in schemes
-    }
-    noise = {row["scheme"]: float(row["noise_std"]) for row in rows}
-    about = provenance()["runs"][experiment][model]
-    return Learning(np.array(about["tested_after"], dtype=np.int64), curves, noise, about["parameters"])
+    return read_back(rows, provenance()["runs"][experiment][model])
+
+
+def read_back(rows: Iterable[Mapping[str, str]], about: Mapping[str, Any]) -> Learning:
+    """The record that these rows of a table, with what the provenance says of them, were written from."""
+    curves, noise = dict[str, list[list[str]]](), dict[str, float]()
+    for row in rows:
+        curves.setdefault(row["scheme"], []).append(row["accuracy"].split())
+        noise[row["scheme"]] = float(row["noise_std"])
+    shares = {name: np.array(found, dtype=float) / 100 for name, found in curves.items()}
+    return Learning(np.array(about["tested_after"], dtype=np.int64), shares, noise, about["parameters"])
 
 
 @functools.cache
@@ -69,13 +72,18 @@ def provenance() -> Mapping[str, Any]:
     return found
 
 
+def grouped(table: Path) -> dict[Key, list[dict[str, str]]]:
+    """Rows of a table by the runs that they belong to."""
+    found: dict[Key, list[dict[str, str]]] = {}
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(Key(row["experiment"], row["model"]), []).append(row)
+    return found
+
+
 @functools.cache
 def _read() -> dict[Key, list[dict[str, str]]]:
-    grouped: dict[Key, list[dict[str, str]]] = {}
-    with (RESULTS / TABLE).open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            grouped.setdefault(Key(row["experiment"], row["model"]), []).append(row)
-    return grouped
+    return grouped(RESULTS / TABLE)
 
 
 def findings() -> dict[str, str]:

@@ -1,0 +1,189 @@
+r"""Learning with self check-in: vector randomizers against no noise and no clip, and accuracy against the budget spent.
+
+Training does not know how its privacy is accounted for.  Every run is made once; a model tested after t rounds stands
+at the epsilon that an accountant finds for t rounds.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.checkin_learning import Model, Scheme, train
+from flamelib.figures.curves import Parameters
+from flamelib.figures.flame_learning import Gap
+from flamelib.figures.participation_learning import Learning
+from flamelib.figures.style import LOOKS, Pen
+from flamelib.random_participation import Records
+from flamelib.vector_randomizers import CapMessages, GaussianMessages, VectorRandomizer
+
+UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "privunit2", "duchi", "gaussian"
+NAMES = (UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN)
+STEPS: Mapping[str, float] = {UNPROTECTED: 0.3, NOISELESS: 30.0, CAP: 10.0, SPHERE: 3.0, GAUSSIAN: 3.0}
+LOCAL_DELTA = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    r"""Public parameters of one experiment.
+
+    Parameters
+    ----------
+    n_users : int
+    checkin_rate : float in (0, 1]
+        Chance that a user checks in.
+    epsilon0 : float in (0, 700]
+        Budget of one message; Gaussian noise keeps it with failure probability 1e-5.
+    rounds : int
+    dropout : float in [0, 1)
+        Chance that a user that checked in is lost.
+    clip_norm : float, positive
+    steps : mapping from scheme to float
+        Learning rates; what is not named is not trained.
+
+    Examples
+    --------
+    >>> round(Setting(60_000, 0.125, 2.0, 5540, dropout=0.2).effective_rate, 12)
+    0.1
+    """
+
+    n_users: int
+    checkin_rate: float
+    epsilon0: float
+    rounds: int
+    dropout: float = 0.0
+    clip_norm: float = 0.05
+    steps: Mapping[str, float] = field(default_factory=lambda: STEPS)
+
+    def __post_init__(self) -> None:
+        check(**self.as_parameters())
+        if not self.steps or set(self.steps) - set(NAMES):
+            raise DomainError(f"steps must name one of {', '.join(NAMES)} or more, got {', '.join(self.steps)}")
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+        names = ("n_users", "checkin_rate", "dropout", "epsilon0", "clip_norm", "rounds")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def effective_rate(self) -> float:
+        """Chance that a user's message arrives in a round."""
+        return self.checkin_rate * (1 - self.dropout)
+
+    @property
+    def noise_std(self) -> float:
+        """Noise that a user adds to each coordinate so that its message keeps (epsilon0, 1e-5)."""
+        return analytic_noise_std(2 * self.clip_norm, self.epsilon0, LOCAL_DELTA)
+
+    def randomizer(self, scheme: str, dimension: int) -> VectorRandomizer:
+        """What a user does to its gradient."""
+        if scheme == CAP:
+            return CapMessages.privunit2(dimension, self.epsilon0, self.clip_norm)
+        if scheme == SPHERE:
+            return CapMessages.duchi(dimension, self.epsilon0, self.clip_norm)
+        if scheme == GAUSSIAN:
+            return GaussianMessages(dimension, self.clip_norm, self.noise_std)
+        return GaussianMessages(dimension, math.inf if scheme == UNPROTECTED else self.clip_norm, 0.0)
+
+    def schemes(self, dimension: int) -> dict[str, Scheme]:
+        """All that is trained, with a step each."""
+        return {name: Scheme(self.randomizer(name, dimension), step) for name, step in self.steps.items()}
+
+
+def settings(
+    n_users: Sequence[int],
+    checkin_rate: Sequence[float],
+    epsilon0: Sequence[float],
+    rounds: Sequence[int],
+    *,
+    dropout: float,
+    clip_norm: float,
+) -> list[Setting]:
+    """One setting for each entry of the lists, the rest in common.
+
+    >>> [one.rounds for one in settings([100, 200], [0.1, 0.2], [8.0, 2.0], [10, 20], dropout=0.1, clip_norm=1.0)]
+    [10, 20]
+    """
+    if not len(n_users) == len(checkin_rate) == len(epsilon0) == len(rounds) > 0:
+        raise DomainError("n_users, checkin_rate, epsilon0 and rounds must be lists of one length, one at least")
+    rows = zip(n_users, checkin_rate, epsilon0, rounds, strict=True)
+    return [Setting(*row, dropout=dropout, clip_norm=clip_norm) for row in rows]
+
+
+def compute_learning(
+    records: Records, setting: Setting, repeats: int, seed: int, *, model: Model | None = None, points: int = 20
+) -> Learning:
+    """Train all schemes of a setting ``repeats`` times, softmax regression unless another model is given.
+
+    ``noise`` of the record is the spread of one message on each coordinate: the length of a message over the root of
+    the dimension, or the standard deviation of Gaussian noise.
+    """
+    trained = model or records.softmax
+    schemes = setting.schemes(trained.dimension)
+    histories = [
+        train(
+            trained, records, schemes, setting.rounds, rng, points=points,
+            n_users=setting.n_users, checkin_rate=setting.checkin_rate, dropout=setting.dropout,
+        )
+        for rng in np.random.default_rng(seed).spawn(repeats)
+    ]  # fmt: skip
+    return Learning(
+        histories[0].rounds,
+        {name: np.array([history.accuracy[name] for history in histories]) for name in schemes},
+        {name: spread(scheme.randomizer) for name, scheme in schemes.items()},
+        {**setting.as_parameters(), "repeats": repeats, "seed": seed},
+    )
+
+
+def spread(randomizer: VectorRandomizer) -> float:
+    """Root mean square of a coordinate of a message, beside what it tells.
+
+    >>> spread(GaussianMessages(10, 1.0, 0.5)), round(spread(CapMessages.duchi(100, 1.0, 1.0)), 3)
+    (0.5, 2.705)
+    """
+    if isinstance(randomizer, GaussianMessages):
+        return randomizer.noise_std
+    return randomizer.norm / math.sqrt(randomizer.dimension)
+
+
+def message_rows(setting: Setting, dimensions: Mapping[str, int]) -> list[tuple[object, ...]]:
+    """For a table: how long messages are, in units of the clip, randomizer by randomizer and model by model."""
+    root = {name: math.sqrt(dimension) for name, dimension in dimensions.items()}
+    return [
+        (
+            LOOKS[scheme].label,
+            *(spread(setting.randomizer(scheme, d)) * root[name] / setting.clip_norm for name, d in dimensions.items()),
+        )
+        for scheme in (CAP, SPHERE, GAUSSIAN)
+    ]
+
+
+def scheme_rows(record: Learning) -> list[tuple[object, ...]]:
+    """For a table: a scheme, the spread of its messages and the accuracy of its last model."""
+    return [(LOOKS[name].label, record.noise[name], shown(record.final(name))) for name in record.curves]
+
+
+def shown(values: Sequence[float] | np.typing.NDArray[np.float64]) -> str:
+    """Mean and spread of runs; of one run, its value.
+
+    >>> shown([90.0]), shown([90.0, 91.0])
+    ('90.00', '90.50 ± 0.71')
+    """
+    array = np.asarray(values, dtype=float)
+    return str(Gap.of(array)) if len(array) > 1 else f"{array[0]:.2f}"
+
+
+def draw_learning(ax: Axes, record: Learning, pen: Pen) -> None:
+    """Mean accuracy against rounds, in a band of one standard deviation."""
+    ax.set(xlabel="rounds", ylabel="accuracy on the test images (%)")
+    for name, runs in record.curves.items():
+        style = pen.line(name, markevery=max(1, len(record.rounds) // 6))
+        mean = 100 * runs.mean(axis=0)
+        band = 100 * runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
+        ax.plot(record.rounds, mean, **style)
+        ax.fill_between(record.rounds, mean - band, mean + band, color=style["color"], alpha=0.14, linewidth=0)
+    ax.set_ylim(bottom=0)
