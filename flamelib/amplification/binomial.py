@@ -102,3 +102,21 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
     reach = math.ceil(min(math.sqrt(2 * depth / (curvature + 4 / (n + 1))), *sides)) + 2
     stride = -(-reach // DENSE)
     return np.arange(max(0, low - reach), min(n, low + reach) + 1, stride, dtype=float), stride
+
+
+def log_tail(counts: Real, n: int, rate: float) -> Real:
+    """Logarithms of Chernoff's bound on the chance of that many hits or fewer, where they lie below the mean, or more.
+
+    ``exp(-n KL(count/n || rate))``; 0 at the mean, and ``-inf`` where the count is impossible.
+
+    Examples
+    --------
+    >>> log_tail(np.array([0.0, 1.0, 2.0, 3.0]), 2, 0.5).round(12).tolist()
+    [-1.38629436112, -0.0, -1.38629436112, -inf]
+    """
+    if rate == 1:
+        return np.where(counts == n, 0.0, -np.inf)
+    hits = np.where(counts > 0, deviance(np.maximum(counts, 1.0), *_mean(n, rate, True)), _mean(n, rate, True)[0])
+    left = np.maximum(n - counts, 0.0)
+    misses = np.where(left > 0, deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
+    return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))

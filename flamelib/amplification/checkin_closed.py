@@ -1,0 +1,125 @@
+r"""Self check-in in closed form: tails of the number of clients, the lower bound, and the variant of removal.
+
+Standard library only: the same source runs in a browser.
+"""
+
+import math
+from dataclasses import dataclass
+
+from flamelib.logspace import exp_or_inf, log1mexp, logaddexp
+from flamelib.sources import states
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """Bounds on the chance that far fewer, and that far more, clients check in than expected."""
+
+    lower_tail: float
+    upper_tail: float
+
+
+@states("checkin", "lem-4", item="Lemma 4, Chernoff's bound", gives="upper", adjacency="none")
+def count_tails(n_users: int, checkin_rate: float, slack: float) -> Tails:
+    r"""Chances that at most (1 - slack), and at least (1 + slack), times the mean number check in (upper).
+
+    .. math:: e^{-\Delta^2n\gamma/2}, \qquad e^{-\Delta^2n\gamma/(2+\Delta)}
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    checkin_rate : float in [0, 1]
+    slack : float in [0, 1]
+
+    Source: Liew, Hasegawa, Takahashi 2022, Lemma 4.
+
+    Examples
+    --------
+    >>> found = count_tails(10_000, 0.1, 0.1)
+    >>> round(found.lower_tail, 9), round(found.upper_tail, 9)
+    (0.006737947, 0.008549309)
+    """
+    exponent = slack * slack * n_users * checkin_rate
+    return Tails(math.exp(-exponent / 2), math.exp(-exponent / (2 + slack)))
+
+
+@states("checkin", "lem-5", item="Lemma 5, for the function exp(divergence / k)", gives="upper", adjacency="none")
+def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: float) -> float:
+    r"""Mean of :math:`f(k) = e^{D/k}`, :math:`f(0) = 1`, over the number of clients, by splitting it (upper).
+
+    .. math:: E f(K) \le f(1)\,e^{-\Delta^2n\gamma/2} + f\big(\lfloor(1-\Delta)n\gamma\rfloor+1\big)
+
+    for every f that does not rise from 1 on; ``inf`` beyond the range of doubles.
+
+    Parameters
+    ----------
+    divergence : float, at least 0
+        The D of a single client.
+    n_users : int, at least 2
+    checkin_rate : float in [0, 1]
+    slack : float in [0, 1]
+
+    Source: Liew, Hasegawa, Takahashi 2022, Lemma 5.
+
+    Examples
+    --------
+    >>> round(split_mean(4.0, 10_000, 0.1, 0.2), 9)
+    1.00500636
+    """
+    first = divergence - slack * slack * n_users * checkin_rate / 2
+    kept = math.floor((1 - slack) * n_users * checkin_rate) + 1
+    return exp_or_inf(first) + exp_or_inf(divergence / kept)
+
+
+@states("checkin", "thm-3", item="Theorem 3, Equation 8, shuffled reports", gives="lower")
+def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, slack: float | None = None) -> float:
+    r"""Rényi divergence of one shuffled round of binary response is at least this (lower).
+
+    .. math:: \frac1{\lambda-1}\log\Big(1+\big(1-e^{-\Delta^2n\gamma/(2+\Delta)}\big)\binom\lambda2\gamma^2
+              \frac{(e^{\varepsilon_0}-1)^2}{(1+\Delta)n\gamma e^{\varepsilon_0}}\Big)
+
+    Parameters
+    ----------
+    order : int from 2 to 10000
+    epsilon0 : float in (0, 700]
+    n_users : int, at least 2
+    checkin_rate : float in [0, 1]
+    slack : float in [0, 1], optional
+        Left out: the greatest value over :math:`2^{-i/8}`, i from 0 to 200.
+
+    Source: Liew, Hasegawa, Takahashi 2022, Theorem 3.
+
+    Examples
+    --------
+    >>> f"{lower_renyi(2, 1.0, 10**6, 0.01):.4e}", f"{sharper_lower_renyi(2, 1.0, 10**6, 0.01):.4e}"
+    ('1.0469e-08', '1.0862e-08')
+    """
+    tried = [2 ** (-i / 8) for i in range(201)] if slack is None else [slack]
+    kept = max(_kept(n_users * checkin_rate, one) for one in tried)
+    return _lower(order, epsilon0, n_users, checkin_rate, kept)
+
+
+def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float) -> float:
+    r"""As :func:`lower_renyi` without a split, because :math:`\sum_k\mathrm B(k)(k/n)^2/k = \gamma/n` (lower).
+
+    .. math:: \frac1{\lambda-1}\log\Big(1+\binom\lambda2\frac{\gamma(e^{\varepsilon_0}-1)^2}{ne^{\varepsilon_0}}\Big)
+
+    Binary response itself has this divergence at order 2.
+
+    Examples
+    --------
+    >>> round(sharper_lower_renyi(2, 1.0, 2, 0.3), 5)
+    0.15094
+    """
+    return _lower(order, epsilon0, n_users, checkin_rate, 1.0)
+
+
+def _kept(mean: float, slack: float) -> float:
+    return -math.expm1(-slack * slack * mean / (2 + slack)) / (1 + slack)
+
+
+def _lower(order: int, epsilon0: float, n_users: int, checkin_rate: float, kept: float) -> float:
+    if kept == 0 or checkin_rate == 0:
+        return 0.0
+    spread = epsilon0 + 2 * log1mexp(epsilon0)
+    weight = kept * order * (order - 1) / 2 * checkin_rate / n_users
+    return logaddexp(0.0, math.log(weight) + spread) / (order - 1) if weight > 0 else 0.0
