@@ -7,6 +7,7 @@ at the epsilon that an accountant finds for t rounds.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "pri
 NAMES = (UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN)
 STEPS: Mapping[str, float] = {UNPROTECTED: 0.3, NOISELESS: 30.0, CAP: 10.0, SPHERE: 3.0, GAUSSIAN: 3.0}
 LOCAL_DELTA = 1e-5
+PUBLIC = ("n_users", "checkin_rate", "dropout", "epsilon0", "clip_norm", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,12 @@ class Setting:
 
     def as_parameters(self) -> Parameters:
         """For the card of a figure."""
-        names = ("n_users", "checkin_rate", "dropout", "epsilon0", "clip_norm", "rounds")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in PUBLIC}
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Self:
+        """The setting that a record was made with, as far as accounting goes."""
+        return cls(**{name: parameters[name] for name in PUBLIC})  # type: ignore[arg-type]
 
     @property
     def effective_rate(self) -> float:
