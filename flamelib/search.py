@@ -14,7 +14,14 @@ WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def smallest_epsilon(log_delta: Callable[[float], float], delta: float, at_most: float, rises: bool = False) -> float:
+def smallest_epsilon(
+    log_delta: Callable[[float], float],
+    delta: float,
+    at_most: float,
+    rises: bool = False,
+    at_least: float = 0.0,
+    after: Callable[[float], float] = float,
+) -> float:
     """Least epsilon found with ``log_delta(epsilon) <= log(delta)``: never too small, 1e-12 too large at most.
 
     Some ten evaluations for a smooth bound, at most ``STEPS`` for any.
@@ -31,6 +38,10 @@ def smallest_epsilon(log_delta: Callable[[float], float], delta: float, at_most:
         reaches the target.
     rises : bool
         The bound may fall and then rise again before ``at_most``: look for its valley where its end is too high.
+    at_least : float
+        No smaller answer exists; the answer where the bound already holds there.
+    after : callable
+        Non-decreasing; where the epsilon that is meant is this function of the one sought, it need not be any closer.
 
     Examples
     --------
@@ -42,11 +53,11 @@ def smallest_epsilon(log_delta: Callable[[float], float], delta: float, at_most:
     if delta == 0 or delta >= 1:
         return at_most if delta == 0 else 0.0
     excess = _excess(log_delta, delta)
-    at_zero = excess(0.0)
-    if at_zero <= 0:
-        return 0.0
+    at_start = excess(at_least)
+    if at_start <= 0:
+        return at_least
     end = _reached(excess, at_most, rises)
-    return at_most if end is None else _safe_end(excess, (0.0, at_zero), end)
+    return at_most if end is None else _safe_end(excess, (at_least, at_start), end, after)
 
 
 def largest(log_delta: Callable[[float], float], delta: float, at_least: float, at_most: float) -> float:
@@ -130,17 +141,20 @@ def _valley(excess: Callable[[float], float], high: float) -> tuple[float, float
     return None
 
 
-def _safe_end(excess: Callable[[float], float], outside: tuple[float, float], inside: tuple[float, float]) -> float:
+def _safe_end(
+    excess: Callable[[float], float],
+    outside: tuple[float, float],
+    inside: tuple[float, float],
+    after: Callable[[float], float] = float,
+) -> float:
     """The end of the final bracket at which the excess was evaluated and is at most 0."""
     newest, other, before = outside, inside, outside
     step = 0.0
     for count in range(STEPS):
-        gap = abs(newest[0] - other[0])
-        scale = max(abs(newest[0]), abs(other[0]))
-        if gap <= WIDTH * scale:
+        if _same(newest[0], other[0]) or _same(after(newest[0]), after(other[0])):
             break
         step = _secant(newest, other) if count == 0 else _quadratic(newest, other, before)
-        argument = _place(newest[0], other[0], step, 0.4 * WIDTH * scale)
+        argument = _place(newest[0], other[0], step, 0.4 * WIDTH * max(abs(newest[0]), abs(other[0])))
         if argument in (newest[0], other[0]):
             break
         found = (argument, excess(argument))
@@ -150,6 +164,10 @@ def _safe_end(excess: Callable[[float], float], outside: tuple[float, float], in
             before, other = other, newest
         newest = found
     return newest[0] if newest[1] <= 0 else other[0]
+
+
+def _same(one: float, two: float) -> bool:
+    return abs(one - two) <= WIDTH * max(abs(one), abs(two))
 
 
 def _secant(one: tuple[float, float], two: tuple[float, float]) -> float:

@@ -24,7 +24,8 @@ MODULES = (
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
     "amplification.splitting", "amplification.counting", "amplification.vectors",
     "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
-    "protocols.blanket", "protocols.baselines",
+    "amplification.participation_noise",
+    "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
 WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
@@ -36,7 +37,9 @@ GOOD: dict[str, Any] = {
     "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,
     "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
     "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
+    "checkin_rate": 0.05, "order": 8, "divergence": 0.25, "slack": 0.5, "inner": "exact",
 }  # fmt: skip
+GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
     "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],
@@ -47,13 +50,16 @@ EDGES: dict[str, list[Any]] = {
     "population": [1, 2**53], "angle": [0, 1e-9, 90, 180],
     "participation_rate": [1e-300, 1e-9, 1.0], "record_rate": [1e-300, 1e-9, 1.0], "n_records": [1, 2, 10**6, 2**53],
     "clip_norm": [1e-300, 1.0, 1e300], "window": [1, 2**53], "rounds": [1, 2**53],
+    "checkin_rate": [0, 1e-300, 1e-9, 1 - 1e-9, 1], "order": [2, 3, 3000, 10_000], "divergence": [0, 1e-300, 1e300],
+    "slack": [0, 1e-300, 1e-9, 1],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.
 CLOSED = (
     "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
     "flamelib.amplification.sampling", "flamelib.amplification.splitting",
-    "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins",
+    "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
+    "flamelib.amplification.checkin_closed",
 )  # fmt: skip
 
 
@@ -81,8 +87,15 @@ def statement_doors() -> Iterator[tuple[str, str | None, str | None]]:
 
 def good_inputs(key: str, kind: str | None, given: str | None) -> dict[str, Any]:
     names = [name for name, required in evaluate.flat(evaluate.statement(key), kind).items() if required]
-    inputs = {name: GOOD[name] for name in [*names, *([given] if given else [])]}
+    inputs = {name: good_input(key, name) for name in [*names, *([given] if given else [])]}
     return inputs | ({"randomizer": kind} if kind else {})
+
+
+def good_input(key: str, name: str) -> Any:
+    """The good value, or the first word where the statement does not know it."""
+    words = evaluate.statement(key).words.get(name, ())
+    value = GOOD_AT.get(key, GOOD).get(name, GOOD[name])
+    return words[0] if words and value not in words else value
 
 
 DOORS = list(statement_doors())

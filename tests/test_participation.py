@@ -12,6 +12,7 @@ from mpmath import mp, mpf
 
 from flamelib._validate import DomainError
 from flamelib.amplification import participation as one_round
+from flamelib.amplification import participation_systems as systems
 from flamelib.amplification.known_participants import cs, ols, wcs
 from flamelib.amplification.participation_estimates import (
     add_estimate,
@@ -19,6 +20,7 @@ from flamelib.amplification.participation_estimates import (
     inner_estimate,
     outer_estimate,
 )
+from flamelib.amplification.participation_noise import participation_noise
 from flamelib.companion.evaluate import answer
 
 ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}
@@ -306,7 +308,7 @@ SCHEMES = ("outer", "inner", "aligned", "wcs", "ols", "cs")
     ],
 )
 def test_noise_of_the_experiments(goal, setting, expected):
-    found = [one_round.participation_noise(scheme, *setting, 1.0, *goal) for scheme in SCHEMES]
+    found = [participation_noise(scheme, *setting, 1.0, *goal) for scheme in SCHEMES]
     assert found == pytest.approx(expected, rel=6e-5)
 
 
@@ -314,7 +316,7 @@ def test_noise_of_the_experiments(goal, setting, expected):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-3), (1e-3, 1e-6), (0.5, 1e-100), (100.0, 1e-9)])
 def test_noise_is_enough_and_hardly_more(scheme, epsilon, delta):
     p, q, n_records, clip_norm = 0.2, 0.3, 7, 3.0
-    noise_std = one_round.participation_noise(scheme, p, q, n_records, clip_norm, epsilon, delta)
+    noise_std = participation_noise(scheme, p, q, n_records, clip_norm, epsilon, delta)
     rates = {"ols": ((), (q,)), "cs": ((), (p, q)), "wcs": ((p,), (q,))}
 
     def value(noise_std):
@@ -330,12 +332,12 @@ def test_noise_is_enough_and_hardly_more(scheme, epsilon, delta):
 
 
 def test_noise_that_nobody_needs_and_noise_that_does_not_exist():
-    assert one_round.participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.011) == 0
-    assert one_round.participation_noise("ols", 0.1, 0.1, 5, 1.0, 0.1, 1.0) == 0
+    assert participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.011) == 0
+    assert participation_noise("ols", 0.1, 0.1, 5, 1.0, 0.1, 1.0) == 0
     with pytest.raises(DomainError, match="delta"):
-        one_round.participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.0)
+        participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.0)
     with pytest.raises(DomainError, match="scheme"):
-        one_round.participation_noise("printed", 0.1, 0.1, 5, 1.0, 0.1, 1e-6)
+        participation_noise("printed", 0.1, 0.1, 5, 1.0, 0.1, 1e-6)
 
 
 # --- systems, and a server that is not trusted -------------------------------------------------------------------
@@ -344,18 +346,18 @@ def test_noise_that_nobody_needs_and_noise_that_does_not_exist():
 def test_a_system_has_the_guarantee_of_its_largest_client():
     sizes = [3, 17, 1, 17]
     own = [float(reading("outer", 0.1, 0.1, n, 1.0, epsilon=0.1)) for n in sizes]
-    assert one_round.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, epsilon=0.1) == max(own)
-    assert one_round.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, delta=1e-6) == reading(
+    assert systems.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, epsilon=0.1) == max(own)
+    assert systems.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, delta=1e-6) == reading(
         "outer", 0.1, 0.1, 17, 1.0, delta=1e-6
     )
     for bad in ([], [0], [3, -1], [2.5]):
         with pytest.raises(DomainError, match="n_records"):
-            one_round.system_guarantee(0.1, 0.1, bad, 1.0, 1.0, epsilon=0.1)
+            systems.system_guarantee(0.1, 0.1, bad, 1.0, 1.0, epsilon=0.1)
 
 
 def test_a_server_that_sees_who_sends_learns_who_takes_part():
-    hidden = one_round.all_send(0.1, 0.1, 5, 1.0, 1.0, epsilon=0.1)
-    seen = one_round.participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
+    hidden = systems.all_send(0.1, 0.1, 5, 1.0, 1.0, epsilon=0.1)
+    seen = systems.participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
     assert hidden == reading("outer", 0.1, 0.1, 5, 1.0, epsilon=0.1)
     assert seen == wcs(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
     assert hidden < seen

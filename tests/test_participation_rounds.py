@@ -18,6 +18,7 @@ from flamelib import loss_cells
 from flamelib._validate import DomainError
 from flamelib.amplification import participation
 from flamelib.amplification.known_participants import cs, ols, wcs
+from flamelib.amplification.participation_estimates import add_estimate, aligned_estimate, outer_estimate
 from flamelib.amplification.participation_losses import (
     _normal,
     _points,
@@ -99,8 +100,8 @@ class TestByHand:
 def profile_at(setting, grid):
     """The profile of one round, the larger data set first, at the exponentials of these numbers."""
     p, q, n_records, noise_std = setting
-    ahead = {at: math.exp(participation.outer_log_delta(p, q, n_records, 1 / noise_std, at)) for at in np.abs(grid)}
-    behind = {at: math.exp(participation.add_log_delta(p, q, n_records, 1 / noise_std, at)) for at in np.abs(grid)}
+    ahead = {at: math.exp(outer_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
+    behind = {at: math.exp(add_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
     return np.array([ahead[at] if at >= 0 else -math.expm1(at) + math.exp(at) * behind[-at] for at in grid.tolist()])
 
 
@@ -135,15 +136,15 @@ class TestOneRound:
         p, q, n_records, noise_std = setting
         cells = round_cells("outer", *setting, 1.0)
         for epsilon in (0.0, 1e-3, 0.02, 0.2):
-            removed = math.exp(participation.outer_log_delta(p, q, n_records, 1 / noise_std, epsilon))
-            added = math.exp(participation.add_log_delta(p, q, n_records, 1 / noise_std, epsilon))
+            removed = math.exp(outer_estimate(p, q, n_records, 1 / noise_std, epsilon).high)
+            added = math.exp(add_estimate(p, q, n_records, 1 / noise_std, epsilon).high)
             assert cells.delta(epsilon) == pytest.approx(removed, rel=2e-3)
             assert cells.swapped().delta(epsilon) == pytest.approx(added, rel=2e-3, abs=1e-12)
 
     def test_the_aligned_pair(self):
         for setting in SETTINGS[:4]:
             p, q, n_records, noise_std = setting
-            truth = math.exp(participation.aligned_log_delta(p, q, n_records, 1 / noise_std, 0.3))
+            truth = math.exp(aligned_estimate(p, q, n_records, 1 / noise_std, 0.3).log)
             assert truth * 0.95 <= lower(setting, 1, epsilon=0.3) <= truth * (1 + 1e-9)
 
 

@@ -250,19 +250,25 @@ def test_the_status_page_shows_every_receipt(tmp_path: Path) -> None:
     receipt |= {"versions": {"python": "3.11.7"}, "inputs": {"notebooks/a.ipynb": "f" * 64}, "outputs": {}}
     put(tmp_path / "a" / runs.RECEIPT, receipt)
     put(tmp_path / "b" / runs.RECEIPT, "half a rec")
-    speeds = put(tmp_path / "speeds.csv", "what,median\nblanket,0.1 s\n")
+    speeds = put(tmp_path / "speeds.csv", "subject,what,median,rounds,machine\nsums,blanket,0.1 s,5,some CPU\n")
     page = status.status_page(tmp_path, speeds)
     assert "{doc}`a <../notebooks/a>` | 2.5 | 80 | 7 | 1 |" in page
     assert "| `n_users` | 5 |" in page
-    assert "| blanket | 0.1 s |" in page
+    assert "| blanket | 0.1 s | 5 |" in page
     assert "../notebooks/b" not in page
 
 
 def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
     machine = {"python_version": "3.11.7", "cpu": {"brand_raw": "Some CPU"}}
-    measured = [{"name": "test_whole_search[2-ary]", "stats": {"median": 0.02134, "rounds": 5}}]
+    files = {"whole_search[2-ary]": "shuffling", "round": "flame", "whole_search[laplace]": "shuffling"}
+    measured = [
+        {"name": f"test_{name}", "fullname": f"tests/benchmarks/test_bench_{file}.py::test_{name}"}
+        | {"stats": {"median": 0.02134, "rounds": 5}}
+        for name, file in files.items()
+    ]
     report = put(tmp_path / "report.json", {"machine_info": machine, "benchmarks": measured})
     status.record_speeds(report, tmp_path / "results" / "speeds.csv")
-    assert "| whole search[2-ary] | 21.3 ms | 5 | Some CPU, Python 3.11.7 |" in status.status_page(
-        tmp_path, tmp_path / "results" / "speeds.csv"
-    )
+    page = status.status_page(tmp_path, tmp_path / "results" / "speeds.csv")
+    assert "| whole search[2-ary] | 21.3 ms | 5 |" in page
+    assert page.count("Some CPU, Python 3.11.7") == 1
+    assert page.index("{dropdown} flame: 1 measured") < page.index("{dropdown} shuffling: 2 measured")

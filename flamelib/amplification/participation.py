@@ -30,11 +30,11 @@ direction, :func:`random_participation_add`, never exceeds ``outer``, and ``oute
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 
-from flamelib._validate import DomainError, check
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std
-from flamelib.amplification.known_participants import ROUNDING, sampled_from_delta, share, wcs
+from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
+from flamelib.amplification.known_participants import ROUNDING, sampled_from_delta, share
 from flamelib.amplification.participation_estimates import (
     FURTHEST,
     Estimate,
@@ -44,7 +44,7 @@ from flamelib.amplification.participation_estimates import (
     inner_estimate,
     outer_estimate,
 )
-from flamelib.amplification.sampling import unsampled_epsilon
+from flamelib.amplification.sampling import added_epsilon, sampled_epsilon
 from flamelib.guarantees import Certified, Gives
 from flamelib.logspace import probability
 from flamelib.search import WIDTH, smallest_epsilon
@@ -57,6 +57,8 @@ READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
 }
 ESTIMATES = READINGS | {"add": add_estimate}
 NEARBY = 1e-6
+LAST = 30.0
+RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)
 
 # Participation rate, record rate, records, noise, clipping norm.
 Setting = tuple[float, float, int, float, float]
@@ -157,196 +159,6 @@ def random_participation_add(
     return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-@states(
-    "participation",
-    "calibrate",
-    item="Section 6, the noise that a guarantee of one round needs",
-    gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
-    adjacency="add-remove",
-)
-def participation_noise(
-    scheme: str,
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    clip_norm: float,
-    epsilon: float,
-    delta: float,
-) -> float:
-    """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
-
-    Never too small and 1e-10 of itself too large at most; 0 where a record is drawn too rarely to need any.
-
-    Parameters
-    ----------
-    scheme : str
-        ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
-    participation_rate, record_rate, n_records, clip_norm
-        As for :func:`random_participation`.
-    epsilon : float, at least 0
-    delta : float in (0, 1]
-
-    Returns
-    -------
-    float
-        Standard deviation in the unit of ``clip_norm``.
-
-    Source: Hasircioglu, Gunduz 2022, Section 6.
-
-    Examples
-    --------
-    >>> f"{participation_noise('outer', 0.01, 0.01, 30, 1.0, 1e-3, 1e-6):.4f}"
-    '1.5125'
-    """
-    if delta == 0:
-        raise DomainError("delta must be above 0 for Gaussian noise, got 0")
-    p, q = participation_rate, record_rate
-    known, hidden = {"ols": ((), (q,)), "cs": ((), (p, q))}.get(scheme, ((p,), (q,)))
-    inside = share(delta, known + hidden)
-    if inside >= 1:
-        return 0.0
-    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), FURTHEST)
-    most = analytic_noise_std(clip_norm, before, inside)
-    if scheme in ("wcs", "ols", "cs"):
-        return most
-
-    def log_delta(noise: float) -> float:
-        return READINGS[scheme](p, q, n_records, _ratio(clip_norm, noise), epsilon).high
-
-    return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
-
-
-def system_guarantee(
-    participation_rate: float,
-    record_rate: float,
-    sizes: Iterable[int],
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    """Guarantee that every client of a system has, whatever its size (upper, both directions).
-
-    The largest of the clients' own guarantees, which is that of the client with most records.
-
-    Parameters
-    ----------
-    sizes : iterable of int, each at least 1
-        Records of each client, the differing one included.
-    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
-        As for :func:`random_participation`.
-
-    Source: Hasircioglu, Gunduz 2022, Section 4.
-
-    Examples
-    --------
-    >>> f"{system_guarantee(0.1, 0.1, [1, 30, 12], 1.0, 1.0, epsilon=0.1):.4e}"
-    '1.6493e-03'
-    """
-    largest = max((check(n_records=size)["n_records"] for size in sizes), default=0)
-    return random_participation(
-        "outer", participation_rate, record_rate, check(n_records=largest)["n_records"], noise_std, clip_norm,
-        epsilon, delta,
-    )  # fmt: skip
-
-
-def all_send(
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    """Guarantee against the server when every available client sends, those who sit out pure noise (upper).
-
-    Each client adds the noise itself, and its message is seen alone; what it sends is the sum of its clipped gradients
-    over a *public* constant: the average over the records drawn would have another sensitivity.  The sum over all
-    clients carries the noise of all of them.
-
-    Parameters
-    ----------
-    noise_std : float, positive
-        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
-    participation_rate, record_rate, n_records, clip_norm, epsilon, delta
-        As for :func:`random_participation`.
-
-    Source: Hasircioglu, Gunduz 2022, Section 5.5, first variant.
-
-    Examples
-    --------
-    >>> f"{all_send(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}"
-    '1.8386e-04'
-    """
-    return random_participation(
-        "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
-    )
-
-
-def participants_send(
-    participation_rate: float,
-    record_rate: float,
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    """Guarantee against the server when only participants send, so that it sees who they are (upper).
-
-    Parameters
-    ----------
-    noise_std : float, positive
-        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
-    participation_rate, record_rate, clip_norm, epsilon, delta
-        As for :func:`random_participation`.
-
-    Source: Hasircioglu, Gunduz 2022, Section 5.5, second variant.
-
-    Examples
-    --------
-    >>> f"{participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1):.6e}"
-    '1.847193e-03'
-    """
-    return wcs(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)
-
-
-def outer_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
-    """Upper logarithm of delta in both directions; ``ratio`` is the clipping norm over the noise.
-
-    >>> f"{math.exp(outer_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
-    '1.8386e-04'
-    """
-    return outer_estimate(p, q, n_records, ratio, epsilon).high
-
-
-def add_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
-    """Upper logarithm of delta, smaller data set first; ``-inf`` where nothing is lost.
-
-    >>> f"{math.exp(add_log_delta(0.1, 0.1, 2, 1.0, 1e-3)):.4e}"
-    '3.1941e-03'
-    """
-    return add_estimate(p, q, n_records, ratio, epsilon).high
-
-
-def inner_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
-    """Logarithm of the value of the reading ``inner``, which is no bound.
-
-    >>> f"{math.exp(inner_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
-    '8.9985e-05'
-    """
-    return inner_estimate(p, q, n_records, ratio, epsilon).log
-
-
-def aligned_log_delta(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> float:
-    """Lower logarithm of delta: the exact divergence of one pair of data sets, rounded down.
-
-    >>> f"{math.exp(aligned_log_delta(0.1, 0.1, 2, 1.0, 0.1)):.4e}"
-    '1.7382e-04'
-    """
-    return aligned_estimate(p, q, n_records, ratio, epsilon).log
-
-
 def _answer(reading: str, setting: Setting, epsilon: float | None, delta: float | None) -> Certified:
     if epsilon is not None:
         return _delta(reading, setting, epsilon)
@@ -366,12 +178,14 @@ def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
 
 def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
     p, q, n_records, noise_std, clip_norm = setting
-    return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
+    return ESTIMATES[reading](p, q, n_records, noise_ratio(clip_norm, noise_std), epsilon)
 
 
 def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
+    """Sought before sampling, where the root of ``-log delta`` is nearly a straight line."""
     p, q, n_records, noise_std, clip_norm = setting
     lower = reading == "aligned"
+    after, end = _sampling(reading, setting)
     most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
     if reading == "add":
         most = min(most, certain_epsilon(p, q, n_records))
@@ -382,13 +196,37 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
         found = _estimate(reading, setting, epsilon)
         return found.log if lower else found.high
 
-    found = smallest_epsilon(log_delta, delta, at_most=min(most, FURTHEST) if lower else most)
-    here, before = (_estimate(reading, setting, at) for at in (found, found * (1 - NEARBY)))
-    slope = (before.log - here.log) / (NEARBY * found) if found > 0 else math.inf
-    room = min(2 * here.error / slope + 3 * WIDTH * found, most) if slope > 0 and here.log > -math.inf else most
-    return Certified(found * (1 - 2 * WIDTH) if lower else found, room)
+    known = float(gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q))))
+    start = sampled_epsilon(known * (1 - 10 * WIDTH), p) if reading in ("outer", "inner") else 0.0
+    before = smallest_epsilon(
+        lambda before: log_delta(after(before)), delta, min(known, end), at_least=start, after=after
+    )
+    target = math.log(delta)
+    if lower:
+        places = (after(before * (1 - part)) for part in RETREATS)
+        found = next((place for place in places if log_delta(place) >= target), 0.0)
+    else:
+        found = after(before) if log_delta(after(before)) <= target else most
+    width = found - after(before * (1 - 4 * WIDTH)) + 2 * abs(after(before) - found)
+    return Certified(found, min(width + _blur(reading, setting, found), most))
 
 
-def _ratio(clip_norm: float, noise_std: float) -> float:
+def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float], float]:
+    """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
+    p, q, n_records, *_ = setting
+    if reading != "add":
+        return partial(sampled_epsilon, sampling_rate=q), FURTHEST
+    rate = p * q if n_records == 1 else q
+    return partial(added_epsilon, sampling_rate=rate), FURTHEST if rate == 1 else LAST - math.log1p(-rate)
+
+
+def _blur(reading: str, setting: Setting, epsilon: float) -> float:
+    """How far epsilon may be off because the estimate of delta is."""
+    here, near = (_estimate(reading, setting, at) for at in (epsilon, epsilon * (1 - NEARBY)))
+    steep = near.log > here.log > -math.inf
+    return ROUNDING * epsilon + (2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf)
+
+
+def noise_ratio(clip_norm: float, noise_std: float) -> float:
     """The clipping norm in units of the noise; ``inf`` where no number is large enough."""
     return clip_norm / noise_std if noise_std > 0 else math.inf

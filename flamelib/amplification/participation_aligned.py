@@ -12,18 +12,20 @@ brackets keep their digits, and the last summand is taken into the largest of th
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from flamelib.amplification.binomial import MOST, log_pmf, window
 from flamelib.amplification.participation_terms import EDGE, EPS, LOG_DENSITY, Pair, gap, mills
 from flamelib.laws import Real
+from flamelib.logspace import logaddexp
 
-DEPTH, ABOVE, FULL = 60.0, 800.0, 300.0
-STEPS = 100
-NEAR, FAR = 0.25, 1e3
+DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
+STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6
+SHORT, FAR = 0.25, 1e3
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
@@ -69,46 +71,36 @@ def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
 
 
 def _threshold(pair: Pair, counts: Counts) -> float:
-    """Where the densities cross: the logarithm of their ratio rises; Newton's steps where they help, else halving."""
+    """About where the densities cross: the logarithm of their ratio rises."""
     mu = pair.ratio
+    falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
+
+    @cache
+    def level(s: float) -> float:
+        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - s * s / 2)
+        return _log_density(counts, falls, s - mu, mu) - under
+
     low = mu / 2 + pair.near / mu
-    high = (counts.j[-1] + 0.5) * mu + np.logaddexp(pair.near, pair.far) / mu
-    s, best = low, math.inf
-    for _ in range(STEPS):
-        up, up_mean = _density(counts, s - mu, mu)
-        base, base_mean = _density(counts, s, mu)
-        under = np.logaddexp(pair.near + base, pair.far - s * s / 2)
-        level = up - under
-        low, high = (s, high) if level < 0 else (low, s)
-        slope = mu * (1 + up_mean) - mu * base_mean * math.exp(pair.near + base - under)
-        moved = s - level / slope if slope > 0 and abs(level) < best / 2 else math.inf
-        best = min(best, abs(level))
-        s, before = moved if low < moved < high else (low + high) / 2, s
-        if abs(s - before) <= 1e-8 + 4 * EPS * abs(s):
-            break
-    return float(s)
+    high = (float(counts.j[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
+    low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
+    if level(low) >= 0 or level(high) <= 0:
+        return low if level(low) >= 0 else high
+    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
 
 
-def _density(counts: Counts, s: float, mu: float) -> tuple[float, float]:
-    """Logarithm of the mixture's density at s, up to a constant, and the mean count there.
+def _log_density(counts: Counts, falls: Real, s: float, mu: float) -> float:
+    """Logarithm of the mixture's density at s, up to a constant.
 
-    The logarithm of a component's part is concave in the count.
+    The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
     """
     k = round(s / mu)
     rest = s - k * mu
-    first, size = int(counts.j[0]), len(counts.j)
-    low, high = 0, size - 1
-    while low < high:
-        i = (low + high) // 2
-        rise = float(counts.chances[i + 1] - counts.chances[i]) + mu * ((k - first - i - 0.5) * mu + rest)
-        low, high = (i + 1, high) if rise > 0 else (low, i)
-    reach = math.ceil(min(math.sqrt(2 * DEPTH / (mu * mu + 4 / (counts.j[-1] + 1))), size)) + 2
-    near = slice(max(low - reach, 0), low + reach + 1)
+    peak = int(np.searchsorted(falls, mu * s))
+    reach = math.ceil(min(math.sqrt(2 * SHALLOW / (mu * mu + 4 / (counts.j[-1] + 1))), len(counts.j))) + 2
+    near = slice(max(peak - reach, 0), peak + reach + 1)
     logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
-    top = logs.max()
-    sizes = np.exp(logs - top)
-    total = sizes.sum()
-    return float(top + math.log(total)), float(sizes @ counts.j[near] / total)
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
@@ -165,8 +157,8 @@ def _log_interval(start: Real, length: Real) -> Real:
     whole = log_ndtr(-a)
     with np.errstate(divide="ignore"):
         plain = whole + np.log1p(-np.exp(log_ndtr(-a - length) - whole))
-    short = np.minimum(length, NEAR)
+    short = np.minimum(length, SHORT)
     middle, offsets = np.clip(a + short / 2, -FAR, FAR)[:, None], short[:, None] / 2 * POINTS
     inside = np.exp(-middle * offsets - offsets**2 / 2) @ (WEIGHTS / 2)
     close = LOG_DENSITY - (a + short / 2) ** 2 / 2 + np.log(short * inside)
-    return np.where(length > NEAR, plain, close)
+    return np.where(length > SHORT, plain, close)

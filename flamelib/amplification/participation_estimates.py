@@ -27,6 +27,7 @@ BELOW = 40.0
 POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
 LARGEST, SMALLEST, FAINTEST, SEPARATE = 1e130, 1e-300, 1e-100, 1e4
 FURTHEST = 1e100
+CLEAR = 1e-12
 DOWN = 1 - 2.0**-51
 
 
@@ -84,6 +85,8 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
     found = averaged(pair, n_records - 1, q, 0)
     add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
+    if add.error <= CLEAR:
+        return add
     removed = outer_estimate(p, q, n_records, ratio, epsilon)
     if add.high <= removed.high:
         return add

@@ -30,12 +30,12 @@ LOWEST = -1e300
 FAINTEST = -700.0
 EDGE = -0.5
 STEPS = 60
+SMALL = 1e-9
 CLOSE = 0.9
-STEP = 1 / 8
-NODES = STEP * np.arange(-25, 30)
-FALL = np.exp(-NODES)
-PLACES = np.exp(NODES - FALL)
-CHUNK = 2048
+MIDDLE = 5.0
+ORDER = 16
+NODES, SHARES = np.polynomial.legendre.leggauss(6)
+POINTS, WEIGHTS = (1 + NODES) / 2, SHARES / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def pair_terms(pair: Pair, k: Real) -> Logs:
 def crossing(exponent: Callable[[Real], tuple[Real, Real]]) -> Real:
     """Root y > 0 of ``y = log(1 + exp(g(y)))``, g falling and convex and given with its slope; elementwise.
 
-    Newton's method on the logarithms of both sides, kept between 0 and the right side at 0.
+    Newton's method on the logarithms of both sides, kept between 0 and the right side at 0.  A step this small is
+    followed by one below rounding.
     """
     start, slope = exponent(np.zeros(1))
     most = np.logaddexp(0.0, start)
@@ -108,7 +109,7 @@ def crossing(exponent: Callable[[Real], tuple[Real, Real]]) -> Real:
         share = np.exp(level - np.logaddexp(0.0, level) - log_grown)
         step = (np.log(y) - log_grown) / (1 - y * slope * share)
         y = np.minimum(y * np.exp(np.clip(-step, -30, 30)), most)
-        if np.max(np.abs(step), initial=0.0) <= 4 * EPS:
+        if np.max(np.abs(step), initial=0.0) <= SMALL:
             break
     return y
 
@@ -124,25 +125,27 @@ def mills(t: Real) -> Real:
 
 
 def gap(z: Real, m: Real) -> Real:
-    r"""``M(z) - M(z + m)`` for ``z >= -0.5`` and ``m >= 0``: the difference, or an integral of positive terms."""
+    """``M(z) - M(z + m)`` for ``z >= -0.5`` and ``m >= 0``: the difference, or the integral where it would cancel."""
     here, there = mills(z), mills(z + m)
     found = here - there
     close = there > CLOSE * here
-    found[close] = m[close] * _mean(z[close], m[close])
+    if close.any():
+        found[close] = m[close] * (_fall(z[close, None] + m[close, None] * POINTS) @ WEIGHTS)
     return found
 
 
-def _mean(z: Real, m: Real) -> Real:
-    r""":math:`\int_0^\infty e^{-zu-u^2/2}(1-e^{-mu})/m\,du` by the trapezoid rule under ``u = exp(t - exp(-t))``."""
-    found = np.empty(z.shape)
-    for first in range(0, z.size, CHUNK):
-        part = slice(first, first + CHUNK)
-        here, apart = z[part, None], m[part, None]
-        u = PLACES / np.maximum(1.0, here)
-        product = np.maximum(apart * u, 1e-300)
-        kept = -np.expm1(-product) / product
-        found[part] = STEP * (u * u * (1 + FALL) * np.exp(-(here + u / 2) * u) * kept).sum(axis=1)
-    return found
+def _fall(t: Real) -> Real:
+    r"""``-M'(t) = 1 - t M(t)``, or ``r M(t)`` where that would cancel, by a continued fraction.
+
+    With :math:`I_n = \int_0^\infty u^ne^{-tu-u^2/2}du` and :math:`r_n = I_n/I_{n-1}` we have ``M = I_0``,
+    :math:`r = r_1` and :math:`r_n = n/(t+r_{n+1})`.
+    """
+    square = t * t + 4 * ORDER
+    ratio = 2 * ORDER / (t + np.sqrt(square)) * (1 - 1 / square)
+    for n in range(ORDER - 1, 0, -1):
+        ratio = n / (t + ratio)
+    height = mills(t)
+    return np.where(t < MIDDLE, 1 - t * height, ratio * height)
 
 
 def log_rare(z: Real, y: Real, near: Real, far: Real) -> Real:

@@ -71,6 +71,28 @@ def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budge
     return Budget(sampled_epsilon(epsilon, sampling_rate), sampling_rate * delta)
 
 
+def added_epsilon(epsilon: float, sampling_rate: float) -> float:
+    r"""Epsilon after sampling at a rate when the smaller data set comes first, at most ``-log(1 - rate)``.
+
+    .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    sampling_rate : float in (0, 1]
+
+    Examples
+    --------
+    >>> round(added_epsilon(1.0, 0.02), 9), added_epsilon(1e5, 0.5) == math.log(2)
+    (0.012723006, True)
+    """
+    lost = sampling_rate * -math.expm1(-epsilon)
+    if lost < 0.5:
+        return -math.log1p(-lost)
+    rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    return -logaddexp(rest, math.log(sampling_rate) - epsilon)
+
+
 def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
     r"""Inverse of :func:`sampled_epsilon` at the product of some rates.
 

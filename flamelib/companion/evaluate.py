@@ -41,8 +41,16 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.known_participants",
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.participation",
+        "flamelib.amplification.participation_noise",
         "flamelib.amplification.turned_gradients",
         "flamelib.amplification.participation_rounds",
+    ),
+    "checkin": (
+        "flamelib.renyi",
+        "flamelib.composition",
+        "flamelib.amplification.checkin_closed",
+        "flamelib.amplification.checkin_theorems",
+        "flamelib.amplification.checkin_baselines",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

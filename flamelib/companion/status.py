@@ -3,7 +3,11 @@
 import csv
 import json
 import sys
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from flamelib.companion.runs import RECEIPT, Receipt, receipt_of
 
@@ -67,29 +71,38 @@ def _one(receipt: Receipt) -> str:
 
 
 def _speeds(benchmarks: Path) -> str:
+    """One folded table per subject, the machine above them all."""
     if not benchmarks.is_file():
         return ""
     with benchmarks.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-    told = "Recorded by `make bench`; the median of several rounds on the machine named."
-    return "\n".join(["## Speed", "", told, "", *lines, ""])
+        rows = list(csv.DictReader(file))
+    machines = "; ".join(dict.fromkeys(row["machine"] for row in rows))
+    told = f"Recorded by `make bench`: the median of several rounds. Measured on: {machines}."
+    return "\n".join(["## Speed", "", told, "", *(_subject(*one) for one in groupby(rows, itemgetter("subject")))])
+
+
+def _subject(name: str, rows: Iterable[dict[str, str]]) -> str:
+    lines = [f"| {row['what']} | {row['median']} | {row['rounds']} |" for row in rows]
+    head = ["| what | median | rounds |", "|---|--:|--:|"]
+    return "\n".join([f":::{{dropdown}} {name}: {len(lines)} measured", "", *head, *lines, ":::", ""])
 
 
 def record_speeds(measured: Path, benchmarks: Path = BENCHMARKS) -> None:
-    """Keep the medians of a pytest-benchmark report, with the machine they were measured on, as a small table."""
+    """Keep the medians of a pytest-benchmark report, by subject, with the machine they were measured on."""
     report = json.loads(measured.read_text(encoding="utf-8"))
     processor = report["machine_info"].get("cpu", {}).get("brand_raw", "unknown processor")
     machine = f"{processor}, Python {report['machine_info']['python_version']}"
-    rows = [
-        [one["name"].removeprefix("test_").replace("_", " "), _seconds(one["stats"]["median"]), one["stats"]["rounds"]]
-        for one in report["benchmarks"]
-    ]
+    rows = sorted([*_told(one), machine] for one in report["benchmarks"])
     benchmarks.parent.mkdir(parents=True, exist_ok=True)
     with benchmarks.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(
-            [["what", "median", "rounds", "machine"], *([*row, machine] for row in sorted(rows))]
-        )
+        csv.writer(file).writerows([["subject", "what", "median", "rounds", "machine"], *rows])
+
+
+def _told(one: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Subject, what was measured, median and rounds of one benchmark; the subject is that of its file."""
+    subject = Path(one["fullname"].split("::")[0]).stem.removeprefix("test_bench_").replace("_", " ")
+    what = one["name"].removeprefix("test_").replace("_", " ")
+    return subject, what, _seconds(one["stats"]["median"]), str(one["stats"]["rounds"])
 
 
 def _seconds(value: float) -> str:

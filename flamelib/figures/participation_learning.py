@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from flamelib._validate import DomainError, check
-from flamelib.amplification.participation import participation_noise
+from flamelib.amplification.participation_noise import participation_noise
 from flamelib.amplification.participation_rounds import participation_rounds
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_learning import Gap
