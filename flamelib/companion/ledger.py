@@ -39,6 +39,7 @@ CHECKS = tuple(
         "checks_learning",
         "checks_participation",
         "checks_participation_learning",
+        "checks_checkin_learning",
         "enumeration",
     )
 )

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from flamelib._validate import DomainError
+from flamelib.figures.checkin_learning import shown
 from flamelib.figures.participation_learning import Learning
 from flamelib.figures.participation_recorded import RESULTS, Key, grouped, read_back
 
 TABLE, PROVENANCE = "checkin_learning.csv", "checkin_learning.json"
-EXPERIMENTS = ("large", "small")
 
 
 def recorded(experiment: str, model: str = "softmax") -> Learning:
@@ -41,3 +41,13 @@ def provenance() -> Mapping[str, Any]:
 @functools.cache
 def _read() -> dict[Key, list[dict[str, str]]]:
     return grouped(RESULTS / TABLE)
+
+
+def findings() -> dict[str, str]:
+    """What the page says about the recorded runs, by name: accuracies in percent with their spread."""
+    told: dict[str, str] = {}
+    for experiment, models in provenance()["runs"].items():
+        for model in models:
+            runs = recorded(experiment, model)
+            told |= {f"{model}_{experiment}_{scheme}": shown(runs.final(scheme)) for scheme in runs.curves}
+    return told
