@@ -35,6 +35,7 @@ from flamelib.amplification.tilted import ROUNDING
 from flamelib.laws import Real
 
 EXHAUSTIVE = 1500
+FEW = 300
 NARROW = 3.0
 ROUNDS = 8
 ENOUGH = 1e-7
@@ -47,6 +48,20 @@ def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
         return NOTHING
     pair = Pair(epsilon0, n_users, epsilon)
     return pair.best_of(np.arange(n_users)) if n_users <= EXHAUSTIVE else pair.searched()
+
+
+def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
+    """Upper end of the same, of the envelope alone: quicker, and mostly less than a hundredth too large.
+
+    Between places the smooth envelope may rise above its largest value by a quarter of what it falls to their neighbors.
+    """
+    if epsilon >= epsilon0 or n_users <= FEW:
+        return worst(epsilon0, n_users, epsilon).high
+    pair = Pair(epsilon0, n_users, epsilon)
+    envelope, _, error = pair.envelope(pair.places())
+    top = int(envelope.argmax())
+    fall = float(envelope[top] - envelope[max(top - 1, 0) : top + 2].min())
+    return float(envelope[top]) + fall / 4 + error
 
 
 def at_the_end(epsilon0: float, n_users: int, epsilon: float) -> float:
@@ -89,10 +104,7 @@ class Pair:
 
     def searched(self) -> Bracket:
         """Branch and bound over m: see the module."""
-        last = self.n_users - 1
-        near = 2 ** np.arange(int(math.log2(self.n_users / 50)))
-        ones = np.unique(np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]))
-        low = -math.inf
+        ones, low = self.places(), -math.inf
         for _ in range(ROUNDS):
             envelope, offset, error = self.envelope(ones)
             top = int(envelope.argmax())
@@ -107,6 +119,12 @@ class Pair:
             return Bracket(low, max(high, low + 2 * error))
         found = self.best_of(np.unique(np.concatenate([np.arange(start, stop + 1) for start, stop in left])))
         return Bracket(max(low, found.low), max(low + 2 * error, found.high))
+
+    def places(self) -> Whole:
+        """Some numbers of ones, closer to each other towards the ends."""
+        last = self.n_users - 1
+        near = 2 ** np.arange(int(math.log2(self.n_users / 50)))
+        return np.unique(np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]))
 
     def envelope(self, ones: Whole) -> tuple[Real, Real, float]:
         """Largest divergence over real thresholds, where it is (from the tilted mean), and the error."""
