@@ -113,7 +113,7 @@ VOCABULARY: dict[str, Domain] = {
             *("paper", "unsampled", "sound"),
             *("thm-2", "thm-3", "clones", "kary", "laplace"),
             *("thm-4", "eq-11", "rdp-exact", "pld-exact"),
-            *("closed", "numeric"),
+            *("kov", "drv", "closed", "numerical"),
         ),
     ),
     "participation_rate": Domain("chance that a client joins a round", low=0, high=1, open_low=True),

@@ -8,8 +8,13 @@ mechanism keeps and which promises nothing.  Standard library only.
 import math
 from dataclasses import dataclass
 
-from flamelib._validate import check
+from flamelib._validate import DomainError, check
+from flamelib.logspace import exp_or_inf
 from flamelib.sources import states
+
+
+LARGEST_EXACT = 2**17
+MARGIN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ def basic_composition(epsilon: float, times: int) -> float:
     return epsilon * times
 
 
+@states("checkin", "strong-drv", item="strong composition of Dwork, Rothblum, Vadhan", gives="upper", adjacency="none")
 @states("flame", "lem-3", item="Lemma 3, advanced composition", gives="upper", adjacency="none")
 def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: float) -> Budget:
     r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private (upper).
@@ -100,6 +106,7 @@ def least_epsilon(epsilon: float, count: float, slack: float) -> float:
     return min(epsilon * count, advanced_epsilon(epsilon, count, slack))
 
 
+@states("checkin", "strong-kov", item="strong composition of Kairouz, Oh, Viswanath", gives="upper", adjacency="none")
 def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: float = 0.0) -> Budget:
     r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private, never above the advanced one (upper).
 
@@ -125,13 +132,74 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
     >>> round(found.epsilon, 6), f"{found.delta:.6g}"
     (4.748359, '5e-06')
     """
-    check(epsilon=epsilon, times=times, slack_delta=slack_delta, delta=delta)
     drift = times * epsilon * math.tanh(epsilon / 2)
     spread = epsilon * math.sqrt(2 * times)
     first = drift + spread * math.sqrt(math.log(math.e + math.sqrt(times) * epsilon / slack_delta))
     second = drift + spread * math.sqrt(-math.log(slack_delta))
-    kept = times * math.log1p(-delta) + math.log1p(-slack_delta) if delta < 1 else -math.inf
-    return Budget(min(times * epsilon, first, second), -math.expm1(kept))
+    return Budget(min(times * epsilon, first, second), _together(delta, times, slack_delta))
+
+
+def exact_composition(epsilon: float, times: int, slack_delta: float, delta: float = 0.0) -> Budget:
+    r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private: the least that holds for all (exact).
+
+    Binary response is the worst.  With :math:`p_l = \binom tl e^{(t-l)\varepsilon}/(1+e^\varepsilon)^t`, the chance
+    of l lies, epsilon solves
+
+    .. math:: \sum_{(t-2l)\varepsilon > \varepsilon'} p_l\big(1-e^{\varepsilon'-(t-2l)\varepsilon}\big) = \delta',
+
+    and delta is :math:`1-(1-\delta)^t(1-\delta')`.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    times : int from 1 to 2**20
+    slack_delta : float in (0, 1)
+    delta : float in [0, 1]
+
+    Returns
+    -------
+    Budget
+        Rounded up by 1e-9 of itself; ``epsilon`` never above :math:`t\varepsilon`.
+
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
+
+    Examples
+    --------
+    >>> round(exact_composition(0.01, 7850, 5e-6).epsilon, 6)
+    3.947674
+    """
+    check(epsilon=epsilon, times=times, slack_delta=slack_delta, delta=delta)
+    if times > LARGEST_EXACT:
+        raise DomainError(f"times must be a whole number in [1, {LARGEST_EXACT}] to be composed exactly, got {times}")
+    answer = min(times * epsilon, _exact_epsilon(epsilon, int(times), slack_delta) * (1 + MARGIN))
+    return Budget(answer, _together(delta, times, slack_delta))
+
+
+def _exact_epsilon(epsilon: float, times: int, slack: float) -> float:
+    """More and more lies, until ``slack`` is used up; in units of the slack, all summands positive.
+
+    With fewer lies than counted: their chance ``together`` after discount, and the delta that they make.
+    """
+    if epsilon == 0:
+        return 0.0
+    unit = math.lgamma(times + 1) - times * math.log1p(math.exp(-epsilon)) - math.log(slack)
+    discount = math.exp(-2 * epsilon)
+    delta = together = 0.0
+    for lies in range(times // 2 + 2):
+        if delta > 1 - MARGIN:
+            above = math.log1p((delta - 1 + MARGIN) / together) if together > 0 else math.inf
+            return max(0.0, (times - 2 * lies) * epsilon + min(above, 2 * epsilon))
+        chance = unit - math.lgamma(lies + 1) - math.lgamma(times - lies + 1) - lies * epsilon
+        together += exp_or_inf(chance)
+        delta -= math.expm1(-2 * epsilon) * together
+        together *= discount
+    return 0.0
+
+
+def _together(delta: float, times: int, slack: float) -> float:
+    """The chance that one of the mechanisms fails, or their composition."""
+    kept = times * math.log1p(-delta) + math.log1p(-slack) if delta < 1 else -math.inf
+    return -math.expm1(kept)
 
 
 def _expm1_or_inf(exponent: float) -> float:

@@ -5,11 +5,12 @@ The saddle-point form of Loader: :math:`\log\mathrm B(j) = s(n)-s(j)-s(n-j)-b(j,
 """
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betainc, gammaln
 
 from flamelib.laws import Real
 
@@ -120,3 +121,28 @@ def log_tail(counts: Real, n: int, rate: float) -> Real:
     left = np.maximum(n - counts, 0.0)
     misses = np.where(left > 0, deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
     return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
+
+
+def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
+    """Least and greatest count such that fewer, and more, come with at most that chance each: never too narrow.
+
+    By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
+
+    Examples
+    --------
+    >>> quantiles(600_000, 1e-3, 2.5e-11), quantiles(10, 0.5, 0.0)
+    ((446, 768), (0, 10))
+    """
+    trusted = n <= 2**30 and chance > 1e-200
+    target = math.log(chance) if chance > 0 else -math.inf
+
+    def rare(count: int, few: bool) -> bool:
+        """Whether at most that many, or at least, are rare enough."""
+        if trusted and 0 <= count <= n and not (few and count == n) and not (not few and count == 0):
+            tail = betainc(n - count, count + 1, 1 - rate) if few else betainc(count, n - count + 1, rate)
+            return bool(tail * (1 + 1e-9) <= chance)
+        return bool(log_tail(np.array(float(count)), n, rate) <= target)
+
+    middle = math.floor(n * rate)
+    low = bisect_left(range(middle), True, key=lambda count: not rare(count, True))
+    return low, middle + bisect_left(range(middle + 1, n + 1), True, key=lambda count: rare(count, False))

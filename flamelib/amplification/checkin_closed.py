@@ -6,7 +6,7 @@ Standard library only: the same source runs in a browser.
 import math
 from dataclasses import dataclass
 
-from flamelib.logspace import exp_or_inf, log1mexp, logaddexp
+from flamelib.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.sources import states
 
 
@@ -111,6 +111,47 @@ def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate:
     0.15094
     """
     return _lower(order, epsilon0, n_users, checkin_rate, 1.0)
+
+
+@states("checkin", "rem-4", item="Remark 4, removal, for a fixed total of noise", gives="upper", adjacency="add-remove")
+def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
+    r"""Rényi divergence of one noisy sum when a client is added or removed and the number of clients is hidden (upper).
+
+    .. math:: \frac1{\lambda-1}\log\sum_{j=0}^\lambda\binom\lambda j(1-\gamma)^{\lambda-j}\gamma^je^{j(j-1)/2\sigma^2}
+
+    The noise of the sum is the server's, the same whoever checks in: the Gaussian mechanism under Poisson sampling.
+    Noise that each client brings along would come and go with the client, and no such formula holds.
+
+    Parameters
+    ----------
+    order : int from 2 to 10000
+    checkin_rate : float in [0, 1]
+    noise_std : float, positive
+        Standard deviation of the noise of the whole sum; a report has norm at most 1.
+
+    Source: Liew, Hasegawa, Takahashi 2022, Remark 4; Mironov, Talwar, Zhang 2019.
+
+    Examples
+    --------
+    >>> f"{removal_renyi(8, 0.01, 2.0):.5e}"
+    '1.15756e-04'
+    """
+    if checkin_rate == 0:
+        return 0.0
+    growth = min(1 / noise_std / noise_std, 1e200) if noise_std > 1e-100 else 1e200
+    absent = math.log1p(-checkin_rate) if checkin_rate < 1 else -math.inf
+    logs = [
+        _log_binomial(order, j) + j * math.log(checkin_rate) + log_expm1(j * (j - 1) / 2 * growth)
+        + ((order - j) * absent if j < order else 0.0)
+        for j in range(2, order + 1)
+    ]  # fmt: skip
+    top = max(logs)
+    rest = math.log(math.fsum(math.exp(one - top) for one in logs)) if top > -math.inf else 0.0
+    return logaddexp(0.0, top + rest) / (order - 1)
+
+
+def _log_binomial(order: int, j: int) -> float:
+    return math.lgamma(order + 1) - math.lgamma(j + 1) - math.lgamma(order - j + 1)
 
 
 def _kept(mean: float, slack: float) -> float:

@@ -6,13 +6,12 @@ Adjacency: one client's record is replaced, in every round it takes part in.
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
 
 from flamelib._validate import DomainError, check
-from flamelib.amplification.binomial import log_tail
+from flamelib.amplification.binomial import quantiles
 from flamelib.amplification.checkin_closed import lower_renyi
 from flamelib.amplification.checkin_terms import (
     bounded,
@@ -138,29 +137,14 @@ def _exact_epsilon(
 
     Nothing is lost otherwise: a round with such a count may as well publish nothing.
     """
-    least, most = _counted(n_users, checkin_rate, share * delta / rounds)
+    least, most = quantiles(n_users, checkin_rate, share * delta / rounds / 2)
     leap = single_divergence(noise_std)
+    k, log_mass = clients(n_users, checkin_rate, leap, LARGEST_ORDER, max(least, 1), max(most, 1))
 
     def divergence(order: int) -> float:
-        k, log_mass = clients(n_users, checkin_rate, leap, order, least, most)
         return float(renyi(np.array(float(order)), np.array(exact_excess(order, k, log_mass, n_users, leap))))
 
     return _best(lambda orders: _each(orders, divergence), rounds, (1 - share) * delta)
-
-
-def _counted(n_users: int, checkin_rate: float, chance: float) -> tuple[int, int]:
-    """The smallest and the largest count, at least 1, outside of which there are with at most that chance."""
-    if chance == 0:
-        return 1, n_users
-    log_half = math.log(chance) - math.log(2)
-
-    def outside(count: int) -> bool:
-        return bool(log_tail(np.array(float(count)), n_users, checkin_rate) <= log_half)
-
-    mean = n_users * checkin_rate
-    few = bisect_left(range(math.floor(mean) + 1), True, key=lambda count: not outside(count))
-    many = bisect_left(range(math.ceil(mean), n_users + 1), True, key=outside) + math.ceil(mean)
-    return max(few, 1), max(many - 1, 1)
 
 
 def _each(orders: Real, value: Callable[[int], float]) -> Real:
@@ -169,6 +153,8 @@ def _each(orders: Real, value: Callable[[int], float]) -> Real:
 
 def _best(curve: Curve, rounds: int, delta: float) -> float:
     """The least epsilon of the grid, which is left once the rounds alone cost more, and of orders around its best."""
+    if delta == 0 or delta == 1:
+        return math.inf if delta == 0 else 0.0
     best, at = math.inf, 2.0
     for orders in np.split(ORDERS, np.searchsorted(ORDERS, [17, 33, 65, 129, 257, 513, 1025, 2049])):
         total = rounds * curve(orders)

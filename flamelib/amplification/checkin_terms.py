@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from flamelib.amplification.binomial import log_pmf, log_tail, window
 from flamelib.laws import Real
@@ -58,8 +58,8 @@ def gaussian_terms(noise_std: float) -> LogTerms:
     leap = single_divergence(noise_std)
 
     def terms(j: Real, k: Real, log_rate: Real) -> Real:
-        x = leap / np.floor(k)
-        second = np.minimum(math.log(4) + log_expm1(x), math.log(2) + x)
+        x = leap / k
+        second = np.minimum(math.log(4) + log_expm1_of(x), math.log(2) + x)
         return np.asarray(j * log_rate + np.where(j == 2, second, math.log(2) + j * (j - 1) / 2 * x))
 
     return terms
@@ -70,16 +70,26 @@ def single_divergence(noise_std: float) -> float:
     return float(min(4 / noise_std / noise_std, 1e200)) if noise_std > 1e-100 else 1e200
 
 
-def log_expm1(x: Real) -> Real:
+def log_expm1_of(x: Real) -> Real:
     """``log(exp(x) - 1)`` of an array, without overflow or cancellation; ``-inf`` at 0."""
+    found = np.array(x)
+    near = found < DEPTH
     with np.errstate(divide="ignore"):
-        return np.asarray(x + np.log(-np.expm1(-x)))
+        found[near] += np.log(-np.expm1(-found[near]))
+    return found
+
+
+def log_sum(logs: Real, axis: int) -> Real:
+    """Logarithm of a sum along an axis, ``-inf`` for nothing."""
+    top = logs.max(axis=axis, keepdims=True, initial=-1e300)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(logs - top).sum(axis=axis)) + top.squeeze(axis))
 
 
 def log_excess(orders: Real, log_terms: Real) -> Real:
     r"""``log sum_j binom(order, j) A_j`` for each order; the terms of j = 2, 3, ... stand on the last axis."""
     j = np.arange(2.0, 2 + log_terms.shape[-1])
-    return np.asarray(logsumexp(log_terms[..., None, :] + log_binomial(orders[:, None], j), axis=-1))
+    return np.asarray(log_sum(log_terms[..., None, :] + log_binomial(orders[:, None], j), axis=-1))
 
 
 def log_binomial(order: Real, j: Real) -> Real:
@@ -147,7 +157,7 @@ def _ratios(start: float, stop: float) -> tuple[Real, Real]:
         return np.zeros(0), np.zeros(0)
     count = math.ceil(math.log((stop + 1) / start) / math.log(1.1))
     edges = np.unique(np.floor(np.geomspace(start, stop + 1, count + 1).round(6)))
-    return edges[:-1], edges[1:] - 1
+    return edges[:-1], np.append(edges[1:-1] - 1, stop)
 
 
 def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Real) -> Real:
@@ -159,50 +169,49 @@ def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Real) -> Real:
     """
     with np.errstate(divide="ignore"):
         log_rates = np.log(pieces.lasts / n_users)
-    return logsumexp_over(pieces.log_masses, pieces.firsts, log_rates, terms, j)
+    return log_sum_over(pieces.log_masses, pieces.firsts, log_rates, terms, j)
 
 
-def logsumexp_over(log_masses: Real, k: Real, log_rates: Real, terms: LogTerms, j: Real) -> Real:
+def log_sum_over(log_masses: Real, k: Real, log_rates: Real, terms: LogTerms, j: Real) -> Real:
     """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in bearable chunks."""
     step = max(1, CHUNK // k.size)
     parts = [j[i : i + step] for i in range(0, len(j), step)]
     log_masses, k, log_rates = log_masses[..., None], k[..., None], log_rates[..., None]
-    return np.concatenate([logsumexp(log_masses + terms(part, k, log_rates), axis=-2) for part in parts], axis=-1)
+    return np.concatenate([log_sum(log_masses + terms(part, k, log_rates), axis=-2) for part in parts], axis=-1)
 
 
-def two_way(terms: LogTerms, n_users: int, checkin_rate: float, tried: Real, j: Real) -> Real:
-    r"""Logarithms of :math:`A_j` for each slack and j with the check-in rate inside, as the document has them (a value).
+def two_way(terms: LogTerms, checkin_rate: float, kept: Real, log_tails: Real, j: Real) -> Real:
+    r"""Logarithms of :math:`A_j` for each slack and j with the check-in rate inside, as printed (a value).
 
     .. math:: e^{-\Delta^2n\gamma/2}a_j(1)\gamma^j + a_j\big((1-\Delta)n\gamma+1\big)\gamma^j
     """
-    later = terms(j, (1 - tried[:, None]) * n_users * checkin_rate + 1, np.array(math.log(checkin_rate)))
-    first = terms(j, np.array(1.0), np.array(math.log(checkin_rate)))
-    return np.logaddexp(lower_tail(n_users, checkin_rate, tried)[:, None] + first, later)
-
-
-def lower_tail(n_users: int, checkin_rate: float, tried: Real) -> Real:
-    r"""Logarithm of the bound of Lemma 4, :math:`-\Delta^2n\gamma/2`."""
-    return -tried * tried * n_users * checkin_rate / 2
+    log_rate = np.array(math.log(checkin_rate))
+    first, later = terms(j, np.array(1.0), log_rate), terms(j, kept[:, None] + 1, log_rate)
+    return np.logaddexp(log_tails[:, None] + first, later)
 
 
 def split_excess(
     terms: LogTerms, orders: Real, n_users: int, checkin_rate: float, tried: Real, *, exact: bool, whole: bool
 ) -> Real:
-    """Logarithms of the moments minus 1, shape (slacks, orders), by a split of the count.
+    r"""Logarithms of the moments minus 1, shape (slacks, orders), by a split of the count.
 
-    ``whole`` adds the tail's own mass to the document's form, as Equation 11 does.
+    As printed, with the :math:`e^{-\Delta^2n\gamma/2}` of Lemma 4; ``whole`` takes the whole part of
+    :math:`(1-\Delta)n\gamma` and adds the tail's own mass, as Equation 11 does.
     """
     j = np.arange(2.0, orders[-1] + 1)
     if exact:
         return log_excess(orders, bounded(terms, three_way(n_users, checkin_rate, tried), n_users, j))
-    found = log_excess(orders, two_way(terms, n_users, checkin_rate, tried, j))
-    return found if not whole else np.logaddexp(found, lower_tail(n_users, checkin_rate, tried)[:, None])
+    kept, log_tails = (1 - tried) * n_users * checkin_rate, -tried * tried * n_users * checkin_rate / 2
+    if not whole:
+        return log_excess(orders, two_way(terms, checkin_rate, kept, log_tails, j))
+    found = log_excess(orders, two_way(terms, checkin_rate, np.floor(kept), log_tails, j))
+    return np.logaddexp(found, log_tails[:, None])
 
 
 def slacks(mean: float) -> Real:
-    r"""The slacks that are tried: :math:`2^{-i/8}`, down to half a standard deviation of the count, and 0."""
-    steps = 8 + max(0, math.ceil(4 * math.log2(4 * mean)))
-    return np.append(2.0 ** (-np.arange(steps + 1.0) / 8), 0.0)
+    r"""The slacks that are tried: multiples of 1/64, and :math:`2^{-i/8}` down to half a deviation of the count."""
+    steps = max(0, math.ceil(4 * math.log2(4 * mean)))
+    return np.concatenate([np.arange(65) / 64, 2.0 ** (-np.arange(48.0, steps + 1) / 8)])
 
 
 def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: Real, *, exact: bool) -> Real:
@@ -212,7 +221,7 @@ def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: R
     """
     k, log_mass = clients(n_users, checkin_rate, leap, int(j[-1]))
     log_rates = np.log(k / n_users) if exact else np.full(k.shape, math.log(checkin_rate))
-    return logsumexp_over(log_mass, k, log_rates, terms, j)
+    return log_sum_over(log_mass, k, log_rates, terms, j)
 
 
 def clients(

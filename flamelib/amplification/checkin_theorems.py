@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
 from flamelib._validate import DomainError
 from flamelib.amplification.binomial import log_pmf
@@ -22,7 +22,8 @@ from flamelib.amplification.checkin_terms import (
     gaussian_terms,
     log_binomial,
     log_excess,
-    log_expm1,
+    log_expm1_of,
+    log_sum,
     renyi,
     shuffle_terms,
     single_divergence,
@@ -32,10 +33,12 @@ from flamelib.amplification.checkin_terms import (
 )
 from flamelib.guarantees import Gives
 from flamelib.laws import Real
+from flamelib.logspace import log_expm1
 from flamelib.sources import states
 
 MOST_ENUMERATED = 2000
 LARGE = 30.0
+SMALL, TERMS = 0.1, 14
 FAINT = 45.0
 
 
@@ -62,7 +65,7 @@ def shuffled_renyi(
     checkin_rate : float in [0, 1]
     inner : {'paper', 'exact'}
     slack : float in [0, 1], optional
-        Left out: the least value over :math:`2^{-i/8}`, down to about half a standard deviation of the count, and 0.
+        Left out: the least value over the multiples of 1/64 and :math:`2^{-i/8}` down to half a deviation of the count.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 2, with its exponentials restored.
 
@@ -182,16 +185,18 @@ def exact_excess(order: int, k: Real, log_mass: Real, n_users: int, leap: float)
     j = np.arange(2.0, order + 1)
     log_choose = log_binomial(np.array(float(order)), j)
     low, high, x = k[0] / n_users, k[-1] / n_users, leap / k
-    most = log_choose + xlogy(j, high) + xlog1py(order - j, -low) + log_expm1(j * (j - 1) / 2 * x[0])
-    surely = log_choose + xlogy(j, low) + xlog1py(order - j, -high) + log_expm1(j * (j - 1) / 2 * x[-1])
+    most = log_choose + xlogy(j, high) + xlog1py(order - j, -low) + log_expm1_of(j * (j - 1) / 2 * x[0])
+    surely = log_choose + xlogy(j, low) + xlog1py(order - j, -high) + log_expm1_of(j * (j - 1) / 2 * x[-1])
     kept = most >= surely.max() - FAINT
     j, log_choose = j[kept], log_choose[kept]
     step, moments = max(1, CHUNK // len(j)), []
+    with np.errstate(divide="ignore"):
+        log_in, log_out = np.log(k / n_users), np.where(k < n_users, np.log1p(-k / n_users), -1e300)
     for i in range(0, len(k), step):
-        rate, growth = k[i : i + step, None] / n_users, j * (j - 1) / 2 * x[i : i + step, None]
-        chance = log_choose + xlogy(j, rate) + xlog1py(order - j, -rate)
-        moments.append(logsumexp(chance + log_expm1(growth), axis=1))
-    return float(logsumexp(log_mass + np.concatenate(moments)))
+        few = np.s_[i : i + step, None]
+        logs = log_choose + j * log_in[few] + (order - j) * log_out[few]
+        moments.append(log_sum(logs + log_expm1_of(j * (j - 1) / 2 * x[few]), axis=1))
+    return float(log_sum(log_mass + np.concatenate(moments), axis=0))
 
 
 @states("checkin", "thm-1", item="Theorem 1, Equation 5, executed for binary response", gives=lambda arguments: (
@@ -230,7 +235,7 @@ def binary_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float,
     k = np.arange(1.0, n_users + 1)
     rates = k / n_users if inner == "exact" else np.full(k.shape, checkin_rate)
     found = [_log_binary_excess(order, epsilon0, int(i), float(r)) for i, r in zip(k, rates, strict=True)]
-    return float(renyi(np.array(float(order)), logsumexp(log_pmf(k, n_users, checkin_rate) + np.array(found))))
+    return float(renyi(np.array(float(order)), log_sum(log_pmf(k, n_users, checkin_rate) + np.array(found), axis=0)))
 
 
 def _log_binary_excess(order: int, epsilon0: float, k: int, rate: float) -> float:
@@ -240,8 +245,18 @@ def _log_binary_excess(order: int, epsilon0: float, k: int, rate: float) -> floa
     grown = rate * (ones / k * math.expm1(epsilon0) + (k - ones) / k * math.expm1(-epsilon0))
     log_power = order * np.log1p(grown)
     if log_power.max() > LARGE:
-        return math.log(math.expm1(float(logsumexp(log_chance + log_power))))
-    return math.log(float(np.exp(log_chance) @ (np.expm1(log_power) - order * grown)))
+        return log_expm1(max(0.0, float(log_sum(log_chance + log_power, axis=0))))
+    excess = float(np.exp(log_chance) @ _beyond_linear(order, grown, log_power))
+    return math.log(excess) if excess > 0 else -math.inf
+
+
+def _beyond_linear(order: int, x: Real, log_power: Real) -> Real:
+    """``(1 + x)^order - 1 - order x``, its series where that would cancel."""
+    series = np.ones(x.shape)
+    for i in range(TERMS, 2, -1):
+        series = 1 + (order - i + 1) * x / i * series
+    near = np.abs(order * x) < SMALL
+    return np.where(near, order * (order - 1) / 2 * x * x * series, np.expm1(log_power) - order * x)
 
 
 def _least(

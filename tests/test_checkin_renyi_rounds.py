@@ -1,0 +1,135 @@
+"""Self check-in over many rounds by Rényi privacy: recomputed figures, the truth by other means, what is paid for."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from flamelib._validate import DomainError
+from flamelib.amplification import checkin_renyi
+from flamelib.amplification.binomial import quantiles
+from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.amplification.checkin_theorems import (
+    exact_renyi,
+    shuffled_renyi,
+    split_renyi,
+    summed_renyi,
+)
+from flamelib.renyi import renyi_to_epsilon
+
+FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}
+
+
+def printed_epsilon(n, rate, rounds, delta, near):
+    """Theorem 2 as printed, converted at orders around the best one."""
+    orders = range(max(2, near // 2), 2 * near, max(1, near // 12))
+    return renyi_to_epsilon(lambda order: rounds * shuffled_renyi(int(order), 1.0, n, rate, "paper"), delta, orders)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "rounds", "upper", "lower", "near"),
+    [
+        (10**5, 1e-3, 10**5, 1.063, 0.0970, 20),
+        (10**6, 1e-3, 10**5, 0.2234, 0.0367, 90),
+        (10**7, 1e-3, 10**5, 0.0718, 0.01284, 265),
+        (10**7, 1e-2, 10**5, 0.2331, 0.0440, 100),
+        (10**7, 1e-3, 10**6, 0.2349, 0.0433, 100),
+    ],
+)
+def test_figure_1(n, rate, rounds, upper, lower, near):
+    """Recomputed numbers of the printed theorem; with the true rate, summed piece by piece, nothing is lost."""
+    assert printed_epsilon(n, rate, rounds, 1 / n, near) == pytest.approx(upper, rel=0.03)
+    assert shuffled_renyi_epsilon(1.0, n, rate, rounds, 1 / n, "thm-3") == pytest.approx(lower, rel=0.02)
+    assert lower < shuffled_renyi_epsilon(1.0, n, rate, rounds, 1 / n, "thm-2") < 1.02 * upper
+
+
+@pytest.mark.parametrize(
+    ("rounds", "eq_11", "printed", "summed", "cut"),
+    [
+        (10**2, 1.2415, 0.8058, 0.7201, 0.0234), (10**3, 1.2431, 0.8061, 0.7204, 0.0250),
+        (10**4, 1.2598, 0.8094, 0.7242, 0.0404), (10**5, 1.4264, 0.8422, 0.7618, 0.1316),
+        (10**6, 2.161, 1.1706, 1.1379, 0.4358),
+    ],
+)  # fmt: skip
+def test_figure_2(rounds, eq_11, printed, summed, cut):
+    one = {**FIG_2, "rounds": rounds, "delta": 1e-8}
+    small = range(2, 26)
+    grid = [i / 50 for i in range(1, 46)]
+    by_11 = min(
+        renyi_to_epsilon(
+            lambda order, s=s: rounds * split_renyi(int(order), **FIG_2, inner="paper", slack=s), 1e-8, range(9, 14)
+        )
+        for s in grid
+    )
+    better = renyi_to_epsilon(lambda order: rounds * split_renyi(int(order), **FIG_2, inner="paper"), 1e-8, small)
+    assert better <= by_11
+    by_10 = renyi_to_epsilon(lambda order: rounds * summed_renyi(int(order), **FIG_2, inner="paper"), 1e-8, small)
+    assert by_11 == pytest.approx(eq_11, rel=0.03)
+    assert by_10 == pytest.approx(printed, rel=1e-3)
+    assert distributed_renyi_epsilon(**one, route="thm-4") == pytest.approx(summed, rel=1e-3)
+    found = distributed_renyi_epsilon(**one, route="rdp-exact")
+    assert 0.25 * cut < found <= cut * 1.001
+
+
+@pytest.mark.parametrize(("rounds", "truth"), [(10**2, 0.7200), (10**5, 0.7270), (10**6, 0.7903)])
+def test_figure_2_without_a_cut(rounds, truth):
+    found = renyi_to_epsilon(lambda order: rounds * exact_renyi(int(order), **FIG_2), 1e-8, range(2, 25))
+    assert found == pytest.approx(truth, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rounds"), [(0.5, 9.8445e-8, 1), (1.0, 5.54027e-3, 100), (3.0, 2.03528e-9, 100)]
+)
+def test_epsilon_is_never_below_the_truth(epsilon, delta, rounds):
+    """The exact delta of 200 clients, composed by other means, is not undercut."""
+    one = {"n_users": 200, "checkin_rate": 0.1, "noise_std": 1.0, "rounds": rounds, "delta": delta}
+    exact, summed, split = (distributed_renyi_epsilon(**one, route=r) for r in ("rdp-exact", "thm-4", "eq-11"))
+    assert epsilon < exact
+    assert min(exact, 1.001 * summed) <= summed <= split * (1 + 1e-9)
+
+
+def test_cutting_counts_is_paid_for():
+    """With nothing to pay, nothing is cut: the answer is that of all counts; a cut keeps to its share of delta."""
+    one = (2000, 0.02, 1.0, 50, 1e-6)
+    everything = renyi_to_epsilon(lambda order: 50 * exact_renyi(int(order), 2000, 0.02, 1.0), 1e-6, range(2, 200))
+    assert checkin_renyi._exact_epsilon(*one, 0.0) == pytest.approx(everything, rel=1e-6)
+    for share in (1 / 2, 1 / 64):
+        low, high = quantiles(2000, 0.02, share * 1e-6 / 50 / 2)
+        paid = 50 * (binom.cdf(low - 1, 2000, 0.02) + binom.sf(high, 2000, 0.02))
+        assert paid <= share * 1e-6 * (1 + 1e-9)
+        assert checkin_renyi._exact_epsilon(*one, share) < everything
+
+
+@settings(max_examples=8)
+@given(st.floats(0.2, 4), st.integers(100, 10**6), st.floats(1e-4, 0.5), st.integers(1, 10**5), st.floats(1e-12, 0.1))
+def test_answers_move_the_right_way(epsilon0, n, rate, rounds, delta):
+    found = shuffled_renyi_epsilon(epsilon0, n, rate, rounds, delta, "thm-2")
+    assert found <= rounds * epsilon0 * (1 + 1e-9)
+    assert found <= shuffled_renyi_epsilon(epsilon0, n, rate, 2 * rounds, delta, "thm-2") * (1 + 1e-3)
+    assert found <= shuffled_renyi_epsilon(epsilon0, n, rate, rounds, delta / 2, "thm-2") * (1 + 1e-9)
+    assert shuffled_renyi_epsilon(epsilon0, n, rate, rounds, delta, "thm-3") <= found * (1 + 1e-9)
+    noisy = [distributed_renyi_epsilon(n, rate, 1.0, t, delta, "rdp-exact") for t in (rounds, 2 * rounds)]
+    assert noisy[0] <= noisy[1] * (1 + 1e-2)
+
+
+def test_edges():
+    assert shuffled_renyi_epsilon(1.0, 100, 0, 5, 1e-5, "thm-2") == 0
+    assert shuffled_renyi_epsilon(1.0, 100, 0.1, 5, 0, "thm-2") == pytest.approx(5.0)
+    assert shuffled_renyi_epsilon(1.0, 100, 0.1, 5, 1, "thm-2") == 0
+    for route in ("thm-4", "eq-11", "rdp-exact"):
+        assert distributed_renyi_epsilon(100, 0, 1.0, 5, 1e-5, route) == 0
+        assert distributed_renyi_epsilon(100, 0.1, 1.0, 5, 0, route) == math.inf
+        assert distributed_renyi_epsilon(100, 0.1, 1.0, 5, 1, route) == 0
+
+
+def test_bad_input_is_refused_by_name():
+    with pytest.raises(DomainError, match=r"^route .*thm-2, thm-3"):
+        shuffled_renyi_epsilon(1.0, 100, 0.1, 5, 1e-5, "thm-4")
+    with pytest.raises(DomainError, match=r"^route .*thm-4, eq-11, rdp-exact"):
+        distributed_renyi_epsilon(100, 0.1, 1.0, 5, 1e-5, "paper")
+    for name, bad in (("checkin_rate", 1.5), ("rounds", 0), ("delta", 1.5), ("noise_std", 0), ("n_users", 1)):
+        one = {"n_users": 100, "checkin_rate": 0.1, "noise_std": 1.0, "rounds": 5, "delta": 1e-5}
+        with pytest.raises(DomainError, match=f"^{name} "):
+            distributed_renyi_epsilon(**one | {name: bad}, route="thm-4")
