@@ -58,7 +58,8 @@ class Spent:
 def compute_spent(record: Learning, scheme: str, points: int = 6) -> Spent:
     """What a scheme had cost at ``points`` of the tests by every accountant of its kind, with delta = 1/n.
 
-    Tests stand in about equal ratios from the first to the last.  The check-in rate that counts is the effective one: users that are lost on the way are hidden, too.
+    Tests stand in about equal ratios from the first to the last.  The check-in rate that counts is
+    the effective one: users that are lost on the way are hidden, too.
     """
     setting = Setting.of(record.parameters)
     delta = 1 / setting.n_users
