@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import oracles_participation as oracle
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from flamelib.amplification.participation_estimates import (
     outer_estimate,
 )
 from flamelib.amplification.participation_noise import participation_noise
+from flamelib.amplification.participation_terms import EPS, gap
 from flamelib.companion.evaluate import answer
 
 ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}
@@ -71,6 +73,14 @@ def test_a_certified_delta_is_above_the_truth_by_less_than_it_says(case):
         ratio = 1 / mpf(1 / ratio)
         assert high - mpf(high.uncertainty) <= oracle.outer(p, q, n_records, ratio, epsilon) <= mpf(float(high))
         assert mpf(float(low)) <= oracle.aligned(p, q, n_records, ratio, epsilon) <= low + mpf(low.uncertainty)
+
+
+@settings(max_examples=60)
+@given(st.floats(-0.5, 60), st.floats(-12, 1.3).map(lambda e: 10.0**e))
+def test_a_fall_of_mills_ratio_keeps_its_digits(z, m):
+    with mp.workdps(60):
+        mills = [oracle.tail(mpf(at)) / mp.npdf(mpf(at)) for at in (z, mpf(z) + mpf(m))]
+        assert abs(gap(np.array([z]), np.array([m]))[0] / (mills[0] - mills[1]) - 1) < 64 * EPS
 
 
 # --- what the formulas are: divergences of actual mixtures -------------------------------------------------------
@@ -267,6 +277,23 @@ def test_epsilon_answers_delta_on_the_safe_side(p, q, n_records, noise_std, delt
         beside = found + 2 * found.uncertainty if name == "aligned" else max(found - 2 * found.uncertainty, 0.0)
         there = estimate(p, q, n_records, 1 / noise_std, beside)
         assert (there.log <= target) if name == "aligned" else (found == 0 or there.high >= target)
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+@pytest.mark.parametrize(("p", "q", "n_records", "noise_std", "delta"), [
+    (0.1, 0.1, 30, 1.0, 1e-9), (0.001, 0.001, 1000, 1e3, 1e-300), (0.1, 0.5, 10**6, 0.3, 1e-100),
+    (0.5, 0.1, 10**4, 1.0, 1e-100), (0.001, 0.9, 1000, 0.05, 1e-9),
+])  # fmt: skip
+def test_a_search_is_short(monkeypatch, name, p, q, n_records, noise_std, delta):
+    met = []
+    counted = {one: lambda *at, found=found: met.append(at) or found(*at) for one, found in one_round.ESTIMATES.items()}
+    monkeypatch.setattr(one_round, "ESTIMATES", counted)
+    if name == "add":
+        one_round.random_participation_add(p, q, n_records, noise_std, 1.0, delta=delta)
+    else:
+        reading(name, p, q, n_records, noise_std, delta=delta)
+    assert 0 < len(met) <= 25
+    assert len(set(met)) == len(met)
 
 
 @pytest.mark.parametrize("name", one_round.READINGS)

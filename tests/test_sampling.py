@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
 from flamelib.amplification.sampling import (
+    added_epsilon,
     poisson_sampled,
     sampled_epsilon,
     sampled_without_replacement,
@@ -158,3 +159,11 @@ def test_bad_input_is_refused_by_name():
     for rate in (0, 1.1, -1, math.nan):
         with pytest.raises(DomainError, match=r"^sampling_rate "):
             sampled_epsilon(0.1, rate)
+
+
+@given(st.floats(-12, 3).map(lambda e: 10.0**e), st.floats(-9, 0).map(lambda e: 10.0**e))
+def test_epsilon_of_the_smaller_data_set(epsilon, rate):
+    with mp.workdps(60):
+        truth = -mp.log(1 - mp.mpf(rate) + rate * mp.exp(-mp.mpf(epsilon)))
+        assert abs(added_epsilon(epsilon, rate) / truth - 1) < 1e-14
+        assert added_epsilon(epsilon, rate) <= sampled_epsilon(epsilon, rate) * (1 + 1e-14)

@@ -109,3 +109,18 @@ def test_hostile_curves_end():
     answer = smallest_epsilon(asked, 1e-6, at_most=1e-7)
     assert answer == 0.0 or asked(answer) <= math.log(1e-6)
     assert asked.calls <= STEPS + 5
+
+
+def test_an_answer_is_sought_no_lower_and_no_closer_than_it_is_asked_for():
+    met = []
+
+    def log_delta(argument):
+        met.append(argument)
+        return -10 * argument
+
+    assert smallest_epsilon(log_delta, 1e-3, 5.0, at_least=0.6) == pytest.approx(math.log(1000) / 10, rel=1e-11)
+    assert min(met) >= 0.6
+    assert smallest_epsilon(log_delta, 1e-3, 5.0, at_least=0.7) == 0.7
+    met.clear()
+    assert smallest_epsilon(log_delta, 1e-3, 5.0, after=lambda argument: 1.0) == 5.0
+    assert met == [0.0, 5.0]

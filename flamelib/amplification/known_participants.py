@@ -54,7 +54,7 @@ def ols(
     Parameters
     ----------
     participation_rate : float in (0, 1]
-        Ignored, for all clients join; the other schemes take it.
+        Chance p that a client joins; ignored, for here all do.
     record_rate : float in (0, 1]
         Chance q that a record is drawn.
     noise_std : float, positive
@@ -100,17 +100,8 @@ def wcs(
 
     Parameters
     ----------
-    participation_rate : float in (0, 1]
-        Chance p that the client joins.
-    record_rate, noise_std, clip_norm : float
+    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
         As for :func:`ols`.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
 
     Source: Hasircioglu, Gunduz 2022, Theorem 5.2.
 
@@ -141,22 +132,14 @@ def cs(
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/(pq))\big)
 
-    The same as random participation of clients that hold one record each.  If records are merely shuffled among clients
-    that then draw together, as in the paper's words, draws are not independent and the formula can be too small.
+    A record is drawn with the product of the two rates as its chance, as in random participation of clients that hold
+    one record each.  If records are merely shuffled among clients that then draw together, as in the paper's words,
+    draws are not independent and the formula can be too small.
 
     Parameters
     ----------
-    participation_rate, record_rate : float in (0, 1]
-        A record is drawn with the product of the two as its chance.
-    noise_std, clip_norm : float
+    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
         As for :func:`ols`.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
 
     Source: Hasircioglu, Gunduz 2022, Corollary 5.3.
 

@@ -31,10 +31,10 @@ direction, :func:`random_participation_add`, never exceeds ``outer``, and ``oute
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.known_participants import ROUNDING, sampled_from_delta, share
+from flamelib.amplification.known_participants import sampled_from_delta, share
 from flamelib.amplification.participation_estimates import (
     FURTHEST,
     Estimate,
@@ -142,12 +142,7 @@ def random_participation_add(
     Parameters
     ----------
     participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
-        As for :func:`random_participation`.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
+        As for :func:`random_participation`, and so is the answer.
 
     Source: after Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -192,23 +187,22 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
     if delta in (0.0, 1.0) or most in (0.0, math.inf):
         return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
 
+    estimate = cache(partial(_estimate, reading, setting))
+
     def log_delta(epsilon: float) -> float:
-        found = _estimate(reading, setting, epsilon)
-        return found.log if lower else found.high
+        return estimate(epsilon).log if lower else estimate(epsilon).high
 
     known = float(gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q))))
     start = sampled_epsilon(known * (1 - 10 * WIDTH), p) if reading in ("outer", "inner") else 0.0
-    before = smallest_epsilon(
-        lambda before: log_delta(after(before)), delta, min(known, end), at_least=start, after=after
-    )
+    before = smallest_epsilon(lambda x: log_delta(after(x)), delta, min(known, end), at_least=start, after=after)
     target = math.log(delta)
     if lower:
         places = (after(before * (1 - part)) for part in RETREATS)
         found = next((place for place in places if log_delta(place) >= target), 0.0)
     else:
         found = after(before) if log_delta(after(before)) <= target else most
-    width = found - after(before * (1 - 4 * WIDTH)) + 2 * abs(after(before) - found)
-    return Certified(found, min(width + _blur(reading, setting, found), most))
+    width = found - after(before * (1 - 4 * WIDTH)) + 2 * abs(after(before) - found) + 2 * WIDTH * found
+    return Certified(found, min(width + _blur(estimate, found), most))
 
 
 def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float], float]:
@@ -220,11 +214,11 @@ def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float],
     return partial(added_epsilon, sampling_rate=rate), FURTHEST if rate == 1 else LAST - math.log1p(-rate)
 
 
-def _blur(reading: str, setting: Setting, epsilon: float) -> float:
+def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
     """How far epsilon may be off because the estimate of delta is."""
-    here, near = (_estimate(reading, setting, at) for at in (epsilon, epsilon * (1 - NEARBY)))
+    here, near = estimate(epsilon), estimate(epsilon * (1 - NEARBY))
     steep = near.log > here.log > -math.inf
-    return ROUNDING * epsilon + (2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf)
+    return 2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf
 
 
 def noise_ratio(clip_norm: float, noise_std: float) -> float:

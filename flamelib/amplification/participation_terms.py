@@ -34,8 +34,8 @@ SMALL = 1e-9
 CLOSE = 0.9
 MIDDLE = 5.0
 ORDER = 16
-NODES, SHARES = np.polynomial.legendre.leggauss(6)
-POINTS, WEIGHTS = (1 + NODES) / 2, SHARES / 2
+SHORT = 0.01
+FEW, MANY = (((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomial.legendre.leggauss, (3, 6)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,8 @@ def gap(z: Real, m: Real) -> Real:
     found = here - there
     close = there > CLOSE * here
     if close.any():
-        found[close] = m[close] * (_fall(z[close, None] + m[close, None] * POINTS) @ WEIGHTS)
+        points, weights = FEW if m[close].max() < SHORT else MANY
+        found[close] = m[close] * (_fall(z[close, None] + m[close, None] * points) @ weights)
     return found
 
 
