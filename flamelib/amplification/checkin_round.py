@@ -113,6 +113,7 @@ class PresentLaw:
         return self.share * self.there.slip(size)
 
 
+@functools.lru_cache(maxsize=8)
 def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -> Curve:
     """Upper bound of the profiles of all pairs of neighbors, in both directions.
 

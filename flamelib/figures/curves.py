@@ -40,6 +40,10 @@ WORDS = {
     "record_rate": r"record rate $q$, with $pq$ fixed",
     "rounds": "rounds $T$",
     "window": "slots of the window, or rounds",
+    "checkin_rate": r"check-in rate $\gamma$",
+    "slack_delta": "failure probability chosen for a round",
+    "order": r"Rényi order $\lambda$",
+    "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
 }
 
 
