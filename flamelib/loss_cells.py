@@ -166,9 +166,9 @@ def _sums_below(parts: Parts, question: Question, spared: float) -> list[LossSum
     """Both orders from below, without the largest losses, of this mass at most."""
     count = sum(times for _, times in parts)
     orders = (parts, [(cells.swapped(), times) for cells, times in parts])
-    cut = [[(_cut(cells, spared / count), times) for cells, times in order] for order in orders]
-    steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in cut]
-    pairs = zip(cut, steps, strict=True)
+    kept = [[(cut(cells, spared / count), times) for cells, times in order] for order in orders]
+    steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
+    pairs = zip(kept, steps, strict=True)
     return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
 
 
@@ -176,12 +176,12 @@ def _worse(parts: Parts, question: Question, spared: float, enough: float = -mat
     """The larger answer of both orders, and the doubt about it; of delta this much is given to the largest losses."""
     count = sum(times for _, times in parts)
     orders = (parts, [(cells.swapped(), times) for cells, times in parts])
-    one, two = ([(_cut(cells, spared / count), times) for cells, times in order] for order in orders)
+    one, two = ([(cut(cells, spared / count), times) for cells, times in order] for order in orders)
     first = _settled(one, question, enough)
     return max(first, _settled(two, question, max(first[0], enough)))
 
 
-def _cut(cells: Cells, spared: float) -> Cells:
+def cut(cells: Cells, spared: float) -> Cells:
     """The largest losses, of this mass at most, counted as infinite, and the smallest raised: sums reach less far."""
     mass = cells.base + cells.gain + cells.error
     order = np.argsort(-cells.high)
@@ -189,7 +189,8 @@ def _cut(cells: Cells, spared: float) -> Cells:
     high[order[np.cumsum(mass[order]) <= spared]] = math.inf
     order = np.argsort(cells.low)
     floor = cells.low[order[min(int(np.searchsorted(np.cumsum(mass[order]), spared)), len(order) - 1)]]
-    return replace(cells, low=np.maximum(cells.low, floor), high=np.maximum(high, floor))
+    low = np.where(high == math.inf, high, np.maximum(cells.low, floor))
+    return replace(cells, low=low, high=np.maximum(high, floor))
 
 
 def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:

@@ -122,7 +122,7 @@ def below(cells: Cells, step: float) -> Loss:
     ([0.1, 0.3], [0.675, 0.125])
     """
     base = (cells.base + 2 * cells.error) * (1 + ROUND)
-    gain = cells.gain - 3 * cells.error - 2 * ROUND * base
+    gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
     base = np.maximum(base, gain / math.expm1(STEEP))
     kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base + gain > 0) & (cells.high < math.inf)
     order = np.argsort(gain[kept] / base[kept])
@@ -142,4 +142,4 @@ def below(cells: Cells, step: float) -> Loss:
     if bases:
         places.append(target - 1)
         masses.append(bases + gains)
-    return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - ROUND), 0.0)
+    return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - 4 * ROUND), 0.0)

@@ -163,10 +163,12 @@ class LossSum:
         """Greatest epsilon found at which delta is at least this, for losses and masses that are not too large."""
         target = math.log(delta)
         tilt = self.tilt_for(target)
-        window, low = self.window(tilt), max(0.0, tilt.mean - 6 * math.sqrt(tilt.variance))
-        if window.log_delta_below(low) < target:
-            return 0.0
-        return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, max(self.most, low))
+        window = self.window(tilt)
+        for spreads in (6, 4, 2):  # far below the mean little is left of a tilted law
+            low = max(0.0, tilt.mean - spreads * math.sqrt(tilt.variance))
+            if window.log_delta_below(low) >= target:
+                return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, max(self.most, low))
+        return 0.0
 
     def chernoff(self, delta: float, tilt: Tilt) -> float:
         """An epsilon that keeps ``delta`` by Chernoff's bound with this tilt; ``inf`` where there is none."""

@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {
     "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
     "checkin_rate": 0.05, "order": 8, "divergence": 0.25, "slack": 0.5, "inner": "exact",
 }  # fmt: skip
-GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}}
+GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"}}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
     "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],

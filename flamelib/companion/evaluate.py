@@ -51,6 +51,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.checkin_closed",
         "flamelib.amplification.checkin_theorems",
         "flamelib.amplification.checkin_baselines",
+        "flamelib.amplification.checkin_distributed",
+        "flamelib.amplification.checkin_shuffled",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

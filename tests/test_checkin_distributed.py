@@ -1,0 +1,177 @@
+"""Distributed check-in against quadrature and another library: upper never below, lower never above."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, norm
+
+from flamelib._validate import DomainError
+from flamelib.amplification.checkin_distributed import (
+    distributed,
+    distributed_noise,
+    distributed_rounds,
+    distributed_rounds_lower,
+    distributed_schedule,
+    effective_rate,
+)
+from flamelib.amplification.checkin_losses import distributed_cells, occurring_cells
+from flamelib.loss_cells import composed, composed_below
+from flamelib.loss_export import to_dp_accounting
+
+
+class TestManyRounds:
+    def test_the_references(self):
+        """Records that never turn, in the worse order; turning ones cost little more."""
+        cells, below = distributed_cells(200, 0.1, 1.0), occurring_cells(200, 0.1, 1.0)
+        for epsilon, truth in ((1.0, 5.54027e-3), (3.0, 2.03528e-9)):
+            assert composed_below([(below, 100)], epsilon=epsilon) <= truth * 1.00001
+            assert composed_below([(below, 100)], epsilon=epsilon) == pytest.approx(truth, rel=5e-3)
+            assert truth * 0.99999 <= composed([(cells, 100)], epsilon=epsilon) <= truth * 1.02
+            assert truth <= distributed_rounds(200, 0.1, 1.0, 100, epsilon=epsilon) <= truth * 1.15
+
+    @pytest.mark.parametrize(("rounds", "known"), [(10**3, 0.0107), (10**4, 0.0359), (10**6, 0.3988)])
+    def test_the_setting_of_the_document(self, rounds, known):
+        found = distributed(600_000, 1e-3, 1.0, rounds, 1e-8, "pld-exact")
+        assert found == pytest.approx(known, rel=0.01)
+        assert found.uncertainty < 0.005 * found
+        assert 0.99 * found < distributed_rounds_lower(600_000, 1e-3, 1.0, rounds, delta=1e-8) <= found
+
+    @pytest.mark.parametrize("rounds", [1000, 10**6])
+    def test_many_users_from_below(self, rounds):
+        """Losses of a millionth are not lost among roundings."""
+        found = distributed_rounds(10**7, 1e-4, 1.0, rounds, delta=1e-8)
+        assert 0.99 * found < distributed_rounds_lower(10**7, 1e-4, 1.0, rounds, delta=1e-8) < found
+
+    @pytest.mark.parametrize("route", ["thm-4", "eq-11", "rdp-exact"])
+    def test_other_routes_are_above(self, route):
+        setting = (600_000, 1e-3, 1.0, 10**4, 1e-8)
+        assert distributed(*setting, route) >= distributed_rounds_lower(*setting[:4], delta=1e-8)
+        assert distributed(*setting, route) > distributed(*setting, "pld-exact")
+
+    @pytest.mark.parametrize("epsilon", [0.2, 1.0])
+    def test_two_rounds_by_quadrature(self, epsilon):
+        """The other client chooses the order of the second round by the outcome of the first."""
+        n, rate, noise, truth = 2, 0.6, 1.2, 0.0
+        for first in (False, True):
+            total = 0.0
+            for k in range(n + 1):
+                r, sigma, x = k / n, math.sqrt(max(k, 1)) * noise, np.linspace(-16, 18, 2001)
+                here = norm.pdf(x, 0, sigma)
+                there = (1 - r) * here + r * norm.pdf(x, 2, sigma)
+                p, q = (here, there) if first else (there, here)
+                rest = second(n, rate, noise, epsilon + np.log(q / p))
+                total += binom.pmf(k, n, rate) * float(p @ rest) * (x[1] - x[0])
+            truth = max(truth, total)
+        assert truth * (1 - 1e-4) <= distributed_rounds(n, rate, noise, 2, epsilon=epsilon) <= truth * 1.005
+
+
+def second(n, rate, noise, epsilon):
+    """The largest divergence of one round in either order at positive epsilon, and so at negative ones."""
+    alpha, total = np.exp(np.abs(epsilon)), 0.0
+    for k in range(1, n + 1):
+        r, sigma = k / n, math.sqrt(k) * noise
+        cut = 1 + sigma**2 / 2 * np.log((alpha - 1 + r) / r)
+        total += binom.pmf(k, n, rate) * (r * norm.sf(cut, 2, sigma) - (alpha - 1 + r) * norm.sf(cut, 0, sigma))
+    return np.where(epsilon < 0, 1 - 1 / alpha + total / alpha, total)
+
+
+class TestSchedules:
+    def test_one_part_and_two_halves(self):
+        whole = distributed_rounds(200, 0.1, 1.0, 400, delta=1e-6)
+        assert distributed_schedule(200, [(0.1, 400)], 1.0, delta=1e-6) == whole
+        halves = distributed_schedule(200, [(0.1, 200), (0.1, 200)], 1.0, delta=1e-6)
+        assert halves == pytest.approx(whole, rel=0.01)
+
+    def test_between_its_rates(self):
+        low, high = (distributed_rounds(2000, rate, 1.0, 100, delta=1e-6) for rate in (0.02, 0.1))
+        found = distributed_schedule(2000, [(0.1, 50), (0.0, 7), (0.02, 50)], 1.0, delta=1e-6)
+        assert low < found < high
+        assert found == pytest.approx(distributed_schedule(2000, [(0.02, 50), (0.1, 50)], 1.0, delta=1e-6), rel=1e-3)
+
+    def test_bad_ones_are_refused(self):
+        for wrong in ([], [(0.1, 1)] * 65, [(2.0, 1)], [(0.1, 0)]):
+            with pytest.raises(DomainError, match=r"schedule|checkin_rate|rounds"):
+                distributed_schedule(200, wrong, 1.0, delta=1e-6)
+        for asked in ({}, {"epsilon": 1.0, "delta": 0.1}):
+            with pytest.raises(DomainError, match="exactly one"):
+                distributed_schedule(200, [(0.1, 2)], 1.0, **asked)
+
+    def test_drop_outs(self):
+        assert effective_rate(0.3, 0.0) == 0.3
+        known = distributed_rounds(500, effective_rate(0.1, 0.4), 1.0, 50, delta=1e-6)
+        none = distributed_rounds(500, 0.1, 1.0, 50, delta=1e-6)
+        assert max(known, none) < distributed_rounds(500, 0.1, 1.0, 50, delta=1e-6, dropout=0.4)
+
+
+class TestNoise:
+    @pytest.mark.parametrize(
+        ("n", "rate", "rounds", "epsilon", "delta"),
+        [(200, 0.1, 100, 1.0, 1e-6), (200, 0.1, 1, 0.1, 1e-12), (10**5, 1e-3, 3, 40.0, 1e-5), (50, 1.0, 10, 0.5, 0.01)],
+    )
+    def test_least_noise(self, n, rate, rounds, epsilon, delta):
+        noise = distributed_noise(n, rate, rounds, epsilon, delta)
+        assert distributed_rounds(n, rate, noise, rounds, delta=delta) <= epsilon
+        assert distributed_rounds(n, rate, noise * 0.997, rounds, delta=delta) > epsilon
+
+    def test_none_needed_and_refusals(self):
+        assert distributed_noise(200, 0.0, 100, 1.0, 1e-6) == 0
+        assert distributed_noise(200, 1e-9, 100, 1.0, 1e-6) == 0
+        for wrong in ({"epsilon": 0.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.0}):
+            with pytest.raises(DomainError, match=r"epsilon.*delta"):
+                distributed_noise(200, 0.1, 100, **wrong)
+
+
+class TestElsewhere:
+    @pytest.mark.parametrize(("n", "rate", "noise", "rounds"), [(200, 0.1, 1.0, 100), (600_000, 1e-3, 1.0, 1000)])
+    def test_the_same_composition(self, n, rate, noise, rounds):
+        cells = distributed_cells(n, rate, noise)
+        ours = composed([(cells, rounds)], delta=1e-7)
+        step = ours / 2e4
+        theirs = to_dp_accounting(cells, step, 1e-12 / rounds).self_compose(rounds).get_epsilon_for_delta(1e-7)
+        assert distributed_rounds_lower(n, rate, noise, rounds, delta=1e-7) <= theirs
+        assert theirs == pytest.approx(ours, rel=2e-3)
+
+    def test_composed_with_another_mechanism(self):
+        step = 1e-3
+        gaussian = privacy_loss_distribution.from_gaussian_mechanism(2.0, value_discretization_interval=step)
+        ours = to_dp_accounting(distributed_cells(200, 0.1, 1.0), step, 1e-12)
+        both = ours.self_compose(10).compose(gaussian)
+        assert both.get_epsilon_for_delta(1e-6) > gaussian.get_epsilon_for_delta(1e-6)
+
+    def test_steps_are_checked(self):
+        cells = distributed_cells(200, 0.1, 1.0)
+        for step, spared in ((0.0, 0.0), (math.nan, 0.0), (1e-12, 0.0), (0.1, 1.0)):
+            with pytest.raises(DomainError, match="step"):
+                to_dp_accounting(cells, step, spared)
+
+
+@given(
+    n=st.integers(2, 3000), rate=st.floats(1e-3, 1.0), noise=st.floats(0.2, 5.0), rounds=st.integers(1, 300),
+    log_delta=st.floats(-25, -2), more=st.floats(1.05, 3.0),
+)  # fmt: skip
+@settings(max_examples=6, deadline=None)
+def test_monotone_and_never_below(n, rate, noise, rounds, log_delta, more):
+    delta = math.exp(log_delta)
+    found = distributed_rounds(n, rate, noise, rounds, delta=delta)
+    room = found.uncertainty + 1e-9
+    assert distributed_rounds_lower(n, rate, noise, rounds, delta=delta) <= found
+    assert distributed_rounds(n, rate, noise * more, rounds, delta=delta) <= found + room
+    assert distributed_rounds(n, rate, noise, rounds, delta=min(1.0, delta * more)) <= found + room
+    longer = distributed_rounds(n, rate, noise, math.ceil(rounds * more), delta=delta)
+    assert found <= longer + longer.uncertainty + 1e-9
+
+
+@pytest.mark.parametrize("rounds", [1, 10])
+def test_edges(rounds):
+    assert distributed_rounds(100, 0.0, 1.0, rounds, delta=0.0) == 0
+    assert distributed_rounds(100, 0.0, 1.0, rounds, epsilon=0.0) == 0
+    assert distributed_rounds(100, 0.1, 1.0, rounds, delta=0.0) == math.inf
+    assert distributed_rounds(100, 0.1, 1.0, rounds, delta=1.0) == 0
+    assert distributed_rounds(100, 0.1, 1e300, rounds, delta=1e-3) == 0
+    assert distributed_rounds(100, 0.1, 1e-300, rounds, delta=1e-3) == math.inf
+    assert distributed_rounds(100, 0.1, 1e-300, rounds, epsilon=1.0) == pytest.approx(1 - 0.9**rounds, rel=1e-3)
+    assert distributed_rounds_lower(100, 0.0, 1.0, rounds, delta=1e-6) == 0
