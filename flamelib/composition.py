@@ -12,7 +12,6 @@ from flamelib._validate import DomainError, check
 from flamelib.logspace import exp_or_inf
 from flamelib.sources import states
 
-
 LARGEST_EXACT = 2**17
 MARGIN = 1e-9
 

@@ -118,7 +118,7 @@ def renyi_conversion(order: int, divergence: float, delta: float) -> float:
     return converted(order, divergence, delta)
 
 
-def converted(order: float, divergence: float, delta: float) -> float:
+def converted(order: float, total: float, delta: float) -> float:
     """The formula of :func:`renyi_conversion` at any real order above 1; arguments are trusted.
 
     Examples
@@ -129,7 +129,7 @@ def converted(order: float, divergence: float, delta: float) -> float:
     if delta == 0 or delta == 1:
         return math.inf if delta == 0 else 0.0
     cost = -math.log(delta) + (order - 1) * math.log1p(-1 / order) - math.log(order)
-    return max(0.0, divergence + cost / (order - 1))
+    return max(0.0, total + cost / (order - 1))
 
 
 def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float]) -> float:

@@ -6,6 +6,7 @@ Standard library only: the same source runs in a browser.
 import math
 from dataclasses import dataclass
 
+from flamelib._validate import check
 from flamelib.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.sources import states
 
@@ -110,7 +111,8 @@ def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate:
     >>> round(sharper_lower_renyi(2, 1.0, 2, 0.3), 5)
     0.15094
     """
-    return _lower(order, epsilon0, n_users, checkin_rate, 1.0)
+    given = check(order=order, epsilon0=epsilon0, n_users=n_users, checkin_rate=checkin_rate)
+    return _lower(**given, kept=1.0)
 
 
 @states("checkin", "rem-4", item="Remark 4, removal, for a fixed total of noise", gives="upper", adjacency="add-remove")
