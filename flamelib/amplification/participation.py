@@ -177,7 +177,10 @@ def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
 
 
 def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
-    """Sought before sampling, where the root of ``-log delta`` is nearly a straight line."""
+    """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
+
+    Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
+    """
     p, q, n_records, noise_std, clip_norm = setting
     lower = reading == "aligned"
     after, end = _sampling(reading, setting)
@@ -192,9 +195,11 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
     def log_delta(epsilon: float) -> float:
         return estimate(epsilon).log if lower else estimate(epsilon).high
 
-    known = float(gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q))))
-    start = sampled_epsilon(known * (1 - 10 * WIDTH), p) if reading in ("outer", "inner") else 0.0
-    before = smallest_epsilon(lambda x: log_delta(after(x)), delta, min(known, end), at_least=start, after=after)
+    known = gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q)))
+    start, end = 0.0, min(known + 0.0, end)
+    if reading in ("outer", "inner"):
+        start = sampled_epsilon(max(known - known.uncertainty, 0.0) * (1 - 10 * WIDTH), p)
+    before = smallest_epsilon(lambda x: log_delta(after(x)), delta, end, at_least=start, after=after)
     target = math.log(delta)
     if lower:
         places = (after(before * (1 - part)) for part in RETREATS)
