@@ -35,6 +35,7 @@ from flamelib.amplification.checkin_closed import (
 )
 from flamelib.amplification.checkin_theorems import (
     binary_renyi,
+    exact_excess,
     exact_renyi,
     shuffled_renyi,
     split_renyi,
@@ -151,6 +152,14 @@ def test_the_exact_moment_is_an_integral_of_densities(order, k, rate, std):
     listed = exact_gaussian_excess(order, k, rate, std)
     with mp.workdps(25):
         assert float(integrated_excess(order, k, rate, std)) == pytest.approx(float(listed), rel=1e-9)
+
+
+@pytest.mark.parametrize(("order", "std"), [(3, 1.0), (60, 1.0), (60, 0.4), (200, 3.0)])
+def test_summands_are_passed_over_only_where_they_do_not_count(order, std):
+    k, n = np.array([550.0, 590.0, 640.0]), 20_000
+    truth = mp.fsum(exact_gaussian_excess(order, int(i), mpf(i) / n, std) for i in k.tolist())
+    found = exact_excess(order, k, np.zeros(3), n, checkin_terms.single_divergence(std))
+    assert found == pytest.approx(float(mp.log(truth)), rel=1e-12, abs=1e-12)
 
 
 def every_count(order, n, rate, std, *, exact_moment):

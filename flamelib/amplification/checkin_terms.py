@@ -211,7 +211,7 @@ def split_excess(
 def slacks(mean: float) -> Real:
     r"""The slacks that are tried: multiples of 1/64, and :math:`2^{-i/8}` down to half a deviation of the count."""
     steps = max(0, math.ceil(4 * math.log2(4 * mean)))
-    return np.concatenate([np.arange(65) / 64, 2.0 ** (-np.arange(48.0, steps + 1) / 8)])
+    return np.concatenate([np.arange(65) / 64, 2.0 ** (-np.arange(9.0, steps + 1) / 8)])
 
 
 def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: Real, *, exact: bool) -> Real:
