@@ -15,7 +15,7 @@ the difference of the integrands being :math:`(1-\frac mn)(\alpha-1)(I_x-I_{x'})
 
 .. math:: H_\alpha(P\Vert Q) \le \sum_m \binom nm\gamma^m(1-\gamma)^{n-m}\,\tfrac mn\,\delta_m(\log\beta_m),
 
-with equality were all other users equal the worst for each m.
+with equality if for each m the worst others all held x'; they do or nearly so but far out in the tail.
 
 *In numbers.*  :math:`\delta_m` does not rise with m (one more message hides no less: add it oneself), and as a function
 of m with :math:`\delta` fixed, the summand :math:`r\,h((\alpha-1)/r)`, :math:`r=m/n`, is convex.  So the m are taken in

@@ -31,6 +31,7 @@ CLOSE = 1e-3
 STEPS = 40
 HARDEST = 30.0
 FAINT = 1e-40
+RAREST = 1e-12
 LONGEST = 10**9
 
 ROUTES = ("thm-2", "thm-3", "clones", "kary", "laplace")
@@ -125,7 +126,7 @@ def shuffled_rounds(
     '0.1213'
     """
     _check(n_users, rounds, epsilon, delta, checkin_rate)
-    if checkin_rate == 0:
+    if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
     if rounds > LONGEST:
         return _pure(rounds * randomizer.epsilon0, epsilon)
@@ -146,7 +147,7 @@ def shuffled_rounds_lower(
     """What rounds of shuffled k-ary response cost at least: all other users hold the victim's other value (lower).
 
     Binary response stands for the best that can be said of ``AnyProfile``.  Beyond a billion users, or some millions of
-    outcomes to be told apart, the answer is 0.
+    outcomes to be told apart, or where she is hardly ever there, the answer is 0.
 
     Parameters
     ----------
@@ -160,6 +161,8 @@ def shuffled_rounds_lower(
     '0.1212'
     """
     _check(n_users, rounds, epsilon, delta, checkin_rate)
+    if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0):
+        return 0.0
     cells = equal_cells(randomizer, n_users, checkin_rate)
     return composed_below([(cells, rounds)], epsilon, delta) if cells else 0.0
 

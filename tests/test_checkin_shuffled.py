@@ -1,0 +1,312 @@
+"""Shuffled check-in against enumeration: upper never below any data sets, lower never above, both close."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flamelib._validate import DomainError
+from flamelib.amplification import binary
+from flamelib.amplification.checkin_binary import checkin_profile
+from flamelib.amplification.checkin_round import equal_cells, round_curve
+from flamelib.amplification.checkin_shuffled import (
+    checkin_shuffled,
+    largest_epsilon0,
+    shuffled_rounds,
+    shuffled_rounds_lower,
+)
+from flamelib.amplification.shuffling import clones_2021, exact_binary
+from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+
+WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
+
+
+# --- the shuffled histogram of a round, message by message ------------------------------------------
+
+
+def response(held, epsilon0, k):
+    low = 1 / (math.exp(epsilon0) + k - 1)
+    return [low * math.exp(epsilon0) if bucket == held else low for bucket in range(k)]
+
+
+def histogram(values, epsilon0, k, rate):
+    """Law of the numbers of reports of each bucket."""
+    law = {(0,) * k: 1.0}
+    for held in values:
+        grown = Counter()
+        for counts, chance in law.items():
+            grown[counts] += chance * (1 - rate)
+            for bucket, report in enumerate(response(held, epsilon0, k)):
+                more = tuple(count + (i == bucket) for i, count in enumerate(counts))
+                grown[more] += chance * rate * report
+        law = {counts: chance for counts, chance in grown.items() if chance}
+    return law
+
+
+def pairs(n, epsilon0, k, rate):
+    """All pairs of neighbors up to the order of users: laws of a round."""
+    for others in itertools.combinations_with_replacement(range(k), n - 1):
+        for one, two in itertools.permutations(range(k), 2):
+            yield tuple(histogram((*others, x), epsilon0, k, rate) for x in (one, two))
+
+
+def stick(p, q, epsilon):
+    """The hockey-stick divergence of two laws."""
+    return sum(max(p.get(out, 0.0) - math.exp(epsilon) * q.get(out, 0.0), 0.0) for out in p.keys() | q.keys())
+
+
+def product(one, two):
+    return {(a, b): x * y for a, x in one.items() for b, y in two.items()}
+
+
+def worst(n, epsilon0, k, rate, epsilon):
+    return max(stick(p, q, epsilon) for p, q in pairs(n, epsilon0, k, rate))
+
+
+CASES = list(itertools.product((2, 3, 4), (0.5, 2.0), (2, 3), (0.1, 0.5, 1.0)))
+
+
+class TestOneRound:
+    @pytest.mark.parametrize(("n", "epsilon0", "k", "rate"), CASES)
+    def test_is_above_all_data_sets(self, n, epsilon0, k, rate):
+        curves = [round_curve(KaryProfile(epsilon0, k), n, rate), round_curve(AnyProfile(epsilon0), n, rate)]
+        for epsilon in (0.0, 0.05 * epsilon0, 0.3 * epsilon0, 0.9 * epsilon0):
+            truth, most = worst(n, epsilon0, k, rate, epsilon), rate * math.tanh(epsilon0 / 2)
+            for curve in curves:
+                assert truth * (1 - 1e-9) <= curve.forward(epsilon) <= most * (1 + 1e-9)
+
+    @pytest.mark.parametrize("rate", [0.2, 0.7])
+    def test_blanket_formula_message_by_message(self, rate):
+        """Others are absent, revealed, or draw from the blanket; the victim is among the last, or absent."""
+        n, epsilon0, k = 3, 1.0, 3
+        mass = KaryProfile(epsilon0, k).mass
+
+        def law(x):
+            found = Counter()
+            for fates in itertools.product("arb", repeat=n - 1):
+                chance = math.prod({"a": 1 - rate, "r": rate * (1 - mass), "b": rate * mass}[fate] for fate in fates)
+                hidden, seen = fates.count("b"), fates.count("r")
+                for there in (True, False):
+                    own = [response(x, epsilon0, k)] if there else []
+                    drawn = [*own, *[[1 / k] * k] * hidden]
+                    for reports in itertools.product(range(k), repeat=len(drawn)):
+                        weight = math.prod(part[report] for part, report in zip(drawn, reports, strict=True))
+                        found[seen, tuple(sorted(reports))] += chance * weight * (rate if there else 1 - rate)
+            return found
+
+        p, q = law(0), law(1)
+        for epsilon in (0.0, 0.1, 0.5):
+            found = round_curve(KaryProfile(epsilon0, k), n, rate).forward(epsilon)
+            assert found == pytest.approx(stick(p, q, epsilon), rel=1e-4)
+            assert found >= stick(p, q, epsilon) * (1 - 1e-9)
+
+    @pytest.mark.parametrize(("n", "rate", "k"), [(4, 0.3, 2), (4, 1.0, 2), (3, 0.6, 4), (3, 1.0, 3)])
+    def test_equal_others_are_what_they_say(self, n, rate, k):
+        cells = equal_cells(KaryProfile(1.0, k), n, rate)
+        p, q = (histogram((*[1] * (n - 1), x), 1.0, k, rate) for x in (0, 1))
+        for epsilon in (0.0, 0.02, 0.2, 0.6):
+            assert cells.delta(epsilon) == pytest.approx(stick(p, q, epsilon), rel=1e-6)
+            assert cells.swapped().delta(epsilon) == pytest.approx(stick(q, p, epsilon), rel=1e-6)
+
+    def test_rate_one_is_plain_shuffling(self):
+        for epsilon in (0.0, 0.02, 0.05):
+            assert round_curve(KaryProfile(1.0, 2), 5000).forward(epsilon) == pytest.approx(
+                exact_binary(1.0, 5000, epsilon=epsilon), rel=1e-3
+            )
+            assert round_curve(AnyProfile(1.0), 5000).forward(epsilon) == pytest.approx(
+                clones_2021(1.0, 5000, epsilon=epsilon), rel=1e-4
+            )
+
+    @pytest.mark.parametrize("make", [AnyProfile, LaplaceProfile, lambda epsilon0: KaryProfile(epsilon0, 5)])
+    def test_as_the_rate_nears_one(self, make):
+        ends = [round_curve(make(1.0), 2000, rate).forward(0.03) for rate in (1 - 1e-9, 1.0)]
+        assert ends[0] == pytest.approx(ends[1], rel=1e-4)
+
+
+class TestBinaryCheckIn:
+    @pytest.mark.parametrize(("n", "rate", "epsilon0"), [(6, 0.4, 1.0), (9, 0.7, 0.5), (7, 0.2, 2.0)])
+    def test_reduction_to_plain_shuffling(self, n, rate, epsilon0):
+        """The sum over the number of messages, with worst data sets for each, is above all data sets."""
+        for epsilon in (0.0, 0.02, 0.1):
+            total = 0.0
+            for m in range(1, n + 1):
+                share, inner = m / n, math.log1p(n / m * math.expm1(epsilon))
+                chance = math.comb(n, m) * rate**m * (1 - rate) ** (n - m)
+                plain = max(stick(*pair, inner) for pair in pairs(m, epsilon0, 2, 1.0))
+                total += chance * share * plain
+            truth = worst(n, epsilon0, 2, rate, epsilon)
+            assert truth * (1 - 1e-12) <= total <= 1.5 * truth
+
+    def test_between_equal_others_and_clones(self):
+        profile, cells = checkin_profile(2.0, 20_000, 0.1), equal_cells(KaryProfile(2.0, 2), 20_000, 0.1)
+        clones = round_curve(AnyProfile(2.0), 20_000, 0.1)
+        for epsilon in (0.0, 1e-4, 1e-3, 4e-3, 1e-2, 2e-2):
+            least = max(cells.delta(epsilon), cells.swapped().delta(epsilon))
+            assert least * (1 - 1e-9) <= profile(epsilon) <= 0.7 * clones.forward(epsilon)
+            assert profile(epsilon) <= 1.03 * least or epsilon > 2e-3
+
+    def test_fewer_messages_hide_less(self):
+        for epsilon in (0.0, 0.05, 0.3):
+            deltas = [max(stick(*pair, epsilon) for pair in pairs(m, 1.0, 2, 1.0)) for m in range(1, 9)]
+            assert all(left >= right * (1 - 1e-12) for left, right in itertools.pairwise(deltas))
+
+    @pytest.mark.parametrize("n", [301, 420, 1500])
+    def test_ceiling_is_above_every_data_set(self, n):
+        for epsilon0, epsilon in itertools.product((0.3, 1.0, 3.0), (0.0, 0.01, 0.1, 0.25)):
+            found = binary.ceiling(epsilon0, n, epsilon)
+            assert binary.worst(epsilon0, n, epsilon).high <= found
+            assert found <= binary.worst(epsilon0, n, epsilon).high + (0.03 if epsilon < 0.2 else 1.0)
+
+
+# --- many rounds ------------------------------------------------------------------------------------
+
+
+class TestManyRounds:
+    @pytest.mark.parametrize(("n", "rate"), [(2, 0.5), (3, 1.0), (3, 0.2)])
+    def test_two_adaptive_rounds(self, n, rate):
+        """The second pair may depend on the first outcome: the best choice for each."""
+        epsilon0, epsilon = 1.0, 0.4
+        laws = list(pairs(n, epsilon0, 2, rate))
+        truth = max(
+            sum(max(p[out] * stick(*second, epsilon + math.log(q[out] / p[out])) for second in laws) for out in p)
+            for p, q in laws
+        )
+        found = shuffled_rounds(KaryProfile(epsilon0, 2), n, 2, epsilon=epsilon, checkin_rate=rate)
+        assert truth * (1 - 1e-9) <= found
+        assert truth <= shuffled_rounds(AnyProfile(epsilon0), n, 2, epsilon=epsilon, checkin_rate=rate) * (1 + 1e-9)
+        if rate == 1:
+            assert found <= 1.1 * truth
+
+    @pytest.mark.parametrize(("n", "rate"), [(3, 0.5), (4, 1.0)])
+    def test_three_rounds_of_equal_others(self, n, rate):
+        p, q = (histogram((*[1] * (n - 1), x), 1.0, 2, rate) for x in (0, 1))
+        truth = max(
+            stick(product(product(*[a] * 2), a), product(product(*[b] * 2), b), 0.3) for a, b in ((p, q), (q, p))
+        )
+        found = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 3, epsilon=0.3, checkin_rate=rate)
+        assert 0.8 * truth <= found <= truth * (1 + 1e-9)
+
+    def test_equal_others_do_not_dominate(self):
+        """By a fifth in one round of 20 users, by a tenth in two rounds of 8."""
+        for n, epsilon, rounds, excess in ((20, 0.06, 1, 0.18), (8, 2.06155, 2, 0.10)):
+            pairs_of = {m: [bits(m + x, n - m - x, 3.0) for x in (1, 0)] for m in range(n)}
+            deltas = {m: stick(*(repeated(law, rounds) for law in laws), epsilon) for m, laws in pairs_of.items()}
+            other = {m: stick(*(repeated(law, rounds) for law in laws[::-1]), epsilon) for m, laws in pairs_of.items()}
+            equal = max(deltas[0], deltas[n - 1], other[0], other[n - 1])
+            assert max(deltas.values()) > (1 + excess) * equal
+            assert shuffled_rounds(KaryProfile(3.0, 2), n, rounds, epsilon=epsilon) >= max(deltas.values())
+
+    def test_settings_of_the_documents(self):
+        """Below what explicit pairs on a grid of 1e-6 gave, 1.49850 and 1.09538, and above the lower value."""
+        least = shuffled_rounds_lower(KaryProfile(2.0, 2), 60_000, 5540, delta=1 / 60_000, checkin_rate=0.1)
+        assert least == pytest.approx(0.79964, rel=1e-4)
+        assert least < checkin_shuffled(**WIDE, route="kary", n_buckets=2) < 0.83
+        assert 0.95 < checkin_shuffled(**WIDE, route="kary", n_buckets=4) < 0.98
+        assert 0.87 < checkin_shuffled(**WIDE, route="laplace") < 0.91
+        assert 1.47 < checkin_shuffled(**WIDE, route="clones") < 1.4985
+
+    @pytest.mark.parametrize(("n", "least", "most"), [(10**5, 0.1212, 0.1215), (10**4, 0.4153, 0.4165)])
+    def test_plain_shuffling(self, n, least, most):
+        """Explicit pairs on a grid of 1e-6 gave 0.12127 and 0.41546 for equal others."""
+        below = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 100, delta=1e-6)
+        above = shuffled_rounds(KaryProfile(1.0, 2), n, 100, delta=1e-6)
+        assert least < below <= above < most
+
+
+def repeated(law, times):
+    return law if times == 1 else product(law, repeated(law, times - 1))
+
+
+def bits(ones, zeros, epsilon0):
+    """Law of the number of reported ones."""
+    law, q = np.ones(1), 1 / (1 + math.exp(epsilon0))
+    for chance in [1 - q] * ones + [q] * zeros:
+        law = np.convolve(law, [1 - chance, chance])
+    return dict(enumerate(law.tolist()))
+
+
+# --- in every setting -------------------------------------------------------------------------------
+
+SETTINGS = st.fixed_dictionaries({
+    "epsilon0": st.floats(0.1, 4), "n_users": st.integers(2, 10**6), "checkin_rate": st.floats(0, 1),
+    "rounds": st.integers(1, 10**4), "delta": st.floats(1e-9, 0.1),
+})  # fmt: skip
+
+
+def account(route="clones", **setting):
+    return checkin_shuffled(**setting, route=route, n_buckets=3)
+
+
+class TestEverywhere:
+    @settings(max_examples=8)
+    @given(SETTINGS, st.sampled_from(["clones", "kary"]), st.floats(1, 10))
+    def test_monotone(self, setting, route, factor):
+        found = account(route, **setting)
+        assert 0 <= found <= setting["rounds"] * setting["epsilon0"] * (1 + 1e-9)
+        harder = {"rounds": math.ceil(setting["rounds"] * factor), "delta": setting["delta"] / factor,
+                  "checkin_rate": min(setting["checkin_rate"] * factor, 1.0)}  # fmt: skip
+        for name, value in harder.items():
+            more = account(route, **setting | {name: value})
+            assert more >= found - found.uncertainty - 0.01 * found
+
+    @settings(max_examples=8)
+    @given(SETTINGS)
+    def test_upper_is_above_lower(self, setting):
+        epsilon0, rest = setting["epsilon0"], {name: value for name, value in setting.items() if name != "epsilon0"}
+        for k in (2, 4):
+            least = shuffled_rounds_lower(KaryProfile(epsilon0, k), **rest)
+            assert least <= shuffled_rounds(KaryProfile(epsilon0, k), **rest) * (1 + 1e-9)
+        assert shuffled_rounds_lower(KaryProfile(epsilon0, 2), **rest) <= account(**setting) * (1 + 1e-9)
+
+    def test_epsilon_and_delta_agree(self):
+        setting = (KaryProfile(1.0, 2), 10**4, 50)
+        epsilon = shuffled_rounds(*setting, delta=1e-5)
+        assert shuffled_rounds(*setting, epsilon=epsilon) == pytest.approx(1e-5, rel=0.05)
+
+
+class TestEdges:
+    @pytest.mark.parametrize("route", ["clones", "kary", "laplace"])
+    def test_nothing_to_hide_or_nobody_there(self, route):
+        setting = {"epsilon0": 1.0, "n_users": 1000, "rounds": 7, "route": route, "n_buckets": 2}
+        assert checkin_shuffled(**setting, checkin_rate=0.0, delta=1e-6) == 0
+        assert checkin_shuffled(**setting, checkin_rate=0.5, delta=0.0) == 7
+        assert checkin_shuffled(**setting, checkin_rate=0.5, delta=1.0) == 0
+        assert checkin_shuffled(**setting | {"rounds": 2**53}, checkin_rate=0.5, delta=1e-6) == 2.0**53
+
+    def test_binary_response_of_few_is_no_worse_than_of_more(self):
+        """By the worst data sets of 600 messages, where fewer are expected."""
+        few, more = (account("kary", **WIDE | {"checkin_rate": rate, "rounds": 100}) for rate in (0.009, 0.01))
+        assert few <= more
+        two = [checkin_shuffled(**WIDE | {"checkin_rate": rate}, route="kary", n_buckets=2) for rate in (0.009, 0.01)]
+        assert two[0] <= two[1] * (1 + 1e-9)
+
+    def test_refusals(self):
+        setting = {"epsilon0": 1.0, "n_users": 100, "checkin_rate": 0.5, "rounds": 7, "delta": 1e-6}
+        with pytest.raises(DomainError, match="n_buckets"):
+            checkin_shuffled(**setting, route="kary")
+        with pytest.raises(DomainError, match="route"):
+            checkin_shuffled(**setting, route="paper")
+        for wrong in ({"checkin_rate": 1.5}, {"rounds": 0}, {"n_users": 1}, {"delta": 2.0}):
+            with pytest.raises(DomainError, match=next(iter(wrong))):
+                checkin_shuffled(**setting | wrong, route="clones")
+        with pytest.raises(DomainError, match="epsilon and delta"):
+            shuffled_rounds(AnyProfile(1.0), 100, 7)
+        with pytest.raises(DomainError, match="above 0"):
+            largest_epsilon0(100, 0.5, 7, 0.0, 1e-6)
+
+
+class TestCalibration:
+    @pytest.mark.parametrize(("route", "rounds", "epsilon"), [("clones", 100, 0.5), ("kary", 1000, 1.0)])
+    def test_never_exceeds_the_target_and_is_close(self, route, rounds, epsilon):
+        found = largest_epsilon0(10**5, 0.1, rounds, epsilon, 1e-6, route, 4)
+        setting = {"n_users": 10**5, "checkin_rate": 0.1, "rounds": rounds, "delta": 1e-6, "route": route}
+        reached = checkin_shuffled(epsilon0=found, **setting, n_buckets=4)
+        assert 0.998 * epsilon <= reached <= epsilon
+
+    def test_ends(self):
+        assert largest_epsilon0(100, 0.0, 7, 0.1, 1e-6) == pytest.approx(30)
+        assert largest_epsilon0(100, 0.5, 7, 0.7, 0.0) == pytest.approx(0.1)
