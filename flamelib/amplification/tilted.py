@@ -95,8 +95,12 @@ class Tilted:
         if not self.nobody:
             return np.asarray(np.exp(self.n * _log1p(self.mass * self.law.turn(self.t, y) / self.moment)))
         idle = self.mass * self.passive.turn(self.t, y) / self.idle
-        gain = (self.gain + self.mass * self.active.turn(self.t, y)) / (self.idle * (1 + idle))
-        return np.asarray(self.nobody * np.exp(self.n * _log1p(idle)) * np.expm1(self.n * _log1p(gain)))
+        gain = (self.gain + self.mass * self.active.turn(self.t, y)) / self.idle
+        alone, together = self.n * _log1p(idle), self.n * _log1p(idle + gain)
+        ratio = self.n * _log1p(gain / np.where(idle == -1, 1, 1 + idle))
+        near = (ratio.real < 1) & (idle != -1)
+        close = np.exp(alone) * np.expm1(np.where(near, ratio, 0))
+        return np.asarray(self.nobody * np.where(near, close, np.exp(together) - np.exp(alone)))
 
 
 def parted(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
