@@ -5,10 +5,13 @@ Standard library only: the same source runs in a browser.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
-from flamelib._validate import check
+from flamelib._validate import DomainError, check
 from flamelib.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.sources import states
+
+LEAST_NOISE = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, 
     n_users : int, at least 2
     checkin_rate : float in [0, 1]
     slack : float in [0, 1], optional
-        Left out: the greatest value over :math:`2^{-i/8}`, i from 0 to 200.
+        Left out: the greatest value over :math:`2^{-i/32}`, i from 0 to 800.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 3.
 
@@ -94,8 +97,8 @@ def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, 
     >>> f"{lower_renyi(2, 1.0, 10**6, 0.01):.4e}", f"{sharper_lower_renyi(2, 1.0, 10**6, 0.01):.4e}"
     ('1.0469e-08', '1.0862e-08')
     """
-    tried = [2 ** (-i / 8) for i in range(201)] if slack is None else [slack]
-    kept = max(_kept(n_users * checkin_rate, one) for one in tried)
+    mean = n_users * checkin_rate
+    kept = _most_kept(mean) if slack is None else _kept(mean, slack)
     return _lower(order, epsilon0, n_users, checkin_rate, kept)
 
 
@@ -140,7 +143,9 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
     """
     if checkin_rate == 0:
         return 0.0
-    growth = min(1 / noise_std / noise_std, 1e200) if noise_std > 1e-100 else 1e200
+    if noise_std < LEAST_NOISE:
+        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
+    growth = 1 / noise_std / noise_std
     absent = math.log1p(-checkin_rate) if checkin_rate < 1 else -math.inf
     logs = [
         _log_binomial(order, j) + j * math.log(checkin_rate) + log_expm1(j * (j - 1) / 2 * growth)
@@ -154,6 +159,11 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
 
 def _log_binomial(order: int, j: int) -> float:
     return math.lgamma(order + 1) - math.lgamma(j + 1) - math.lgamma(order - j + 1)
+
+
+@lru_cache(maxsize=8)
+def _most_kept(mean: float) -> float:
+    return max(_kept(mean, 2 ** (-i / 32)) for i in range(801))
 
 
 def _kept(mean: float, slack: float) -> float:

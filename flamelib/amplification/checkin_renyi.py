@@ -99,8 +99,8 @@ def distributed_renyi_epsilon(
     rounds : int, at least 1
     delta : float in [0, 1]
     route : {'thm-4', 'eq-11', 'rdp-exact'}
-        Theorem 4 or Equation 11 with the true inner rate; or the exact divergence, if that helps without the rounds in
-        which very few check in, whose chance is paid for in delta.
+        Theorem 4 or Equation 11 with the true inner rate; or the exact divergence over counts of clients that are
+        likely in every round, the chance of others paid for by a half or a 64th of delta.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 4 and Equation 11.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from flamelib._validate import DomainError
 from flamelib.amplification.binomial import log_pmf, log_tail, window
 from flamelib.laws import Real
 from flamelib.logspace import log1mexp
@@ -24,6 +25,7 @@ NODES = 12
 DEPTH = 45.0
 CHUNK = 2**21
 CORE, FINEST = 36.0, 128
+LEAST_NOISE = 1e-100
 
 
 def shuffle_terms(epsilon0: float) -> LogTerms:
@@ -66,8 +68,10 @@ def gaussian_terms(noise_std: float) -> LogTerms:
 
 
 def single_divergence(noise_std: float) -> float:
-    r"""The Rényi divergence of order 2 of one noisy report, :math:`4/\sigma^2`, at most 1e200."""
-    return float(min(4 / noise_std / noise_std, 1e200)) if noise_std > 1e-100 else 1e200
+    r"""The Rényi divergence of order 2 of one noisy report, :math:`4/\sigma^2`."""
+    if noise_std < LEAST_NOISE:
+        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
+    return 4 / noise_std / noise_std
 
 
 def log_expm1_of(x: Real) -> Real:
@@ -131,15 +135,14 @@ def three_way(n_users: int, checkin_rate: float, tried: Real) -> Pieces:
 def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
     """A fine split: pieces of a hundredth of a standard deviation about the mean, in ratio 1.1 far from it (upper).
 
-    A piece about the mean weighs at most its width times the largest probability in it; one far below has the mass of
-    all counts up to its last, one far above that of all from its first on.
+    A piece about the mean weighs at most its width times the probability of its count nearest to the mode; one far
+    below has the mass of all counts up to its last, one far above that of all from its first on.
     """
-    mean = n_users * checkin_rate
     low, high = window(n_users, checkin_rate, CORE, CORE)
-    width = max(1, math.ceil(math.sqrt(mean * (1 - checkin_rate)) / FINEST))
+    width = max(1, math.ceil(math.sqrt(n_users * checkin_rate * (1 - checkin_rate)) / FINEST))
     firsts = np.arange(max(low, 1.0), high + 1, width)
     lasts = np.minimum(firsts + width - 1, high)
-    nearest = np.clip(math.floor(mean), firsts, lasts)
+    nearest = np.clip(math.floor((n_users + 1) * checkin_rate), firsts, lasts)
     middle = Pieces(firsts, lasts, log_pmf(nearest, n_users, checkin_rate) + np.log(lasts - firsts + 1))
     below, above = _ratios(1, low - 1), _ratios(high + 1, n_users)
     return Pieces(
