@@ -49,7 +49,8 @@ def composed_turning(parts: Parts, epsilon: float | None = None, delta: float | 
     Parameters
     ----------
     parts : sequence of (Cells, int)
-        Each pair with the number of mechanisms that it, or its exchange, dominates.
+        Each pair with the number of mechanisms that it, or its exchange, dominates.  Above 1 its profile is at least
+        that of its exchange, as of a record drawn at random.
     epsilon, delta : float
         Exactly one, within its domain.
 
@@ -84,6 +85,8 @@ def composed_turning(parts: Parts, epsilon: float | None = None, delta: float | 
 
 def both_orders(cells: Cells) -> Cells:
     """A pair that dominates (P, Q) and (Q, P): the positive losses of the one, the negative ones of the other.
+
+    For (P, Q) whose profile is the larger one above 1, in cells without losses of both signs.
 
     Examples
     --------

@@ -88,6 +88,9 @@ class TestGroups:
             assert less < exact < more
             assert math.exp(exact) == pytest.approx(float(exact_delta(n, rate, noise, epsilon)), rel=1e-8)
 
+    def test_chances_near_the_smallest_number(self):
+        assert 0 < distributed_rounds(10**7, 1e-4, 0.06, 1, delta=1e-8) < 1
+
     @pytest.mark.parametrize("n", [10**7, 10**12, 2**53])
     def test_chances_are_right(self, n):
         """Means and variances of huge binomial laws, from grouped counts."""

@@ -93,7 +93,7 @@ class Groups:
         wrong = np.minimum(UNIT * (128 + 16 * points * (points + self.ratio)), 1.0)
         there, here = log_ndtr(self.ratio - points), log_ndtr(-points)
         left = -np.expm1(np.minimum(self.ratio * (points - self.ratio / 2) + here - there, 0.0)) + wrong
-        logs = np.log(self.chance * self.rate) + np.minimum(there + wrong + np.log(left), 0.0)
+        logs = np.log(self.chance) + np.log(self.rate) + np.minimum(there + wrong + np.log(left), 0.0)
         return min(float(logsumexp(logs)) + len(logs) * UNIT, 0.0)
 
     def some(self, kept: NDArray[np.bool_] | slice) -> "Groups":
