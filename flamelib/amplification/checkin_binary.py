@@ -55,7 +55,7 @@ def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta
     Examples
     --------
     >>> f"{checkin_profile(1.0, 20_000, 0.1)(0.002):.4f}"
-    '0.0006'
+    '0.0003'
     """
     blocks = list(_blocks(epsilon0, n_users, checkin_rate))
 

@@ -131,7 +131,7 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -
     >>> f"{round_curve(KaryProfile(1.0, 2), 12).forward(0.3):.5f}"
     '0.03909'
     >>> f"{round_curve(KaryProfile(1.0, 2), 100, 0.1).forward(0.05):.5f}"
-    '0.01122'
+    '0.00199'
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
     if not within_reach(epsilon0):
@@ -216,7 +216,7 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     Examples
     --------
     >>> f"{equal_cells(KaryProfile(1.0, 2), 12).delta(0.3):.5f}"
-    '0.03904'
+    '0.01969'
     """
     p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
     either = checkin_rate * (p + 1) / (p + 1 + (k - 2))

@@ -14,7 +14,7 @@ Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, D
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flamelib._validate import VOCABULARY, DomainError, check
@@ -27,7 +27,7 @@ from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.sources import states
 
 ACCURACY = 0.02
-CLOSE = 1e-3
+CLOSE = 2e-3
 STEPS = 40
 HARDEST = 30.0
 FAINT = 1e-40
@@ -178,7 +178,7 @@ def largest_epsilon0(
 ) -> float:
     """Largest local budget found that keeps ``epsilon`` at ``delta`` after all rounds: never one that exceeds it.
 
-    The budget at which the certified epsilon is at most ``epsilon`` and within a thousandth of it; 30 at most.
+    The budget at which the certified epsilon is at most ``epsilon`` and within two thousandths of it; 30 at most.
 
     Parameters
     ----------
@@ -195,13 +195,14 @@ def largest_epsilon0(
     if not check(epsilon=epsilon)["epsilon"]:
         raise DomainError(f"epsilon must be above 0 for a budget, got {epsilon!r}")
 
-    def excess(log_epsilon0: float) -> float:
-        randomizer = _randomizer(route, math.exp(log_epsilon0), n_buckets)
+    def excess(size: float) -> float:
+        randomizer = _randomizer(route, _budget(size), n_buckets)
         found = shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
         return math.log(found / epsilon) if found else -math.inf
 
-    low, high = math.log(min(epsilon / rounds, HARDEST) * (1 - 1e-12)), math.log(HARDEST)
-    return math.exp(_root(excess, low, high))
+    ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
+    low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
+    return min(_budget(_root(excess, low, high)), HARDEST)
 
 
 def _pure(most: float, epsilon: float | None) -> Certified:
@@ -209,20 +210,34 @@ def _pure(most: float, epsilon: float | None) -> Certified:
     return Certified(most, most) if epsilon is None else Certified(float(epsilon < most), float(epsilon < most))
 
 
-def _root(excess: Any, low: float, high: float) -> float:
+def _budget(size: float) -> float:
+    """The budget at which twice the hyperbolic sine of its half has this logarithm: epsilon is about in proportion."""
+    return 2 * math.asinh(math.exp(size) / 2)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     """An argument at which the excess is at most 0, and close to it or the end of the search; at ``low`` it is."""
-    at_low, at_high = -math.inf, excess(high)
-    if at_high <= 0:
-        return high
+    at_low, at_high, newest = -math.inf, math.inf, low
     for _ in range(STEPS):
-        steps = math.isfinite(at_low) and math.isfinite(at_high)
-        share = min(max((-at_low - CLOSE / 2) / (at_high - at_low), 0.02), 0.98) if steps else 0.5
-        middle = low + share * (high - low)
-        found = excess(middle)
-        low, at_low, high, at_high = (middle, found, high, at_high) if found <= 0 else (low, at_low, middle, found)
+        found = excess(newest)
+        if found <= 0:
+            low, at_low = newest, found
+        else:
+            high, at_high = newest, found
         if at_low >= -CLOSE or high - low < CLOSE / 10:
             break
+        newest = high if math.isinf(at_high) and at_low == -math.inf else _between(low, high, at_low, at_high)
     return low
+
+
+def _between(low: float, high: float, at_low: float, at_high: float) -> float:
+    """Where a line meets its aim, of slope 1 as long as one end is unknown; not too near the ends."""
+    if math.isinf(at_high):
+        return min(low - at_low, high)
+    if math.isinf(at_low):
+        return max(high - at_high - CLOSE, (low + high) / 2)
+    share = (-at_low - CLOSE / 2) / (at_high - at_low)
+    return low + min(max(share, 0.01), 0.99) * (high - low)
 
 
 def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
