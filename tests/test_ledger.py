@@ -32,7 +32,9 @@ def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
     assert [row.claim.id for row in judged if (row.value is None) != (row.verdict == "not-checkable")] == []
 
 
-@pytest.mark.parametrize(("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 32)])
+@pytest.mark.parametrize(
+    ("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 32), ("checkin", 34)]
+)
 def test_a_document_is_complete(document: str, least: int) -> None:
     items = {claim.item for claim in CLAIMS if claim.document == document}
     assert len(items) >= least
@@ -71,6 +73,18 @@ def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> 
         "participation:fig-1/small",
         "participation:sec-5.5/average",
         "participation:calibrate/inner-noise",
+        "checkin:lem-3/leak",
+        "checkin:lem-3/pure",
+        "checkin:thm-1/inner-two",
+        "checkin:thm-1/inner-four",
+        "checkin:thm-2/rounds-of-ten",
+        "checkin:thm-3/budget",
+        "checkin:thm-4/inner-small",
+        "checkin:thm-4/nobody",
+        "checkin:sec-4.1-generic/below-truth",
+        "checkin:distributed/dropout",
+        "checkin:rem-2/numerical",
+        "checkin:rem-4/own-noise",
     }
 
 

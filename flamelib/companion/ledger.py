@@ -39,6 +39,9 @@ CHECKS = tuple(
         "checks_learning",
         "checks_participation",
         "checks_participation_learning",
+        "checks_checkin",
+        "checks_checkin_sums",
+        "checks_checkin_rounds",
         "checks_checkin_learning",
         "enumeration",
     )
