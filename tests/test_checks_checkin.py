@@ -38,6 +38,8 @@ def test_a_round_of_binary_response() -> None:
     assert checks.theorem_1_over_listed(3, **FEW, inner="exact") == pytest.approx(1, rel=1e-12)
     assert checks.theorem_1_over_listed(3, **FEW, inner="paper") == pytest.approx(0.0840 / 0.1181, rel=1e-3)
     assert checks.theorem_1_ratio(2, 10, 0.3, 1.0) > 1
+    assert checks.worst_over_equal(3, 1.0, 1.0, 0.0) > 1 + 1e-6
+    assert checks.worst_over_equal(2, 0.3, 1.0, 0.1) == pytest.approx(1, rel=1e-12)
 
 
 def test_theorem_2_needs_the_right_rate() -> None:

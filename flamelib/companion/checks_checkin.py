@@ -157,3 +157,14 @@ def sharper_over_exact(n_users: int, checkin_rate: float, epsilon0: float) -> fl
     given = {"order": 2, "epsilon0": epsilon0, "n_users": n_users, "checkin_rate": checkin_rate}
     exact = evaluate("checkin:thm-1", given | {"inner": "exact"})
     return sharper_lower_renyi(2, epsilon0, n_users, checkin_rate) / exact
+
+
+def worst_over_equal(n_users: int, checkin_rate: float, epsilon0: float, epsilon: float) -> float:
+    """Exact delta of binary response, the largest over all data sets of the others, over that with all others equal."""
+    clients = BinaryCheckin(n_users, checkin_rate, epsilon0)
+    found = []
+    for ones in range(n_users):
+        others = [1] * ones + [0] * (n_users - 1 - ones)
+        one, zero = (clients.view([*others, bit]) for bit in (1, 0))
+        found.append(max(hockey_stick(one, zero, epsilon), hockey_stick(zero, one, epsilon)))
+    return max(found) / max(found[0], found[-1])
