@@ -25,7 +25,7 @@ from scipy.stats import binom
 
 from flamelib._validate import DomainError
 from flamelib.amplification import checkin_terms
-from flamelib.amplification.binomial import log_tail, quantiles
+from flamelib.amplification.binomial import log_chance, log_tail, quantiles
 from flamelib.amplification.checkin_closed import (
     count_tails,
     lower_renyi,
@@ -109,6 +109,8 @@ def test_tails_are_never_below_the_truth(n, rate):
             (high, binom.sf(high - 1, n, rate), printed.upper_tail),
         ):
             assert truth <= np.exp(log_tail(np.array(float(count)), n, rate)) * (1 + 1e-9) <= bound * (1 + 2e-9)
+            sharp = float(np.exp(log_chance(np.array(float(count)), n, rate, few=count == low)))
+            assert truth <= sharp * (1 + 1e-12) <= truth * (1 + 1e-8)
     for chance in (1e-12, 1e-3, 0.3):
         low, high = quantiles(n, rate, chance)
         assert binom.cdf(low - 1, n, rate) <= chance

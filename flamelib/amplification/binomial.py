@@ -16,6 +16,7 @@ from flamelib.laws import Real
 
 SMALL = 16
 MOST, DENSE = 2**16, 2**13
+TRUSTED = 2**30
 _COUNTS = np.arange(1.0, SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
@@ -123,6 +124,25 @@ def log_tail(counts: Real, n: int, rate: float) -> Real:
     return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
 
 
+def log_chance(counts: Real, n: int, rate: float, few: bool) -> Real:
+    """Logarithms of the chances of at most that many hits (``few``), or of at least that many (upper).
+
+    By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
+
+    Examples
+    --------
+    >>> log_chance(np.array([-1.0, 0.0, 1.0, 2.0]), 2, 0.25, few=True).round(6).tolist()
+    [-inf, -0.575364, -0.064539, 0.0]
+    """
+    bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
+    bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
+    inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
+    at = np.where(inside, counts, 1.0 - few)
+    tail = betainc(n - at, at + 1, 1 - rate) if few else betainc(at, n - at + 1, rate)
+    close = inside & (tail > 1e-200) & (n <= TRUSTED)
+    return np.where(close, np.minimum(bound, np.log(np.where(close, tail, 1.0)) + 1e-9), bound)
+
+
 def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     """Least and greatest count such that fewer, and more, come with at most that chance each: never too narrow.
 
@@ -133,7 +153,7 @@ def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     >>> quantiles(600_000, 1e-3, 2.5e-11), quantiles(10, 0.5, 0.0)
     ((446, 768), (0, 10))
     """
-    trusted = n <= 2**30 and chance > 1e-200
+    trusted = n <= TRUSTED and chance > 1e-200
     target = math.log(chance) if chance > 0 else -math.inf
 
     def rare(count: int, few: bool) -> bool:

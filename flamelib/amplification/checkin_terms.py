@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from flamelib._validate import DomainError
-from flamelib.amplification.binomial import log_pmf, log_tail, window
+from flamelib.amplification.binomial import log_chance, log_pmf, log_tail, window
 from flamelib.laws import Real
 from flamelib.logspace import log1mexp
 
@@ -122,14 +122,16 @@ class Pieces(NamedTuple):
 def three_way(n_users: int, checkin_rate: float, tried: Real) -> Pieces:
     r"""Counts up to :math:`\lfloor(1-\Delta)n\gamma\rfloor`, up to :math:`\lfloor(1+\Delta)n\gamma\rfloor`, beyond.
 
-    Shape (slacks, 3).  Both tails by Chernoff's bound with the relative entropy, which is never above Lemma 4.
+    Shape (slacks, 3).  The chances are those of the binomial law, rounded up.
     """
     low = np.floor((1 - tried) * n_users * checkin_rate)
     high = np.minimum(np.floor((1 + tried) * n_users * checkin_rate), n_users)
-    below, above = (log_tail(count, n_users, checkin_rate) for count in (low, high + 1))
+    below = log_chance(low, n_users, checkin_rate, few=True)
+    above = log_chance(high + 1, n_users, checkin_rate, few=False)
     firsts = np.stack([np.ones(low.shape), low + 1, high + 1], -1)
     lasts = np.stack([low, high, np.full(low.shape, float(n_users))], -1)
-    return Pieces(firsts, lasts, np.stack([below, np.zeros(low.shape), above], -1))
+    middle = np.where(high > low, 0.0, -np.inf)
+    return Pieces(firsts, lasts, np.stack([below, middle, above], -1))
 
 
 def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
