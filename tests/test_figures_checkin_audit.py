@@ -53,7 +53,7 @@ def test_a_leak_is_private_with_its_chance_and_has_any_divergence() -> None:
 
 def test_the_route_through_lemma_3_ends_below_what_is_certainly_lost() -> None:
     record = audit.compute_route(10_000, 0.01, 1.0, 100_000, [1e-12, 1e-6])
-    assert record.curves["generic"][0] < record.curves["lower"][0] < record.curves["generic"][1] * 10
+    assert (record.curves["generic"] < record.curves["lower"] / 10).all()
     assert (np.diff(record.curves["generic"]) > 0).all()
 
 
