@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from flamelib._validate import DomainError
 from flamelib.amplification import binary
@@ -148,6 +149,17 @@ class TestBinaryCheckIn:
             least = max(cells.delta(epsilon), cells.swapped().delta(epsilon))
             assert least * (1 - 1e-9) <= profile(epsilon) <= 0.7 * clones.forward(epsilon)
             assert profile(epsilon) <= 1.03 * least or epsilon > 2e-3
+
+    @pytest.mark.parametrize(("epsilon0", "n", "rate"), [(1.0, 3000, 0.4), (2.0, 9000, 0.1)])
+    def test_blocks_and_chords(self, epsilon0, n, rate):
+        """The sum over every number of messages, term by term, with all others equal."""
+        profile, spread = checkin_profile(epsilon0, n, rate), math.sqrt(n * rate * (1 - rate))
+        messages = np.arange(int(n * rate - 7 * spread), int(n * rate + 7 * spread))
+        for epsilon in (0.0, 0.003, 0.01, 0.03):
+            inner = np.log1p(n / messages * math.expm1(epsilon)).tolist()
+            logs = [binary.at_the_end(epsilon0, m, at) for m, at in zip(messages.tolist(), inner, strict=True)]
+            total = float((binom.pmf(messages, n, rate) * messages / n) @ np.exp(logs))
+            assert total * (1 - 1e-9) <= profile(epsilon) <= 1.4 * total
 
     def test_fewer_messages_hide_less(self):
         for epsilon in (0.0, 0.05, 0.3):
