@@ -68,7 +68,7 @@ def worst(n, epsilon0, k, rate, epsilon):
     return max(stick(p, q, epsilon) for p, q in pairs(n, epsilon0, k, rate))
 
 
-CASES = list(itertools.product((2, 3, 4), (0.5, 2.0), (2, 3), (0.1, 0.5, 1.0)))
+CASES = list(itertools.product((2, 4), (0.5, 2.0), (2, 3), (0.2, 1.0)))
 
 
 class TestOneRound:
