@@ -163,10 +163,10 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
 
 
 def _sums_below(parts: Parts, question: Question, spared: float) -> list[LossSum]:
-    """Both orders from below, without the largest losses, of this mass at most."""
+    """Both orders from below, without the largest losses and the smallest, of this mass at most."""
     count = sum(times for _, times in parts)
     orders = (parts, [(cells.swapped(), times) for cells, times in parts])
-    kept = [[(cut(cells, spared / count), times) for cells, times in order] for order in orders]
+    kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
     pairs = zip(kept, steps, strict=True)
     return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
@@ -191,6 +191,13 @@ def cut(cells: Cells, spared: float) -> Cells:
     floor = cells.low[order[min(int(np.searchsorted(np.cumsum(mass[order]), spared)), len(order) - 1)]]
     low = np.where(high == math.inf, high, np.maximum(cells.low, floor))
     return replace(cells, low=low, high=np.maximum(high, floor))
+
+
+def _without(cells: Cells, spared: float) -> Cells:
+    """The cells without the largest losses and the smallest, of this mass at most each: fewer outcomes show less."""
+    near = cut(cells, spared)
+    kept = (near.high < math.inf) & (near.low <= cells.low)
+    return Cells(cells.low[kept], cells.high[kept], cells.base[kept], cells.gain[kept], cells.error[kept])
 
 
 def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:

@@ -173,3 +173,14 @@ def test_edges(rounds):
     assert distributed_rounds(100, 0.1, 1e-300, rounds, delta=1e-3) == math.inf
     assert distributed_rounds(100, 0.1, 1e-300, rounds, epsilon=1.0) == pytest.approx(1 - 0.9**rounds, rel=1e-3)
     assert distributed_rounds_lower(100, 0.0, 1.0, rounds, delta=1e-6) == 0
+    assert distributed_rounds_lower(100, 0.0, 1.0, rounds, epsilon=0.0) == 0
+    for rate, noise in ((1e-20, 1.0), (1e-300, 1.0), (0.1, 1e-300), (0.1, 1e300), (1.0, 1.0)):
+        assert distributed_rounds_lower(100, rate, noise, rounds, delta=1e-6) >= 0
+        assert distributed_rounds_lower(100, rate, noise, rounds, epsilon=0.1) <= 1
+
+
+def test_rare_large_losses_from_below():
+    """Hardly any mass at losses far below 0 does not make sums reach there."""
+    found = distributed_rounds(6_327_432, 3.457e-5, 1.133, 212, epsilon=5.568e-5)
+    least = distributed_rounds_lower(6_327_432, 3.457e-5, 1.133, 212, epsilon=5.568e-5)
+    assert 0.98 * found < least < found

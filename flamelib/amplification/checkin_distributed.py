@@ -179,7 +179,7 @@ def distributed_rounds_lower(
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
     _check_rest(noise_std, epsilon, delta)
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
-    return composed_below([(cells, given["rounds"])], epsilon, delta) if len(cells.base) else 0.0
+    return composed_below([(cells, given["rounds"])], epsilon, delta)
 
 
 def effective_rate(checkin_rate: float, dropout: float) -> float:

@@ -171,7 +171,9 @@ def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cell
     """
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
     halves = _halves(Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
-    return _joined([_understated(*half) for half in halves]) if halves else Cells(*np.zeros((5, 0)))
+    nobody = float(binom.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
+    nothing = Cells(*np.array([[0.0], [0.0], [nobody], [0.0], [0.0]]))
+    return _joined([*(_understated(*half) for half in halves), nothing])
 
 
 def _understated(cells: Cells, doubt: Real) -> Cells:
