@@ -33,6 +33,7 @@ Whole = NDArray[np.int64]
 
 UNIT = 2.0**-53
 WIDTH = 14.0
+WIDEST = 2**23
 NEGLIGIBLE = 1e-9
 STEEPEST = 1e4
 FAR = 60.0
@@ -189,7 +190,7 @@ class LossSum:
         return Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
 
     def extent(self, tilt: Tilt) -> tuple[int, int, float]:
-        """Where such a window begins, its size, and a bound on the tilted mass outside."""
+        """Where such a window begins, its size (16 million at most), and a bound on the tilted mass outside."""
         spread = max(math.sqrt(tilt.variance), 1e-3 * self.step)
         lowest, highest = (sum(times * int(part.index[end]) for part, times in self.parts) for end in (0, -1))
         width = math.ceil(WIDTH * spread / self.step) + 64
@@ -197,7 +198,7 @@ class LossSum:
             size = next_fast_len(width, real=True)
             first = round(tilt.mean / self.step) - size // 2
             outside = self._outside(tilt, 1 / spread, first * self.step, (first + size) * self.step)
-            if outside <= NEGLIGIBLE / (1 + tilt.t * spread):
+            if outside <= NEGLIGIBLE / (1 + tilt.t * spread) or width > WIDEST:
                 return first, size, outside
             width *= 2
         return lowest, next_fast_len(highest - lowest + 1, real=True), 0.0
