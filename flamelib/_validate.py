@@ -112,7 +112,7 @@ VOCABULARY: dict[str, Domain] = {
         choices=(
             *("paper", "unsampled", "sound"),
             *("thm-2", "thm-3", "clones", "kary", "laplace"),
-            *("thm-4", "eq-11", "rdp-exact", "pld-exact"),
+            *("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld"),
             *("kov", "drv", "closed", "numerical"),
         ),
     ),

@@ -28,6 +28,7 @@ from flamelib.loss_sums import UNIT, Loss, Real, Whole
 ROUND = 1e-11
 STEEP = 700.0
 UNSURE = 0.1
+NAMES = ("low", "high", "base", "gain", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,25 @@ class Cells:
         """Delta of one mechanism, about and in this order."""
         with np.errstate(over="ignore"):
             return float(np.maximum(self.gain - self.base * np.expm1(min(epsilon, STEEP)), 0).sum())
+
+
+def both_orders(cells: Cells) -> Cells:
+    """A pair that dominates (P, Q) and (Q, P): the positive losses of the one, the negative ones of the other.
+
+    For (P, Q) whose profile is the larger one above 1, in cells without losses of both signs.
+
+    Examples
+    --------
+    >>> both = both_orders(Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]])))
+    >>> both.low.tolist()
+    [1.0, -1.0, 0.0]
+    """
+    kept = (cells.low >= 0) & (cells.high > 0)
+    ahead = Cells(*(getattr(cells, name)[kept] for name in NAMES))
+    back = ahead.swapped()
+    rest = max(0.0, 1 - float((ahead.base + ahead.gain).sum() + (back.base + back.gain).sum()))
+    ends = (0.0, 0.0, rest, 0.0, ROUND / 10)
+    return Cells(*(np.hstack([getattr(ahead, n), getattr(back, n), end]) for n, end in zip(NAMES, ends, strict=True)))
 
 
 def above(cells: Cells, step: float) -> Loss:

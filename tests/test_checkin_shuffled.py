@@ -202,6 +202,15 @@ class TestManyRounds:
         found = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 3, epsilon=0.3, checkin_rate=rate)
         assert 0.8 * truth <= found <= truth * (1 + 1e-9)
 
+    def test_binary_response_costs_no_more_than_any_randomizer(self):
+        """Where chords are coarse for so large a budget, the blanket helps."""
+        for epsilon0 in (6.0, 8.0):
+            any_other, binary = (
+                shuffled_rounds(one, 10**7, 2000, delta=1e-7, checkin_rate=1e-4)
+                for one in (AnyProfile(epsilon0), KaryProfile(epsilon0, 2))
+            )
+            assert binary < 0.8 * any_other
+
     def test_equal_others_do_not_dominate(self):
         """By a fifth in one round of 20 users, by a tenth in two rounds of 8."""
         for n, epsilon, rounds, excess in ((20, 0.06, 1, 0.18), (8, 2.06155, 2, 0.10)):

@@ -49,8 +49,8 @@ MECHANISM = {
     "_arrays", "_folded", "_vector_protocols",
 }  # fmt: skip
 PRIVACY = {
-    "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids", "loss_knots",
-    "loss_sums", "loss_turns", "loss_export", "privacy_loss", "client_ledger",
+    "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids",
+    "loss_knots", "loss_sums", "loss_export", "privacy_loss", "client_ledger",
 }  # fmt: skip
 # From the bottom up; modules of one line may import each other, and everything on the lines above.
 LAYERS = (

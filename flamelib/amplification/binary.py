@@ -53,7 +53,7 @@ def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
 def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
     """Upper end of the same, of the envelope alone: quicker, and mostly less than a hundredth too large.
 
-    Between places the smooth envelope may rise above its largest value by a quarter of what it falls to their neighbors.
+    Between places the smooth envelope may rise above its largest value by a quarter of what it falls to the neighbors.
     """
     if epsilon >= epsilon0 or n_users <= FEW:
         return worst(epsilon0, n_users, epsilon).high

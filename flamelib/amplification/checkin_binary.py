@@ -111,9 +111,14 @@ def _local(epsilon0: float) -> Delta:
     return lambda epsilon: math.exp(locally(epsilon0)(epsilon).high)
 
 
+def knot_step(epsilon0: float, n_users: float) -> float:
+    """Distance of the epsilons between which chords are drawn: a part of the width of the profile."""
+    return 2 * math.sinh(epsilon0 / 2) / math.sqrt(n_users) / KNOTS
+
+
 def _chords(epsilon0: float, n_users: int) -> Delta:
     """Worst data sets of plain shuffling: values between knots by chords, which lie above a convex curve."""
-    step = 2 * math.sinh(epsilon0 / 2) / math.sqrt(n_users) / KNOTS
+    step = knot_step(epsilon0, n_users)
 
     @functools.cache
     def knot(i: int) -> float:

@@ -36,7 +36,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, Section 5, with users who may be absen
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ from scipy.stats import binom
 
 from flamelib.amplification import binary, excess
 from flamelib.amplification.certify import SMALLEST, locally, within_reach
-from flamelib.amplification.checkin_binary import checkin_profile
+from flamelib.amplification.checkin_binary import checkin_profile, knot_step
 from flamelib.laws import AtomicLaw, Complex, LaplaceLaw, LossLaw, Real, clone_blanket, kary_blanket
 from flamelib.loss_cells import Cells
 from flamelib.loss_knots import Curve, Delta
@@ -58,6 +58,7 @@ ENOUGH = 10**10
 MANY = 600
 HARD, FEW = 8.0, 10.0
 REACH = 7.0
+COARSE = 0.02
 ROUNDING = 1e-10
 MOST_CELLS = 8_000_000
 MOST_USERS = 10**9
@@ -136,12 +137,20 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
     if not within_reach(epsilon0):
         return Curve(_seen(epsilon0, checkin_rate), at_most=epsilon0)
-    profiles = [_others(randomizer, n_users, checkin_rate)]
     if isinstance(randomizer, KaryProfile) and randomizer.n_buckets == 2:
-        more = max(checkin_rate, min(MANY / n_users, 1.0))
-        exact = checkin_profile(epsilon0, n_users, more) if more < 1 else _everybody(epsilon0, n_users)
-        profiles = [exact] if more == checkin_rate else [*profiles, exact]
+        profiles = list(_binary(randomizer, n_users, checkin_rate))
+    else:
+        profiles = [_others(randomizer, n_users, checkin_rate)]
     return Curve(_least(profiles), at_most=epsilon0, error=CLOSE)
+
+
+def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delta]:
+    """By its worst data sets, of a larger rate where few join; also by the blanket where the former are coarse."""
+    epsilon0 = randomizer.epsilon0
+    more = max(rate, min(MANY / n_users, 1.0))
+    yield checkin_profile(epsilon0, n_users, more) if more < 1 else _everybody(epsilon0, n_users)
+    if more > rate or (rate < 1 and knot_step(epsilon0, n_users * rate) > COARSE):
+        yield _others(randomizer, n_users, rate)
 
 
 def _others(randomizer: Analyzed, n_users: int, rate: float) -> Delta:

@@ -1,8 +1,8 @@
 """Train with self check-in at full size once: ``python -m flamelib.companion.record_checkin``.
 
-Half an hour on one idle core.  The table and its provenance go to ``data/results`` after every job, so that what was finished is
-kept; the notebook shows them beside its own quick runs.  Jobs of one experiment may make some runs, or train some
-schemes, each: random numbers are as if all had been made together.
+Half an hour on one idle core.  The table and its provenance go to ``data/results`` after every job, so that what was
+finished is kept; the notebook shows them beside its own quick runs.  Jobs of one experiment may make some runs, or
+train some schemes, each: random numbers are as if all had been made together.
 """
 
 import json
