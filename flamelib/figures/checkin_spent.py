@@ -20,7 +20,7 @@ from flamelib.figures.participation_learning import Learning
 from flamelib.figures.style import LOOKS, Pen
 
 SHUFFLED = {"clones": "checkin-any", "numerical": "baseline-numerical", "thm-2": "thm-2", "thm-3": "thm-3"}
-DISTRIBUTED = {"pld-exact": "losses", "rdp-exact": "renyi-cut", "thm-4": "eq-10-exact", "kov": "baseline-kov"}
+DISTRIBUTED = {"pld": "losses", "rdp-exact": "renyi-cut", "thm-4": "eq-10-exact", "kov": "baseline-kov"}
 
 
 @dataclass(frozen=True, slots=True)
