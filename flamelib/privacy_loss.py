@@ -36,10 +36,11 @@ import numpy as np
 from flamelib._validate import DomainError, check
 from flamelib.guarantees import Certified
 from flamelib.logspace import logaddexp, probability
+from flamelib.loss_grids import Cells
 from flamelib.loss_knots import Curve, Knots
 from flamelib.loss_sums import Loss, LossSum, Tilt
 
-__all__ = ["Composition", "Curve", "composed_delta", "composed_epsilon", "together"]
+__all__ = ["Composition", "Curve", "composed_delta", "composed_epsilon", "dominating_cells", "together"]
 
 ACCURACY = 5e-3
 WIDEST = 300.0
@@ -160,6 +161,38 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
     found = _tabulated(longer, 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
     losses = [(loss, count) for (loss, _), (_, count) in zip(found.law.parts, parts, strict=True)]
     return _as_curve(losses, most, symmetric)
+
+
+def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = ACCURACY) -> Cells:
+    """A pair that dominates what the curve bounds, outright: for other compositions, and for other software.
+
+    Parameters
+    ----------
+    curve : Curve
+    times : int, at least 1
+    delta : float in (0, 1)
+        As for :func:`together`: the pair is a bound whatever it is used for; points are placed for the stated use.
+    accuracy : float
+
+    Returns
+    -------
+    Cells
+        One cell for each loss.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> cells = dominating_cells(coin, 50, 1e-6)
+    >>> f"{cells.delta(0.05):.4f}", f"{coin.forward(0.05):.4f}"
+    ('0.0256', '0.0256')
+    """
+    check(times=times, slack_delta=delta)
+    found = _tabulated([(curve, times)], 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    [(loss, _)] = found.law.parts
+    losses = np.concatenate([[-math.inf], loss.losses, [math.inf]])
+    base = np.concatenate([[loss.nothing], loss.masses * np.exp(-loss.losses), [0.0]])
+    gain = np.concatenate([[-base[0]], -loss.masses * np.expm1(-loss.losses), [loss.infinity]])
+    return Cells(losses, losses, base, gain, np.zeros(len(losses)))
 
 
 class Composition(NamedTuple):

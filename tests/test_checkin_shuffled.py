@@ -19,8 +19,11 @@ from flamelib.amplification.checkin_shuffled import (
     largest_epsilon0,
     shuffled_rounds,
     shuffled_rounds_lower,
+    shuffled_schedule,
 )
 from flamelib.amplification.shuffling import clones_2021, exact_binary
+from flamelib.loss_export import to_dp_accounting
+from flamelib.privacy_loss import dominating_cells
 from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
@@ -201,6 +204,25 @@ class TestManyRounds:
         )
         found = shuffled_rounds_lower(KaryProfile(1.0, 2), n, 3, epsilon=0.3, checkin_rate=rate)
         assert 0.8 * truth <= found <= truth * (1 + 1e-9)
+
+    @pytest.mark.parametrize(
+        ("profile", "n", "rate", "rounds"), [(AnyProfile(2.0), 60_000, 0.1, 5540), (LaplaceProfile(1.0), 1000, 1.0, 20)]
+    )
+    def test_the_same_composition_elsewhere(self, profile, n, rate, rounds):
+        """The dominating pair, handed to another library: its answer is ours within what grids add."""
+        ours = shuffled_rounds(profile, n, rounds, delta=1e-6, checkin_rate=rate)
+        cells = dominating_cells(round_curve(profile, n, rate), rounds, 1e-6)
+        theirs = to_dp_accounting(cells, ours / 2e4, 1e-12 / rounds).self_compose(rounds).get_epsilon_for_delta(1e-6)
+        assert theirs == pytest.approx(float(ours), rel=1e-3)
+
+    def test_rates_that_change(self):
+        ask = {"randomizer": KaryProfile(1.0, 2), "n_users": 5000, "delta": 1e-6}
+        low, high = (shuffled_rounds(**ask, rounds=40, checkin_rate=rate) for rate in (0.1, 0.3))
+        assert low < shuffled_schedule(**ask, schedule=[(0.1, 20), (0.0, 9), (0.3, 20)]) < high
+        assert shuffled_schedule(**ask, schedule=[(0.1, 40)]) == low
+        for wrong in ([], [(0.1, 1)] * 65, [(2.0, 1)], [(0.1, 0)]):
+            with pytest.raises(DomainError, match=r"schedule|checkin_rate|rounds"):
+                shuffled_schedule(**ask, schedule=wrong)
 
     def test_binary_response_costs_no_more_than_any_randomizer(self):
         """Where chords are coarse for so large a budget, the blanket helps."""

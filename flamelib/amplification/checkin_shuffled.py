@@ -14,7 +14,7 @@ Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, D
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flamelib._validate import VOCABULARY, DomainError, check
@@ -33,6 +33,7 @@ HARDEST = 30.0
 FAINT = 1e-40
 RAREST = 1e-12
 LONGEST = 10**9
+MOST_PARTS = 64
 
 ROUTES = ("thm-2", "thm-3", "clones", "kary", "laplace")
 
@@ -125,12 +126,43 @@ def shuffled_rounds(
     >>> f"{shuffled_rounds(KaryProfile(1.0, 2), 10**5, 100, delta=1e-6):.4f}"
     '0.1213'
     """
-    _check(n_users, rounds, epsilon, delta, checkin_rate)
-    if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
+    return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+
+
+def shuffled_schedule(
+    randomizer: Analyzed,
+    n_users: int,
+    schedule: Sequence[tuple[float, int]],
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
+
+    A rate may be larger than it is: messages that are missing can be dropped from what is seen, so that where users
+    drop out with a chance that is not known, the rate at which they check in is a bound.
+
+    Parameters
+    ----------
+    schedule : sequence of (float in [0, 1], int of at least 1)
+        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
+    randomizer, n_users, epsilon, delta
+        As for :func:`shuffled_rounds`.
+
+    Examples
+    --------
+    >>> f"{shuffled_schedule(AnyProfile(1.0), 10**4, [(0.1, 50), (0.05, 50)], delta=1e-6):.3f}"
+    '0.156'
+    """
+    if not 1 <= len(schedule) <= MOST_PARTS:
+        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
+    for rate, rounds in schedule:
+        _check(n_users, rounds, epsilon, delta, rate)
+    if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
-    if rounds > LONGEST:
-        return _pure(rounds * randomizer.epsilon0, epsilon)
-    parts = [(round_curve(randomizer, n_users, checkin_rate), rounds)]
+    total = sum(rounds for _, rounds in schedule)
+    if total > LONGEST:
+        return _pure(total * randomizer.epsilon0, epsilon)
+    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
     if delta is None:
         return composed_delta(parts, epsilon or 0.0, ACCURACY)
     return composed_epsilon(parts, delta if delta >= FAINT else 0.0, ACCURACY)
