@@ -28,6 +28,8 @@ class Domain:
     open_low: bool = False
     open_high: bool = False
     choices: tuple[str, ...] = ()
+    least: float = 0.0
+    """Between 0, which belongs to the domain, and this there is nothing."""
 
     def __str__(self) -> str:
         if self.choices:
@@ -36,6 +38,8 @@ class Domain:
         low = f"{self.low:g}" if self.low > -math.inf else None
         high = ("2^53" if self.high == LARGEST_WHOLE else f"{self.high:g}") if self.high < math.inf else None
         if low and high:
+            if self.least:
+                return f"{low}, or {kind} in [{self.least:g}, {high}]"
             left, right = "(" if self.open_low else "[", ")" if self.open_high else "]"
             return f"{kind} in {left}{low}, {high}{right}"
         if low:
@@ -46,6 +50,7 @@ class Domain:
         """Whether a finite number lies between the bounds (NaN and infinities never do)."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
+        above = above and (value == 0 or value >= self.least)
         return math.isfinite(value) and above and below and (not self.whole or value == int(value))
 
     def accept(self, name: str, value: Any) -> Any:
@@ -118,7 +123,9 @@ VOCABULARY: dict[str, Domain] = {
     ),
     "participation_rate": Domain("chance that a client joins a round", low=0, high=1, open_low=True),
     "record_rate": Domain("chance that a record of a joining client is drawn", low=0, high=1, open_low=True),
-    "checkin_rate": _rate("chance that a client checks in to a round by its own coin"),
+    "checkin_rate": Domain(
+        "chance that a client checks in to a round by its own coin", low=0, high=1, least=1e-300
+    ),
     "dropout": Domain("chance that a client that checked in never delivers", low=0, high=1, open_high=True),
     "n_records": _count("records of the affected client in the larger data set, the differing one included"),
     "n_clients": _count("clients available in a round"),

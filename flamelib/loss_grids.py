@@ -56,7 +56,7 @@ class Cells:
         """Largest finite loss minus the smallest."""
         ends = np.concatenate([self.low, self.high])
         ends = ends[np.isfinite(ends)]
-        return float(ends.max() - ends.min())
+        return float(np.ptp(ends)) if len(ends) else 0.0
 
     @property
     def variation(self) -> float:

@@ -111,8 +111,8 @@ def three_way(excess, n, rate, slack):
 
 def theorem_3(order, epsilon0, n, rate, slack):
     e, mean = mp.exp(mpf(epsilon0)), n * mpf(rate)
-    kept = 1 - mp.exp(-(mpf(slack) ** 2) * mean / (2 + mpf(slack)))
-    return mp.log(1 + kept * mp.binomial(order, 2) * mpf(rate) ** 2 * (e - 1) ** 2 / ((1 + mpf(slack)) * mean * e)) / (
+    kept = -mp.expm1(-(mpf(slack) ** 2) * mean / (2 + mpf(slack)))
+    return mp.log1p(kept * mp.binomial(order, 2) * mpf(rate) ** 2 * (e - 1) ** 2 / ((1 + mpf(slack)) * mean * e)) / (
         order - 1
     )
 

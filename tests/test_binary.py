@@ -69,6 +69,27 @@ def test_branch_and_bound_finds_the_worst_of_all(epsilon0, n_users, deviations):
     assert found.high - found.low < 1e-6 + 4 * error
 
 
+@pytest.mark.parametrize(
+    ("epsilon0", "n_users", "epsilon"), [(6.5327799520073375, 4103, 0.0), (5.0, 2000, 0.4), (9.0, 3001, 0.02)]
+)
+def test_few_values_have_no_envelope(epsilon0, n_users, epsilon):
+    """Against every data set; the first once came out too small."""
+    pair = Pair(epsilon0, n_users, epsilon)
+    assert pair.is_narrow
+    truth, found = pair.best_of(np.arange(n_users)), worst(epsilon0, n_users, epsilon)
+    assert truth.low <= found.high <= truth.high + 1e-6
+
+
+def test_dropping_users_hides_no_more():
+    for epsilon0, n_users, first, last, epsilon in (
+        (1.0, 50, 10, 30, 0.1),
+        (3.0, 20, 0, 7, 0.0),
+        (5.0, 400, 100, 399, 1.0),
+    ):
+        fewer = Pair(epsilon0, n_users - (last - first), epsilon).best_of(np.array([first]))
+        assert Pair(epsilon0, n_users, epsilon).best_of(np.arange(first, last + 1)).high <= fewer.high
+
+
 @pytest.mark.parametrize("epsilon0", [0.02, 0.5, math.log(3), 4.0])
 @pytest.mark.parametrize("share", [0.0, 0.3, 3.0])
 def test_the_envelope_lies_above_and_is_smooth(epsilon0, share):

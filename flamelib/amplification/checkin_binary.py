@@ -118,7 +118,7 @@ def knot_step(epsilon0: float, n_users: float) -> float:
 
 def _chords(epsilon0: float, n_users: int) -> Delta:
     """Worst data sets of plain shuffling: values between knots by chords, which lie above a convex curve."""
-    step = knot_step(epsilon0, n_users)
+    step = min(knot_step(epsilon0, n_users), epsilon0)
 
     @functools.cache
     def knot(i: int) -> float:

@@ -17,13 +17,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from flamelib._validate import DomainError, check
 from flamelib.amplification.checkin_losses import counted, distributed_cells, occurring_cells
 from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.guarantees import Certified, Gives
 from flamelib.logspace import probability
-from flamelib.loss_cells import composed, composed_below
+from flamelib.loss_cells import Parts, composed, composed_below
 from flamelib.loss_grids import both_orders
 from flamelib.search import smallest_epsilon
 from flamelib.sources import states
@@ -80,8 +82,9 @@ def distributed(
     if route == "pld" or (route == "pld-exact" and rounds == 1):
         return distributed_rounds(n_users, checkin_rate, noise_std, rounds, delta=delta)
     if route == "pld-exact":
-        cells = distributed_cells(n_users, checkin_rate, noise_std) if checkin_rate else None
-        return composed([(cells, rounds)], delta=delta) if cells else Certified(0.0, 0.0)
+        return _composed(
+            [(distributed_cells(n_users, checkin_rate, noise_std), rounds)] * bool(checkin_rate), None, delta
+        )
     return distributed_renyi_epsilon(n_users, checkin_rate, noise_std, rounds, delta, route)
 
 
@@ -164,7 +167,18 @@ def distributed_schedule(
         for rate, rounds in parts
         if rate > 0
     ]
-    return composed(cells, epsilon, delta) if cells else Certified(0.0, 0.0)
+    return _composed(cells, epsilon, delta)
+
+
+def _composed(cells: Parts, epsilon: float | None, delta: float | None) -> Certified:
+    """Rounds in which somebody may send; losses have no largest one."""
+    if not cells or delta == 0:
+        return Certified(math.inf if cells else 0.0, 0.0)
+    if all(
+        float((one.base + one.gain)[np.isfinite(one.high)].sum()) < GROUPED for one, _ in cells
+    ):  # hardly any noise, and hardly anybody away
+        return Certified(1.0, GROUPED) if delta is None else Certified(math.inf if delta < 1 else 0.0, 0.0)
+    return composed(cells, epsilon, delta)
 
 
 def distributed_rounds_lower(

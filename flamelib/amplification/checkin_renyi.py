@@ -37,6 +37,7 @@ LARGEST_ORDER = 3000
 ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
 FINE = 32
 MARGIN = 1e-10
+FAINTEST = 1e-300
 SHARES = (1 / 2, 1 / 64)
 
 
@@ -98,6 +99,7 @@ def distributed_renyi_epsilon(
         Standard deviation of each client's own noise; its report has norm at most 1.
     rounds : int, at least 1
     delta : float in [0, 1]
+        Below 1e-300 it counts as 0.
     route : {'thm-4', 'eq-11', 'rdp-exact'}
         Theorem 4 or Equation 11 with the true inner rate; or the exact divergence over counts of clients that are
         likely in every round, the chance of others paid for by a half or a 64th of delta.
@@ -153,8 +155,8 @@ def _each(orders: Real, value: Callable[[int], float]) -> Real:
 
 def _best(curve: Curve, rounds: int, delta: float) -> float:
     """The least epsilon of the grid, which is left once the rounds alone cost more, and of orders around its best."""
-    if delta == 0 or delta == 1:
-        return math.inf if delta == 0 else 0.0
+    if delta < FAINTEST or delta == 1:
+        return math.inf if delta < FAINTEST else 0.0
     best, at = math.inf, 2.0
     for orders in np.split(ORDERS, np.searchsorted(ORDERS, [17, 33, 65, 129, 257, 513, 1025, 2049])):
         total = rounds * curve(orders)

@@ -220,8 +220,8 @@ def largest_epsilon0(
 
     Examples
     --------
-    >>> round(largest_epsilon0(60_000, 0.1, 5540, 1.5, 1 / 60_000), 2)
-    2.0
+    >>> round(largest_epsilon0(1000, 1.0, 1, 0.2, 1e-4, route="laplace"), 2)
+    1.86
     """
     _check(n_users, rounds, None, delta, checkin_rate)
     if not check(epsilon=epsilon)["epsilon"]:

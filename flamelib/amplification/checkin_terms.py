@@ -23,6 +23,7 @@ LogTerms = Callable[[Real, Real, Real], Real]
 DENSE = 512
 NODES = 12
 DEPTH = 45.0
+MOST_PANELS = 20_000
 CHUNK = 2**21
 CORE, FINEST = 36.0, 128
 LEAST_NOISE = 1e-100
@@ -239,6 +240,8 @@ def clients(
     left out weighs less than ``exp(-DEPTH)`` of the rest: below, by Bernstein's inequality against the largest
     exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at most.
     """
+    if checkin_rate == 1:
+        return np.array([float(n_users)]), np.array([0.0])
     growth = order * (order - 1) / 2 * leap / max(DENSE, least)
     low, high = window(n_users, checkin_rate, DEPTH + math.log(n_users) + growth, DEPTH)
     high = int(min(n_users, high + order, most))
@@ -257,6 +260,8 @@ def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Real, Real]
     """
     step = max(math.sqrt(1 - rate), NODES / 2 / math.sqrt(stop))
     count = math.ceil((math.sqrt(stop + 1) - math.sqrt(start)) / step)
+    if count > MOST_PANELS:
+        raise DomainError("order must be smaller for so little noise and so many clients: too many counts would matter")
     edges = np.floor(np.linspace(math.sqrt(start), math.sqrt(stop + 1), count + 1) ** 2)
     bend = math.floor(min(max(leap / math.log(2), start), stop)) + 1.0
     edges = np.unique(np.clip(np.concatenate([edges, [start, bend, stop + 1.0]]), start, stop + 1.0))

@@ -148,12 +148,13 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
 
 @states("checkin", "rdp-exact", item="Theorem 4, made exact: the worst pair of data sets", gives="exact")
 def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:
-    r"""Rényi divergence of one noisy sum, the largest over all pairs of data sets (exact).
+    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (exact).
 
     .. math:: \frac1{\lambda-1}\log\sum_{k=0}^n\binom nk\gamma^k(1-\gamma)^{n-k}\sum_{j=0}^\lambda\binom\lambda j
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}
 
-    The worst data sets hold one unit vector everywhere but, in one of the two, its opposite in one place.
+    The data sets hold one unit vector everywhere but, in one of the two, its opposite in one place.  For budgets this
+    pair is proven to be the worst (:mod:`~flamelib.amplification.checkin_losses`); for moments no worse one was found.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
 
 def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
     p, q, n_records, noise_std, clip_norm = setting
-    return ESTIMATES[reading](p, q, n_records, noise_ratio(clip_norm, noise_std), epsilon)
+    return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
 
 
 def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
@@ -226,6 +226,6 @@ def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
     return 2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf
 
 
-def noise_ratio(clip_norm: float, noise_std: float) -> float:
+def _ratio(clip_norm: float, noise_std: float) -> float:
     """The clipping norm in units of the noise; ``inf`` where no number is large enough."""
     return clip_norm / noise_std if noise_std > 0 else math.inf

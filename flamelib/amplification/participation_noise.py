@@ -1,9 +1,11 @@
 """The noise that a guarantee of one round of random participation needs, scheme by scheme."""
 
+import math
+
 from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.amplification.known_participants import ROUNDING, share
-from flamelib.amplification.participation import READINGS, noise_ratio
+from flamelib.amplification.participation import READINGS
 from flamelib.amplification.participation_estimates import FURTHEST
 from flamelib.amplification.sampling import unsampled_epsilon
 from flamelib.guarantees import Gives
@@ -65,6 +67,6 @@ def participation_noise(
         return most
 
     def log_delta(noise: float) -> float:
-        return READINGS[scheme](p, q, n_records, noise_ratio(clip_norm, noise), epsilon).high
+        return READINGS[scheme](p, q, n_records, clip_norm / noise if noise > 0 else math.inf, epsilon).high
 
     return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most

@@ -86,6 +86,7 @@ def added_epsilon(epsilon: float, sampling_rate: float) -> float:
     >>> round(added_epsilon(1.0, 0.02), 9), added_epsilon(1e5, 0.5) == math.log(2)
     (0.012723006, True)
     """
+    check(epsilon=epsilon, sampling_rate=sampling_rate)
     lost = sampling_rate * -math.expm1(-epsilon)
     if lost < 0.5:
         return -math.log1p(-lost)
