@@ -123,9 +123,7 @@ VOCABULARY: dict[str, Domain] = {
     ),
     "participation_rate": Domain("chance that a client joins a round", low=0, high=1, open_low=True),
     "record_rate": Domain("chance that a record of a joining client is drawn", low=0, high=1, open_low=True),
-    "checkin_rate": Domain(
-        "chance that a client checks in to a round by its own coin", low=0, high=1, least=1e-300
-    ),
+    "checkin_rate": Domain("chance that a client checks in to a round by its own coin", low=0, high=1, least=1e-300),
     "dropout": Domain("chance that a client that checked in never delivers", low=0, high=1, open_high=True),
     "n_records": _count("records of the affected client in the larger data set, the differing one included"),
     "n_clients": _count("clients available in a round"),

@@ -67,8 +67,9 @@ def distributed(
     delta : float in [0, 1]
         Of the whole.
     route : str
-        ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the exact Rényi
-        divergence.  By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
+        ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
+        divergence of the pair of data sets that is the worst as far as is known (for moments that is not proven).
+        By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
         round, the worse direction, rounded up: the worst records of one round, but no bound for all records of many;
         ``pld``, which is one: :func:`distributed_rounds`.
 
