@@ -124,7 +124,7 @@ def shuffled_rounds(
     Examples
     --------
     >>> f"{shuffled_rounds(KaryProfile(1.0, 2), 10**5, 100, delta=1e-6):.4f}"
-    '0.1213'
+    '0.1216'
     """
     return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
 
