@@ -22,7 +22,7 @@ from flamelib.guarantees import Adjacency
 MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
-    "amplification.splitting", "amplification.counting", "amplification.vectors",
+    "amplification.coordinate_budgets", "amplification.counting", "amplification.vectors",
     "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
     "amplification.participation_noise",
     "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",
@@ -57,7 +57,7 @@ EDGES: dict[str, list[Any]] = {
 # Quick enough to be tried at every two edges at once.
 CLOSED = (
     "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
-    "flamelib.amplification.sampling", "flamelib.amplification.splitting",
+    "flamelib.amplification.sampling", "flamelib.amplification.coordinate_budgets",
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
 )  # fmt: skip

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flamelib.amplification.closed_form import bennett, bennett_withdrawn, hoeffding
+from flamelib.amplification.coordinate_budgets import double_vector, simple_vector
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
-from flamelib.amplification.splitting import double_vector, simple_vector
 from flamelib.companion import checks_flame as accounting
 from flamelib.companion import checks_flame_protocol as protocol
 from flamelib.profiles import KaryProfile, LaplaceProfile

@@ -174,7 +174,7 @@ def test_the_region_of_index_privacy():
 def test_the_branches_of_the_least_multiples_meet_where_the_page_says(rate):
     meeting = (1 - rate) / rate
     assert 1 / (meeting * rate) == pytest.approx(meeting / (meeting - 1 + rate)) == pytest.approx(1 / (1 - rate))
-    least = flame_ratios.splitting.least_multiples
+    least = flame_ratios.coordinate_budgets.least_multiples
     assert least(rate, 0.9 * meeting) == pytest.approx(1 / (0.9 * meeting * rate))
     assert least(rate, 1.1 * meeting) == pytest.approx(1.1 * meeting / (1.1 * meeting - 1 + rate))
 

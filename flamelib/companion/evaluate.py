@@ -30,7 +30,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         _CLOSED,
         "flamelib.composition",
         "flamelib.amplification.sampling",
-        "flamelib.amplification.splitting",
+        "flamelib.amplification.coordinate_budgets",
         "flamelib.amplification.full_bags",
         "flamelib.amplification.counting",
         "flamelib.amplification.vectors",

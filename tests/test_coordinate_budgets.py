@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from flamelib._validate import DomainError
 from flamelib.accuracy import worst_input
 from flamelib.amplification import closed_form as cf
-from flamelib.amplification import splitting as sp
+from flamelib.amplification import coordinate_budgets as sp
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.composition import advanced_composition
@@ -426,7 +426,7 @@ def test_more_messages_of_users_than_messages_are_refused():
 
 def test_standard_library_only():
     code = (
-        "import sys; before = set(sys.modules); import flamelib.amplification.splitting; "
+        "import sys; before = set(sys.modules); import flamelib.amplification.coordinate_budgets; "
         "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
         "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
     )
