@@ -100,6 +100,8 @@ VOCABULARY: dict[str, Domain] = {
     "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
+    "trials": _count("runs of a protocol on each of two data sets", 2),
+    "confidence": Domain("chance that what is said of runs is true", low=0, high=1, open_low=True, open_high=True),
     "dimension": _count("coordinates of a vector"),
     "kept": _positive("coordinates that a user reports"),
     "sampling_rate": Domain("chance that a coordinate of a user is reported", low=0, high=1, open_low=True),

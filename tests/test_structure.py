@@ -57,7 +57,7 @@ LAYERS = (
     {"_validate", "logspace", "_download"},
     {"guarantees", "sources", "search", "profiles"},
     MECHANISM | PRIVACY,
-    {"protocols"},
+    {"protocols", "auditing"},
     {"datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"},
     {"figures"},
     {"companion"},

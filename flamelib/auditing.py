@@ -1,0 +1,203 @@
+r"""Audits: run a protocol on two neighbouring data sets and certify that its epsilon cannot be smaller.
+
+A protocol with (epsilon, delta)-differential privacy satisfies, for every event S of what is seen and neighbours
+D, D',
+
+.. math:: \Pr[M(D) \in S] \le e^\varepsilon \Pr[M(D') \in S] + \delta .
+
+One half of the runs chooses the event, the other half bounds its two probabilities by Clopper and Pearson; the two
+bounds hold together with the confidence asked for.  The answer is a *lower* bound on epsilon, whatever the statistic;
+a poor statistic makes it small, never wrong.  An account that lies below it is wrong, or the code does not do what was
+accounted for.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+
+from flamelib._arrays import Reals, reals
+from flamelib._validate import DomainError, check
+
+Data = TypeVar("Data")
+View = TypeVar("View")
+MOST_EVENTS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Runs whose statistic lies at the threshold or beyond it, on one side.
+
+    >>> Event(2.0, above=True).holds(np.array([1.0, 2.0, 3.0])).tolist()
+    [False, True, True]
+    """
+
+    threshold: float
+    above: bool
+
+    def holds(self, values: Reals) -> NDArray[np.bool_]:
+        """Which of these statistics belong to the event."""
+        return values >= self.threshold if self.above else values <= self.threshold
+
+    def __str__(self) -> str:
+        return f"statistic at {'least' if self.above else 'most'} {self.threshold:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    Attributes
+    ----------
+    epsilon : float
+        Lower bound at ``delta``, at the stated confidence; 0 if nothing was shown.
+    event : Event
+        What was counted; chosen by runs that are not counted.
+    hits : tuple of int
+        How many of ``trials`` runs on the first and on the second data set were in the event.
+    exchanged : bool
+        Whether the event is the likelier one on the second data set.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    event: Event
+    hits: tuple[int, int]
+    trials: int
+    exchanged: bool
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether the protocol cannot have this epsilon at the audit's delta.
+
+        >>> Audit(0.7, 0.0, 0.95, Event(0.0, True), (90, 20), 100, False).refutes(0.5)
+        True
+        """
+        return self.epsilon > epsilon
+
+
+def audit(
+    protocol: Callable[[Data, np.random.Generator], View],
+    neighbours: tuple[Data, Data],
+    statistic: Callable[[View], float],
+    trials: int,
+    confidence: float = 0.95,
+    *,
+    delta: float = 0.0,
+    rng: np.random.Generator,
+) -> Audit:
+    """Certified lower bound on a protocol's epsilon, from runs on two neighbouring data sets.
+
+    Parameters
+    ----------
+    protocol : callable
+        From data and a generator to what an observer sees, such as a protocol's ``run`` with its record bound.
+    neighbours : pair
+        Two data sets that the guarantee compares; whether they are neighbours is the caller's to know.
+    statistic : callable
+        From a view to a number, large or small where the first data set is likelier.
+    trials : int, at least 2
+        Runs on *each* data set; half of them choose the event.
+    confidence : float in (0, 1)
+        Probability, over the runs, that the bound is valid.
+    delta : float in [0, 1]
+        Of the guarantee.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    DomainError
+        For parameters outside their domains, before anything runs; for a statistic that is not a number.
+
+    Examples
+    --------
+    >>> from flamelib.randomizers import KaryResponse
+    >>> coin = KaryResponse(epsilon0=1.0, n_buckets=2)
+    >>> found = audit(lambda bit, rng: coin.sample([bit], rng)[0], (1, 0), float, 2000, rng=np.random.default_rng(0))
+    >>> 0.5 < found.epsilon < 1.0, found.refutes(0.5)
+    (True, True)
+    """
+    _known(trials, confidence, delta)
+    if len(neighbours) != 2:
+        raise DomainError(f"neighbours must be two data sets, got {len(neighbours)}")
+    first, second = (
+        [statistic(protocol(data, own)) for own in generator.spawn(trials)]
+        for data, generator in zip(neighbours, rng.spawn(2), strict=True)
+    )
+    return certified(first, second, confidence, delta=delta)
+
+
+def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, delta: float = 0.0) -> Audit:
+    """The same from statistics of runs that were made elsewhere, many at once for instance.
+
+    Parameters
+    ----------
+    first, second : array_like of shape (trials,)
+        Statistics of independent runs on the two data sets, in the order in which they were drawn: the first half
+        chooses the event.
+    confidence : float in (0, 1)
+    delta : float in [0, 1]
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = certified(rng.normal(1.0, 1.0, 20_000), rng.normal(0.0, 1.0, 20_000), delta=1e-3)
+    >>> 1.9 < found.epsilon < 3.1  # the truth is 3.1
+    True
+    """
+    left, right = reals("first", first), reals("second", second)
+    if left.shape != right.shape or left.ndim != 1:
+        raise DomainError(f"first and second must be lists of one length, got shapes {left.shape} and {right.shape}")
+    _known(len(left), confidence, delta)
+    half = len(left) // 2
+    event, exchanged = _chosen(left[:half], right[:half], confidence, delta)
+    held = (left[half:], right[half:])
+    hits = (int(event.holds(held[0]).sum()), int(event.holds(held[1]).sum()))
+    likelier, other = reversed(hits) if exchanged else hits
+    epsilon = float(_least_epsilon(np.array(likelier), np.array(other), len(held[0]), confidence, delta))
+    return Audit(max(0.0, epsilon), delta, confidence, event, hits, len(held[0]), exchanged)
+
+
+def _known(trials: int, confidence: float, delta: float) -> None:
+    check(trials=trials, confidence=confidence, delta=delta)
+
+
+def _chosen(left: Reals, right: Reals, confidence: float, delta: float) -> tuple[Event, bool]:
+    """The event and the order of the data sets that certify most on these runs."""
+    levels = np.unique(np.concatenate([left, right]))
+    if len(levels) > MOST_EVENTS:
+        levels = levels[np.linspace(0, len(levels) - 1, MOST_EVENTS).astype(int)]
+    best, found = -math.inf, (Event(float(levels[0]), above=True), False)
+    for above in (True, False):
+        counts = [_beyond(values, levels, above) for values in (left, right)]
+        for exchanged in (False, True):
+            likelier, other = counts[::-1] if exchanged else counts
+            scores = _least_epsilon(likelier, other, len(left), confidence, delta)
+            if scores.max() > best:
+                best, found = float(scores.max()), (Event(float(levels[scores.argmax()]), above), exchanged)
+    return found
+
+
+def _beyond(values: Reals, levels: Reals, above: bool) -> Reals:
+    """How many values lie at each level or beyond it."""
+    ordered = np.sort(values)
+    if above:
+        return np.asarray(len(values) - np.searchsorted(ordered, levels, side="left"), dtype=float)
+    return np.asarray(np.searchsorted(ordered, levels, side="right"), dtype=float)
+
+
+def _least_epsilon(hits: Reals, others: Reals, trials: int, confidence: float, delta: float) -> Reals:
+    """Log of (lower limit - delta) over the upper limit; each limit fails with half of what may fail, or less."""
+    fails = (1 - confidence) / 2
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, fails), 0.0)
+    high = np.where(others < trials, betaincinv(others + 1, np.maximum(trials - others, 1), 1 - fails), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(low - delta, 0.0)) - np.log(high))

@@ -1,0 +1,128 @@
+"""Audits: never above the truth more often than they say, and near it where the statistic is the right one."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, binomtest, norm
+
+from flamelib._validate import DomainError
+from flamelib.auditing import Audit, Event, _least_epsilon, audit, certified
+from flamelib.protocols import blanket
+
+
+def response(bit: int, rng: np.random.Generator) -> int:
+    """Binary randomized response whose budget is log 3."""
+    return bit if rng.random() < 0.75 else 1 - bit
+
+
+def test_binary_response_comes_near_its_budget() -> None:
+    found = audit(response, (1, 0), float, 4000, rng=np.random.default_rng(1))
+    assert 0.85 < found.epsilon < math.log(3)
+    assert found.trials == 2000
+    assert not found.refutes(math.log(3))
+
+
+def test_the_limits_are_those_of_clopper_and_pearson() -> None:
+    hits, others, trials = 37, 5, 400
+    high = binomtest(others, trials).proportion_ci(0.95, method="exact").high
+    low = binomtest(hits, trials).proportion_ci(0.95, method="exact").low
+    found = _least_epsilon(np.array([hits]), np.array([others]), trials, 0.95, 0.01)
+    assert found[0] == pytest.approx(math.log((low - 0.01) / high), rel=1e-9)
+
+
+@pytest.mark.parametrize(("hits", "others"), [(0, 3), (3, 400), (0, 400), (400, 0)])
+def test_the_ends_of_the_counts(hits: int, others: int) -> None:
+    found = _least_epsilon(np.array([hits]), np.array([others]), 400, 0.9, 0.0)[0]
+    if hits == 0:
+        assert found == -math.inf
+    else:
+        low = (0.05) ** (1 / 400) if hits == 400 else binomtest(hits, 400).proportion_ci(0.9, method="exact").low
+        high = 1.0 if others == 400 else 1 - 0.05 ** (1 / 400)
+        assert found == pytest.approx(math.log(low / high), rel=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_a_bound_holds_as_often_as_it_says(confidence: float) -> None:
+    """Choosing the event by the runs that are counted would fail this: 60 events, and the best is taken."""
+    rng, above = np.random.default_rng(2), 0
+    for _ in range(400):
+        above += certified(rng.normal(0.1, 1, 120), rng.normal(0, 1, 120), confidence, delta=0.0397).epsilon > 0
+    # Total variation of the two laws is 0.0399, so that any positive epsilon beyond 0.0004 is false.
+    assert norm.cdf(0.05) - norm.cdf(-0.05) < 0.04
+    assert above <= binom.ppf(1 - 1e-6, 400, 1 - confidence)
+
+
+def test_either_side_and_either_data_set_may_be_the_likelier_one() -> None:
+    rng = np.random.default_rng(3)
+    low, high = rng.random(3000), np.where(rng.random(3000) < 0.2, 2.0, rng.random(3000))
+    one, other = certified(high, low), certified(low, high)
+    assert one.event == other.event == Event(2.0, above=True)
+    assert not one.exchanged
+    assert other.exchanged
+    assert one.epsilon > 4
+    mirrored = certified(-high, -low)
+    assert not mirrored.event.above
+
+
+def test_delta_is_taken_off() -> None:
+    rng = np.random.default_rng(4)
+    first, second = 1.0 * (rng.random(4000) < 0.6), 1.0 * (rng.random(4000) < 0.3)
+    assert certified(first, second, delta=0.2).epsilon < certified(first, second).epsilon
+    assert certified(first, second, delta=0.5).epsilon == 0
+
+
+def test_a_protocol_of_the_library() -> None:
+    protocol = blanket.HistogramProtocol(n_users=20, n_buckets=2, blanket_mass=0.2)
+    promised = blanket.account(protocol, delta=0.01)
+
+    def run(values: list[int], rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.asarray(blanket.run(protocol, values, rng))
+
+    found = audit(
+        run, ([0] * 19 + [1], [0] * 20), lambda counts: float(counts[1]), 4000, delta=0.01, rng=np.random.default_rng(5)
+    )
+    assert 0.05 < found.epsilon < promised.epsilon
+    leak = certified(np.zeros(200), np.ones(200))
+    assert leak.refutes(promised.epsilon)
+
+
+def test_equal_seeds_give_equal_audits() -> None:
+    one, two = (audit(response, (1, 0), float, 50, rng=np.random.default_rng(7)) for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"trials": 1}, "trials"),
+        ({"trials": 2.5}, "trials"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": math.nan}, "confidence"),
+        ({"delta": -0.1}, "delta"),
+        ({"neighbours": (1, 0, 1)}, "neighbours"),
+        ({"statistic": lambda view: math.nan}, "first"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, object], word: str) -> None:
+    given: dict[str, Any] = {
+        "neighbours": (1, 0),
+        "statistic": float,
+        "trials": 10,
+        "rng": np.random.default_rng(0),
+    } | change
+    with pytest.raises(DomainError, match=word):
+        audit(response, **given)
+
+
+def test_lists_of_unequal_length_are_refused() -> None:
+    with pytest.raises(DomainError, match="one length"):
+        certified([1.0, 2.0], [1.0])
+
+
+def test_what_it_refutes() -> None:
+    found = Audit(0.7, 0.0, 0.95, Event(1.0, above=True), (9, 2), 10, exchanged=False)
+    assert found.refutes(0.69)
+    assert not found.refutes(0.7)
