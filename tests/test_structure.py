@@ -46,7 +46,7 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 
 MECHANISM = {
     "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
-    "_arrays", "_folded", "_vector_protocols",
+    "randomness", "discrete_noise", "_arrays", "_folded", "_vector_protocols",
 }  # fmt: skip
 PRIVACY = {
     "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids",
