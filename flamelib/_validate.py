@@ -6,11 +6,14 @@ Standard library only: the closed forms run in a browser.
 """
 
 import math
+import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 LARGEST_WHOLE = 2**53
+LARGEST_MODULUS = 2**256
 
 
 class DomainError(ValueError):
@@ -19,7 +22,7 @@ class DomainError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a parameter may be: real or whole, between bounds, or one of a few words."""
+    """What a parameter may be: real or whole, between bounds, or one of a few words; or a list of such."""
 
     about: str
     whole: bool = False
@@ -30,13 +33,18 @@ class Domain:
     choices: tuple[str, ...] = ()
     least: float = 0.0
     """Between 0, which belongs to the domain, and this there is nothing."""
+    several: bool = False
+    shortest: int = 0
+    """Of a list: how many entries it has at least."""
 
     def __str__(self) -> str:
+        if self.several:
+            count = f" of {self.shortest} or more" if self.shortest else ""
+            return f"a list{count}, written 1,2,3 or [1,2,3], each entry {replace(self, several=False)}"
         if self.choices:
             return "one of " + ", ".join(self.choices)
         kind = "a whole number" if self.whole else "a number"
-        low = f"{self.low:g}" if self.low > -math.inf else None
-        high = ("2^53" if self.high == LARGEST_WHOLE else f"{self.high:g}") if self.high < math.inf else None
+        low, high = _end(self.low), _end(self.high)
         if low and high:
             if self.least:
                 return f"{low}, or {kind} in [{self.least:g}, {high}]"
@@ -46,30 +54,71 @@ class Domain:
             return f"{kind} {'above' if self.open_low else 'of at least'} {low}"
         return kind if high is None else f"{kind} {'below' if self.open_high else 'of at most'} {high}"
 
-    def contains(self, value: float) -> bool:
+    def contains(self, value: float | Decimal) -> bool:
         """Whether a finite number lies between the bounds (NaN and infinities never do)."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
         above = above and (value == 0 or value >= self.least)
-        return math.isfinite(value) and above and below and (not self.whole or value == int(value))
+        return above and below and math.isfinite(value) and (not self.whole or value == int(value))
 
     def accept(self, name: str, value: Any) -> Any:
         """The value as a plain ``int``, ``float`` or ``str``; :class:`DomainError` if it does not belong.
 
+        A list comes back as a tuple.  Where whole numbers may pass 2^53, none is rounded to a double on its way.
+
         >>> VOCABULARY["n_users"].accept("n_users", "1e6")
         1000000
+        >>> VOCABULARY["messages"].accept("messages", "[1, 2, 36893488147419103233]")
+        (1, 2, 36893488147419103233)
         """
+        if self.several:
+            return self._accept_each(name, value)
         if self.choices:
             if isinstance(value, str) and value in self.choices:
                 return value
             raise DomainError(f"{name} must be {self}, got {value!r}")
-        try:
-            number = float(value) if not isinstance(value, bool) else math.nan
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
+        number = _exact(value) if self.whole and LARGEST_WHOLE < self.high < math.inf else _double(value)
         if not self.contains(number):
             raise DomainError(f"{name} must be {self}, got {value!r}")
         return int(value) if isinstance(value, int) else int(number) if self.whole else number
+
+    def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
+        listed = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(value, str) and value.strip():
+            inside = value.strip().removeprefix("[").removesuffix("]")
+            listed = inside.split(",") if inside.strip() else []
+        one = replace(self, several=False)
+        try:
+            if isinstance(listed, list | tuple) and len(listed) >= self.shortest:
+                return tuple(one.accept(name, entry) for entry in listed)
+        except DomainError:
+            pass
+        raise DomainError(f"{name} must be {self}, got {value!r}")
+
+
+def _end(bound: float) -> str | None:
+    """A bound in words, large powers of two as such; none for infinity."""
+    if abs(bound) >= LARGEST_WHOLE and math.isfinite(bound):
+        return f"{'-' if bound < 0 else ''}2^{int(abs(bound)).bit_length() - 1}"
+    return f"{bound:g}" if math.isfinite(bound) else None
+
+
+def _double(value: Any) -> float:
+    try:
+        return float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _exact(value: Any) -> int | float | Decimal:
+    """The number that is meant, no digit lost; NaN for what is no number."""
+    if isinstance(value, bool | float):
+        return _double(value)
+    try:
+        number = Decimal(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ArithmeticError):
+        return _double(value)
+    return number if not isinstance(number, Decimal) or number.is_finite() else math.nan
 
 
 def _positive(about: str, high: float = math.inf) -> Domain:
@@ -82,6 +131,10 @@ def _rate(about: str) -> Domain:
 
 def _count(about: str, low: int = 1) -> Domain:
     return Domain(about, whole=True, low=low, high=LARGEST_WHOLE)
+
+
+def _large(about: str, low: int, several: bool = False, shortest: int = 0) -> Domain:
+    return Domain(about, whole=True, low=low, high=LARGEST_MODULUS, several=several, shortest=shortest)
 
 
 VOCABULARY: dict[str, Domain] = {
@@ -112,7 +165,14 @@ VOCABULARY: dict[str, Domain] = {
     "slack_delta": Domain("failure probability that composition adds", low=0, high=1, open_low=True, open_high=True),
     "sampled": _count("members drawn without replacement"),
     "population": _count("members of whom some are drawn"),
-    "protocol": Domain("protocol", choices=("simple", "double", "topk")),
+    "protocol": Domain(
+        "protocol",
+        choices=(
+            *("simple", "double", "topk"),
+            *("cmp-t1", "cmp-t2", "cmp-bon", "cmp-cheu", "cmp-blanket", "cmp-rec", "cmp-ikos"),
+            *("cmp-gmpv", "cmp-gkm", "cmp-pure", "cmp-vec", "cmp-central", "cmp-local"),
+        ),
+    ),
     "bound": Domain("amplification bound", choices=("withdrawn", "bennett", "hoeffding", "blanket")),
     "route": Domain(
         "way to account",
@@ -141,6 +201,25 @@ VOCABULARY: dict[str, Domain] = {
     "reading": Domain("reading of the theorem on random participation", choices=("outer", "inner", "aligned")),
     "scheme": Domain("what is hidden from whom in a round", choices=("outer", "inner", "aligned", "wcs", "ols", "cs")),
     "window": _count("slots among which a user chooses one"),
+    "modulus": _large("size of the group in which the shares of a value add up", 2),
+    "scale": _large("steps of the fixed-point grid: a value in [0, 1] becomes a whole number in 0..scale", 1),
+    "decay": Domain(
+        "ratio of neighbouring probabilities of discrete noise", low=0, high=1, open_low=True, open_high=True
+    ),
+    "noise_rate": Domain("chance that a user adds noise", low=0, high=1, open_low=True),
+    "smoothness": Domain(
+        "relative deviation from uniform of the sums of shares", low=0, high=1, open_low=True, open_high=True
+    ),
+    "colluding": Domain("users who tell the attacker all they know", whole=True, low=0, high=LARGEST_WHOLE),
+    "swaps": _count("moves from one user to another that lead from one data set to the other"),
+    "security_bits": _positive("minus the base-2 logarithm of a total variation distance", 1e6),
+    "log2_modulus": _positive("base-2 logarithm of the modulus", 1e6),
+    "messages": _large("messages that leave the shuffler", 0, several=True),
+    "inputs_a": _large("scaled inputs of the users, one data set", -LARGEST_MODULUS, several=True, shortest=1),
+    "inputs_b": _large("scaled inputs of the users, the other data set", -LARGEST_MODULUS, several=True, shortest=1),
+    "error": _positive("largest error allowed in the sum of values in [0, 1]"),
+    "value": Domain("value of the noise", whole=True, low=-LARGEST_MODULUS, high=LARGEST_MODULUS),
+    "input_bits": Domain("bits of an input of one coordinate", whole=True, low=1, high=64),
     "n_inputs": _count("numbers in a sample"),
     "n_classes": _count("classes of samples", 2),
     "learning_rate": _positive("step of gradient descent"),

@@ -28,6 +28,7 @@ MODULES = (
     "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
+NO_LIST = [None, "", "x", "1,,2", "[1, 2", [1, "x"], [math.nan], [0.5], [True], [10**400], 5, {}, True, object(), 1j]
 WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
 GOOD: dict[str, Any] = {
     "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
@@ -38,6 +39,9 @@ GOOD: dict[str, Any] = {
     "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
     "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
     "checkin_rate": 0.05, "order": 8, "divergence": 0.25, "slack": 0.5, "inner": "exact",
+    "modulus": 2**40 - 87, "scale": 1000, "decay": 0.9, "noise_rate": 0.5, "smoothness": 0.1, "colluding": 10,
+    "swaps": 2, "security_bits": 40.0, "log2_modulus": 32.0, "messages": [3, 2**70], "inputs_a": [0, 0],
+    "inputs_b": [1, 2], "value": 3, "error": 0.01, "input_bits": 16,
 }  # fmt: skip
 GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"}}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
@@ -52,6 +56,12 @@ EDGES: dict[str, list[Any]] = {
     "clip_norm": [1e-300, 1.0, 1e300], "window": [1, 2**53], "rounds": [1, 2**53],
     "checkin_rate": [0, 1e-300, 1e-9, 1 - 1e-9, 1], "order": [2, 3, 3000, 10_000], "divergence": [0, 1e-300, 1e300],
     "slack": [0, 1e-300, 1e-9, 1],
+    "modulus": [2, 3, 2**53 + 1, 2**256 - 1, 2**256], "scale": [1, 2**53 + 1, 2**256],
+    "n_messages": [1, 2, 3, 10**4, 2**53],
+    "decay": [1e-300, 0.5, 1 - 1e-16], "noise_rate": [1e-300, 1.0], "smoothness": [1e-300, 1e-9, 1 - 1e-16],
+    "colluding": [0, 2**53], "swaps": [1, 2**53], "security_bits": [1e-300, 1e6], "log2_modulus": [1e-300, 1e6],
+    "messages": [[], [0], [2**256]], "inputs_a": [[0], [2**256]], "inputs_b": [[0], [2**256]],
+    "value": [-(2**256), 0, 2**256], "error": [1e-300, 1.0, 1e300], "input_bits": [1, 64],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.
@@ -60,12 +70,15 @@ CLOSED = (
     "flamelib.amplification.sampling", "flamelib.amplification.coordinate_budgets",
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
+    "flamelib.amplification.splitting",
 )  # fmt: skip
 
 
 def out_of_domain(name: str) -> list[Any]:
     """The wrong values that are no value of this word, zero where the word has none; text of a number is welcome."""
     domain = VOCABULARY[name]
+    if domain.several:
+        return NO_LIST
     beside = [0, 0.5, 2.5] if domain.whole else [0, 2.0]
     beyond = [value for value in beside if not domain.choices and not domain.contains(value)]
     return [*WRONG, *beyond]

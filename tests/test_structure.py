@@ -58,7 +58,10 @@ LAYERS = (
     {"guarantees", "sources", "search", "profiles"},
     MECHANISM | PRIVACY,
     {"protocols", "auditing"},
-    {"datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"},
+    {
+        *("datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"),
+        *("cloak_statistics", "cloak_learning"),
+    },
     {"figures"},
     {"companion"},
 )
@@ -128,6 +131,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.known_participants",
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.checkin_closed",
+        "flamelib.amplification.splitting",
         "flamelib.composition",
         "flamelib.renyi",
         "flamelib.accuracy",
