@@ -1,4 +1,4 @@
-"""The commands that take their time: ``flamelib run``, ``sweep`` and ``data``, and the help of them all."""
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``diff`` and ``data``, and the help of them all."""
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from flamelib import datasets
 from flamelib._download import DataError
 from flamelib._validate import DomainError
-from flamelib.companion import cli, own, parameters
+from flamelib.companion import cli, editions, own, parameters
 from flamelib.companion import sweep as sweeps
 from flamelib.companion.runs import RunFailed
 
@@ -123,6 +123,34 @@ def sweep(
     """
     words = parameters.assignments(given or [])
     typer.echo(sweeps.sweep(parameters.locate(notebook), words, output, jobs, limit, context.obj or ()))
+
+
+@app.command(
+    "diff",
+    epilog="Examples:\n\nflamelib diff old/html _build/html\n\nflamelib diff last/runs _build/runs --output moved.json",
+)
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A built book, or a folder of runs.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same of another edition.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write everything as JSON, too.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", metavar="X", help="Relative changes up to this are no move.")
+    ] = 0.0,
+) -> int:
+    """Compare two editions: prints which numbers moved and why they may have; status 1 if any moved.
+
+    Numbers are the results of notebooks, the tables behind figures, and the values and verdicts of the ledger.
+    Reasons are what differs in the receipts: parameters, versions, modules, data.
+    """
+    found = editions.compare(editions.read(old), editions.read(new), tolerance)
+    for one in found:
+        typer.echo(one)
+    if output is not None:
+        editions.write(found, output)
+    typer.echo(f"{sum(len(one.moved) for one in found)} numbers moved on {len(found)} pages")
+    return 1 if found else 0
 
 
 @data.command("list", epilog="Examples:\n\nflamelib data list")
