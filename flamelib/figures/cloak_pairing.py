@@ -1,0 +1,208 @@
+r"""Attacks on too few messages: groups of shuffled messages that add up to a value, and what they prove.
+
+The messages of a user add up to a number in {0, ..., k} modulo N; others do so by chance only.  Who sees the shuffled
+messages lists all groups of m that could be a user's.  A message that stands in one group only proves that group, for
+its true group is always listed; the messages of a proven group are taken out, which proves others.  Nothing is guessed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from flamelib._validate import DomainError, check
+from flamelib.figures.cloak_attack import Recovery, Wholes
+from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.style import Pen
+from flamelib.protocols.cloak import CloakProtocol, pool, split
+from flamelib.randomness import Simulation
+
+MOST_GROUPS = 8_000_000
+MARKS = {2: ("blue", "o", "-"), 3: ("ochre", "s", (0, (6, 2))), 4: ("vermillion", "^", (0, (7, 2, 1.5, 2)))}
+
+
+# --- the algorithm ---------------------------------------------------------------------------------------------------
+
+
+def groups(messages: Wholes, n_messages: int, modulus: int, scale: int) -> Wholes:
+    """All sets of ``n_messages`` messages that add up to values in {0, ..., scale} in every coordinate.
+
+    Parameters
+    ----------
+    messages : array of int, shape (messages, dimension)
+        Residues; the first coordinate finds the sets, by a sorted join of two halves, the others thin them out.
+    n_messages : int, 2 to 4
+    modulus, scale : int
+
+    Returns
+    -------
+    array of int, shape (sets, n_messages)
+        Places of the messages, ascending.
+
+    Raises
+    ------
+    DomainError
+        If more than ``MOST_GROUPS`` candidates would have to be listed.
+
+    Examples
+    --------
+    >>> groups(np.array([[5], [9], [96], [40]]), 2, 101, 4).tolist()
+    [[0, 2], [1, 2]]
+    """
+    count = len(messages)
+    left, right = _subsets(count, (n_messages + 1) // 2), _subsets(count, n_messages // 2)
+    first, second = (messages[half, 0].sum(axis=1) % modulus for half in (left, right))
+    one, other = _join(first, second, modulus, scale)
+    ascending = left[one, -1] < right[other, 0]
+    found = np.hstack([left[one[ascending]], right[other[ascending]]])
+    fits: NDArray[np.bool_] = (messages[found].sum(axis=1) % modulus <= scale).all(axis=1)
+    return found[fits]
+
+
+def _subsets(count: int, size: int) -> Wholes:
+    if math.comb(count, size) > MOST_GROUPS:
+        raise DomainError(f"messages must be fewer: {count} have more than {MOST_GROUPS} subsets of {size}")
+    return np.array(list(combinations(range(count), size)), dtype=np.int64).reshape(-1, size)
+
+
+def _join(first: Wholes, second: Wholes, modulus: int, scale: int) -> tuple[Wholes, Wholes]:
+    """All pairs of places whose sum is in {0, ..., scale} modulo N: a window of the sorted second list for each."""
+    order = np.argsort(second)
+    twice = np.concatenate([second[order], second[order] + modulus])
+    low = -first % modulus
+    start = np.searchsorted(twice, low)
+    lengths = np.searchsorted(twice, low + scale, side="right") - start
+    total = int(lengths.sum())
+    if total > MOST_GROUPS:
+        raise DomainError(f"modulus must be larger: {total} candidates are more than {MOST_GROUPS}")
+    within = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.repeat(np.arange(len(first)), lengths), order[(np.repeat(start, lengths) + within) % len(second)]
+
+
+def proven(found: Wholes, count: int) -> Wholes:
+    """Those of the groups that are certainly a user's, given that every user's group is among them.
+
+    Examples
+    --------
+    Messages 0 and 5 stand in one pair each; once these are taken out, messages 2 and 3 have one left.
+
+    >>> proven(np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]), 6).tolist()
+    [[0, 1], [4, 5], [2, 3]]
+    """
+    sure = [found[:0]]
+    while len(found):
+        alone = np.bincount(found.ravel(), minlength=count) == 1
+        new = found[alone[found].any(axis=1)]
+        if not len(new):
+            break
+        sure.append(new)
+        used = np.zeros(count, dtype=bool)
+        used[new] = True
+        found = found[~used[found].any(axis=1)]
+    return np.concatenate(sure)
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def compute_vectors(protocol: CloakProtocol, dimension: int, together: bool, repeats: int, seed: int) -> Recovery:
+    """Rounds in which every user splits a random vector, shuffled as units or coordinate by coordinate, and attacked.
+
+    What is recovered has no name: the attack finds which vectors there are.
+
+    Parameters
+    ----------
+    protocol : CloakProtocol
+        Of each coordinate, without noise.
+    dimension : int
+    together : bool
+        Whether the shuffler permutes whole share vectors (or the seeds that stand for them), not single messages.
+    repeats, seed : int
+
+    Examples
+    --------
+    >>> small = CloakProtocol(20, 3 * 20 * 2**8 + 1, 2**8, 3)
+    >>> [compute_vectors(small, 3, together, 4, seed=1).share for together in (True, False)]
+    [1.0, 0.0]
+    """
+    check(dimension=dimension, repeats=repeats, seed=seed)
+    rngs = np.random.default_rng(seed).spawn(repeats)
+    hits, marked, wrong = zip(*(_attack_vectors(protocol, dimension, together, rng) for rng in rngs), strict=True)
+    return Recovery(protocol.n_users, hits, sum(marked), sum(wrong))
+
+
+def _attack_vectors(
+    p: CloakProtocol, dimension: int, together: bool, rng: np.random.Generator
+) -> tuple[int, bool, int]:
+    values = rng.integers(0, p.scale + 1, size=(p.n_users, dimension))
+    messages = pool(split(p, values, Simulation(rng))).T
+    seen = rng.permutation(messages) if together else rng.permuted(messages, axis=0)
+    sure = proven(groups(seen, p.n_messages, p.modulus, p.scale), len(seen))
+    said = Counter(map(tuple, (seen[sure].sum(axis=1) % p.modulus).tolist()))
+    held = Counter(map(tuple, values.tolist()))
+    hits = (said & held).total()
+    return hits, tuple(values[0].tolist()) in said, said.total() - hits
+
+
+def chance_groups(protocol: CloakProtocol, dimension: int) -> float:
+    """Expected number of groups that fit by chance, if all groups that are no user's were independent of values.
+
+    >>> round(chance_groups(CloakProtocol(100, 2**31 - 1, 2**16, 3), 1))
+    136
+    """
+    p = protocol
+    return math.comb(p.n_users * p.n_messages, p.n_messages) * ((p.scale + 1) / p.modulus) ** dimension
+
+
+# --- one number a user -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moduli:
+    """Share of values recovered from the shuffled messages, against the modulus, for several numbers of messages."""
+
+    moduli: Sequence[int]
+    shares: dict[int, Values]
+    wrong: int
+    parameters: Parameters
+
+    @property
+    def loose(self) -> Values:
+        """Bits of N / k, where a chance group has probability about 2 to the minus that."""
+        return np.log2(np.asarray(self.moduli, dtype=float) / float(self.parameters["scale"]))
+
+    def to_csv(self) -> str:
+        """One row a modulus."""
+        header = ["modulus", *(f"recovered at m={m}" for m in self.shares)]
+        return to_csv(header, zip(self.moduli, *self.shares.values(), strict=True))
+
+
+def compute_moduli(
+    n_users: int, scale: int, n_messages: Sequence[int], moduli: Sequence[int], repeats: int, seed: int
+) -> Moduli:
+    """Random values, split, shuffled and attacked at every modulus that leaves few enough candidates."""
+    check(n_users=n_users, scale=scale, repeats=repeats, seed=seed)
+    shares, wrong = {}, 0
+    for m in n_messages:
+        found = [
+            compute_vectors(CloakProtocol(n_users, modulus, scale, m), 1, True, repeats, seed) for modulus in moduli
+        ]
+        shares[m] = np.array([one.share for one in found])
+        wrong += sum(one.wrong for one in found)
+    given: Parameters = {"n_users": n_users, "scale": scale, "repeats": repeats, "seed": seed}
+    return Moduli(tuple(moduli), shares, wrong, given)
+
+
+def draw_moduli(ax: Axes, record: Moduli, pen: Pen) -> None:
+    """A curve a number of messages; on the left the smallest modulus that noise may have, 3nk."""
+    for m, values in record.shares.items():
+        hue, marker, dash = MARKS[m]
+        ax.plot(record.loose, values, color=pen.colour(hue), marker=marker, linestyle=dash, label=f"m = {m}")
+    ax.axvline(math.log2(3 * float(record.parameters["n_users"])), color=pen.colour("grey"), linestyle=":",
+               label="N = 3nk")  # fmt: skip
+    ax.set(xlabel=r"$\log_2(N/k)$", ylabel="share of values recovered for certain", ylim=(-0.03, 1.03))
