@@ -58,7 +58,7 @@ class Domain:
         """Whether a finite number lies between the bounds (NaN and infinities never do)."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
-        above = above and (value == 0 or value >= self.least)
+        above = above and (value <= 0 or value >= self.least)
         return above and below and math.isfinite(value) and (not self.whole or value == int(value))
 
     def accept(self, name: str, value: Any) -> Any:
@@ -84,9 +84,9 @@ class Domain:
 
     def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
         listed = value.tolist() if hasattr(value, "tolist") else value
-        if isinstance(value, str) and value.strip():
-            inside = value.strip().removeprefix("[").removesuffix("]")
-            listed = inside.split(",") if inside.strip() else []
+        if isinstance(value, str) and (text := value.strip()):
+            text = text[1:-1] if text[0] == "[" and text[-1] == "]" else text
+            listed = text.split(",") if text.strip() else []
         one = replace(self, several=False)
         try:
             if isinstance(listed, list | tuple) and len(listed) >= self.shortest:
@@ -232,6 +232,15 @@ VOCABULARY: dict[str, Domain] = {
     "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
     "sweep_padded": _count("padded size of a sweep", 2),
     "sweep_sampling_rate": Domain("sampling rate of a sweep", low=0, high=1, open_low=True),
+    "rows": _count("independent rows of a sketch"),
+    "columns": _count("counters in a row of a sketch"),
+    "levels": Domain("levels of a tree of counters", whole=True, low=1, high=60),
+    "base": _count("children of a node of a tree of counters", 2),
+    "independence": _count("values of a hash function that are independent together"),
+    "cutoff": _positive("where the draws of a heavy-tailed law are cut off"),
+    "grid": _count("steps of fixed-point numbers between two whole ones"),
+    "accuracy": Domain("relative error that is asked for", low=0, high=1, open_low=True, open_high=True),
+    "failure": Domain("chance that an error is larger than asked for", low=0, high=1, open_low=True, open_high=True),
     "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
 }
 

@@ -70,7 +70,7 @@ CLOSED = (
     "flamelib.amplification.sampling", "flamelib.amplification.coordinate_budgets",
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
-    "flamelib.amplification.splitting",
+    "flamelib.amplification.splitting", "flamelib.cloak_decoding",
 )  # fmt: skip
 
 

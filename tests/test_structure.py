@@ -46,7 +46,7 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 
 MECHANISM = {
     "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
-    "randomness", "discrete_noise", "_arrays", "_folded", "_vector_protocols",
+    "randomness", "discrete_noise", "_enclosures", "_arrays", "_folded", "_vector_protocols",
 }  # fmt: skip
 PRIVACY = {
     "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids",
@@ -132,6 +132,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.checkin_closed",
         "flamelib.amplification.splitting",
+        "flamelib.cloak_decoding",
         "flamelib.composition",
         "flamelib.renyi",
         "flamelib.accuracy",

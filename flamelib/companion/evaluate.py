@@ -54,7 +54,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.checkin_distributed",
         "flamelib.amplification.checkin_shuffled",
     ),
-    "cloak": ("flamelib.amplification.splitting",),
+    "cloak": ("flamelib.amplification.splitting", "flamelib.cloak_decoding"),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
 
