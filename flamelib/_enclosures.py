@@ -1,0 +1,208 @@
+"""Numbers that may be asked for any number of binary digits, and random choices made exactly by them.
+
+An *enclosure* is a function: for a number of bits ``b`` it returns whole numbers ``low`` and ``high`` with
+``low <= 2^b x <= high``; the more bits, the closer together.  A uniform number of which the first bits are known is
+below or above ``x`` as soon as it is outside of the enclosure; where it is inside, more bits of both are asked for.
+So the choice has exactly the probability that is meant, no digit rounded.  Standard library and numpy.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flamelib._arrays import Wholes
+from flamelib.randomness import Randomness
+
+Enclosure = Callable[[int], tuple[int, int]]
+
+WORD = 62  # bits of the first look
+GUARD = 64  # bits that are carried beyond those asked for
+
+
+def rational(x: Fraction) -> Enclosure:
+    """A rational number."""
+    return lambda bits: (math.floor(x * 2**bits), math.ceil(x * 2**bits))
+
+
+def exp_minus(x: Fraction) -> Enclosure:
+    """exp(-x) for x >= 0: an alternating series at x / 2^s <= 1/2, squared s times."""
+    halvings = max(0, math.ceil(x).bit_length() + 1)
+    y = x / 2**halvings
+
+    def enclosed(bits: int) -> tuple[int, int]:
+        inner = bits + halvings + GUARD
+        total, term, k = Fraction(1), Fraction(1), 0
+        while term * 2**inner > 1:
+            k += 1
+            term = Fraction(math.ceil(term * y / k * 2 ** (2 * inner)), 2 ** (2 * inner))
+            total += -term if k % 2 else term
+        slack = (k + 2) * Fraction(1, 2**inner)  # the rounding of the terms and the terms left out
+        low, high = math.floor((total - slack) * 2**inner), math.ceil((total + slack) * 2**inner)
+        for _ in range(halvings):
+            low, high = low * low >> inner, -(-high * high >> inner)
+        return low >> (inner - bits), -(-high >> (inner - bits))
+
+    return enclosed
+
+
+def log_of(x: Fraction) -> Enclosure:
+    """ln(x) for x >= 1: that of a number in [1, 2] and a multiple of ln 2."""
+    doublings = max(0, (x.numerator // x.denominator).bit_length() - 1)
+    parts = ((x / 2**doublings, 1), (Fraction(2), doublings))
+
+    def enclosed(bits: int) -> tuple[int, int]:
+        inner = bits + GUARD
+        ends = [(times * low, times * high) for of, times in parts for low, high in [_twice_artanh(of, inner)]]
+        low, high = (sum(end) for end in zip(*ends, strict=True))
+        return low >> GUARD, -(-high >> GUARD)
+
+    return enclosed
+
+
+def _twice_artanh(x: Fraction, bits: int) -> tuple[int, int]:
+    """ln(x) for x in [1, 2] as 2 artanh(y), y = (x - 1) / (x + 1) <= 1/3, with every power of y rounded down."""
+    y = (x - 1) / (x + 1)
+    fine = 2 ** (bits + GUARD)
+    power, square, total, k = math.floor(y * fine), y * y, 0, 1
+    while power:
+        total += power // k
+        power, k = math.floor(power * square), k + 2
+    return 2 * total >> GUARD, (2 * (total + 2 * k) >> GUARD) + 1
+
+
+def power(base: Enclosure, exponent: int) -> Enclosure:
+    """A power of a number in [0, 1]."""
+
+    def enclosed(bits: int) -> tuple[int, int]:
+        inner = bits + exponent.bit_length() + GUARD
+        (low, high), (below, above) = base(inner), (1 << inner, 1 << inner)
+        for digit in reversed(range(exponent.bit_length())):
+            below, above = below * below >> inner, -(-above * above >> inner)
+            if exponent >> digit & 1:
+                below, above = below * low >> inner, -(-above * high >> inner)
+        return below >> (inner - bits), -(-above >> (inner - bits))
+
+    return enclosed
+
+
+def odds_to_chance(odds: Enclosure) -> Enclosure:
+    """x / (1 + x)."""
+
+    def enclosed(bits: int) -> tuple[int, int]:
+        low, high = odds(bits + 2)
+        one = 1 << (bits + 2)
+        return (low << bits) // (one + low), -(-(high << bits) // (one + high))
+
+    return enclosed
+
+
+def scaled_by(x: Enclosure, factor: Fraction) -> Enclosure:
+    """A multiple of a number, by a factor in [0, 1]."""
+
+    def enclosed(bits: int) -> tuple[int, int]:
+        low, high = x(bits)
+        return math.floor(low * factor), math.ceil(high * factor)
+
+    return enclosed
+
+
+# --- choices ----------------------------------------------------------------------------------------
+
+
+def bernoulli(chance: Enclosure, count: int, randomness: Randomness, word: int = WORD) -> NDArray[np.bool_]:
+    """Independent coins that show heads with exactly the chance enclosed."""
+    low, high = chance(word)
+    drawn = randomness.uniform(2**word, count)
+    heads = np.asarray(drawn < low)
+    for i in np.flatnonzero((drawn >= low) & (drawn < high)):
+        heads[i] = _settled_coin(chance, int(drawn[i]), randomness, word)
+    return heads
+
+
+def _settled_coin(chance: Enclosure, drawn: int, randomness: Randomness, bits: int) -> bool:
+    while True:
+        drawn, bits = _more_bits(drawn, bits, randomness)
+        low, high = chance(bits)
+        if not low <= drawn < high:
+            return drawn < low
+
+
+def _more_bits(drawn: int, bits: int, randomness: Randomness) -> tuple[int, int]:
+    return drawn << WORD | int(randomness.uniform(2**WORD, 1)[0]), bits + WORD
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulated:
+    """Distribution function of a law of whole numbers, enclosed: ``lows[i]`` and ``highs[i]`` at ``first + i``.
+
+    ``highs`` has one entry more, at the front: the chance of anything below ``first``.
+    """
+
+    first: int
+    lows: list[int]
+    highs: list[int]
+
+
+Law = Callable[[int], Cumulated]
+
+
+def draw(law: Law, count: int, randomness: Randomness, word: int = WORD) -> Wholes:
+    """Independent draws by inversion of the distribution function, exactly."""
+    table = law(word)
+    drawn = randomness.uniform(2**word, count)
+    place = np.searchsorted(np.array(table.highs), drawn, side="right") - 1
+    inside = (place >= 0) & (place < len(table.lows))
+    settled = inside & (drawn < np.array(table.lows)[np.where(inside, place, 0)])
+    found = table.first + place
+    for i in np.flatnonzero(~settled):
+        found[i] = _settled_draw(law, int(drawn[i]), randomness, word)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _settled_draw(law: Law, drawn: int, randomness: Randomness, bits: int) -> int:
+    while True:
+        drawn, bits = _more_bits(drawn, bits, randomness)
+        table = law(bits)
+        place = bisect_right(table.highs, drawn) - 1
+        if 0 <= place < len(table.lows) and drawn < table.lows[place]:
+            return table.first + place
+
+
+Ratios = Callable[[int], Iterable[tuple[int, int]]]
+
+
+def unimodal(mode: int, up: Ratios, down: Ratios) -> Law:
+    """The law whose probabilities, going away from its mode, change by enclosed ratios that only fall."""
+
+    def law(bits: int) -> Cumulated:
+        inner = bits + GUARD
+        above, rest_above = _side(up(inner), inner)
+        below, rest_below = _side(down(inner), inner)
+        weights = [*reversed(below), (1 << inner, 1 << inner), *above]
+        least = sum(low for low, _ in weights)
+        most = sum(high for _, high in weights) + rest_above + rest_below
+        lows, highs, low, high = [], [-(-(rest_below << bits) // least)], 0, rest_below
+        for one in weights:
+            low, high = low + one[0], high + one[1]
+            lows.append((low << bits) // most)
+            highs.append(-(-(high << bits) // least))
+        return Cumulated(mode - len(below), lows, highs)
+
+    return law
+
+
+def _side(ratios: Iterable[tuple[int, int]], bits: int) -> tuple[list[tuple[int, int]], int]:
+    """Weights on one side of the mode until they vanish at this precision, and a bound on the sum of the others."""
+    one = 1 << bits
+    low, high, weights = one, one, list[tuple[int, int]]()
+    for least, most in ratios:
+        low, high = low * least >> bits, -(-high * most >> bits)
+        weights.append((low, high))
+        if low == 0:
+            return weights, -(-high * most // (one - most)) if most < one else one * one
+    return weights, 0

@@ -1,0 +1,335 @@
+r"""Laws of whole numbers that users add before they split: drawn exactly, from any source of randomness.
+
+Every draw has exactly the law that is named: a uniform number is compared, digit by digit as far as necessary, with
+probabilities known to any number of digits.  Parameters given as doubles are read as the rational numbers they are.
+What is left is the source: with :class:`~flamelib.randomness.Release` the draws are fit for release, with
+:class:`~flamelib.randomness.Simulation` they can be repeated.
+
+Source: Ghazi, Pagh, Velingker 2019, Definition 3; Canonne, Kamath, Steinke 2020 (why noise has to be exact).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import count as naturals
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flamelib._arrays import Shape, Wholes
+from flamelib._enclosures import (
+    GUARD,
+    WORD,
+    Enclosure,
+    Law,
+    bernoulli,
+    draw,
+    exp_minus,
+    log_of,
+    odds_to_chance,
+    power,
+    rational,
+    scaled_by,
+    unimodal,
+)
+from flamelib._validate import DomainError, check
+from flamelib.randomness import Randomness
+
+WIDEST = 1e9  # largest variance of a law drawn from a table
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedLaplace:
+    r"""The law :math:`\mathcal D_{N,p}(j) \propto p^{|j|}` on :math:`|j| \le (N - 1) / 2`.
+
+    Drawn as a difference of two geometric numbers, or a uniform number where the law is nearly flat, until accepted.
+
+    Parameters
+    ----------
+    modulus : int, odd, at least 3
+    decay : float in (0, 1)
+        The paper's :math:`p`.
+
+    Examples
+    --------
+    >>> from flamelib.randomness import Simulation
+    >>> TruncatedLaplace(7, 0.5).sample(8, Simulation(np.random.default_rng(0))).tolist()
+    [-2, 1, -1, 1, -3, 0, 0, -1]
+    """
+
+    modulus: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        check(modulus=self.modulus, decay=self.decay)
+        if self.modulus % 2 == 0:
+            raise DomainError(f"modulus must be odd, so that the law is symmetric, got {self.modulus}")
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        end = (self.modulus - 1) // 2
+        propose = _flat if end * -math.log(self.decay) < math.log(2) else _peaked
+        found = np.empty(_size(shape), dtype=np.int64)
+        wanted = np.arange(found.size)
+        while wanted.size:
+            found[wanted], good = propose(self.decay, end, wanted.size, randomness)
+            wanted = wanted[~good]
+        return found.reshape(shape)
+
+
+def _peaked(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
+    """The two-sided geometric law, accepted inside; more than half is where ``decay ** end`` is at most 1/2."""
+    found = _geometric(decay, count, randomness) - _geometric(decay, count, randomness)
+    return found, np.abs(found) <= end
+
+
+def _flat(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
+    """The uniform law, accepted with chance ``decay ** |j|``, which is at least 1/2."""
+    found = randomness.uniform(2 * end + 1, count).astype(np.int64) - end
+    return found, _decays(decay, np.abs(found), randomness)
+
+
+@dataclass(frozen=True, slots=True)
+class PolyaShare:
+    r"""One user's share :math:`X - Y` of two-sided geometric noise, :math:`X, Y \sim \mathrm{NB}(1/n, p)`.
+
+    The shares of :math:`n` users add up to the law :math:`P(j) = \frac{1-p}{1+p} p^{|j|}` on all whole numbers.
+    Drawn as a Poisson number, of mean :math:`-\ln(1 - p) / n`, of logarithmic numbers.
+
+    Parameters
+    ----------
+    n_users : int, at least 1
+        Users whose shares make up the whole noise: the honest ones that do not drop out.
+    decay : float in (0, 1)
+        The ratio :math:`p` of the law of the sum.
+
+    Notes
+    -----
+    Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
+
+    Examples
+    --------
+    >>> from flamelib.randomness import Simulation
+    >>> int(PolyaShare(100, 0.9).sample(100, Simulation(np.random.default_rng(0))).sum())
+    3
+    """
+
+    n_users: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        check(decay=self.decay)
+        _at_least_one(self.n_users)
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        size = _size(shape)
+        found = [self._half(size, randomness) for _ in range(2)]
+        return (found[0] - found[1]).reshape(shape)
+
+    def _half(self, size: int, randomness: Randomness) -> Wholes:
+        terms = draw(_polya_terms(self.n_users, self.decay), size, randomness)
+        found = np.zeros(size, dtype=np.int64)
+        np.add.at(found, np.repeat(np.arange(size), terms), _logarithmic(self.decay, int(terms.sum()), randomness))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SkellamShare:
+    """One user's share of Skellam noise: a difference of two Poisson numbers of mean variance / (2 n_users).
+
+    The shares of ``n_users`` users add up to Skellam noise of the whole variance.
+
+    Parameters
+    ----------
+    n_users : int, at least 1
+        Users whose shares make up the whole noise.
+    variance : float
+        Of the sum; at most 1e9 for one share.
+
+    Notes
+    -----
+    Agarwal, Kairouz, Liu 2021.
+
+    Examples
+    --------
+    >>> from flamelib.randomness import Simulation
+    >>> SkellamShare(10, 100.0).sample(5, Simulation(np.random.default_rng(0))).tolist()
+    [-2, -1, -4, -4, -2]
+    """
+
+    n_users: int
+    variance: float
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.n_users)
+        if not 0 < self.variance <= WIDEST * self.n_users:
+            raise DomainError(f"variance must be a number in (0, {WIDEST:g} * n_users], got {self.variance}")
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        law = _skellam_half(self.n_users, self.variance)
+        return (draw(law, _size(shape), randomness) - draw(law, _size(shape), randomness)).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    r"""The law :math:`P(j) \propto e^{-j^2 / 2 \sigma^2}` on all whole numbers.
+
+    Parameters
+    ----------
+    std : float
+        The parameter :math:`\sigma`, in (0, 3e4]; the standard deviation is a little less.
+
+    Notes
+    -----
+    Canonne, Kamath, Steinke 2020.
+
+    Examples
+    --------
+    >>> from flamelib.randomness import Simulation
+    >>> DiscreteGaussian(2.0).sample(5, Simulation(np.random.default_rng(0))).tolist()
+    [1, -1, -3, -4, 2]
+    """
+
+    std: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.std <= math.sqrt(WIDEST):
+            raise DomainError(f"std must be a number in (0, {math.sqrt(WIDEST):.0f}], got {self.std}")
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        return draw(_gaussian(self.std), _size(shape), randomness).reshape(shape)
+
+
+# --- geometric and logarithmic numbers --------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _power(decay: float, exponent: int) -> Enclosure:
+    return cache(power(rational(Fraction(decay)), exponent))
+
+
+@lru_cache(maxsize=512)
+def _digit(decay: float, exponent: int) -> Enclosure:
+    return cache(odds_to_chance(_power(decay, exponent)))
+
+
+def _geometric(decay: float, count: int, randomness: Randomness) -> Wholes:
+    """P(g) = (1 - p) p^g: its binary digits are independent, digit i is 1 with odds p^(2^i); the rest is geometric."""
+    digits = max(0, math.ceil(math.log2(math.log(2) / -math.log(decay))))
+    found = np.zeros(count, dtype=np.int64)
+    for i in range(digits):
+        found += bernoulli(_digit(decay, 2**i), count, randomness).astype(np.int64) << i
+    going = np.arange(count)
+    while going.size:
+        going = going[bernoulli(_power(decay, 2**digits), going.size, randomness)]
+        found[going] += 2**digits
+    return found
+
+
+def _decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
+    """Coins of chance p^w: one of chance p^(2^i) for each binary digit i of w, and all have to show heads."""
+    heads = np.ones(wholes.size, dtype=bool)
+    for i in range(int(wholes.max(initial=0)).bit_length()):
+        asked = np.flatnonzero(heads & (wholes >> i & 1 == 1))
+        heads[asked] = bernoulli(_power(decay, 2**i), asked.size, randomness)
+    return heads
+
+
+def _logarithmic(decay: float, count: int, randomness: Randomness) -> Wholes:
+    r"""P(j) proportional to p^j / j, j >= 1, by rejection from blocks {2^i, ..., 2^(i+1) - 1} and a tail from 2^I on.
+
+    All blocks are proposed equally often.  Inside a block a uniform j is accepted with chance p^j 2^i / j; in the
+    tail, where 2^I (1 - p) >= 1, a geometric j with chance p^(2^I) / (2^I (1 - p)) times 2^I / j.  So every j is
+    accepted in proportion to p^j / j.
+    """
+    found = np.empty(count, dtype=np.int64)
+    wanted = np.arange(count)
+    last = max(0, math.ceil(-math.log2(1 - decay)))
+    while wanted.size:
+        found[wanted], good = _logarithmic_trial(decay, last, wanted.size, randomness)
+        wanted = wanted[~good]
+    return found
+
+
+def _logarithmic_trial(decay: float, last: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
+    block = randomness.uniform(last + 1, count)
+    start = np.int64(1) << block
+    found = start + (randomness.uniform(2**last, count) >> (last - block))
+    tail = np.flatnonzero(block == last)
+    found[tail] = 2**last + _geometric(decay, tail.size, randomness)
+    good = _ratio(start, found, randomness)
+    inner = np.flatnonzero(good & (block < last))
+    good[inner] = _decays(decay, found[inner], randomness)
+    share = Fraction(1, 2**last) / (1 - Fraction(decay))
+    outer = tail[good[tail]]
+    good[outer] = bernoulli(scaled_by(_power(decay, 2**last), share), outer.size, randomness)
+    return found, good
+
+
+def _ratio(part: Wholes, whole: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
+    """Coins of chance part / whole: uniform below a power of two that is not less than the whole, until below it."""
+    heads = np.empty(part.size, dtype=bool)
+    asked = np.arange(part.size)
+    while asked.size:
+        drawn = randomness.uniform(2**WORD, asked.size) >> (WORD - np.frexp(whole[asked])[1])
+        heads[asked] = drawn < part[asked]
+        asked = asked[drawn >= whole[asked]]
+    return heads
+
+
+# --- laws in tables ---------------------------------------------------------------------------------
+
+
+def _poisson(mean: Enclosure) -> Law:
+    """P(k) proportional to mean^k / k!."""
+    low, _ = mean(GUARD)
+    mode = low >> GUARD
+
+    def up(bits: int) -> Iterator[tuple[int, int]]:
+        least, most = mean(bits)
+        return ((least // k, -(-most // k)) for k in naturals(mode + 1))
+
+    def down(bits: int) -> Iterator[tuple[int, int]]:
+        least, most = mean(bits)
+        return (((k << 2 * bits) // most, -(-(k << 2 * bits) // least)) for k in range(mode, 0, -1))
+
+    return cache(unimodal(mode, up, down))
+
+
+@lru_cache(maxsize=16)
+def _polya_terms(n_users: int, decay: float) -> Law:
+    return _poisson(scaled_by(log_of(1 / (1 - Fraction(decay))), Fraction(1, n_users)))
+
+
+@lru_cache(maxsize=16)
+def _skellam_half(n_users: int, variance: float) -> Law:
+    return _poisson(rational(Fraction(variance) / (2 * n_users)))
+
+
+@lru_cache(maxsize=16)
+def _gaussian(std: float) -> Law:
+    """Neighbouring probabilities, at j and j + 1, have the ratio exp(-(2 j + 1) / (2 std^2))."""
+    single = exp_minus(1 / (2 * Fraction(std) ** 2))
+
+    def ratios(bits: int) -> Iterator[tuple[int, int]]:
+        low, high = single(bits)
+        below, above = low, high
+        while True:
+            yield below, above
+            below, above = below * low * low >> 2 * bits, -(-above * high * high >> 2 * bits)
+
+    return cache(unimodal(0, ratios, ratios))
+
+
+def _at_least_one(n_users: int) -> None:
+    if n_users < 1 or n_users != int(n_users):
+        raise DomainError(f"n_users must be a whole number of at least 1, got {n_users}")
+
+
+def _size(shape: Shape) -> int:
+    return math.prod(np.atleast_1d(shape).tolist())
