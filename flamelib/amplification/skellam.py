@@ -1,0 +1,355 @@
+r"""Whole-number noise for whole-number vectors: Skellam and discrete Gaussian, over many rounds; standard library only.
+
+A vector of ``dimension`` whole numbers is released with independent noise on every coordinate; replacing one member
+moves it by at most ``sensitivity_2`` in the 2-norm and ``sensitivity_1`` in the 1-norm.  Rényi divergences of one
+round, which add up over rounds, adaptive ones included, and the way to epsilon.
+
+*Real orders.*  :math:`(\lambda-1)D_\lambda` is a logarithm of a moment of the likelihood ratio, so convex in
+:math:`\lambda`, and 0 at :math:`\lambda=1`.  Between whole orders the chord of a bound that holds at whole orders
+bounds it, and below 2 the chord from 1 to 2.
+
+*Split-and-mix.*  Where the sum is computed by shuffled shares, the shares of two inputs of one coordinate with equal
+sums are at most :math:`2^{-\sigma}` apart in total variation.  So the view of T rounds of d coordinates is at most
+:math:`\eta=Td2^{-\sigma}` away from what a simulator that is told the noisy sums alone would draw (replace one
+coordinate of one round after the other, what is chosen adaptively being computed from what went before).  If the
+noisy sums are :math:`(\varepsilon,\delta)`-private,
+
+.. math:: \Pr[V\in S] \le \Pr[\hat V\in S]+\eta \le e^\varepsilon\Pr[\hat V'\in S]+\delta+\eta
+          \le e^\varepsilon\Pr[V'\in S]+\delta+(1+e^\varepsilon)\eta .
+"""
+
+import math
+from collections.abc import Callable
+
+from flamelib._validate import DomainError, check
+from flamelib.logspace import log_expm1, logaddexp
+from flamelib.renyi import converted
+from flamelib.search import smallest_epsilon
+
+Curve = Callable[[float], float]
+
+MARGIN = 1e-12
+CONDITIONAL = math.exp(-0.5)
+LARGEST_ORDER = 1e9
+ORDERS = tuple(1 + 10 ** (i / 16) for i in range(-48, 145))
+FINE = 24
+FARTHEST = 1e300
+
+
+def skellam_renyi(
+    order: float,
+    sensitivity_2: float,
+    variance: float,
+    sensitivity_1: float | None = None,
+    dimension: int | None = None,
+) -> float:
+    r"""Rényi divergence of Skellam noise on a vector of whole numbers (upper).
+
+    .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
+              \frac{3\Delta_1}{2\mu}\Big\}
+
+    at whole orders :math:`\lambda\ge2`, the variance being :math:`\mu`; chords of :math:`(\lambda-1)D_\lambda` between
+    them.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of
+    d whole numbers.  Both directions are the same, the noise being symmetric.
+
+    Parameters
+    ----------
+    order : float, above 1
+    sensitivity_2 : float, positive
+        Largest 2-norm of a change, in units of the grid of whole numbers.
+    variance : float, positive
+        Variance of the noise of one coordinate, in units of the grid squared; that of the sum of all shares.
+    sensitivity_1 : float, positive, optional
+        Largest 1-norm of a change.
+    dimension : int, optional
+
+    Source: Agarwal, Kairouz, Liu 2021, The Skellam Mechanism for Differentially Private Federated Learning,
+    Theorem 3.5 and Corollary 3.6.
+
+    Examples
+    --------
+    >>> round(skellam_renyi(2, 10.0, 1e4, dimension=100), 9)
+    0.01000225
+    """
+    check(sensitivity_2=sensitivity_2, variance=variance)
+    if not 1 < order < math.inf:
+        raise DomainError(f"order must be a number above 1, got {order}")
+    return _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))(order)
+
+
+def vector_epsilon(
+    dimension: int,
+    sensitivity_2: float,
+    variance: float,
+    rounds: int,
+    delta: float,
+    sensitivity_1: float | None = None,
+    security_bits: float | None = None,
+) -> float:
+    r"""Epsilon of Skellam noise on vectors of whole numbers after all rounds (upper).
+
+    Rényi divergences of the rounds are added and converted at the best of many orders.  With ``security_bits`` what
+    the shuffled shares of split-and-mix tell beside the sums is added: delta is
+    :math:`\delta_{sum}(\varepsilon)+(1+e^\varepsilon)Td2^{-\sigma}`.
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+    sensitivity_2 : float, positive
+        Largest 2-norm of the change of the vector of a round, in units of the grid.
+    variance : float, positive
+        Variance of the noise of one coordinate of the sum, in units of the grid squared.
+    rounds : int, at least 1
+    delta : float in [0, 1]
+    sensitivity_1 : float, positive, optional
+        Largest 1-norm; :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` where none is given.
+    security_bits : float, positive, optional
+        The :math:`\sigma` of one coordinate; none where the sums come from somebody trusted.
+
+    Returns
+    -------
+    float
+        ``inf`` where no epsilon will do.
+
+    Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6; Canonne, Kamath, Steinke 2020 (conversion).
+
+    Examples
+    --------
+    >>> round(vector_epsilon(1000, 200.0, 1e6, 10, 1e-5), 4)
+    2.8151
+    >>> round(vector_epsilon(1000, 200.0, 1e6, 10, 1e-5, security_bits=40.0), 4)
+    2.8175
+    """
+    given = check(dimension=dimension, sensitivity_2=sensitivity_2, variance=variance, rounds=rounds, delta=delta)
+    dimension, sensitivity_2, variance, rounds, delta = given.values()
+    curve = _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))
+    return curve_epsilon(curve, rounds, delta, log_distance(dimension, rounds, security_bits))
+
+
+def least_variance(
+    dimension: int,
+    sensitivity_2: float,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    sensitivity_1: float | None = None,
+    security_bits: float | None = None,
+) -> float:
+    """Least variance of Skellam noise with which :func:`vector_epsilon` keeps epsilon and delta: never too small.
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+    sensitivity_2 : float, positive
+    rounds : int, at least 1
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+    sensitivity_1, security_bits : float, positive, optional
+
+    Returns
+    -------
+    float
+        Variance of one coordinate of the sum; ``inf`` where no noise is enough.
+
+    Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6.
+
+    Examples
+    --------
+    >>> round(least_variance(1000, 200.0, 10, 2.8175, 1e-5, security_bits=40.0) / 1e6, 4)
+    1.0
+    """
+    given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
+    dimension, sensitivity_2, rounds, epsilon, delta = given.values()
+    norm_1 = _norm_1(sensitivity_2, sensitivity_1, dimension)
+    log_eta = log_distance(dimension, rounds, security_bits)
+    if delta == 1:
+        return 0.0
+
+    def log_delta(variance: float) -> float:
+        if variance == 0:
+            return 0.0
+        return _with_shares(curve_log_delta(_curve(sensitivity_2, variance, norm_1), rounds, epsilon), epsilon, log_eta)
+
+    reach = sensitivity_2 * sensitivity_2 * rounds
+    while reach < FARTHEST and not (delta and log_delta(reach) <= math.log(delta)):
+        reach *= 16
+    return smallest_epsilon(log_delta, delta, reach) if reach < FARTHEST else math.inf
+
+
+def gaussian_epsilon(
+    dimension: int,
+    sensitivity_2: float,
+    noise_std: float,
+    rounds: int,
+    delta: float,
+    security_bits: float | None = None,
+) -> float:
+    r"""Epsilon of discrete Gaussian noise on vectors of whole numbers after all rounds (upper).
+
+    :math:`D_\lambda \le \lambda\Delta_2^2/(2\sigma^2)` at every order, as for Gaussian noise, where one party adds the
+    noise: sums of discrete Gaussians are none.
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+        Counts for the shares alone.
+    sensitivity_2 : float, positive
+    noise_std : float, positive
+        The :math:`\sigma` of the law :math:`\propto e^{-x^2/2\sigma^2}` of one coordinate, in units of the grid.
+    rounds : int, at least 1
+    delta : float in [0, 1]
+    security_bits : float, positive, optional
+
+    Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy, Theorem 14.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1000, 200.0, 1e3, 10, 1e-5), 4)
+    2.8136
+    """
+    given = check(dimension=dimension, sensitivity_2=sensitivity_2, noise_std=noise_std, rounds=rounds, delta=delta)
+    ratio = given["sensitivity_2"] / given["noise_std"]
+    log_eta = log_distance(given["dimension"], given["rounds"], security_bits)
+    return curve_epsilon(lambda order: order * ratio * ratio / 2, given["rounds"], given["delta"], log_eta)
+
+
+def rounded_norm(dimension: int, scale: float, rejection: float = CONDITIONAL) -> float:
+    r"""Largest 2-norm of a vector of norm ``scale`` after conditional random rounding to whole numbers (upper).
+
+    .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
+
+    for :math:`c` = ``scale``.  Every coordinate is rounded up or down at random, without bias, and the vector again
+    while it is longer than this, which happens with chance :math:`\beta` at most.  The norm is kept
+    by construction, and :math:`\sqrt d+c` by every rounding.
+
+    The sensitivity is this number where a member is added or removed, twice as much where it is replaced.
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+    scale : float, positive
+        Norm to which a vector is clipped, in units of the grid.
+    rejection : float in [0, 1)
+        The :math:`\beta`; 0 for no condition.
+
+    Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, Proposition 22.
+
+    Examples
+    --------
+    >>> round(rounded_norm(7850, 1000.0), 4), round(rounded_norm(7850, 1000.0, 0.0), 2)
+    (1001.5023, 1088.6)
+    """
+    given = check(dimension=dimension, rejection=rejection)
+    if not 0 < scale < math.inf:
+        raise DomainError(f"scale must be a number above 0, got {scale}")
+    root = math.sqrt(given["dimension"])
+    if given["rejection"] == 0:
+        return (scale + root) * (1 + MARGIN)
+    spread = math.sqrt(-2 * math.log(given["rejection"])) * (scale + root / 2)
+    return min(scale + root, math.hypot(scale, root / 2, math.sqrt(spread))) * (1 + MARGIN)
+
+
+def log_distance(dimension: int, rounds: int, security_bits: float | None) -> float:
+    r"""Natural logarithm of :math:`Td2^{-\sigma}`; ``-inf`` where no shares are sent.
+
+    Examples
+    --------
+    >>> round(math.exp(log_distance(1000, 10, 40.0)) * 2**40, 6), log_distance(1000, 10, None)
+    (10000.0, -inf)
+    """
+    if security_bits is None:
+        return -math.inf
+    bits = float(check(security_bits=security_bits)["security_bits"])
+    return math.log(dimension) + math.log(rounds) - bits * math.log(2)
+
+
+def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
+    """Least epsilon found for all rounds of a mechanism with this Rényi curve, shares of that distance added (upper).
+
+    Parameters
+    ----------
+    curve : callable
+        Rényi divergence of one round at every real order above 1.
+    rounds : int, at least 1
+    delta : float in [0, 1]
+    log_eta : float
+        As of :func:`log_distance`.
+
+    Examples
+    --------
+    >>> round(curve_epsilon(lambda order: order / 200, 1, 1e-5), 4)
+    0.3753
+    """
+    if delta == 0 or delta == 1:
+        return math.inf if delta == 0 else 0.0
+    alone = _least(lambda order: converted(order, rounds * curve(order), delta))
+    spare = math.log(delta) - log_eta
+    if log_eta == -math.inf or not (math.isfinite(alone) and spare > math.log(2)):
+        return alone * (1 + MARGIN) if log_eta == -math.inf else math.inf
+
+    def log_delta(epsilon: float) -> float:
+        return _with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
+
+    found = smallest_epsilon(log_delta, delta, log_expm1(spare), rises=True, at_least=alone)
+    return found if log_delta(found) <= math.log(delta) else math.inf
+
+
+def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
+    r"""Logarithm of the least delta found at ``epsilon`` of all rounds of a mechanism with this Rényi curve (upper).
+
+    .. math:: \min_\lambda\ (\lambda-1)\,(D_\lambda-\varepsilon) + (\lambda-1)\log(\lambda-1) - \lambda\log\lambda ,
+
+    a convex function of the order.
+
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+
+    Examples
+    --------
+    >>> round(math.exp(curve_log_delta(lambda order: order / 200, 1, 0.3753)) * 1e5, 3)
+    0.998
+    """
+
+    def at(order: float) -> float:
+        total = rounds * curve(order) * (1 + MARGIN)
+        return (order - 1) * (total - epsilon + math.log1p(-1 / order)) - math.log(order) + MARGIN
+
+    return min(_least(at), 0.0)
+
+
+def _least(value: Callable[[float], float]) -> float:
+    """Least value found over orders: on a grid, then around its best one."""
+    best = min(ORDERS, key=value)
+    low, high = 1 + (best - 1) / 1.155, 1 + (best - 1) * 1.155
+    return min(value(low + (high - low) * i / FINE) for i in range(FINE + 1))
+
+
+def _with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
+    return logaddexp(log_delta, logaddexp(0.0, epsilon) + log_eta) + MARGIN
+
+
+def _norm_1(sensitivity_2: float, sensitivity_1: float | None, dimension: int | None) -> float:
+    """The least bound on the 1-norm of a change that is a vector of whole numbers."""
+    bounds = [sensitivity_2 * sensitivity_2]
+    bounds += [check(sensitivity_1=sensitivity_1)["sensitivity_1"]] if sensitivity_1 is not None else []
+    bounds += [math.sqrt(check(dimension=dimension)["dimension"]) * sensitivity_2] if dimension is not None else []
+    return min(bounds)
+
+
+def _curve(sensitivity_2: float, variance: float, norm_1: float) -> Curve:
+    """The bound of :func:`skellam_renyi` at every real order."""
+    ratio = sensitivity_2 / math.sqrt(variance)
+    square, first = ratio * ratio, norm_1 / variance
+
+    def whole(order: float) -> float:
+        more = min(((2 * order - 1) * square + 6 * first) / (4 * variance), 1.5 * first)
+        return (order * square / 2 + more) * (1 + MARGIN)
+
+    def at(order: float) -> float:
+        low = math.floor(order)
+        if low == order:
+            return whole(order)
+        part = order - low
+        below = (low - 1) * whole(low) if low > 1 else 0.0
+        return ((1 - part) * below + part * low * whole(low + 1)) / (order - 1)
+
+    return at
