@@ -54,7 +54,11 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.checkin_distributed",
         "flamelib.amplification.checkin_shuffled",
     ),
-    "cloak": ("flamelib.amplification.splitting", "flamelib.cloak_decoding"),
+    "cloak": (
+        "flamelib.amplification.splitting",
+        "flamelib.cloak_decoding",
+        "flamelib.amplification.splitting_exact",
+    ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
 

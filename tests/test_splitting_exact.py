@@ -1,0 +1,201 @@
+"""Split-and-mix in small worlds against enumeration of every draw, and against the closed-form bounds."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamelib._validate import DomainError
+from flamelib.amplification.splitting import two_user_delta, two_user_distance
+from flamelib.amplification.splitting_exact import (
+    least_smoothness,
+    shares_probability,
+    shuffled_distance,
+    smooth_ratio,
+    subset_counts,
+    subset_moments,
+)
+
+# --- the oracle: one sequence of draws after the other ---------------------------------------------------------------
+
+
+def draws(modulus: int, n_messages: int, inputs: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All shares of all users, in order, each sequence as likely as any other."""
+    free = range(modulus)
+    for drawn in itertools.product(itertools.product(free, repeat=n_messages - 1), repeat=len(inputs)):
+        closed = ((*own, (value - sum(own)) % modulus) for own, value in zip(drawn, inputs, strict=True))
+        yield tuple(itertools.chain.from_iterable(closed))
+
+
+def distance(modulus: int, n_messages: int, a: Sequence[int], b: Sequence[int], factor: Fraction) -> Fraction:
+    left, right = (Counter(tuple(sorted(y)) for y in draws(modulus, n_messages, inputs)) for inputs in (a, b))
+    total: int = modulus ** (len(a) * (n_messages - 1))
+    gaps = [[max(Fraction(0), x[y] - factor * z[y]) for y in x] for x, z in ((left, right), (right, left))]
+    return max(sum(gap, Fraction(0)) for gap in gaps) / total
+
+
+TABLE = {
+    3: ("4/9", "7/27", "80/729", "331/6561", "496/19683"),
+    5: ("16/25", "199/625", "2216/15625", "5651/78125"),
+    7: ("36/49", "940/2401", "22416/117649"),
+}
+
+
+@pytest.mark.parametrize(("modulus", "row"), TABLE.items())
+def test_two_users_have_the_distances_of_the_table(modulus: int, row: Sequence[str]) -> None:
+    found = [shuffled_distance(modulus, m, (0, 0), (1, modulus - 1), 0) for m in range(2, 2 + len(row))]
+    assert found == [float(Fraction(entry)) for entry in row]
+    assert shuffled_distance(5, 6, (0, 0), (1, 4), 0) == pytest.approx(0.03075, rel=1e-4)
+
+
+@pytest.mark.parametrize("n_users", range(2, 11))
+def test_with_two_messages_a_crowd_hides_nothing(n_users: int) -> None:
+    others = (0,) * (n_users - 2)
+    assert shuffled_distance(3, 2, (0, 0, *others), (1, -1, *others), 0) == float(Fraction(4, 9))
+
+
+@pytest.mark.parametrize(
+    ("modulus", "n_messages", "a", "b"),
+    [
+        (2, 3, (0, 0, 1), (1, 1, 1)),
+        (3, 2, (0, 1, 2), (1, 1, 1)),
+        (3, 3, (2, 0), (1, 1)),
+        (4, 2, (0, 1, 3), (2, 2, 0)),
+        (4, 3, (0, 0), (2, 2)),
+        (5, 3, (1, 1), (4, 3)),
+        (6, 2, (1, 2), (0, 3)),
+        (3, 2, (0, 0, 0, 0), (1, 1, 1, 0)),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5])
+def test_multiplied_laws_are_those_of_every_draw(
+    modulus: int, n_messages: int, a: tuple[int, ...], b: tuple[int, ...], epsilon: float
+) -> None:
+    expected = distance(modulus, n_messages, a, b, Fraction(math.exp(epsilon)))
+    assert shuffled_distance(modulus, n_messages, a, b, epsilon) == float(expected)
+
+
+def test_neither_order_nor_representatives_matter() -> None:
+    assert shuffled_distance(5, 3, (0, 7, 1), (3, -1, 1), 0.2) == shuffled_distance(5, 3, (1, 2, 0), (1, 4, 3), 0.2)
+    assert shuffled_distance(5, 3, (0, 2, 1), (1, 0, 2), 0) == 0
+    assert shuffled_distance(5, 3, (0, 2), (1, 2), 9.0) == 1
+    assert shuffled_distance(5, 1, (0, 2), (1, 1), 9.0) == 1
+
+
+def test_an_epsilon_of_any_size_is_answered() -> None:
+    at_most = shuffled_distance(3, 2, (0, 0), (1, 2), 1e6)
+    assert at_most == shuffled_distance(3, 2, (0, 0), (1, 2), 1e300) == float(Fraction(4, 9))
+    assert shuffled_distance(2, 100, (0, 0), (1, 1), 800.0) == shuffled_distance(2, 100, (0, 0), (1, 1), 1e6) > 0
+
+
+@given(st.integers(2, 7), st.integers(2, 5), st.data())
+def test_bounds_of_two_users_are_above_the_exact_distance(modulus: int, n_messages: int, data: st.DataObject) -> None:
+    values = st.integers(0, modulus - 1)
+    one, two, three = data.draw(values), data.draw(values), data.draw(values)
+    epsilon = data.draw(st.floats(0.01, 2.0))
+    pair = (one, two), (three, (one + two - three) % modulus)
+    assert shuffled_distance(modulus, n_messages, *pair, 0) <= two_user_distance(modulus, n_messages)
+    assert shuffled_distance(modulus, n_messages, *pair, epsilon) <= two_user_delta(modulus, n_messages, epsilon)
+
+
+def test_what_cannot_be_enumerated_is_refused() -> None:
+    for modulus, n_messages, users in ((2**40 - 87, 4, 2), (3, 2**53, 2), (101, 4, 3), (3, 10, 10**4), (2**256, 2, 2)):
+        others = (0,) * (users - 2)
+        with pytest.raises(DomainError, match=r"modulus.*n_messages.*inputs"):
+            shuffled_distance(modulus, n_messages, (0, 0, *others), (1, -1, *others), 0)
+    with pytest.raises(DomainError, match="inputs_b"):
+        shuffled_distance(3, 2, (0, 0), (0, 0, 0), 0)
+
+
+# --- subsets ---------------------------------------------------------------------------------------------------------
+
+
+def counted(messages: Sequence[int], modulus: int) -> Counter[int]:
+    return Counter(sum(part) % modulus for part in itertools.combinations(messages, len(messages) // 2))
+
+
+@given(st.integers(2, 9), st.integers(1, 4), st.data())
+def test_subset_sums_are_counted_as_one_by_one(modulus: int, half: int, data: st.DataObject) -> None:
+    messages = data.draw(st.lists(st.integers(0, modulus - 1), min_size=2 * half, max_size=2 * half))
+    expected = counted(messages, modulus)
+    assert subset_counts(messages, modulus) == expected
+    subsets = math.comb(2 * half, half)
+    far = max(abs(Fraction(modulus * expected[x], subsets) - 1) for x in range(modulus))
+    assert least_smoothness(messages, modulus) == float(far)
+
+
+def test_large_residues_are_counted_too() -> None:
+    assert least_smoothness((3, 2**70), 2**80) == float(2**79 - 1)
+    with pytest.raises(DomainError, match="messages"):
+        least_smoothness(tuple(range(200)), 10**6)
+    for wrong in ((), (1,), (1, 2, 3)):
+        with pytest.raises(DomainError, match="messages"):
+            least_smoothness(wrong, 5)
+
+
+@pytest.mark.parametrize(("modulus", "n_messages", "inputs"), [(5, 2, (1, 4)), (7, 2, (3, 3)), (7, 3, (0, 2))])
+def test_lemma_2_is_the_law_of_distinct_shares(modulus: int, n_messages: int, inputs: tuple[int, int]) -> None:
+    every = Counter(tuple(sorted(y)) for y in draws(modulus, n_messages, inputs))
+    for messages in itertools.combinations(range(modulus), 2 * n_messages):
+        expected = Fraction(every[messages], modulus ** (2 * n_messages - 2))
+        assert shares_probability(messages, modulus, inputs) == float(expected)
+
+
+@pytest.mark.parametrize(("modulus", "n_messages"), [(5, 2), (7, 3), (8, 3)])
+def test_lemma_3_holds_for_every_smooth_set_of_shares(modulus: int, n_messages: int) -> None:
+    smooth = 0
+    for messages in itertools.combinations(range(modulus), 2 * n_messages):
+        slack = least_smoothness(messages, modulus)
+        chances = [shares_probability(messages, modulus, (x, sum(messages) - x)) for x in range(modulus)]
+        if slack < 1:
+            smooth += 1
+            assert max(chances) <= smooth_ratio(slack) * min(chances)
+    assert smooth
+
+
+def test_lemma_2_knows_its_limits() -> None:
+    with pytest.raises(DomainError, match="distinct"):
+        shares_probability((0, 5, 1, 2), 5, (1, 2))
+    with pytest.raises(DomainError, match="inputs_a"):
+        shares_probability((0, 1, 2, 3), 5, (1, 2, 3))
+
+
+@pytest.mark.parametrize(("modulus", "n_messages"), [(3, 2), (3, 3), (5, 2), (5, 3), (7, 2)])
+def test_moments_of_subset_sums_are_those_of_every_draw(modulus: int, n_messages: int) -> None:
+    """Of the m-subsets other than the two users' own: with a complement at half the sum, else nearly independent."""
+    inputs = (1, 2)
+    own = (tuple(range(n_messages)), tuple(range(n_messages, 2 * n_messages)))
+    others = [part for part in itertools.combinations(range(2 * n_messages), n_messages) if part not in own]
+    seen = [Counter(sum(y[i] for i in part) % modulus for part in others) for y in draws(modulus, n_messages, inputs)]
+    expected = subset_moments(modulus, n_messages)
+    for x in range(modulus):
+        mean = Fraction(sum(counts[x] for counts in seen), len(seen))
+        variance = Fraction(sum(counts[x] ** 2 for counts in seen), len(seen)) - mean**2
+        half = (2 * x - sum(inputs)) % modulus == 0
+        assert float(mean) == expected.mean
+        assert float(variance) == (expected.variance_at_half if half else expected.variance)
+
+
+@pytest.mark.parametrize(("modulus", "n_messages"), [(3, 2), (3, 3), (4, 2), (5, 2), (6, 2)])
+def test_total_variation_is_half_the_mean_gap_of_subset_counts(modulus: int, n_messages: int) -> None:
+    """Shares uniform given their sum, repeated or not, in place of the law of the shares themselves."""
+    gaps = Counter(
+        abs(counted(y, modulus)[0] - counted(y, modulus)[1])
+        for y in itertools.product(range(modulus), repeat=2 * n_messages)
+        if sum(y) % modulus == 0
+    )
+    mean = Fraction(sum(gap * times for gap, times in gaps.items()), modulus ** (2 * n_messages - 1))
+    expected = mean * modulus / math.comb(2 * n_messages, n_messages) / 2
+    assert shuffled_distance(modulus, n_messages, (0, 0), (1, -1), 0) == float(expected)
+
+
+def test_moments_need_an_odd_modulus_and_few_messages() -> None:
+    with pytest.raises(DomainError, match="modulus"):
+        subset_moments(4, 2)
+    with pytest.raises(DomainError, match="n_messages"):
+        subset_moments(5, 501)
