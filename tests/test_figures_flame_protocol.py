@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from flamelib._validate import DomainError
+from flamelib.companion import record_costs
 from flamelib.figures import flame_protocol, present
 from flamelib.figures.flame_protocol import Costs
 
@@ -25,6 +26,25 @@ def test_costs_are_extended_along_a_line_and_only_beyond_what_was_measured():
         *[(10, "measured"), (100, "measured"), (1000, "measured")],
         (5000, "extended"),
     ]
+
+
+def test_recorded_costs_are_those_of_the_page():
+    for what, names in (("round", ["topk", "double"]), ("sealing", ["seal", "open"])):
+        record = flame_protocol.recorded_costs(what)
+        assert list(record.measured) == names
+        assert all(0.8 < record.slope(name).exponent < 1.2 for name in names)
+    assert flame_protocol.machine()
+    with pytest.raises(DomainError, match="what"):
+        flame_protocol.recorded_costs("lunch")
+
+
+def test_what_is_recorded_reads_back_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_costs, "compute_round_cost", lambda users: LINE)
+    monkeypatch.setattr(record_costs, "compute_sealing_cost", lambda *sizes: LINE)
+    record_costs.record(tmp_path / "costs.json")
+    monkeypatch.setattr(flame_protocol, "RECORDED", tmp_path / "costs.json")
+    assert rows(flame_protocol.recorded_costs("round")) == rows(LINE)
+    assert len(record_costs.processor()) > 2
 
 
 def test_a_round_is_measured_at_every_size():

@@ -13,7 +13,12 @@ from flamelib.companion.runs import RECEIPT, Receipt, receipt_of
 
 BENCHMARKS = Path(__file__).parents[2] / "data" / "results" / "benchmarks.csv"
 
+# Times differ from build to build; the search index of the book should not.
 _HEAD = """\
+---
+nosearch: true
+---
+
 # Run status
 
 Every page with figures is a notebook that was executed from nothing for this book.

@@ -1,9 +1,15 @@
-"""Figures of FLAME's protocols: what a round costs, what sealing costs, and what happens to one value."""
+"""Figures of FLAME's protocols: what a round costs, what sealing costs, and what happens to one value.
 
+Time is measured once and recorded, so that a page is the same whenever it is made.
+"""
+
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,11 +23,12 @@ from flamelib.protocols.flame import DoubleProtocol, TopkProtocol
 from flamelib.randomizers import LaplaceNoise
 
 BLOCK = 1000  # users whose updates are in memory at once
+RECORDED = Path(__file__).parents[2] / "data" / "results" / "flame_costs.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds measured on this machine, and what a straight line through the origin makes of the largest of them.
+    """Seconds measured on one machine, and what a straight line through the origin makes of the largest of them.
 
     Attributes
     ----------
@@ -56,6 +63,35 @@ class Costs:
             for point in points
         ]
         return to_csv(["what", self.x_name, "seconds", "how"], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Sizes and seconds, to be recorded."""
+        return {
+            "x_name": self.x_name,
+            "measured": {name: points.tolist() for name, points in self.measured.items()},
+            "further": dict(self.further),
+            "parameters": dict(self.parameters),
+        }
+
+
+def recorded_costs(what: str) -> Costs:
+    """What was measured, and recorded with date and machine, of a ``round`` or of ``sealing``.
+
+    >>> recorded_costs("sealing").slope("seal").exponent > 0.9
+    True
+    """
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))["costs"]
+    if what not in recorded:
+        raise DomainError(f"what must be one of {', '.join(recorded)}, got {what!r}")
+    found = recorded[what]
+    measured = {name: np.array(points) for name, points in found["measured"].items()}
+    return Costs(found["x_name"], measured, found["further"], found["parameters"])
+
+
+def machine() -> str:
+    """The machine on which they were measured, and when."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return f"{recorded['machine']}, {recorded['date']}"
 
 
 def compute_round_cost(
