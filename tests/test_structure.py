@@ -47,6 +47,7 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 MECHANISM = {
     "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
     "randomness", "discrete_noise", "_enclosures", "_arrays", "_folded", "_vector_protocols",
+    "hashing", "sketches", "support_sketches", "tree_sketches", "stable_sketches",
 }  # fmt: skip
 PRIVACY = {
     "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids",

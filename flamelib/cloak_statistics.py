@@ -1,0 +1,266 @@
+r"""Statistics of a crowd by cloak aggregation: a linear sketch of every user's item, every counter summed on its own.
+
+A :class:`Release` is what everybody knows: the sketch, how many users, and how much noise.  Counters are whole numbers
+of any sign; a residue above half the modulus is read as negative, and the modulus is large enough for that, so the
+clipping rule of the scalar protocol is not used.
+
+Two observers, two guarantees.  Who sees what the shuffler puts out sees one bag of messages for each counter: bags of
+two crowds whose tables are equal are within total variation :math:`2^{-\sigma}`, all counters together.  Without noise
+the table is published exactly, and that is all there is.  With noise, replacing one user's item costs epsilon, and no
+delta, to whoever sees the table only; whoever sees the bags pays :math:`\delta = (1 + e^\varepsilon) 2^{-\sigma}`
+besides.  The budget is split over all rows and levels that an item touches: each counter gets discrete Laplace noise of
+ratio :math:`e^{-\varepsilon / \Delta}`, where :math:`\Delta` is the sketch's sensitivity, as the sum of all users'
+shares of Pólya's law.  Releases of several sketches about the same users compose: epsilons and deltas add up.
+
+Source: Ghazi, Pagh, Velingker 2019, Section 1 (applications); Balle, Bell, Gascon, Nissim 2020 (split-and-mix, Pólya).
+"""
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib._arrays import Reals, Wholes, one_per_user, wholes
+from flamelib._validate import DomainError, check
+from flamelib.amplification.splitting import bits_sent, honest, messages_needed
+from flamelib.discrete_noise import PolyaShare
+from flamelib.guarantees import Adjacency, ApproxDP
+from flamelib.hashing import numbered
+from flamelib.protocols.cloak import CloakProtocol, add_up, centred, pool, prerandomize, split
+from flamelib.randomness import Randomness
+from flamelib.sketches import Sketch, Table, contributions
+from flamelib.support_sketches import WeightedCounting
+
+WORDS = Path(__file__).parents[1] / "data" / "words.csv"
+WRAP_BITS = 60
+USERS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    r"""What everybody knows of a release.
+
+    Parameters
+    ----------
+    sketch : Sketch
+    n_users : int, at least 2
+        Their number is public.
+    epsilon : float, positive, optional
+        Central budget of the whole table; left out, no noise is added.
+    security_bits : float, positive
+        :math:`\sigma`, for all counters together.
+    colluding : int
+        Users who tell all they know and add no noise.
+
+    Examples
+    --------
+    >>> from flamelib.sketches import CountSketch
+    >>> release = Release(CountSketch(columns=100, rows=5, seed=1), n_users=10_000, epsilon=1.0)
+    >>> release.n_messages, release.modulus, release.bits
+    (12, 20971, 90000)
+    >>> release.guarantee.epsilon, release.guarantee.delta < 1e-11
+    (1.0, True)
+    """
+
+    sketch: Sketch
+    n_users: int
+    epsilon: float | None = None
+    security_bits: float = 40.0
+    colluding: int = 0
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, security_bits=self.security_bits, colluding=self.colluding)
+        if self.epsilon is not None and not check(epsilon=self.epsilon)["epsilon"] > 0:
+            raise DomainError("epsilon must be a number above 0, or left out where no noise is wanted, got 0")
+        if self.residues and self.epsilon is not None:
+            raise DomainError("epsilon must be left out for random weights: noise would drown which buckets are empty")
+
+    @property
+    def residues(self) -> bool:
+        """Whether counters are residues of the sketch's own prime, not numbers with a sign."""
+        return isinstance(self.sketch, WeightedCounting)
+
+    @property
+    def counters(self) -> int:
+        """How many sums are aggregated."""
+        return math.prod(self.sketch.shape)
+
+    @property
+    def decay(self) -> float:
+        r"""Ratio :math:`p = e^{-\varepsilon / \Delta}` of the noise on each counter, rounded up; 0 without noise."""
+        return 0.0 if self.epsilon is None else _decay(self.epsilon, self.sketch.sensitivity)
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise on each counter."""
+        return 2 * self.decay / (1 - self.decay) ** 2
+
+    @property
+    def room(self) -> int:
+        """No noise of any counter is larger, but for a chance of 2^-60."""
+        if self.epsilon is None:
+            return 0
+        return math.ceil((WRAP_BITS * math.log(2) + math.log(2 * self.counters)) / -math.log(self.decay))
+
+    @property
+    def modulus(self) -> int:
+        """The least odd number for which every counter with its noise is read with its sign; or the sketch's prime."""
+        if isinstance(self.sketch, WeightedCounting):
+            return self.sketch.modulus
+        return 2 * (self.n_users * self.sketch.bound + self.room) + 1
+
+    @property
+    def n_messages(self) -> int:
+        """Messages of each user for each counter."""
+        return _messages(
+            self.security_bits + math.log2(self.counters), honest(self.n_users, self.colluding), self.modulus
+        )
+
+    @property
+    def bits(self) -> int:
+        """What a user sends: every counter, also where its item adds nothing."""
+        return bits_sent(self.modulus, self.n_messages, self.counters)
+
+    @property
+    def protocol(self) -> CloakProtocol:
+        """The protocol of each counter."""
+        helpers = honest(self.n_users, self.colluding)
+        noise = None if self.epsilon is None else PolyaShare(helpers, self.decay)
+        return CloakProtocol(self.n_users, self.modulus, 1, self.n_messages, "grid", noise)
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """What holds for the output of the shuffler, from above; its adjacency says for which two crowds."""
+        if self.epsilon is None:
+            return ApproxDP(0.0, min(1.0, 2.0**-self.security_bits), Adjacency.SUM_PRESERVING)
+        delta = (1 + math.exp(min(self.epsilon, 700.0))) * 2.0**-self.security_bits
+        return ApproxDP(self.epsilon, min(1.0, delta * (1 + 1e-12)), Adjacency.REPLACE_ONE)
+
+    def noise_tail(self, size: float) -> float:
+        """Chance, from above, that the noise of a counter exceeds a size in absolute value."""
+        p, least = self.decay, math.floor(max(size, 0.0)) + 1
+        return 2 * p**least / (1 + p) * (1 + 1e-9)
+
+
+@cache
+def _messages(security_bits: float, n_users: int, modulus: int) -> int:
+    return messages_needed(security_bits, n_users, math.log2(modulus))
+
+
+def _decay(epsilon: float, sensitivity: int) -> float:
+    """Rounded up twice, so that rounding never costs privacy; refused where it is 1 or 0 to the computer."""
+    found = math.nextafter(math.nextafter(math.exp(-epsilon / sensitivity), 1), 1)
+    if not 1e-300 < found < 1:
+        raise DomainError(f"epsilon over the sensitivity {sensitivity} must be a number in [1e-15, 690], got {epsilon}")
+    return found
+
+
+def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Wholes:
+    """The table by the protocol itself: every user's vector, with its share of noise, split and added up modulo N.
+
+    Users come in blocks, in constant memory.  Sums do not depend on the order of messages, so nothing is shuffled here;
+    :func:`flamelib.protocols.cloak.run_vector` is the same with the shuffler.
+
+    Parameters
+    ----------
+    release : Release
+    items : array of whole numbers, shape (n_users,)
+    randomness : Randomness
+
+    Returns
+    -------
+    array of the sketch's shape
+
+    Examples
+    --------
+    >>> from flamelib.randomness import Simulation
+    >>> from flamelib.sketches import CountMin, direct_table
+    >>> release = Release(CountMin(columns=8, rows=2, seed=1), n_users=100)
+    >>> table = collect(release, np.arange(100) % 7, Simulation(np.random.default_rng(0)))
+    >>> bool((table == direct_table(release.sketch, np.arange(100) % 7)).all())
+    True
+    """
+    protocol, sums = release.protocol, np.zeros(release.counters, dtype=np.int64)
+    for block in _blocks(release, items):
+        residues = prerandomize(protocol, contributions(release.sketch, block), randomness)
+        sums = (sums + add_up(pool(split(protocol, residues, randomness)), protocol.modulus)) % protocol.modulus
+    read = sums if release.residues else centred(sums, protocol.modulus)
+    return np.asarray(read).reshape(release.sketch.shape)
+
+
+def _blocks(release: Release, items: ArrayLike) -> Iterator[Wholes]:
+    held = wholes("items", items, 0, 2**62)
+    one_per_user("items", held, release.n_users)
+    return (held[start : start + USERS_AT_ONCE] for start in range(0, release.n_users, USERS_AT_ONCE))
+
+
+def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes:
+    """What :func:`collect` gives for users with this table, in law, without their messages: noise is added at once.
+
+    For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.
+
+    Parameters
+    ----------
+    release : Release
+    table : array of whole numbers
+        By :func:`flamelib.sketches.direct_table`, for many releases of one crowd.
+    rng : numpy.random.Generator
+    """
+    shape = np.shape(table)
+    if release.epsilon is None:
+        return np.array(table, dtype=np.int64)
+    first, second = rng.geometric(1 - release.decay, size=(2, *shape))
+    return np.asarray(table + first - second, dtype=np.int64)
+
+
+class Words(NamedTuple):
+    """The words of a book: as numbers (:func:`flamelib.hashing.numbered`), and how often each half has each."""
+
+    spelling: tuple[str, ...]
+    items: Wholes
+    first: Wholes
+    second: Wholes
+
+    @property
+    def counts(self) -> Wholes:
+        """How often the whole book has each word."""
+        return self.first + self.second
+
+    def running(self, share: float = 1.0) -> Wholes:
+        """One item for each running word, sorted; or for an even selection of this share of them."""
+        every = np.repeat(self.items, self.counts)
+        return every[:: max(1, round(1 / share))]
+
+
+@cache
+def load_words() -> Words:
+    """The words of Genesis in the translation of 1611, by frequency; ``data/README.md`` says how they were counted.
+
+    Examples
+    --------
+    >>> words = load_words()
+    >>> words.spelling[:3], int(words.counts.sum()), len(words.items)
+    (('and', 'the', 'of'), 38265, 2503)
+    """
+    with WORDS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    spelling = tuple(row["word"] for row in rows)
+    first, second = (np.array([int(row[half]) for row in rows]) for half in ("first", "second"))
+    return Words(spelling, numbered(spelling), first, second)
+
+
+def shannon(counts: ArrayLike) -> float:
+    """Entropy of frequencies in nats.
+
+    >>> round(shannon([1, 1, 2, 0]), 4)
+    1.0397
+    """
+    held = wholes("counts", counts, 0, 2**53)
+    shares: Reals = held[held > 0] / held.sum()
+    return float(-(shares * np.log(shares)).sum())
