@@ -170,14 +170,15 @@ class PrefixSearch:
             raise DomainError(f"threshold must be a number above 0, got {threshold}")
         counters, prefixes, found = shaped(table, self.shape), np.zeros(1, dtype=np.int64), np.zeros(1)
         for length in range(1, self.levels + 1):
-            longer = self._extended(prefixes)
+            longer = self._extended(prefixes, length)
             found = self.level(length).estimate(counters[length - 1], longer)
             kept = np.argsort(-found, kind="stable")[:most]
             kept = kept[found[kept] >= threshold]
             prefixes, found = longer[kept], found[kept]
         return dict(zip(prefixes.tolist(), found.tolist(), strict=True))
 
-    def _extended(self, prefixes: Wholes) -> Wholes:
-        longer = (prefixes[:, None] * self.base + np.arange(self.base)).ravel()
-        over = self.ended & (longer // self.base % self.base == 0) & (longer % self.base > 0) & (longer >= self.base)
-        return np.asarray(longer[~over])
+    def _extended(self, prefixes: Wholes, length: int) -> Wholes:
+        longer = prefixes[:, None] * self.base + np.arange(self.base)
+        if self.ended and length > 1:
+            return np.asarray(longer[(prefixes[:, None] % self.base > 0) | (np.arange(self.base) == 0)])
+        return longer.ravel()

@@ -1,0 +1,419 @@
+"""Linear sketches: tables, sensitivities, unbiasedness and errors against enumeration, loops and exact moments."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamelib._validate import DomainError
+from flamelib.hashing import PRIME
+from flamelib.sketches import (
+    CountMin,
+    CountSketch,
+    SecondMoment,
+    Sketch,
+    Total,
+    contributions,
+    direct_table,
+    majority_failure,
+    moments,
+)
+from flamelib.stable_sketches import CauchyNorm, StableEntropy, cut_moment, noise_factor
+from flamelib.support_sketches import LinearCounting, WeightedCounting, empty_weights, occupied_to_support
+from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch
+
+SKETCHES: list[Sketch] = [
+    Total(15),
+    CountMin(7, 3, seed=1),
+    CountSketch(7, 3, seed=1),
+    SecondMoment(3, 2, seed=1),
+    LinearCounting(9, seed=1),
+    DyadicQuantiles(4),
+    PrefixSearch(4, 2, 5, 3, seed=1),
+    PrefixSearch(4, 2, 5, 3, seed=1, signed=True),
+    CauchyNorm(5, 20.0, 10, seed=1),
+    StableEntropy(5, 20.0, 10, seed=1),
+]
+COUNTS = np.array([30, 12, 5, 5, 1, 1, 1, 0, 7])
+ITEMS = np.arange(9) * 37 + 4
+
+
+def named(sketch: Sketch) -> str:
+    return type(sketch).__name__
+
+
+# --- what all have in common ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sketch", SKETCHES, ids=named)
+def test_the_table_is_the_sum_of_what_users_send(sketch: Sketch) -> None:
+    items = np.random.default_rng(1).integers(0, 16, size=40)
+    sent = contributions(sketch, items)
+    assert sent.shape == (40, math.prod(sketch.shape))
+    assert (sent.sum(axis=0).reshape(sketch.shape) == direct_table(sketch, items)).all()
+    found, counts = np.unique(items, return_counts=True)
+    assert (direct_table(sketch, found, counts) == direct_table(sketch, items)).all()
+    assert (direct_table(sketch, items, -np.ones(40, dtype=int)) == -direct_table(sketch, items)).all()
+
+
+@pytest.mark.parametrize("sketch", SKETCHES, ids=named)
+def test_sensitivity_and_bound_hold_for_every_pair_of_items(sketch: Sketch) -> None:
+    sent = contributions(sketch, np.arange(16))
+    assert np.abs(sent).max() <= sketch.bound
+    changes = [int(np.abs(a - b).sum()) for a, b in combinations(sent, 2)]
+    assert max(changes) <= sketch.sensitivity
+    if isinstance(sketch, Total | CountMin | CountSketch | LinearCounting | DyadicQuantiles):
+        assert max(changes) == sketch.sensitivity
+
+
+@pytest.mark.parametrize("sketch", SKETCHES, ids=named)
+def test_bad_items_are_refused(sketch: Sketch) -> None:
+    for items in ([-1], [0.5], [float("nan")], [2**61]):
+        with pytest.raises(DomainError, match="items must be whole numbers"):
+            sketch.cells(items)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CountMin(0, 1, seed=1),
+        lambda: CountMin(2**20, 2**20, seed=1),
+        lambda: CountMin.within(0.0, 0.1, seed=1),
+        lambda: CountMin.within(0.1, 1.0, seed=1),
+        lambda: CountSketch(1, 1, seed=-1),
+        lambda: DyadicQuantiles(0),
+        lambda: DyadicQuantiles(28),
+        lambda: PrefixSearch(2, 62, 5, 1, seed=1),
+        lambda: PrefixSearch(28, 13, 5, 1, seed=1),
+        lambda: PrefixSearch(2, 2, 2**28, 1, seed=1),
+        lambda: LinearCounting(0, seed=1),
+        lambda: WeightedCounting(10, seed=1.5),  # type: ignore[arg-type]
+        lambda: CauchyNorm(10, 0.0, 10, seed=1),
+        lambda: CauchyNorm(10, float("nan"), 10, seed=1),
+        lambda: StableEntropy(10, 1e9, 10**6, seed=1),
+        lambda: Total(0),
+    ],
+)
+def test_bad_sketches_are_refused(make: Any) -> None:
+    with pytest.raises(DomainError):
+        make()
+
+
+@pytest.mark.parametrize("sketch", [CountMin(7, 3, seed=1), CountSketch(7, 3, seed=1)], ids=named)
+def test_a_table_of_another_shape_is_refused(sketch: Any) -> None:
+    with pytest.raises(DomainError, match="table must have shape"):
+        sketch.estimate(np.zeros((3, 8)), [1])
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(9, 10)])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 15])
+def test_majority_failure_is_the_binomial_tail(rate: Fraction, rows: int) -> None:
+    least = (rows + 1) // 2
+    exact = sum(math.comb(rows, k) * rate**k * (1 - rate) ** (rows - k) for k in range(least, rows + 1))
+    found = majority_failure(float(rate), rows)
+    assert exact <= Fraction(found) <= exact * Fraction(1 + 1e-8) or found == 1
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_a_median_survives_fewer_than_half_bad_rows(rows: int) -> None:
+    for bad in product([False, True], repeat=rows):
+        for far in (-100.0, 100.0):
+            median = float(np.median([far if one else 0.0 for one in bad]))
+            assert abs(median) <= 1 or sum(bad) >= (rows + 1) // 2
+
+
+def test_count_min_never_underestimates_and_seldom_errs_by_much() -> None:
+    off = []
+    for seed in range(300):
+        sketch = CountMin(columns=8, rows=2, seed=seed)
+        found = sketch.estimate(direct_table(sketch, ITEMS, COUNTS), ITEMS)
+        assert (found >= COUNTS).all()
+        off.append(found - COUNTS)
+    for error in (20, 30):
+        often = np.mean([one[1] > error for one in off])
+        assert often <= CountMin(8, 2, seed=1).failure(int(COUNTS.sum()), error) + 0.05
+
+
+def test_count_min_has_the_size_of_the_theorem() -> None:
+    sketch = CountMin.within(accuracy=0.01, failure=0.001, seed=1)
+    assert sketch.shape == (7, 272)
+    n = 10_000
+    assert sketch.failure(n, 0.01 * n) <= 0.001
+    assert sketch.estimate(np.array([[1, 5]] * 7)[:, [0] * 272], [3], rule="median").tolist() == [1.0]
+    with pytest.raises(DomainError, match="rule must be one of min, median"):
+        sketch.estimate(np.zeros(sketch.shape), [3], rule="mean")
+
+
+def test_a_counter_of_other_items_has_the_mean_of_the_formula() -> None:
+    sketch = CountMin(columns=8, rows=20_000, seed=1)
+    beside = sketch.read(direct_table(sketch, ITEMS, COUNTS), [ITEMS[1]])[:, 0] - COUNTS[1]
+    exact = (COUNTS.sum() - COUNTS[1]) / 8
+    assert abs(beside.mean() - exact) < 5 * beside.std() / math.sqrt(len(beside))
+    assert exact <= sketch.excess(int(COUNTS.sum()))
+
+
+def test_a_row_of_count_sketch_has_exact_mean_and_variance() -> None:
+    sketch = CountSketch(columns=8, rows=20_000, seed=1)
+    table = direct_table(sketch, ITEMS, COUNTS)
+    signs = contributions(CountSketch(8, 20_000, seed=1), [ITEMS[1]]).reshape(20_000, 8).sum(axis=1)
+    rows = signs * sketch.read(table, [ITEMS[1]])[:, 0]
+    variance = (moments(COUNTS)[0] - COUNTS[1] ** 2) / 8
+    assert abs(rows.mean() - COUNTS[1]) < 5 * math.sqrt(variance / 20_000)
+    assert abs(rows.var() / variance - 1) < 0.06
+
+
+def test_count_sketch_fails_no_more_often_than_said() -> None:
+    norm = math.sqrt(moments(COUNTS)[0])
+    worst = 0.0
+    for accuracy in (0.5, 0.8):
+        said = CountSketch(12, 5, seed=0).failure(accuracy)
+        off = []
+        for seed in range(200):
+            sketch = CountSketch(12, 5, seed=seed)
+            off.append(abs(sketch.estimate(direct_table(sketch, ITEMS, COUNTS), [ITEMS[7]])[0]))
+        assert np.mean(np.array(off) > accuracy * norm) <= said
+        worst = max(worst, said)
+    assert 0 < worst < 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 25.0])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_second_moments_have_exact_mean_and_variance(columns: int, noise: float) -> None:
+    """One row at a time: mean F2 after the noise's variance is taken off, variance 2 (F2^2 - F4) / w without noise."""
+    square, fourth = moments(COUNTS)
+    rng = np.random.default_rng(5)
+    for kind, by in ((CountSketch, 1), (SecondMoment, columns)):
+        sketch = kind(columns=columns, rows=8000, seed=2)
+        table = direct_table(sketch, ITEMS, COUNTS) + rng.normal(0, math.sqrt(noise), sketch.shape)
+        rows = np.square(table).sum(axis=1) / by - columns * noise / by
+        assert abs(rows.mean() - square) < 5 * rows.std() / math.sqrt(8000)
+        if not noise:
+            assert abs(rows.var() / (2 * (square**2 - fourth) / columns) - 1) < 0.15
+        found = (
+            sketch.estimate(table, noise) if isinstance(sketch, SecondMoment) else sketch.second_moment(table, noise)
+        )
+        assert found == pytest.approx(float(np.median(rows)))
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+@given(items=st.lists(st.integers(0, 31), min_size=2, max_size=30), share=st.floats(0, 1))
+def test_ranks_and_quantiles_are_exact(items: list[int], share: float) -> None:
+    sketch = DyadicQuantiles(5)
+    table = direct_table(sketch, items)
+    assert sketch.rank(table, range(33)).tolist() == [sum(item < v for item in items) for v in range(33)]
+    wanted = max(1, math.ceil(share * len(items)))
+    assert sketch.quantile(table, share, len(items)) == sorted(items)[wanted - 1]
+
+
+def test_a_rank_reads_one_counter_of_every_level_at_most() -> None:
+    sketch = DyadicQuantiles(5)
+    [size] = sketch.shape
+    for value in range(33):
+        read = [sketch.rank(row, [value])[0] for row in np.eye(size)]
+        levels = [int(math.log2(place + 2)) for place in range(size) if read[place]]
+        assert len(levels) <= 5 or value == 32
+        assert value == 32 or len(set(levels)) == len(levels)
+    assert sketch.rank_std(4.0) == pytest.approx(math.sqrt(20))
+
+
+def test_noise_cannot_lead_a_quantile_out_of_the_domain() -> None:
+    sketch = DyadicQuantiles(3)
+    for share in (0.0, 0.5, 1.0):
+        assert 0 <= sketch.quantile(np.full(14, -5.0), share, 10) <= 7
+        assert 0 <= sketch.quantile(np.full(14, 5.0), share, 10) <= 7
+
+
+@given(st.lists(st.integers(0, 80), min_size=1, max_size=60))
+def test_a_search_misses_nothing_that_is_frequent(items: list[int]) -> None:
+    sketch = PrefixSearch(base=3, levels=4, columns=11, rows=2, seed=3)
+    found = sketch.search(direct_table(sketch, items), threshold=3)
+    for item, count in Counter(items).items():
+        assert count < 3 or found[item] >= count
+
+
+def test_a_search_finds_words_and_nothing_that_goes_on_after_its_end() -> None:
+    from flamelib.hashing import numbered, spelled
+
+    items = numbered(["noah"] * 40 + ["noahs"] * 30 + ["ark"] * 35 + ["flood"] * 2)
+    for signed in (False, True):
+        sketch = PrefixSearch(28, 12, 200, 3, seed=1, signed=signed, ended=True)
+        found = sketch.search(direct_table(sketch, items), threshold=20)
+        assert spelled(list(found)) == ["noah", "ark", "noahs"]
+    with pytest.raises(DomainError, match="threshold"):
+        sketch.search(np.zeros(sketch.shape), threshold=0)
+    assert sketch.search(np.zeros(sketch.shape), threshold=1) == {}
+
+
+def test_a_search_follows_the_most_frequent_only() -> None:
+    sketch = PrefixSearch(10, 2, 500, 1, seed=1)
+    items = [11] * 9 + [22] * 8 + [33] * 7
+    assert set(sketch.search(direct_table(sketch, items), threshold=1, most=2)) == {11, 22}
+
+
+# --- support ----------------------------------------------------------------------------------------------------------
+
+
+def test_empty_buckets_have_the_mean_of_the_formula() -> None:
+    empty = [np.count_nonzero(direct_table(LinearCounting(16, seed=s), range(50, 62)) == 0) for s in range(1500)]
+    assert abs(np.mean(empty) - 16 * (15 / 16) ** 12) < 5 * np.std(empty) / math.sqrt(1500)
+
+
+def test_support_is_found_within_its_standard_deviation() -> None:
+    off = []
+    for seed in range(200):
+        sketch = LinearCounting(500, seed=seed)
+        off.append(sketch.estimate(direct_table(sketch, range(300))) - 300)
+    assert abs(np.std(off) / LinearCounting(500, seed=0).std(300) - 1) < 0.25
+    assert abs(np.mean(off)) < 3
+
+
+@pytest.mark.parametrize("decay", [0.2, 0.9])
+def test_noise_is_taken_out_of_the_number_of_empty_buckets_exactly(decay: float) -> None:
+    p = Fraction(decay)
+    for true in range(-3, 4):
+        mean = Fraction(0)
+        for seen in (-1, 0, 1):
+            weight = Fraction(float(empty_weights([seen], decay)[0]))
+            mean += weight * (1 - p) / (1 + p) * p ** abs(seen - true)
+        assert float(mean) == pytest.approx(float(true == 0), abs=1e-10)
+
+
+def test_support_at_the_ends() -> None:
+    assert occupied_to_support(0, 5) == occupied_to_support(-2.5, 5) == math.inf
+    assert occupied_to_support(7.5, 5) == 0
+    sketch = LinearCounting(4, seed=1)
+    assert sketch.estimate(np.array([3, 0, 1, 2]), threshold=2) == pytest.approx(-4 * math.log(3 / 4))
+    assert sketch.unmixed(np.array([0, 0, 9, 9]), 1e-9) == pytest.approx(-4 * math.log(1 / 2))
+
+
+def test_random_weights_add_up_modulo_the_prime() -> None:
+    sketch = WeightedCounting(5, seed=1)
+    counts = np.array([3, 2**40, 0, 12])
+    [places], [weights] = sketch.cells([1, 2, 3, 4])
+    sums = [sum(int(w) * int(c) for w, c, at in zip(weights, counts, places, strict=True) if at == j) for j in range(5)]
+    assert sketch.table([1, 2, 3, 4], counts).tolist() == [one % PRIME for one in sums]
+    assert weights.min() >= 1
+    assert sketch.estimate(np.array([0, 1, 0, 5, 9])) == pytest.approx(-5 * math.log(2 / 5))
+
+
+@pytest.mark.parametrize("prime", [3, 5, 7])
+def test_a_full_bucket_looks_empty_with_probability_one_over_the_weights(prime: int) -> None:
+    """For two items exactly 1 / (N - 1), which is more than 1 / N; never more for other numbers of items."""
+    for items in (1, 2, 3):
+        for counts in product(range(1, prime), repeat=items):
+            weights = list(product(range(1, prime), repeat=items))
+            zero = sum(sum(c * w for c, w in zip(counts, drawn, strict=True)) % prime == 0 for drawn in weights)
+            assert Fraction(zero, len(weights)) <= Fraction(1, prime - 1)
+            assert items != 2 or Fraction(zero, len(weights)) == Fraction(1, prime - 1)
+
+
+# --- stable laws ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theta", [0.05, 0.5, 1.0, 2.0])
+def test_the_skewed_law_has_the_moments_of_entropy(theta: float) -> None:
+    """E exp(theta R) = theta^theta, by quadrature over the angle, and by the draws themselves."""
+
+    def given_angle(v: mp.mpf) -> mp.mpf:
+        return mp.exp(theta * v / mp.tan(v)) * (mp.sin(v) / v) ** theta
+
+    with mp.workdps(15):
+        exact = float(mp.gamma(1 + theta) / mp.pi * mp.quad(given_angle, [0, 1, 2, 3, mp.pi]))
+    assert exact == pytest.approx(theta**theta, rel=1e-6)
+    drawn = np.exp(theta * StableEntropy(400_000, 1e6, 1, seed=1).draws([7])[:, 0])
+    assert abs(drawn.mean() - theta**theta) < 5 * drawn.std() / math.sqrt(400_000)
+
+
+@pytest.mark.parametrize("cutoff", [2.0, 50.0])
+@pytest.mark.parametrize("theta", [0.01, 0.5, 1.0])
+def test_a_cut_moment_is_that_of_cut_draws(cutoff: float, theta: float) -> None:
+    drawn = np.exp(theta * np.maximum(StableEntropy(400_000, 1e6, 1, seed=2).draws([3])[:, 0], -cutoff))
+    exact = cut_moment(theta, cutoff)
+    assert abs(drawn.mean() - exact) < 5 * drawn.std() / math.sqrt(400_000)
+    assert exact >= theta**theta * (1 - 1e-9)
+    assert exact <= theta**theta + math.exp(-theta * cutoff)
+
+
+def test_draws_above_the_top_are_as_rare_as_said() -> None:
+    """P(R > r) <= exp(-e^(r - 1)), from the moments; at 6 this is below 1e-64."""
+    drawn = StableEntropy(400_000, 1e6, 1, seed=3).draws([3])[:, 0]
+    for r in (1.0, 2.0, 2.5):
+        assert np.mean(drawn > r) <= math.exp(-math.exp(r - 1))
+    assert math.exp(-math.exp(6 - 1)) < 1e-64
+
+
+def test_entropy_is_found_within_its_standard_deviation() -> None:
+    counts = np.array([500, 300, 100, 60, 40])
+    exact = -sum(c / 1000 * math.log(c / 1000) for c in counts)
+    off = []
+    for seed in range(40):
+        sketch = StableEntropy(400, 1e5, 1000, seed=seed)
+        off.append(sketch.estimate(direct_table(sketch, range(5), counts), n_users=1000) - exact)
+    std = StableEntropy(400, 1e5, 1000, seed=0).std(1000)
+    assert std == pytest.approx(math.sqrt(3 / 400))
+    assert abs(np.mean(off)) < 5 * std / math.sqrt(40)
+    assert 0.6 < np.std(off) / std < 1.5
+
+
+def test_the_bias_of_the_cutoff_is_seen() -> None:
+    counts = np.array([500, 300, 100, 60, 40])
+    near, far = StableEntropy(60_000, 5.0, 1000, seed=1), StableEntropy(60_000, 1e6, 1000, seed=1)
+    gap = [one.estimate(direct_table(one, range(5), counts), n_users=1000) for one in (far, near)]
+    assert near.bias(counts) == pytest.approx(gap[0] - gap[1], rel=0.05)
+    assert far.bias(counts) < 1e-3 < near.bias(counts)
+
+
+@pytest.mark.parametrize("decay", [0.3, 0.99])
+def test_noise_in_the_exponent_is_divided_out_exactly(decay: float) -> None:
+    step, p = 0.005, mp.mpf(decay)
+    exact = mp.fsum(p**j * (mp.exp(j * step) + mp.exp(-j * step)) for j in range(1, 8000)) + 1
+    assert noise_factor(decay, step) == pytest.approx(float(exact * (1 - p) / (1 + p)), rel=1e-9)
+    assert noise_factor(decay, 2.0) == math.inf
+
+
+def test_noisy_entropy_is_without_bias() -> None:
+    sketch, rng = StableEntropy(20_000, 30.0, 10, seed=1), np.random.default_rng(1)
+    table = direct_table(sketch, range(3), [500, 300, 200])
+    decay = 1 - 1 / 2000
+    noise = rng.geometric(1 - decay, table.shape) - rng.geometric(1 - decay, table.shape)
+    clean, noisy = sketch.estimate(table, 1000), sketch.estimate(table + noise, 1000, decay)
+    assert abs(noisy - clean) < 4 * sketch.std(1000, decay)
+
+
+def test_cauchy_sums_have_the_norm_as_median() -> None:
+    counts = np.array([30, -12, 5, -53])
+    sketch = CauchyNorm(40_000, 1e6, 100, seed=1)
+    found = sketch.estimate(direct_table(sketch, range(4), counts))
+    assert abs(found - 100) < 5 * 100 * math.pi / 2 / math.sqrt(40_000)
+
+
+def test_cauchy_fails_no_more_often_than_said() -> None:
+    """A coarse cutoff and a coarse grid: the bound holds, and it is not empty."""
+    counts, rows, cutoff, grid = np.array([40, -30, 20, -10]), 81, 200.0, 4
+    said = CauchyNorm(rows, cutoff, grid, seed=0).failure(0.5, support=4, rounding=100 / (2 * grid) / 100)
+    wrong = []
+    for seed in range(300):
+        sketch = CauchyNorm(rows, cutoff, grid, seed=seed)
+        wrong.append(abs(sketch.estimate(direct_table(sketch, range(4), counts)) - 100) > 50)
+    assert np.mean(wrong) <= said < 0.5
+    assert CauchyNorm(rows, cutoff, grid, seed=0).failure(0.1, support=4, rounding=0.2) == 1
+
+
+def test_rounding_moves_a_counter_by_no_more_than_said() -> None:
+    counts = np.array([40, 30, 20, 10])
+    for kind in (CauchyNorm, StableEntropy):
+        coarse = kind(200, 1e6, 3, seed=1)
+        exact = np.clip(coarse.draws(range(4)), -coarse.cutoff, coarse.top) @ counts
+        assert np.abs(direct_table(coarse, range(4), counts) / 3 - exact).max() <= 100 / (2 * 3)
