@@ -29,7 +29,7 @@ MODULES = (
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
 NO_LIST = [None, "", "x", "1,,2", "[1, 2", [1, "x"], [math.nan], [0.5], [True], [10**400], 5, {}, True, object(), 1j]
-WRONG = [math.nan, math.inf, -math.inf, -1, -1e-300, 10**400, *NO_NUMBER]
+WRONG = [math.nan, math.inf, -math.inf, -1e-300, 10**400, *NO_NUMBER]
 GOOD: dict[str, Any] = {
     "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
@@ -71,6 +71,7 @@ CLOSED = (
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
     "flamelib.amplification.splitting", "flamelib.cloak_decoding",
+    "flamelib.amplification.splitting_noise", "flamelib.amplification.splitting_rules",
 )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def out_of_domain(name: str) -> list[Any]:
     domain = VOCABULARY[name]
     if domain.several:
         return NO_LIST
-    beside = [0, 0.5, 2.5] if domain.whole else [0, 2.0]
+    beside = [-1, 0, 0.5, 2.5] if domain.whole else [-1, 0, 2.0]
     beyond = [value for value in beside if not domain.choices and not domain.contains(value)]
     return [*WRONG, *beyond]
 

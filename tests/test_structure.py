@@ -133,6 +133,8 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.checkin_closed",
         "flamelib.amplification.splitting",
+        "flamelib.amplification.splitting_noise",
+        "flamelib.amplification.splitting_rules",
         "flamelib.cloak_decoding",
         "flamelib.composition",
         "flamelib.renyi",

@@ -44,7 +44,7 @@ def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     >>> round(smooth_failure(257, 10, 0.5) - 2 * 10**2 / 257, 1)
     14.3
     """
-    return exp_or_inf(_log_failure(modulus, n_messages, smoothness))
+    return exp_or_inf(log_failure(modulus, n_messages, smoothness))
 
 
 @states("cloak", "cor-1", item="Corollary 1", gives="upper", adjacency="none")
@@ -123,7 +123,7 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
     """
     step = log_ratio(smoothness)
     chained = log_expm1(swaps * step) - log_expm1(step) if swaps > 1 else 0.0
-    delta = exp_or_inf(_log_failure(modulus, n_messages, smoothness) + chained + MARGIN)
+    delta = exp_or_inf(log_failure(modulus, n_messages, smoothness) + chained + MARGIN)
     return Budget(swaps * step * (1 + MARGIN), delta)
 
 
@@ -188,7 +188,7 @@ def single_user_budget(
     """
     epsilon = log_ratio(smoothness) - scale * math.log(decay)
     silent = math.exp(-noise_rate * honest(n_users, colluding))
-    delta = silent + exp_or_inf(_log_failure(modulus, n_messages, smoothness))
+    delta = silent + exp_or_inf(log_failure(modulus, n_messages, smoothness))
     return Budget(epsilon * (1 + MARGIN), delta * (1 + MARGIN))
 
 
@@ -242,7 +242,8 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     >>> f"{two_user_delta(30_000_001, 27, 0.1):.4e}"
     '1.6273e-07'
     """
-    return _two_user_delta(modulus, n_messages, epsilon, 2 * modulus - 2)
+    found = log_two_user_delta(modulus, n_messages, epsilon)
+    return probability(found) if found < math.inf else math.inf
 
 
 def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
@@ -256,7 +257,8 @@ def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     '1.2610e-07'
     """
     check(modulus=modulus, n_messages=n_messages, epsilon=epsilon)
-    return _two_user_delta(odd(modulus), n_messages, epsilon, modulus - 2)
+    found = log_two_user_delta(modulus, n_messages, epsilon, parity=True)
+    return probability(found) if found < math.inf else math.inf
 
 
 @states("cloak", "best-1", item="split-and-mix, Balle, Bell, Gascon, Nissim 2020, Theorem 1", gives="upper",
@@ -380,18 +382,25 @@ def odd(modulus: int) -> int:
     return modulus
 
 
-def _log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
+def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
+    """Logarithm of :func:`smooth_failure`, for a modulus of any size; ``inf`` outside the regime of the lemma."""
+    repeated = math.log(2) + 2 * math.log(n_messages) - math.log(odd(modulus))
+    return logaddexp(repeated, log_unsmooth(modulus, n_messages, smoothness)) + MARGIN
+
+
+def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
+    """Logarithm of the second term of :func:`smooth_failure`, messages that do not repeat."""
     spread = math.log(n_messages) / 2 - n_messages * math.log(4)
-    slack, size = math.log(smoothness), math.log(odd(modulus))
+    slack = math.log(smoothness)
     if n_messages < LEAST_MESSAGES or slack <= math.log(6) + spread:
         return math.inf
-    repeated = math.log(2) + 2 * math.log(n_messages) - size
-    return logaddexp(repeated, math.log(18) + spread + 2 * (size - slack)) + MARGIN
+    return math.log(18) + spread + 2 * (math.log(modulus) - slack)
 
 
-def _two_user_delta(modulus: int, n_messages: int, epsilon: float, constant: int) -> float:
+def log_two_user_delta(modulus: int, n_messages: int, epsilon: float, parity: bool = False) -> float:
+    """Logarithm of :func:`two_user_delta`, or of the odd form, for a modulus of any size; may exceed 0."""
     if n_messages < 2 or epsilon == 0:
         return math.inf
     grown = logaddexp(math.log(2) + math.log(modulus - 1) + 2 * epsilon, math.log(4) + epsilon)
-    numerator = logaddexp(math.log(constant), grown)
-    return probability(numerator - math.log(4) - log_expm1(epsilon) - log_central_binomial(n_messages) + MARGIN)
+    numerator = logaddexp(math.log(odd(modulus) - 2 if parity else 2 * modulus - 2), grown)
+    return numerator - math.log(4) - log_expm1(epsilon) - log_central_binomial(n_messages) + MARGIN

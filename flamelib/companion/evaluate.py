@@ -57,6 +57,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cloak": (
         "flamelib.amplification.splitting",
         "flamelib.cloak_decoding",
+        "flamelib.amplification.splitting_noise",
+        "flamelib.amplification.splitting_rules",
         "flamelib.amplification.splitting_exact",
     ),
 }

@@ -1,0 +1,294 @@
+r"""Noise that users add before they split, and errors of rounding: exact laws, moments and bounds.
+
+Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
+divided by the scale k.  Laws are computed with 120 decimal digits, for :math:`1-p` may be :math:`10^{-16}` and the
+modulus :math:`2^{256}`.  Standard library only.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.splitting import MARGIN, odd
+from flamelib.sources import states
+
+DIGITS = Context(prec=120, traps=[])
+LARGEST_BITS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Probability of one value, and the variance of the law."""
+
+    pmf: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """Noise that honest users make up together: its decay, and what it adds to the sum of values in [0, 1]."""
+
+    decay: float
+    mean_error: float
+    std: float
+
+
+@states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", adjacency="none")
+def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
+    r"""Probability of a value, and the variance, of the truncated discrete Laplace law (exact).
+
+    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    decay : float in (0, 1)
+    value : int
+        The j; beyond M its probability is 0.
+
+    Raises
+    ------
+    DomainError
+        Where ``modulus`` is even.
+
+    Source: Ghazi, Pagh, Velingker 2019, Definition 3.
+
+    Examples
+    --------
+    >>> found = truncated_laplace(5, 0.5, 1)
+    >>> round(found.pmf, 9), round(found.variance, 9)
+    (0.2, 1.2)
+    """
+    reach, p = odd(modulus) // 2, Decimal(decay)
+    inside = abs(value) <= reach
+    mass = _times(DIGITS.subtract(1, p), _power(p, abs(value))) if inside else Decimal(0)
+    return NoiseLaw(float(DIGITS.divide(mass, _norm(p, reach))), truncated_variance(modulus, decay))
+
+
+def truncated_variance(modulus: int, decay: float) -> float:
+    r"""Variance of the truncated discrete Laplace law, by its sum in closed form (exact).
+
+    Examples
+    --------
+    >>> round(truncated_variance(3, 0.5), 9), round(truncated_variance(10**9 + 7, 0.5), 9)
+    (0.5, 4.0)
+    """
+    given = check(modulus=modulus, decay=decay)
+    reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
+    bracket = [
+        DIGITS.add(1, p),
+        _times(-((reach + 1) ** 2), _power(p, reach)),
+        _times(2 * reach * reach + 2 * reach - 1, _power(p, reach + 1)),
+        _times(-(reach**2), _power(p, reach + 2)),
+    ]
+    total = Decimal(0)
+    for part in bracket:
+        total = DIGITS.add(total, part)
+    low = DIGITS.subtract(1, p)
+    return float(DIGITS.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
+
+
+def truncated_tail(modulus: int, decay: float, value: int) -> float:
+    r"""Chance that truncated discrete Laplace noise is at least this large either way (exact).
+
+    .. math:: \Pr[|j|\ge t] = \frac{2(p^t-p^{M+1})}{1+p-2p^{M+1}}, \qquad 1\le t\le M
+
+    Examples
+    --------
+    >>> round(truncated_tail(5, 0.5, 2), 9)
+    0.2
+    """
+    given = check(modulus=modulus, decay=decay, value=value)
+    reach, p, least = odd(given["modulus"]) // 2, Decimal(given["decay"]), given["value"]
+    if least <= 0:
+        return 1.0
+    kept = DIGITS.subtract(_power(p, least), _power(p, reach + 1)) if least <= reach else Decimal(0)
+    return float(DIGITS.divide(_times(2, kept), _norm(p, reach)))
+
+
+@states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", adjacency="none")
+def shift_loss(decay: float, value: int) -> float:
+    r"""Logarithm of how far the truncated law's probabilities differ after a shift modulo N (upper, attained).
+
+    .. math:: \Big|\ln\frac{\mathcal D_{N,p}(j+t)}{\mathcal D_{N,p}(j)}\Big| \le |t|\ln\tfrac1p
+
+    Parameters
+    ----------
+    decay : float in (0, 1)
+    value : int
+        The shift t.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 7.
+
+    Examples
+    --------
+    >>> round(shift_loss(0.5, -2), 9)
+    1.386294361
+    """
+    return abs(value) * -math.log(decay) * (1 + MARGIN)
+
+
+@states("cloak", "lemma-8", item="Lemma 8", gives="upper", adjacency="none")
+def variance_bound(modulus: int, decay: float) -> float:
+    r"""Variance of the truncated discrete Laplace law is at most this (upper).
+
+    .. math:: \frac{2p(1+p)}{(1-p)^2\big(1+p-2p^{(N+1)/2}\big)}
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    decay : float in (0, 1)
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 8.
+
+    Examples
+    --------
+    >>> round(variance_bound(5, 0.5), 9), round(variance_bound(10**9 + 7, 0.5), 9)
+    (4.8, 4.0)
+    """
+    return variance_bound_at(-math.log(decay), odd(modulus))
+
+
+def variance_bound_at(rate: float, modulus: int) -> float:
+    r"""As :func:`variance_bound` for :math:`p = e^{-s}`, which no double need be close to; arguments are trusted.
+
+    Examples
+    --------
+    >>> round(variance_bound_at(math.log(2), 5), 9)
+    4.8
+    """
+    half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
+    norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
+    p, low = math.exp(-rate), -math.expm1(-rate)
+    return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN)
+
+
+@states("cloak", "lemma-9", item="Lemma 9", gives="exact", adjacency="none")
+def square_sum(decay: float) -> float:
+    r"""The sum :math:`\sum_{k\ge1}k^2p^k = p(1+p)/(1-p)^3` (exact).
+
+    Parameters
+    ----------
+    decay : float in (0, 1)
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 9.
+
+    Examples
+    --------
+    >>> square_sum(0.5)
+    6.0
+    """
+    return decay * (1 + decay) / (1 - decay) ** 3
+
+
+@states("cloak", "best-2", item="Pólya shares, as in Balle, Bell, Gascon, Nissim 2020", gives="exact")
+def shared_noise(scale: int, epsilon: float) -> SharedNoise:
+    r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
+
+    Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and
+    :math:`p = e^{-\varepsilon/k}`; the sum has :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
+
+    .. math:: E|W|/k = \frac1{k\sinh(\varepsilon/k)}, \qquad \sqrt{\mathrm{Var}}/k =
+              \frac1{\sqrt2\,k\sinh(\varepsilon/2k)}.
+
+    Parameters
+    ----------
+    scale : int, at least 1
+    epsilon : float, positive
+
+    Returns
+    -------
+    SharedNoise
+        ``decay``, next to p and not below it, so that the budget is kept; ``mean_error`` and ``std`` of the sum.
+
+    Raises
+    ------
+    DomainError
+        Where ``epsilon`` over ``scale`` is so small that no double tells the decay from 1, or is 0.
+
+    Source: Balle, Bell, Gascon, Nissim 2020; Goryczka, Xiong 2015.
+
+    Examples
+    --------
+    >>> found = shared_noise(10_000, 1.0)
+    >>> round(found.mean_error, 8), round(found.std, 8)
+    (1.0, 1.41421356)
+    """
+    rate = epsilon / scale
+    if rate > 700:
+        raise DomainError(f"epsilon must be a number in (0, {700 * scale:g}] at this scale, got {epsilon!r}")
+    return SharedNoise(
+        noise_decay(scale, epsilon), 1 / (scale * math.sinh(rate)), 1 / (math.sqrt(2) * scale * math.sinh(rate / 2))
+    )
+
+
+def noise_decay(scale: int, epsilon: float) -> float:
+    r"""The double next to :math:`e^{-\varepsilon/k}` and not below it: noise that keeps epsilon for shifts up to k.
+
+    Examples
+    --------
+    >>> round(noise_decay(10, 1.0), 9)
+    0.904837418
+    """
+    check(scale=scale, epsilon=epsilon)
+    decay = math.nextafter(math.exp(-epsilon / scale), 2)
+    if decay >= 1:
+        raise DomainError(f"epsilon must be so large that a decay below 1 keeps it, above {scale * 2.3e-16:.2g}")
+    return decay
+
+
+def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_users: int) -> float:
+    r"""Mean absolute error that thinned noise adds to the sum of values is at most this (upper).
+
+    .. math:: \frac1k\sqrt{q\,n\,\frac{2p(1+p)}{(1-p)^2(1+p-2p^{(N+1)/2})}}
+
+    Examples
+    --------
+    >>> round(noise_bound(10**9 + 7, 10, 0.9, 0.5, 100), 6)
+    9.486833
+    """
+    check(scale=scale, noise_rate=noise_rate, n_users=n_users)
+    return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
+
+
+def rounding_bound(n_users: int, scale: int) -> float:
+    r"""Rounding n values down to the grid loses less than n/k of their sum, and n/(2k) where they are spread (upper).
+
+    Examples
+    --------
+    >>> rounding_bound(1000, 10_000)
+    0.1
+    """
+    check(n_users=n_users, scale=scale)
+    return n_users / scale
+
+
+def random_rounding_std(n_users: int, scale: int) -> float:
+    r"""Standard deviation of the sum when n values are rounded randomly, without bias: at most this (upper).
+
+    .. math:: \frac{\sqrt n}{2k}
+
+    Examples
+    --------
+    >>> random_rounding_std(100, 10)
+    0.5
+    """
+    check(n_users=n_users, scale=scale)
+    return math.sqrt(n_users) / 2 / scale
+
+
+def _times(*factors: Decimal | int) -> Decimal:
+    product = Decimal(1)
+    for factor in factors:
+        product = DIGITS.multiply(product, factor)
+    return product
+
+
+def _power(p: Decimal, exponent: int) -> Decimal:
+    return DIGITS.power(p, exponent)
+
+
+def _norm(p: Decimal, reach: int) -> Decimal:
+    """The denominator, :math:`1 + p - 2p^{M+1}`."""
+    return DIGITS.subtract(DIGITS.add(1, p), _times(2, _power(p, reach + 1)))
