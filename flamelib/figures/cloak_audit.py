@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from flamelib._validate import check
 from flamelib.amplification.splitting import (
@@ -74,7 +74,10 @@ def _components(n: int, m: int, log_weight: float) -> float:
 
 
 def _log_sum(logs: Values) -> float:
-    return float(logsumexp(logs)) if len(logs) else -math.inf
+    if not len(logs):
+        return -math.inf
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def messages_by_counting(n_users: int, modulus: int, scale: int, dimension: int = 1) -> int:
