@@ -1,29 +1,36 @@
 r"""Where randomness comes from: a numpy generator for simulation, or the operating system for release.
 
 Both have the interface of :class:`Randomness`, so that a protocol is written once.  :class:`Simulation` can be
-repeated from a seed and is quick; whoever sees a few of its outputs can compute the others, so nothing that matters
-may be protected with it.  :class:`Release` takes every bit from the operating system, is unbiased for every modulus,
-and cannot be repeated.
+repeated from a seed and is quick; but whoever sees a few of its numbers can compute the others, so it protects
+nothing.  :class:`Release` cannot be repeated, and nobody can compute its numbers from others.  Both are exact as far
+as their bits are uniform: residues are unbiased for every modulus, orders uniform over all permutations.
 
 Residues are 64-bit whole numbers for moduli up to :math:`2^{62}`, so that two of them can be added, and Python's own
 whole numbers (arrays of objects) beyond.
-
-Source: Ghazi, Pagh, Velingker 2019, Algorithm 1, draws uniform residues.
 """
 
+import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
+from nacl.utils import randombytes_deterministic
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Shape, reals
 
 Residues = NDArray[Any]
+Bytes = NDArray[np.uint8]
+Tossed = Callable[[int], Bytes]
 
 LARGEST_MACHINE = 2**62
+CACHED = 2**17  # messages that the processor's cache holds
+BLOCK = 2**14  # messages dealt to buckets at once, a power of two
+BUCKETS = 64
+KEYED = 2**15  # bytes drawn under one key
 
 
 class Randomness(Protocol):
@@ -36,7 +43,7 @@ class Randomness(Protocol):
         """Independent coins that show heads with the given chance, or chances."""
 
     def permuted(self, messages: Residues) -> Residues:
-        """A copy in uniformly random order along the last axis, row by row independently."""
+        """A copy in uniformly random order along the last axis, every row on its own."""
 
     def spawn(self, n: int) -> Sequence[Self]:
         """Independent sources, one for each party."""
@@ -51,6 +58,17 @@ def residue_type(modulus: int) -> type:
     return np.int64 if modulus <= LARGEST_MACHINE else object
 
 
+def residues(wholes: ArrayLike, modulus: int) -> Residues:
+    """Whole numbers of any sign modulo ``modulus``, in its type.
+
+    >>> residues([-1, 7], 5).tolist(), residues([-1], 2**80).tolist() == [2**80 - 1]
+    ([4, 2], True)
+    """
+    array: Residues = np.asarray(wholes).astype(residue_type(modulus), copy=False)
+    # numpy divides by one number quickly, but has no quick remainder.
+    return np.asarray(array - array // modulus * modulus)
+
+
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """Repeatable randomness from a numpy generator: for experiments, never for release.
@@ -62,18 +80,21 @@ class Simulation:
     rng: np.random.Generator
 
     def uniform(self, modulus: int, shape: Shape) -> Residues:
-        """Uniform residues; beyond 2^62 they come from Python's bytes of the same generator."""
+        """Uniform residues: numpy's are unbiased up to 2^62; beyond, its bytes are rejected until they fit."""
         if modulus <= LARGEST_MACHINE:
             return self.rng.integers(0, modulus, size=shape, dtype=np.int64)
-        return _large(lambda n: self.rng.bytes(n), modulus, shape)
+        return _large(self._tossed, modulus, shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
-        """Coins at the resolution of a double, 2^-53."""
+        """Coins whose chance is met up to the resolution of a uniform double, 2^-53."""
         return np.asarray(self.rng.random(shape) < reals("rate", rate, 0, 1))
 
     def permuted(self, messages: Residues) -> Residues:
-        """Uniformly random order along the last axis."""
-        return np.asarray(self.rng.permuted(messages, axis=-1))
+        """Uniformly random order; long rows are dealt to buckets first, which the cache holds."""
+        return _permuted(messages, self._tossed, lambda rows: self.rng.permuted(rows, axis=-1, out=rows))
+
+    def _tossed(self, count: int) -> Bytes:
+        return self.rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64).view(np.uint8)[:count]
 
     def spawn(self, n: int) -> list["Simulation"]:
         """Children of the generator."""
@@ -82,47 +103,112 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Randomness of the operating system: cannot be repeated, cannot be predicted.
+    r"""Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
 
-    >>> bool(Release().uniform(10, 1000).max() < 10)
+    Bits are ChaCha20's key stream under keys of 32 bytes from the operating system, a fresh key for every 32 KiB that
+    is kept nowhere.  To tell them from uniform bits, given all others, one would have to tell ChaCha20 from a random
+    function; the operating systems' own generators rest on the same assumption, and are several times slower.
+
+    Examples
+    --------
+    >>> bool((Release().uniform(10, 1000) < 10).all())
     True
     """
 
     def uniform(self, modulus: int, shape: Shape) -> Residues:
-        """Uniform residues by rejection of the shortest words that hold the modulus."""
+        """Uniform residues: 63-bit words below the largest multiple of the modulus, drawn again where they are not."""
         if modulus > LARGEST_MACHINE:
-            return _large(secrets.token_bytes, modulus, shape)
-        count, mask = int(np.prod(shape)), 2 ** (modulus - 1).bit_length() - 1
-        kept = np.empty(0, dtype=np.int64)
-        while kept.size < count:
-            words = np.frombuffer(secrets.token_bytes(8 * 2 * (count - kept.size + 8)), dtype=np.int64) & mask
-            kept = np.concatenate([kept, words[words < modulus]])
-        return kept[:count].reshape(shape)
+            return _large(_tossed, modulus, shape)
+        words, limit = _words(math.prod(np.atleast_1d(shape).tolist())), 2**63 // modulus * modulus
+        while limit < 2**63 and (beyond := np.flatnonzero(words >= limit)).size:
+            words[beyond] = _words(beyond.size)
+        return residues(words, modulus).reshape(shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
-        """Coins at a resolution of 2^-62."""
-        return np.asarray(self.uniform(2**62, shape) < reals("rate", rate, 0, 1) * 2.0**62)
+        """Coins of exactly the given chance, every double being a rational number with a power of two below."""
+        reached = np.broadcast_to(reals("rate", rate, 0, 1) * 2.0**62, shape)
+        whole = np.floor(reached)
+        drawn = self.uniform(2**62, shape)
+        heads = np.asarray(drawn < whole)
+        level = (drawn == whole) & (reached > whole)  # 62 bits have not settled these
+        if level.any():
+            heads[level] = self.coins((reached - whole)[level], int(level.sum()))
+        return heads
 
     def permuted(self, messages: Residues) -> Residues:
-        """Uniformly random order along the last axis."""
-        rows = np.array(messages).reshape(-1, messages.shape[-1])
-        for row in rows:
-            for i in range(row.size - 1, 0, -1):
-                j = secrets.randbelow(i + 1)
-                row[i], row[j] = row[j], row[i]
-        return rows.reshape(messages.shape)
+        """Uniformly random order: that of random 63-bit keys, all drawn again if two in a row are equal."""
+        return _permuted(messages, _tossed, _by_keys)
 
     def spawn(self, n: int) -> list["Release"]:
         """The operating system serves every party."""
         return [self] * n
 
 
-def _large(tossed: Any, modulus: int, shape: Shape) -> Residues:
-    """Uniform residues of a large modulus, by rejection, as Python's whole numbers."""
-    length, mask = (modulus.bit_length() + 7) // 8, 2 ** (modulus - 1).bit_length() - 1
-    drawn = np.empty(shape, dtype=object)
-    for place in np.ndindex(drawn.shape):
-        while (word := int.from_bytes(tossed(length), "big") & mask) >= modulus:
+def _tossed(count: int) -> Bytes:
+    parts = (min(KEYED, count - start) for start in range(0, count, KEYED))
+    return np.frombuffer(b"".join(randombytes_deterministic(n, secrets.token_bytes(32)) for n in parts), dtype=np.uint8)
+
+
+def _words(count: int) -> Residues:
+    """Uniform 63-bit words."""
+    return _tossed(8 * count).view(np.int64) & (2**63 - 1)
+
+
+def _large(tossed: Tossed, modulus: int, shape: Shape) -> Residues:
+    """Uniform residues of a large modulus, as Python's whole numbers, by rejection."""
+    bits = (modulus - 1).bit_length()
+    found = np.empty(shape, dtype=object)
+    for place in np.ndindex(found.shape):
+        while (word := int.from_bytes(tossed(bits // 8 + 1).tobytes(), "big") & (2**bits - 1)) >= modulus:
             pass
-        drawn[place] = word
-    return drawn
+        found[place] = word
+    return found
+
+
+# --- uniformly random orders ------------------------------------------------------------------------
+
+
+def _permuted(messages: Residues, tossed: Tossed, permute: Callable[[Residues], object]) -> Residues:
+    """Rows in uniformly random order, long ones by way of buckets (Rao 1961, Sandelius 1962).
+
+    Every message is dealt to a bucket of its own random digit, and every bucket is put in uniformly random order.  By
+    symmetry every order of the messages is equally likely, exactly: given how many messages each bucket gets, which
+    ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches, which makes it
+    quicker than exchanging messages all over the memory.  ``permute`` changes rows that fit into the cache in place.
+    """
+    if messages.shape[-1] <= CACHED:
+        permute(ordered := np.array(messages))
+        return ordered
+    rows = np.empty(messages.shape, messages.dtype).reshape(-1, messages.shape[-1])
+    for row, given in zip(rows, messages.reshape(rows.shape), strict=True):
+        start = 0
+        for bucket in zip(*_dealt(given, tossed), strict=True):
+            together = row[start : (start := start + sum(map(len, bucket)))]
+            np.concatenate(bucket, out=together)
+            if together.size <= CACHED:
+                permute(together)
+            else:
+                together[:] = _permuted(together, tossed, permute)
+    return rows.reshape(messages.shape)
+
+
+def _dealt(messages: Residues, tossed: Tossed) -> list[list[Residues]]:
+    """For every block of messages, those of each bucket; short digits sort in linear time."""
+    dealt, found = np.empty_like(messages), []
+    for start in range(0, messages.size, BLOCK):
+        given, block = messages[start : start + BLOCK], dealt[start : start + BLOCK]
+        digits = tossed(given.size) % BUCKETS
+        given.take(digits.argsort(kind="stable"), out=block, mode="clip")
+        ends = np.bincount(digits, minlength=BUCKETS).cumsum().tolist()
+        found.append([block[low:high] for low, high in pairwise([0, *ends])])
+    return found
+
+
+def _by_keys(rows: Residues) -> None:
+    while True:
+        keys = _words(rows.size).reshape(rows.shape)
+        order = keys.argsort(axis=-1)
+        keys = np.take_along_axis(keys, order, axis=-1)
+        if not (keys[..., 1:] == keys[..., :-1]).any():
+            rows[...] = np.take_along_axis(rows, order, axis=-1)
+            return

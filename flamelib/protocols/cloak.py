@@ -11,6 +11,7 @@ What a user sends is not private; the output of the shuffler is.  Nothing here c
 Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Reals, Shape, reals
 from flamelib._validate import DomainError, check
-from flamelib.randomness import Randomness, Residues, residue_type
+from flamelib.randomness import CACHED, Randomness, Residues, residue_type, residues
 
 ROUNDINGS = ("floor", "random", "grid")
 
@@ -87,25 +88,28 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 def prerandomize(protocol: CloakProtocol, wholes: Residues, randomness: Randomness) -> Residues:
     """Residues of whole numbers of any sign, after noise where the protocol has some."""
     modulus = protocol.modulus
-    found: Residues = np.asarray(wholes).astype(residue_type(modulus)) % modulus
+    found = residues(wholes, modulus)
     if protocol.noise is None:
         return found
     noise = protocol.noise.sample(found.shape, randomness)
     if protocol.noise_rate < 1:
         noise = noise * randomness.coins(protocol.noise_rate, found.shape)
-    return np.asarray((found + noise % modulus) % modulus)
+    return residues(found + residues(noise, modulus), modulus)
 
 
-def split(protocol: CloakProtocol, residues: Residues, randomness: Randomness) -> Residues:
+def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) -> Residues:
     r"""Shares of every residue, one more axis at the end: any m - 1 are independent and uniform, all add up to it.
 
     Stored with the users, the first axis of the residues, last: so the messages of a coordinate lie together.
     """
     modulus, last = protocol.modulus, protocol.n_messages - 1
-    secret = np.moveaxis(residues, 0, -1)
+    secret = np.moveaxis(secrets, 0, -1)
     shares = np.empty((*secret.shape[:-1], last + 1, secret.shape[-1]), dtype=residue_type(modulus))
-    shares[..., :last, :] = randomness.uniform(modulus, (*secret.shape[:-1], last, secret.shape[-1]))
-    shares[..., last, :] = (secret - add_up(shares[..., :last, :], modulus, axis=-2)) % modulus
+    at_once = 1 + CACHED // (2 * (last + 1) * math.prod(secret.shape[:-1]))
+    for start in range(0, secret.shape[-1], at_once):
+        part, block = secret[..., start : start + at_once], shares[..., start : start + at_once]
+        block[..., :last, :] = drawn = randomness.uniform(modulus, (*part.shape[:-1], last, part.shape[-1]))
+        block[..., last, :] = residues(part - add_up(drawn, modulus, axis=-2), modulus)
     return np.moveaxis(shares, -1, 0)
 
 
@@ -135,14 +139,11 @@ def relay(messages: Residues, shufflers: Sequence[Callable[[Residues], Residues]
 
 def add_up(messages: Residues, modulus: int, axis: int = -1) -> Residues:
     """Sum modulo ``modulus`` along an axis, without overflow whatever the number of messages."""
-    rows = np.moveaxis(messages, axis, -1)
-    if rows.dtype == object:
-        return np.asarray(rows.sum(axis=-1) % modulus, dtype=object)
-    at_once = max(2, (2**63 - 1) // max(modulus - 1, 1))
-    while rows.shape[-1] > at_once:
-        starts = np.arange(0, rows.shape[-1], at_once)
-        rows = np.add.reduceat(rows, starts, axis=-1) % modulus
-    return np.asarray(rows.sum(axis=-1) % modulus)
+    at_once = max(2, (2**63 - 1) // modulus)
+    while messages.dtype != object and messages.shape[axis] > at_once:
+        starts = np.arange(0, messages.shape[axis], at_once)
+        messages = residues(np.add.reduceat(messages, starts, axis=axis), modulus)
+    return residues(messages.sum(axis=axis), modulus)
 
 
 def total(protocol: CloakProtocol, messages: Residues) -> Residues:
@@ -196,17 +197,22 @@ def run_vector(protocol: CloakProtocol, rows: Residues, randomness: Randomness) 
         Sums in {-N/2, ..., N/2}: residues above N / 2 are negative.
     """
     users, shuffling = randomness.spawn(2)
-    shares = split(protocol, prerandomize(protocol, np.asarray(rows), users), users)
-    return centred(total(protocol, shuffler(pool(shares), shuffling)), protocol.modulus)
+    array = np.asarray(rows)
+    at_once = 1 + CACHED // (protocol.n_users * protocol.n_messages)
+    totals = []
+    for start in range(0, array.shape[1], at_once):
+        noisy = prerandomize(protocol, array[:, start : start + at_once], users)
+        totals.append(total(protocol, shuffler(pool(split(protocol, noisy, users)), shuffling)))
+    return centred(np.concatenate(totals), protocol.modulus)
 
 
-def centred(residues: Residues, modulus: int) -> Residues:
+def centred(totals: Residues, modulus: int) -> Residues:
     """Residues moved to {-(N - 1) // 2, ..., N // 2}.
 
     >>> centred(np.array([0, 3, 4, 6]), 7).tolist()
     [0, 3, -3, -1]
     """
-    return np.where(residues > modulus // 2, residues - modulus, residues)
+    return np.where(totals > modulus // 2, totals - modulus, totals)
 
 
 def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Randomness) -> Residues:
