@@ -59,7 +59,9 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.cloak_decoding",
         "flamelib.amplification.splitting_noise",
         "flamelib.amplification.splitting_rules",
+        "flamelib.amplification.splitting_costs",
         "flamelib.amplification.splitting_exact",
+        "flamelib.amplification.splitting_users",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
