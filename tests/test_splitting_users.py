@@ -87,6 +87,36 @@ def test_bracket_and_recursion_agree_for_many_users(modulus: int, n_messages: in
     assert near.low < far.high < far.low + 0.1
 
 
+def colourings(modulus: int, n_messages: int, n_users: int) -> Fraction:
+    """The part of the mean of N^(c-1) from colourings in which no colour has more than half the users of a side."""
+
+    def coefficient(k: int) -> Fraction:
+        return Fraction(math.factorial(k * n_messages), math.factorial(k) ** 2)
+
+    sizes = itertools.product(range(n_users // 2 + 1), repeat=modulus)
+    whole = (math.prod(map(coefficient, parts), start=Fraction(1)) for parts in sizes if sum(parts) == n_users)
+    return sum(whole, Fraction(0)) / coefficient(n_users) / modulus
+
+
+@pytest.mark.parametrize(
+    ("modulus", "n_messages", "n_users"), [(2, 3, 8), (3, 3, 9), (3, 5, 12), (4, 4, 8), (5, 3, 10)]
+)
+def test_colourings_without_a_majority_are_bounded(modulus: int, n_messages: int, n_users: int) -> None:
+    first = [splitting_users._log_ratio(k, n_messages) for k in range(3)]
+    bound = splitting_users._no_majority(modulus, n_messages, n_users, first)
+    assert colourings(modulus, n_messages, n_users) <= mpmath.exp(bound)
+
+
+def test_terms_left_out_of_a_row_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = excess(40, 4, 40)
+    log_exact = mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator)
+    monkeypatch.setattr(splitting_users, "ROUGH", 1.0)
+    for near, wide in ((2, 3.0), (5, 1e-3)):
+        monkeypatch.setattr(splitting_users, "NEAR", near)
+        found = splitting_users._recursion(40, 4, 40)
+        assert found.low <= log_exact <= found.high < log_exact + wide
+
+
 @given(st.sampled_from([(2, 5), (3, 4), (4, 3), (5, 3), (7, 2)]), st.integers(2, 4), st.integers(2, 4), st.data())
 def test_the_bound_is_above_the_exact_distance(
     size: tuple[int, int], n_users: int, n_messages: int, data: st.DataObject
