@@ -50,10 +50,10 @@ def everything(
 def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = SWEEP_REPEATS) -> None:
     """Train, then write both files."""
     setting, started, found = SETTING, time.perf_counter(), []
-    sizes = {}
+    held = {}
     for dataset in DATASETS:
         users = load_users(dataset)
-        sizes[dataset] = _sizes(users)
+        held[dataset] = sizes(users)
         for key, runs in everything(users, dataset, setting, repeats, sweep_repeats):
             found.append((key, runs))
             sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
@@ -66,7 +66,7 @@ def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = 
         "repeats": repeats,
         "sweep_repeats": sweep_repeats,
         "seed": SEED,
-        "sizes": sizes,
+        "sizes": held,
         "seconds": round(time.perf_counter() - started),
         "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
         "sha256": {TABLE: sha256(folder / TABLE)},
@@ -74,7 +74,8 @@ def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = 
     (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def _sizes(users: Users) -> dict[str, int]:
+def sizes(users: Users) -> dict[str, int]:
+    """Who holds what, for the provenance."""
     return {
         "users": len(users),
         "training images of a user": users.images.shape[1],

@@ -42,6 +42,9 @@ WORDS = {
     "window": "slots of the window, or rounds",
     "checkin_rate": r"check-in rate $\gamma$",
     "slack_delta": "failure probability chosen for a round",
+    "clip_norm": r"clip of an update, $c$",
+    "scale": r"steps of the grid in the clip, $k$",
+    "log2_modulus": r"bits of a message, $\log_2 N$",
     "order": r"Rényi order $\lambda$",
     "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
 }

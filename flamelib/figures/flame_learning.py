@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,9 +21,9 @@ from flamelib.amplification.vectors import account
 from flamelib.federated import Aggregate, Published, Users, train
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import DOTTED, LOOKS, Pen
+from flamelib.models import Floats
 from flamelib.protocols import flame
 from flamelib.protocols.federated_baselines import (
-    Baseline,
     CentralGaussian,
     LocalGaussian,
     LocalLaplace,
@@ -92,7 +93,27 @@ class Setting:
         return {name: getattr(self, name) for name in names}
 
 
-Method = Baseline | flame.Protocol
+class Crowd(Protocol):
+    """How many users a round has, and how many rounds there are."""
+
+    @property
+    def n_users(self) -> int: ...
+
+    @property
+    def rounds(self) -> int: ...
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+
+
+class Averaging(Protocol):
+    """A way to publish a mean of updates."""
+
+    def run(self, updates: Floats, rng: np.random.Generator) -> Published:
+        """What a round publishes."""
+
+
+Method = Averaging | flame.Protocol
 
 
 def topk(setting: Setting, dimension: int, multiples: int = 1) -> flame.TopkProtocol:
@@ -244,7 +265,7 @@ class Gap:
 
 def compute_runs(
     users: Users,
-    setting: Setting,
+    setting: Crowd,
     methods: Mapping[str, Method],
     repeats: int,
     seed: int,
@@ -257,8 +278,8 @@ def compute_runs(
     Parameters
     ----------
     users : Users
-    setting : Setting
-        Its users a round and its rounds are used here, the rest by the methods.
+    setting : Crowd
+        Users a round and rounds.
     methods : mapping from name to method
     repeats, seed : int
         Run i of every method gets the same child of the seed.

@@ -66,15 +66,21 @@ def recorded_runs(dataset: str = "mnist", noise: str = "fresh", experiment: str 
     found = _read().get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {tuple(key)}")
-    return _runs(found)
+    return runs_of(found, _parameters())
 
 
 def recorded_sweep(experiment: str, dataset: str = "mnist") -> Sweep:
     """A sweep, its axis named by the experiment."""
-    found = [(key.value, _runs(rows)) for key, rows in _read().items() if key[:3] == (dataset, experiment, "fresh")]
+    return sweep_of(_read(), experiment, dataset, _parameters())
+
+
+def sweep_of(rows: Mapping[Key, list[dict[str, str]]], experiment: str, dataset: str, parameters: Parameters) -> Sweep:
+    """One sweep of a table that :func:`grouped` has read."""
+    wanted = (dataset, experiment, "fresh")
+    found = [(key.value, runs_of(of, parameters)) for key, of in rows.items() if key[:3] == wanted]
     if not found:
         raise DomainError(f"experiment must be a recorded sweep, got {experiment!r}")
-    return Sweep.of(experiment, found, _parameters())
+    return Sweep.of(experiment, found, parameters)
 
 
 def findings() -> dict[str, int | float | str]:
@@ -145,15 +151,21 @@ def _parameters() -> Parameters:
 
 @functools.cache
 def _read() -> dict[Key, list[dict[str, str]]]:
-    grouped: dict[Key, list[dict[str, str]]] = {}
-    with (RESULTS / TABLE).open(encoding="utf-8", newline="") as file:
+    return grouped(RESULTS / TABLE)
+
+
+def grouped(table: Path) -> dict[Key, list[dict[str, str]]]:
+    """Rows of a table by the runs that they belong to."""
+    found: dict[Key, list[dict[str, str]]] = {}
+    with table.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             key = Key(row["dataset"], row["experiment"], row["noise"], float(row["value"]))
-            grouped.setdefault(key, []).append(row)
-    return grouped
+            found.setdefault(key, []).append(row)
+    return found
 
 
-def _runs(rows: list[dict[str, str]]) -> Runs:
+def runs_of(rows: list[dict[str, str]], parameters: Parameters) -> Runs:
+    """The record that these rows of a table were written from."""
     methods = {
         name: [row for row in rows if row["method"] == name] for name in dict.fromkeys(r["method"] for r in rows)
     }
@@ -169,4 +181,4 @@ def _runs(rows: list[dict[str, str]]) -> Runs:
         name: np.array([[row[column] for column in columns] for row in of], dtype=np.int64).reshape(-1, 2, 2)
         for name, of in methods.items()
     }
-    return Runs(curves, official, untouched, full, _parameters())
+    return Runs(curves, official, untouched, full, parameters)

@@ -20,7 +20,7 @@ from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
-from flamelib.figures.flame_learning import Gap, Method, Runs, Setting, compute_runs, double, draw_band, topk
+from flamelib.figures.flame_learning import Crowd, Gap, Method, Runs, Setting, compute_runs, double, draw_band, topk
 from flamelib.figures.style import Pen
 from flamelib.protocols.federated_baselines import CentralGaussian, ClippedAverage, SparseAverage
 
@@ -35,15 +35,19 @@ class Point:
     ----------
     value : float
         Where it stands on the axis.
-    setting : Setting
+    setting : Crowd
     methods : mapping from name to method
     server_step : float
     """
 
     value: float
-    setting: Setting
+    setting: Crowd
     methods: Mapping[str, Method]
     server_step: float = 1.0
+
+    def train(self, users: Users, repeats: int, seed: int) -> Runs:
+        """All methods of the point."""
+        return compute_runs(users, self.setting, self.methods, repeats, seed, server_step=self.server_step)
 
 
 def setting_points(setting: Setting, dimension: int, name: str, values: Iterable[float]) -> list[Point]:
@@ -190,10 +194,7 @@ def compute_sweep(
     grid = points(setting, users.model.dimension, experiment, values)
     if not grid:
         raise DomainError(f"{experiment} must have a value with room for the expected number of reports")
-    found = [
-        (one.value, compute_runs(users, one.setting, one.methods, repeats, seed, server_step=one.server_step))
-        for one in grid
-    ]
+    found = [(one.value, one.train(users, repeats, seed)) for one in grid]
     fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
 

@@ -156,6 +156,8 @@ LOOKS: dict[str, Look] = {
     "privunit2": Look("PrivUnit2", "blue", SOLID, "D", width=2.6),
     "duchi": Look("Duchi et al.", "ochre", DASHDOT, "s"),
     "gaussian": Look("Gaussian noise", "purple", DASHDOTDOT, "v"),
+    "cloak": Look("cloak, Skellam noise", "vermillion", SOLID, "s", width=2.6),
+    "server": Look("trusted server, Gaussian noise", "green", DASHED, "v"),
     "seal": Look("sealing", "vermillion", SOLID, "s"),
     "open": Look("opening", "blue", SOLID, "o"),
 }

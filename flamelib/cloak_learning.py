@@ -1,0 +1,150 @@
+r"""Federated averaging through cloak aggregation: whole numbers instead of updates, noise in shares, one sum.
+
+A user clips its update to a 2-norm, multiplies it by ``scale / clip_norm`` and rounds every coordinate up or down at
+random, without bias, until the whole vector is no longer than ``norm_limit`` (conditional rounding).  It adds its
+share of Skellam noise, splits every coordinate into messages modulo ``modulus``, and sends them; every coordinate is
+shuffled on its own.  The analyzer adds up and reads the sum as a number of either sign.
+
+The sum is all that the shuffled messages tell (but for the distance that accounting adds), so training draws it
+without its messages (:meth:`CloakAverage.run`); :meth:`CloakAverage.run_messages` sends every one of them.  Without
+noise both give the same whole numbers from the same randomness, with noise the same law.
+
+Source: Ghazi, Pagh, Velingker 2019; Kairouz, Liu, Steinke 2021 (rounding); Agarwal, Kairouz, Liu 2021 (Skellam noise).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib._arrays import Reals, Wholes, reals
+from flamelib._validate import DomainError, check
+from flamelib.discrete_noise import SkellamShare
+from flamelib.protocols.cloak import CloakProtocol, run_vector
+from flamelib.randomness import Randomness, Simulation
+
+ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+COORDINATES_AT_ONCE = 256
+TRIES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CloakMean:
+    """What a round of cloak aggregation publishes, and what it does not.
+
+    Attributes
+    ----------
+    estimate : array of float64, shape (dimension,)
+        The mean update.
+    overflow : array of int, shape (dimension,)
+        How many times the sum went around the modulus; nobody sees it, it is kept for study.
+    """
+
+    estimate: Reals
+    overflow: Wholes
+
+
+@dataclass(frozen=True, slots=True)
+class CloakAverage:
+    r"""The mean of clipped updates by cloak aggregation with Skellam noise.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    clip_norm : float, positive
+        Largest 2-norm of an update.
+    scale : int, at least 1
+        Steps of the grid in ``clip_norm``.
+    norm_limit : float, at least ``scale``
+        Largest 2-norm of a rounded update, in steps; a user rounds again until it is kept.
+    variance : float, at least 0
+        Of the noise of all users together on each coordinate of the sum, in steps squared; 0 for none.
+    modulus : int
+    n_messages : int, at least 2
+    colluding : int, below ``n_users``
+        So many users may keep their shares of the noise to themselves: the others' add up to ``variance``.
+
+    Examples
+    --------
+    >>> method = CloakAverage(2, 1.0, scale=10, norm_limit=14.0, variance=0.0, modulus=101, n_messages=3)
+    >>> method.run(np.array([[0.6, -0.8], [3.0, 4.0]]), np.random.default_rng(0)).estimate
+    array([0.6, 0. ])
+    """
+
+    n_users: int
+    clip_norm: float
+    scale: int
+    norm_limit: float
+    variance: float
+    modulus: int
+    n_messages: int
+    colluding: int = 0
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, clip_norm=self.clip_norm, n_messages=self.n_messages, colluding=self.colluding)
+        if self.scale < 1 or not self.scale <= self.norm_limit < math.inf:
+            raise DomainError(f"norm_limit must be a number of at least scale = {self.scale}, got {self.norm_limit}")
+        if not 0 <= self.variance < math.inf:
+            raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
+        if self.colluding >= self.n_users:
+            raise DomainError(f"colluding must be below n_users = {self.n_users}, got {self.colluding}")
+
+    @property
+    def protocol(self) -> CloakProtocol:
+        """What is run on each coordinate: signed whole numbers, each user with its share of the noise."""
+        noise = SkellamShare(self.n_users - self.colluding, self.variance) if self.variance else None
+        return CloakProtocol(self.n_users, self.modulus, 1, self.n_messages, "grid", noise)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on a coordinate of the mean, in the unit of the updates."""
+        total = self.variance * self.n_users / (self.n_users - self.colluding)
+        return math.sqrt(total) * self.clip_norm / (self.scale * self.n_users)
+
+    def rounded(self, updates: ArrayLike, randomness: Randomness) -> Iterator[Reals]:
+        """What users send the sum of: blocks of rows of whole numbers, clipped, scaled and rounded at random."""
+        rows = np.asarray(updates)
+        if rows.ndim != 2 or len(rows) != self.n_users:
+            raise DomainError(f"updates must have shape ({self.n_users}, dimension), got {rows.shape}")
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            block = reals("updates", rows[start : start + ROWS_AT_ONCE])
+            norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+            steps = self.scale / np.maximum(norms, self.clip_norm)
+            yield _rounded_within(block * steps[:, None], self.norm_limit, randomness)
+
+    def run(self, updates: ArrayLike, rng: np.random.Generator) -> CloakMean:
+        """The published mean, its sum drawn without the messages: the law of :meth:`run_messages`."""
+        rounding, noise = Simulation(rng).spawn(2)
+        total = sum(block.sum(axis=0) for block in self.rounded(updates, rounding))
+        exact = np.asarray(total, dtype=np.int64)
+        if self.variance:
+            whole = SkellamShare(1, self.variance * self.n_users / (self.n_users - self.colluding))
+            exact = exact + whole.sample(exact.shape, noise)
+        found = (exact + self.modulus // 2) % self.modulus - self.modulus // 2
+        return CloakMean(self._unscaled(found), np.abs(exact - found) // self.modulus)
+
+    def run_messages(self, updates: ArrayLike, randomness: Randomness) -> Reals:
+        """The published mean with every message sent, shuffled and added up, some coordinates at a time."""
+        rounding, sending = randomness.spawn(2)
+        rows = np.concatenate(list(self.rounded(updates, rounding))).astype(np.int64)
+        starts = range(0, rows.shape[1], COORDINATES_AT_ONCE)
+        parts = [run_vector(self.protocol, rows[:, at : at + COORDINATES_AT_ONCE], sending) for at in starts]
+        return self._unscaled(np.concatenate(parts))
+
+    def _unscaled(self, sums: Wholes) -> Reals:
+        return np.asarray(sums * (self.clip_norm / (self.scale * self.n_users)))
+
+
+def _rounded_within(rows: Reals, limit: float, randomness: Randomness) -> Reals:
+    """Every coordinate up or down at random, rows that came out too long again; towards zero if nothing helps."""
+    below = np.floor(rows)
+    above = rows - below
+    found = below + randomness.coins(above, rows.shape)
+    for _ in range(TRIES):
+        long = np.einsum("ij,ij->i", found, found) > limit * limit
+        if not long.any():
+            return found
+        found[long] = below[long] + randomness.coins(above[long], above[long].shape)
+    return np.where(long[:, None], np.trunc(rows), found)

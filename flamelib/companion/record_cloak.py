@@ -1,0 +1,133 @@
+"""Train through cloak aggregation at full size once: ``python -m flamelib.companion.record_cloak``.
+
+A quarter of an hour on one core.  The table and its provenance go to ``data/results`` after every group of runs; the
+notebook shows them beside its own quick runs.  Every method takes the step that was the best of a few on one run of
+another seed; finding it costs privacy that nobody accounts for, for all methods alike.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from flamelib.cloak_learning import CloakAverage
+from flamelib.companion.inputs import sha256
+from flamelib.companion.record_learning import PACKAGES, sizes
+from flamelib.companion.record_participation import revision
+from flamelib.federated import Users, load_users
+from flamelib.figures.cloak_learning import Setting
+from flamelib.figures.cloak_recorded import PROVENANCE, TABLE
+from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
+from flamelib.figures.flame_learning import Method, Runs, compute_runs
+from flamelib.figures.flame_recorded import RESULTS, Key, as_csv
+
+DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3
+SEED, SEARCH_SEED = 2023, 7
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+GRIDS: dict[str, tuple[float, ...]] = {
+    "clip_norm": (0.05, 0.1, 0.2, 0.3, 0.6, 1.2),
+    "scale": (16, 32, 64, 128, 256, 1024),
+    "log2_modulus": (13, 14, 15, 16, 17, 20),
+    "n_users": (250, 500, 1000, 2000, 6000),
+}
+TRIED = {
+    PLAIN: (2.0, 4.0, 8.0, 16.0),
+    CLOAK: (2.0, 4.0, 8.0, 16.0),
+    "topk": (0.25, 0.5, 1.0, 2.0),
+    "double": (1.0, 2.0, 4.0),
+    "simple": (1.0, 2.0, 4.0),
+}
+
+Steps = dict[str, float]
+
+
+def best_steps(users: Users, setting: Setting, methods: Mapping[str, Method], known: Steps) -> Steps:
+    """The step of every method that is not known yet; the trusted server takes that of cloak aggregation."""
+    found = dict(known)
+    for name, method in methods.items():
+        if name in TRIED and name not in found:
+            runs = {
+                step: compute_runs(users, setting, {name: method}, 1, SEARCH_SEED, server_step=step)
+                for step in TRIED[name]
+            }
+            found[name] = max(runs, key=lambda step: runs[step].final(name)[0])
+    return {**found, SERVER: found[CLOAK]}
+
+
+def equal_budgets(users: Users, setting: Setting, repeats: int, told: dict[str, Any]) -> Iterator[tuple[Key, Runs]]:
+    """All methods at every epsilon, each with its own step."""
+    dimension, times = users.model.dimension, setting.taking_part(len(users))
+    known: Steps = {}
+    for epsilon in EPSILONS:
+        here = replace(setting, epsilon=epsilon)
+        methods = averages(here, dimension, times)
+        flames = {name: flame_setting(name, here, users) for name in FLAME}
+        methods |= {name: flame_method(name, one, dimension) for name, one in flames.items()}
+        steps = best_steps(users, here, methods, known)
+        known = {PLAIN: steps[PLAIN]}
+        told["steps"][f"{epsilon:g}"] = steps
+        told["local budgets"][f"{epsilon:g}"] = {name: one.epsilon0 for name, one in flames.items()}
+        told["cloak"][f"{epsilon:g}"] = _calibrated(here.cloak(dimension, times))
+        for name, method in methods.items():
+            runs = compute_runs(users, here, {name: method}, repeats, SEED, server_step=steps[name])
+            yield Key(DATASET, "epsilon", "fresh", epsilon), runs
+
+
+def tradeoffs(users: Users, setting: Setting, repeats: int, steps: Steps) -> Iterator[tuple[Key, Runs]]:
+    """The other sweeps, at one epsilon; a trusted server beside cloak aggregation where the crowd is varied."""
+    for experiment, values in GRIDS.items():
+        names = (CLOAK, SERVER) if experiment == "n_users" else (CLOAK,)
+        for point in points(setting, users, experiment, values, {name: steps[name] for name in names}):
+            yield Key(DATASET, experiment, "fresh", point.value), point.train(users, repeats, SEED)
+
+
+def _calibrated(method: CloakAverage) -> dict[str, float]:
+    return {name: getattr(method, name) for name in ("norm_limit", "variance", "modulus")}
+
+
+def record(
+    folder: Path = RESULTS,
+    setting: Setting = SETTING,
+    repeats: int = REPEATS,
+    sweep_repeats: int = SWEEP_REPEATS,
+) -> None:
+    """Train, and write both files after every group of runs."""
+    started, users = time.perf_counter(), load_users(DATASET)
+    told: dict[str, Any] = {"setting": dict(setting.fitted(users).as_parameters()), "repeats": repeats, "seed": SEED}
+    told |= {"sweep_repeats": sweep_repeats, "sizes": sizes(users), "steps": {}, "local budgets": {}, "cloak": {}}
+    found: list[tuple[Key, Runs]] = []
+    commit = revision()
+    for key, runs in _everything(users, setting.fitted(users), (repeats, sweep_repeats), told):
+        found.append((key, runs))
+        seconds = time.perf_counter() - started
+        _write(folder, found, {"commit": commit, **told, "seconds": round(seconds)})
+        sys.stderr.write(f"{seconds:7.0f} s  {' '.join(map(str, key))} {' '.join(runs.curves)}\n")
+
+
+def _everything(
+    users: Users, setting: Setting, repeats: tuple[int, int], told: dict[str, Any]
+) -> Iterator[tuple[Key, Runs]]:
+    yield from equal_budgets(users, setting, repeats[0], told)
+    yield from tradeoffs(users, setting, repeats[1], told["steps"][f"{setting.epsilon:g}"])
+
+
+def _write(folder: Path, found: Sequence[tuple[Key, Runs]], told: Mapping[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TABLE).write_text(as_csv(found), encoding="utf-8")
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": "python -m flamelib.companion.record_cloak",
+        **told,
+        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
+        "sha256": {TABLE: sha256(folder / TABLE)},
+    }
+    (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record()

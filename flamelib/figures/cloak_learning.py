@@ -1,0 +1,192 @@
+r"""Federated averaging by cloak aggregation: what a guarantee costs in noise and bits, and what is learned.
+
+How much noise, how many messages and which modulus come from the privacy side, what they do to training from the
+mechanism side; they meet here.  Guarantees are for the whole training and for replacing everything that one user
+holds: who takes part in :math:`T` rounds is protected by the composition of :math:`T` rounds.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flamelib._validate import DomainError, check
+from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.amplification.skellam import least_variance, rounded_norm
+from flamelib.amplification.splitting import bits_sent, modulus_bits
+from flamelib.amplification.splitting_users import least_messages
+from flamelib.cloak_learning import CloakAverage
+from flamelib.federated import Users
+from flamelib.figures.curves import Parameters
+from flamelib.models import Floats
+from flamelib.protocols.federated_baselines import CentralGaussian
+from flamelib.randomness import Simulation
+
+SHARE = 0.01
+FAR = 10
+SEED_BITS = 128
+PUBLIC = ("n_users", "rounds", "clip_norm", "scale", "epsilon", "delta", "colluding")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    r"""Public parameters of one experiment.
+
+    Parameters
+    ----------
+    n_users : int
+        Users in a round.
+    rounds : int
+    clip_norm : float, positive
+        Largest 2-norm of an update.
+    scale : int
+        Steps of the grid in the clip.
+    epsilon, delta : float
+        Guarantee of the whole training.
+    colluding : int
+        Users of a round who may leave out their noise and tell their messages.
+    log2_modulus : int, optional
+        The modulus is this power of two; the least that the sum can never leave, if left out.
+
+    Examples
+    --------
+    >>> Setting().as_parameters()["scale"]
+    256
+    """
+
+    n_users: int = 1000
+    rounds: int = 12
+    clip_norm: float = 0.3
+    scale: int = 256
+    epsilon: float = 2.0
+    delta: float = 1e-6
+    colluding: int = 0
+    log2_modulus: int | None = None
+
+    def __post_init__(self) -> None:
+        check(**self.as_parameters())
+        if not 0 < self.delta < 1 or self.epsilon == 0:
+            raise DomainError(f"delta must be a number in (0, 1) and epsilon above 0, got {self.delta}, {self.epsilon}")
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+        own = {name: getattr(self, name) for name in PUBLIC}
+        return own if self.log2_modulus is None else {**own, "log2_modulus": self.log2_modulus}
+
+    def fitted(self, users: Users) -> "Setting":
+        """The same with all users in every round, where there are fewer than a round would have."""
+        return replace(self, n_users=min(self.n_users, len(users)))
+
+    def taking_part(self, n_available: int) -> int:
+        """Rounds that the first users take part in, who take part most often.
+
+        >>> Setting(n_users=1000, rounds=12).taking_part(6000)
+        2
+        """
+        return -(-self.rounds // max(1, n_available // self.n_users))
+
+    def security_bits(self, dimension: int, times: int) -> int:
+        """How close shuffled shares must be, so that they cost a hundredth of delta."""
+        both = self.epsilon + math.log1p(math.exp(-self.epsilon))
+        return math.ceil(math.log2(dimension * times) + both / math.log(2) - math.log2(SHARE * self.delta))
+
+    def cloak(self, dimension: int, times: int) -> CloakAverage:
+        """Cloak aggregation that keeps the guarantee for users who take part so many times."""
+        limit, bits = rounded_norm(dimension, self.scale), self.security_bits(dimension, times)
+        variance = least_variance(dimension, 2 * limit, times, self.epsilon, self.delta, security_bits=bits)
+        honest = self.n_users - self.colluding
+        reach = self.n_users * math.floor(limit) + math.ceil(FAR * math.sqrt(variance * self.n_users / honest))
+        log2_modulus = self.log2_modulus or (2 * reach).bit_length()
+        n_messages = least_messages(bits, self.n_users, 2**log2_modulus, self.colluding)
+        return CloakAverage(
+            self.n_users, self.clip_norm, self.scale, limit, variance, 2**log2_modulus, n_messages, self.colluding
+        )
+
+    def server(self, times: int) -> CentralGaussian:
+        """A trusted server with the same clip, its noise calibrated exactly."""
+        moved = 2 * self.clip_norm * math.sqrt(times)
+        return CentralGaussian(self.clip_norm, analytic_noise_std(moved, self.epsilon, self.delta))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round with every message sent, beside the plain sum of the same whole numbers.
+
+    Attributes
+    ----------
+    messages : int
+        Of all users.
+    wrong : int
+        Coordinates in which decoded and plain sum differ.
+    error : float
+        2-norm of the difference to the mean of the clipped updates, relative to that mean.
+    """
+
+    messages: int
+    wrong: int
+    error: float
+
+
+def compute_round(users: Users, method: CloakAverage, seed: int) -> Round:
+    """Run the protocol once without noise on the updates of the first round."""
+    quiet, updates = replace(method, variance=0.0), first_updates(users, method.n_users, seed)
+    summed = quiet.run(updates, np.random.default_rng(seed)).estimate
+    decoded = quiet.run_messages(updates, Simulation(np.random.default_rng(seed)))
+    norms = np.linalg.norm(updates, axis=1)
+    plain = np.minimum(1, method.clip_norm / norms) @ updates.astype(np.float64) / len(updates)
+    error = float(np.linalg.norm(decoded - plain) / np.linalg.norm(plain))
+    return Round(updates.size * method.n_messages, int((decoded != summed).sum()), error)
+
+
+def first_updates(users: Users, n_users: int, seed: int) -> Floats:
+    """What the users of the first round would send, of shape (n_users, dimension)."""
+    model, block = users.model, slice(0, n_users)
+    start = model.initial(np.random.default_rng(seed))
+    return model.local_updates(start, users.images[block], users.labels[block], learning_rate=0.1, epochs=10)
+
+
+def plan_rows(setting: Setting, dimension: int, times: int) -> list[tuple[object, ...]]:
+    """For a table: what a guarantee asks for."""
+    method, server = setting.cloak(dimension, times), setting.server(times)
+    return [
+        ("longest rounded update, in clips", method.norm_limit / method.scale),
+        ("noise on a coordinate of the sum, steps of the grid", math.sqrt(method.variance)),
+        ("the same, in clips", math.sqrt(method.variance) / method.scale),
+        ("a trusted server's Gaussian noise, in clips", server.noise_std / server.clip_norm),
+        ("bits of a message", modulus_bits(method.modulus)),
+        ("security of the shares of one coordinate, bits", setting.security_bits(dimension, times)),
+        ("messages per coordinate", method.n_messages),
+    ]
+
+
+def scale_rows(setting: Setting, dimension: int, times: int, scales: Iterable[int]) -> list[tuple[object, ...]]:
+    """For a table: the grid, the longest rounded update and noise against a trusted server's, bits, messages, kB."""
+    server = setting.server(times).noise_std / setting.n_users
+    rows: list[tuple[object, ...]] = []
+    for scale in scales:
+        method = replace(setting, scale=scale).cloak(dimension, times)
+        size = (modulus_bits(method.modulus), method.n_messages, kilobytes(method, dimension))
+        rows.append((scale, method.norm_limit / scale, method.noise_std / server, *size))
+    return rows
+
+
+def crowd_rows(setting: Setting, dimension: int, times: int, crowds: Iterable[int]) -> list[tuple[object, ...]]:
+    """For a table: users, bits, messages, and kB of a user as reals, as whole numbers, by cloak, by seeds."""
+    rows: list[tuple[object, ...]] = []
+    for n_users in crowds:
+        method = replace(setting, n_users=n_users).cloak(dimension, times)
+        bits = modulus_bits(method.modulus)
+        sizes = (dimension * 32 / 8e3, dimension * bits / 8e3, kilobytes(method, dimension), seeded(method, dimension))
+        rows.append((n_users, bits, method.n_messages, *sizes))
+    return rows
+
+
+def kilobytes(method: CloakAverage, dimension: int) -> float:
+    """What a user sends in a round, in kB."""
+    return bits_sent(method.modulus, method.n_messages, dimension) / 8e3
+
+
+def seeded(method: CloakAverage, dimension: int) -> float:
+    """The same where all vectors of shares but one are sent as seeds to a shuffler that is trusted to expand them."""
+    return ((method.n_messages - 1) * SEED_BITS + dimension * modulus_bits(method.modulus)) / 8e3
