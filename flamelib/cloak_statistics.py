@@ -28,10 +28,11 @@ from numpy.typing import ArrayLike
 
 from flamelib._arrays import Reals, Wholes, one_per_user, wholes
 from flamelib._validate import DomainError, check
-from flamelib.amplification.splitting import bits_sent, honest, messages_needed
+from flamelib.amplification.splitting import bits_sent, honest
+from flamelib.amplification.splitting_users import least_messages
 from flamelib.discrete_noise import PolyaShare
 from flamelib.guarantees import Adjacency, ApproxDP
-from flamelib.hashing import numbered
+from flamelib.hashing import LONGEST, numbered
 from flamelib.protocols.cloak import CloakProtocol, add_up, centred, pool, prerandomize, split
 from flamelib.randomness import Randomness
 from flamelib.sketches import Sketch, Table, contributions
@@ -63,7 +64,7 @@ class Release:
     >>> from flamelib.sketches import CountSketch
     >>> release = Release(CountSketch(columns=100, rows=5, seed=1), n_users=10_000, epsilon=1.0)
     >>> release.n_messages, release.modulus, release.bits
-    (12, 20971, 90000)
+    (10, 20971, 75000)
     >>> release.guarantee.epsilon, release.guarantee.delta < 1e-11
     (1.0, True)
     """
@@ -80,6 +81,9 @@ class Release:
             raise DomainError("epsilon must be a number above 0, or left out where no noise is wanted, got 0")
         if self.residues and self.epsilon is not None:
             raise DomainError("epsilon must be left out for random weights: noise would drown which buckets are empty")
+        honest(self.n_users, self.colluding)
+        if self.epsilon is not None:
+            _decay(self.epsilon, self.sketch.sensitivity)
 
     @property
     def residues(self) -> bool:
@@ -117,10 +121,9 @@ class Release:
 
     @property
     def n_messages(self) -> int:
-        """Messages of each user for each counter."""
-        return _messages(
-            self.security_bits + math.log2(self.counters), honest(self.n_users, self.colluding), self.modulus
-        )
+        """Messages of each user for each counter: the fewest with which all counters together are that secure."""
+        bits = self.security_bits + math.log2(self.counters) + 1e-9
+        return _messages(bits, self.n_users, self.modulus, self.colluding)
 
     @property
     def bits(self) -> int:
@@ -148,9 +151,7 @@ class Release:
         return 2 * p**least / (1 + p) * (1 + 1e-9)
 
 
-@cache
-def _messages(security_bits: float, n_users: int, modulus: int) -> int:
-    return messages_needed(security_bits, n_users, math.log2(modulus))
+_messages = cache(least_messages)
 
 
 def _decay(epsilon: float, sensitivity: int) -> float:
@@ -242,17 +243,21 @@ class Words(NamedTuple):
 def load_words() -> Words:
     """The words of Genesis in the translation of 1611, by frequency; ``data/README.md`` says how they were counted.
 
+    Words are cut after their twelfth letter, which makes one of two of them.
+
     Examples
     --------
     >>> words = load_words()
     >>> words.spelling[:3], int(words.counts.sum()), len(words.items)
-    (('and', 'the', 'of'), 38265, 2503)
+    (('and', 'the', 'of'), 38265, 2502)
     """
+    counts: dict[str, list[int]] = {}
     with WORDS.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    spelling = tuple(row["word"] for row in rows)
-    first, second = (np.array([int(row[half]) for row in rows]) for half in ("first", "second"))
-    return Words(spelling, numbered(spelling), first, second)
+        for row in csv.DictReader(file):
+            halves = counts.setdefault(row["word"][:LONGEST], [0, 0])
+            halves[:] = halves[0] + int(row["first"]), halves[1] + int(row["second"])
+    first, second = np.array(list(counts.values())).T
+    return Words(tuple(counts), numbered(list(counts)), first, second)
 
 
 def shannon(counts: ArrayLike) -> float:

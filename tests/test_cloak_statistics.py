@@ -1,0 +1,182 @@
+"""Statistics over cloak aggregation: tables to the last digit, noise by its law, budgets by enumeration."""
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from flamelib._validate import DomainError
+from flamelib.amplification.splitting_users import users_distance
+from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
+from flamelib.guarantees import Adjacency
+from flamelib.hashing import PRIME, spelled
+from flamelib.protocols.cloak import run_vector
+from flamelib.randomness import Release as SystemRandomness
+from flamelib.randomness import Simulation
+from flamelib.sketches import CountMin, CountSketch, SecondMoment, Sketch, Total, contributions, direct_table
+from flamelib.stable_sketches import CauchyNorm, StableEntropy
+from flamelib.support_sketches import LinearCounting, WeightedCounting
+from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch
+
+SKETCHES: list[Sketch] = [
+    Total(15),
+    CountMin(7, 3, seed=1),
+    CountSketch(7, 3, seed=1),
+    SecondMoment(3, 2, seed=1),
+    LinearCounting(9, seed=1),
+    DyadicQuantiles(4),
+    PrefixSearch(4, 2, 5, 3, seed=1, signed=True),
+    CauchyNorm(5, 20.0, 10, seed=1),
+    StableEntropy(5, 20.0, 10, seed=1),
+]
+
+
+def simulation(seed: int = 1) -> Simulation:
+    return Simulation(np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("sketch", SKETCHES, ids=lambda sketch: type(sketch).__name__)
+def test_the_protocol_gives_the_table_to_the_last_digit(sketch: Sketch) -> None:
+    items = np.random.default_rng(2).integers(0, 16, size=1100)
+    release = Release(sketch, n_users=1100)
+    direct = direct_table(sketch, items)
+    assert (collect(release, items, simulation()) == direct).all()
+    shuffled = run_vector(release.protocol, contributions(sketch, items), simulation())
+    assert (shuffled.reshape(sketch.shape) == direct).all()
+    assert (simulate(release, direct, np.random.default_rng(1)) == direct).all()
+
+
+def test_the_protocol_with_randomness_of_the_system() -> None:
+    items, sketch = np.arange(40) % 7, CountSketch(5, 1, seed=1)
+    assert (collect(Release(sketch, 40), items, SystemRandomness()) == direct_table(sketch, items)).all()
+
+
+def test_random_weights_go_through_the_protocol() -> None:
+    items, sketch = np.random.default_rng(2).integers(0, 30, size=500), WeightedCounting(40, seed=1)
+    release = Release(sketch, n_users=500)
+    assert release.modulus == PRIME
+    assert (collect(release, items, simulation()) == sketch.table(items)).all()
+    with pytest.raises(DomainError, match="epsilon must be left out"):
+        Release(sketch, n_users=500, epsilon=1.0)
+
+
+@pytest.mark.parametrize("colluding", [0, 200])
+def test_the_noise_of_all_shares_is_discrete_laplace(colluding: int) -> None:
+    """Its variance and the chance of 0, from the users' shares and from the noise drawn at once."""
+    sketch, items = CountMin(columns=500, rows=4, seed=1), np.zeros(300, dtype=int)
+    release = Release(sketch, n_users=300, epsilon=6.0, colluding=colluding)
+    direct = direct_table(sketch, items)
+    p, enough = release.decay, 300 / (300 - colluding)
+    for noise, terms in ((collect(release, items, simulation()) - direct, enough), (_drawn(release, direct), 1.0)):
+        assert abs(noise.mean()) < 5 * noise.std() / math.sqrt(noise.size)
+        exact = terms * 2 * p / (1 - p) ** 2
+        assert terms * release.noise_variance == pytest.approx(exact)
+        spread = np.square(noise).std() / math.sqrt(noise.size)
+        assert abs(np.square(noise).mean() - exact) < 5 * spread
+        chance = (1 - p) / (1 + p)
+        if terms == 1:
+            assert abs(np.mean(noise == 0) - chance) < 5 * math.sqrt(chance / noise.size)
+            size = 3.7
+            assert abs(np.mean(np.abs(noise) > size) - release.noise_tail(size)) < 0.05
+
+
+def _drawn(release: Release, table: Any) -> Any:
+    return simulate(release, table, np.random.default_rng(4)) - table
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("sensitivity", [1, 7, 10_000])
+def test_rounding_never_costs_privacy(epsilon: float, sensitivity: int) -> None:
+    decay = Release(Total(sensitivity), 100, epsilon).decay
+    with mp.workdps(40):
+        spent = -sensitivity * mp.log(mp.mpf(decay))
+        assert spent <= epsilon
+        assert spent > epsilon * (1 - 1e-8)
+
+
+def test_the_table_keeps_its_budget_by_enumeration() -> None:
+    """All tables that two users can send, all outputs near them: the ratio of chances reaches e^epsilon and no more."""
+    sketch = CountMin(columns=3, rows=2, seed=1)
+    p = Fraction(Release(sketch, 2, epsilon=1.0).decay)
+    sent = {tuple(one) for one in contributions(sketch, range(20))}
+    worst = Fraction(0)
+    for a, b in product(sent, repeat=2):
+        for seen in (a, b, tuple(np.array(a) * 3 - 1)):
+            exponents = (abs(s - y) - abs(s - x) for s, x, y in zip(seen, a, b, strict=True))
+            worst = max(worst, p ** (-sum(int(one) for one in exponents)))
+    assert Fraction(math.e) * Fraction(999, 1000) < worst <= Fraction(math.e)
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.5, 4.0])
+@pytest.mark.parametrize("sketch", [CountMin(300, 5, seed=1), CauchyNorm(50, 30.0, 10, seed=1)])
+def test_every_counter_is_read_with_its_sign(sketch: Sketch, epsilon: float | None) -> None:
+    release = Release(sketch, 1000, epsilon)
+    half = release.modulus // 2
+    assert release.modulus % 2 == 1
+    assert half >= 1000 * sketch.bound + release.room
+    p, beyond = mp.mpf(release.decay), release.room + 1
+    assert release.counters * 2 * p**beyond / (1 + p) <= mp.mpf(2) ** -60
+
+
+@pytest.mark.parametrize("colluding", [0, 300])
+def test_messages_are_as_many_as_the_bound_asks_for_all_counters(colluding: int) -> None:
+    release = Release(CountMin(300, 5, seed=1), 1000, 1.0, colluding=colluding)
+    honest, target = 1000 - colluding, 2.0**-40 / 1500
+    assert users_distance(release.modulus, release.n_messages, honest) <= target
+    assert users_distance(release.modulus, release.n_messages - 1, honest) > target
+    assert release.bits == 1500 * release.n_messages * release.modulus.bit_length()
+
+
+def test_guarantees_say_for_whom_they_hold() -> None:
+    sketch = CountMin(30, 2, seed=1)
+    bare, noisy = Release(sketch, 1000).guarantee, Release(sketch, 1000, 1.0).guarantee
+    assert (bare.epsilon, bare.delta, bare.adjacency) == (0.0, 2.0**-40, Adjacency.SUM_PRESERVING)
+    assert (noisy.epsilon, noisy.adjacency) == (1.0, Adjacency.REPLACE_ONE)
+    assert (1 + math.e) * 2.0**-40 <= noisy.delta <= (1 + math.e) * 2.0**-40 * 1.001
+    assert Release(sketch, 1000, 690.0).guarantee.delta == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"n_users": value} for value in (0, 1, float("nan"), 2.5)),
+        *({"epsilon": value} for value in (0.0, -1.0, float("nan"), float("inf"), 1e300, 1e-300)),
+        *({"security_bits": value} for value in (0.0, float("nan"))),
+        *({"colluding": value} for value in (-1, 999)),
+    ],
+)
+def test_bad_releases_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(DomainError):
+        Release(**({"sketch": CountMin(30, 2, seed=1), "n_users": 1000, "epsilon": 1.0} | bad))
+
+
+@pytest.mark.parametrize("items", [[1, 2], [[1] * 30], [-1] * 30, [0.5] * 30, [float("nan")] * 30])
+def test_bad_items_are_refused(items: Any) -> None:
+    with pytest.raises(DomainError, match="items must"):
+        collect(Release(CountMin(5, 1, seed=1), 30), items, simulation())
+
+
+def test_the_words_are_those_of_the_book() -> None:
+    words = load_words()
+    assert (int(words.first.sum()), int(words.second.sum())) == (16_868, 21_397)
+    assert len(set(words.spelling)) == len(words.spelling) == len(set(words.items.tolist())) == 2502
+    assert (words.counts > 0).all()
+    assert list(words.spelling) == spelled(words.items)
+    assert len(words.running()) == 38_265
+    assert len(words.running(0.1)) == 3827
+    assert shannon(words.counts) == pytest.approx(5.6238, abs=2e-4)
+    assert shannon([4]) == 0
+
+
+def test_a_noisy_search_finds_the_most_frequent_words() -> None:
+    words = load_words()
+    sketch = PrefixSearch(28, 12, 4096, 3, seed=1, signed=True, ended=True)
+    release = Release(sketch, int(words.counts.sum()), epsilon=2.0)
+    noisy = simulate(release, direct_table(sketch, words.items, words.counts), np.random.default_rng(1))
+    found = spelled(list(sketch.search(noisy, threshold=300)))
+    assert set(words.spelling[:11]) <= set(found)
+    assert all(words.counts[words.spelling.index(word)] > 150 for word in found)
