@@ -72,6 +72,7 @@ CLOSED = (
     "flamelib.amplification.checkin_closed",
     "flamelib.amplification.splitting", "flamelib.cloak_decoding",
     "flamelib.amplification.splitting_noise", "flamelib.amplification.splitting_rules",
+    "flamelib.amplification.splitting_costs",
 )  # fmt: skip
 
 
@@ -87,8 +88,8 @@ def out_of_domain(name: str) -> list[Any]:
 
 def sound(value: Any) -> bool:
     """Whether an answer is made of numbers and words, and of no NaN and no negative number."""
-    if isinstance(value, Mapping):
-        return all(map(sound, value.values()))
+    if isinstance(value, Mapping | list):
+        return all(map(sound, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, str) or (not isinstance(value, bool) and value >= 0)
 
 

@@ -158,6 +158,8 @@ def variance_bound_at(rate: float, modulus: int) -> float:
     >>> round(variance_bound_at(math.log(2), 5), 9)
     4.8
     """
+    if rate == 0:
+        return math.inf
     half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
     norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
     p, low = math.exp(-rate), -math.expm1(-rate)
@@ -221,6 +223,23 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     return SharedNoise(
         noise_decay(scale, epsilon), 1 / (scale * math.sinh(rate)), 1 / (math.sqrt(2) * scale * math.sinh(rate / 2))
     )
+
+
+def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
+    r"""Mean error where all n users add the shares that a crowd of h makes up alone (exact for n = h, else upper).
+
+    With :math:`r = n/h` the noise is r times as divisible: at most :math:`\lceil r\rceil` times the mean error, and
+    :math:`\sqrt r` times the standard deviation.
+
+    Examples
+    --------
+    >>> noise = shared_noise(10_000, 1.0)
+    >>> [round(crowded_error(noise, 1000, crowd), 6) for crowd in (1000, 900, 100)]
+    [1.0, 1.490712, 4.472136]
+    """
+    if crowd == n_users:
+        return noise.mean_error
+    return min(math.ceil(n_users / crowd) * noise.mean_error, math.sqrt(n_users / crowd) * noise.std)
 
 
 def noise_decay(scale: int, epsilon: float) -> float:

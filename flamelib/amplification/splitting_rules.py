@@ -24,7 +24,7 @@ from flamelib.amplification.splitting import (
     messages_needed,
     modulus_bits,
 )
-from flamelib.amplification.splitting_noise import noise_decay, shared_noise, variance_bound_at
+from flamelib.amplification.splitting_noise import crowded_error, noise_decay, shared_noise, variance_bound_at
 from flamelib.logspace import exp_or_inf
 from flamelib.sources import states
 
@@ -251,12 +251,12 @@ def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = Non
     >>> found.n_messages, found.bits, round(found.mean_error, 6)
     (11, 275, 1.0)
     """
-    steps = default_scale(n_users, scale)
+    steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
     security, noise = security_needed(epsilon, delta), shared_noise(steps, epsilon)
     modulus = 3 * n_users * steps + 1
-    n_messages = messages_needed(security, honest(n_users, colluding), math.log2(modulus))
-    bits = n_messages * modulus_bits(modulus)
-    return MixRule(n_messages, modulus, steps, noise.decay, security, bits, noise.mean_error)
+    n_messages = messages_needed(security, crowd, math.log2(modulus))
+    bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)
+    return MixRule(n_messages, modulus, steps, noise.decay, security, bits, error)
 
 
 def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
@@ -332,11 +332,22 @@ def positive_budget(epsilon: float, delta: float) -> None:
         raise DomainError("delta must be a number in (0, 1] for this rule, got 0")
 
 
+def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
+    r"""The share of epsilon that noise has, and the rate at which half of delta covers that nobody of a crowd adds any.
+
+    Examples
+    --------
+    >>> [round(share, 6) for share in noise_shares(1.0, 1e-6, 1000)]
+    [0.9, 0.014509]
+    """
+    wanted = (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000)
+    return (1 - FOR_SHARES) * epsilon * KEPT, min(1.0, wanted)
+
+
 def _shape(epsilon: float, delta: float, n_users: int, scale: int | None, colluding: int) -> _Shape:
     positive_budget(epsilon, delta)
     steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
-    for_noise = (1 - FOR_SHARES) * epsilon * KEPT
-    noise_rate = min(1.0, (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000))
+    for_noise, noise_rate = noise_shares(epsilon, delta, crowd)
     silent = math.exp(crowd * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
     decay, smoothness = noise_decay(steps, for_noise), _smoothness(FOR_SHARES * epsilon)
     return _Shape(n_users, steps, for_noise / steps, decay, noise_rate, smoothness, silent)

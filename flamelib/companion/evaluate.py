@@ -62,6 +62,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.splitting_costs",
         "flamelib.amplification.splitting_exact",
         "flamelib.amplification.splitting_users",
+        "flamelib.amplification.splitting_plans",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}

@@ -1,0 +1,234 @@
+r"""The cheapest parameters of split-and-mix by each known theorem, for a budget and an error that are asked for.
+
+Two promises are kept apart by their adjacency.  Where the sum itself may be known, nothing is added and everything
+else is hidden; where one user's value must be hidden, users add noise.  A vector is aggregated coordinate by
+coordinate, each with its own shuffle; an even share of the budget goes to each of them.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flamelib._validate import LARGEST_MODULUS, DomainError
+from flamelib.amplification.splitting import MARGIN, honest, messages_needed, modulus_bits
+from flamelib.amplification.splitting_noise import (
+    crowded_error,
+    noise_decay,
+    random_rounding_std,
+    shared_noise,
+    variance_bound_at,
+)
+from flamelib.amplification.splitting_rules import (
+    ExactRule,
+    NoisyRule,
+    exact_rule,
+    grid_scale,
+    noise_shares,
+    noisy_rule,
+    positive_budget,
+    security_needed,
+    sharp_exact_rule,
+    sharp_noisy_rule,
+)
+from flamelib.amplification.splitting_users import least_messages
+from flamelib.guarantees import Adjacency
+from flamelib.sources import states
+
+WRAPPED = 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parameters that one theorem allows; bits of a user, mean error of the sum of each coordinate.
+
+    The noise is ``none``, ``truncated Laplace`` (of one user in so many, see ``noise_rate``) or ``Pólya`` (shares of
+    all users who do not collude).  So many ``colluding`` users may join whoever reads what the shuffler lets out; the
+    shuffler may not.
+    """
+
+    theorem: str
+    adjacency: Adjacency
+    n_messages: int
+    modulus: int
+    scale: int
+    rounding: str
+    noise: str
+    decay: float
+    noise_rate: float
+    bits: int
+    error: float
+    colluding: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    n_users: int
+    epsilon: float
+    delta: float
+    error: float
+    colluding: int
+    dimension: int
+
+    @property
+    def each(self) -> tuple[float, float, int]:
+        """Epsilon and delta of one coordinate, and the number of users."""
+        return self.epsilon / self.dimension, self.delta / self.dimension, self.n_users
+
+
+@states("cloak", "plan", item="the cheapest parameters by each theorem", gives="value", adjacency="none")
+def plans(
+    n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0, dimension: int = 1
+) -> tuple[Plan, ...]:
+    r"""Parameters by each theorem that can keep the budget at this error, cheapest first (value, every one valid).
+
+    Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
+    ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
+    T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and
+    ``cloak:own-3``, where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
+    :math:`2^{-40}` at most.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    error : float, positive
+        Bound on the mean absolute error of the sum of values in [0, 1], in each coordinate.
+    colluding : int, from 0 to n_users - 2
+    dimension : int, at least 1
+
+    Returns
+    -------
+    tuple of Plan
+        None of a theorem that cannot keep the budget at this error, or for so few users.
+
+    Source: this project, by the theorems named.
+
+    Examples
+    --------
+    >>> [(plan.theorem, plan.noise, plan.n_messages, plan.bits) for plan in plans(1000, 1.0, 1e-6, 1.5)][:2]
+    [('cloak:own-3', 'none', 7, 140), ('cloak:best-1', 'none', 10, 200)]
+    """
+    positive_budget(epsilon, delta)
+    honest(n_users, colluding)
+    wish = _Wish(n_users, epsilon, delta, error, colluding, dimension)
+    found = [plan for make in MAKERS if (plan := _tried(make, wish))]
+    return tuple(sorted(found, key=lambda plan: plan.bits))
+
+
+def _tried(make: Callable[[_Wish], Plan | None], wish: _Wish) -> Plan | None:
+    """The plan, or none where its theorem is silent."""
+    try:
+        return make(wish)
+    except DomainError:
+        return None
+
+
+def _rule_t2(wish: _Wish) -> Plan:
+    return _quiet(wish, "cloak:thm-2", exact_rule(*wish.each, wish.error, wish.colluding))
+
+
+def _sharp_t2(wish: _Wish) -> Plan:
+    return _quiet(wish, "cloak:own-2", sharp_exact_rule(*wish.each, wish.error, wish.colluding))
+
+
+def _quiet(wish: _Wish, theorem: str, rule: ExactRule) -> Plan:
+    return _without_noise(wish, theorem, rule.scale, rule.modulus, rule.n_messages)
+
+
+def _quiet_best(wish: _Wish) -> Plan:
+    scale, security = grid_scale(wish.n_users, wish.error), _distance_bits(wish)
+    modulus = wish.n_users * scale + 1
+    n_messages = messages_needed(security, honest(wish.n_users, wish.colluding), math.log2(modulus))
+    return _without_noise(wish, "cloak:best-1", scale, modulus, n_messages)
+
+
+def _quiet_own(wish: _Wish) -> Plan:
+    scale = grid_scale(wish.n_users, wish.error)
+    modulus = wish.n_users * scale + 1
+    n_messages = least_messages(_distance_bits(wish), wish.n_users, modulus, wish.colluding)
+    return _without_noise(wish, "cloak:own-3", scale, modulus, n_messages)
+
+
+def _distance_bits(wish: _Wish) -> float:
+    return max(MARGIN, (math.log2(wish.dimension) - math.log2(wish.delta)) * (1 + MARGIN))
+
+
+def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messages: int) -> Plan:
+    bits = wish.dimension * n_messages * modulus_bits(modulus)
+    shape = (n_messages, modulus, scale, "floor", "none", 0.0, 0.0)
+    return Plan(theorem, Adjacency.SUM_PRESERVING, *shape, bits, wish.n_users / scale, wish.colluding)
+
+
+def _rule_t1(wish: _Wish) -> Plan | None:
+    return _thinned(wish, "cloak:thm-1", noisy_rule)
+
+
+def _sharp_t1(wish: _Wish) -> Plan | None:
+    return _thinned(wish, "cloak:own-2", sharp_noisy_rule)
+
+
+def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan | None:
+    epsilon, delta, n = wish.each
+    for_noise, noise_rate = noise_shares(epsilon, delta, honest(n, wish.colluding))
+
+    def total(k: int) -> float:
+        return (n + math.sqrt(noise_rate * n * variance_bound_at(for_noise / k, 3 * n * k + 1))) / k
+
+    scale = _least_scale(total, wish.error)
+    if scale is None:
+        return None
+    found = rule(epsilon, delta, n, scale, wish.colluding)
+    shape = (found.n_messages, found.modulus, scale, "floor", "truncated Laplace", found.decay, found.noise_rate)
+    error = found.noise_bound + found.rounding_bound
+    return Plan(theorem, Adjacency.REPLACE_ONE, *shape, wish.dimension * found.bits, error, wish.colluding)
+
+
+def _shared_best(wish: _Wish) -> Plan | None:
+    users = honest(wish.n_users, wish.colluding)
+    return _shared(wish, "cloak:best-1", lambda sigma, size: messages_needed(sigma, users, math.log2(size)))
+
+
+def _shared_own(wish: _Wish) -> Plan | None:
+    def messages(sigma: float, size: int) -> int:
+        return least_messages(sigma, wish.n_users, size, wish.colluding)
+
+    return _shared(wish, "cloak:own-3", messages)
+
+
+def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) -> Plan | None:
+    """Pólya noise, randomly rounded values, and a modulus that just holds their sum."""
+    n, epsilon, crowd = wish.n_users, wish.epsilon / wish.dimension, honest(wish.n_users, wish.colluding)
+
+    def total(k: int) -> float:
+        return crowded_error(shared_noise(k, epsilon), n, crowd) + random_rounding_std(n, k)
+
+    scale = _least_scale(total, wish.error)
+    if scale is None:
+        return None
+    reach = math.ceil(scale / epsilon * math.log(2 / WRAPPED))
+    modulus = n * scale + 2 * reach
+    n_messages = messages(security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
+    shape = (n_messages, modulus, scale, "random", "Pólya", noise_decay(scale, epsilon), 1.0)
+    bits = wish.dimension * n_messages * modulus_bits(modulus)
+    return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
+
+
+def _least_scale(total: Callable[[int], float], error: float) -> int | None:
+    """The least grid on which a falling error is as asked; none where no grid is fine enough."""
+    high = 1
+    while total(high) > error:
+        high *= 2
+        if high > LARGEST_MODULUS:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if total(middle) <= error else (middle, high)
+    return high
+
+
+MAKERS = (
+    *(_rule_t2, _sharp_t2, _quiet_best, _quiet_own),
+    *(_rule_t1, _sharp_t1, _shared_best, _shared_own),
+)
