@@ -83,8 +83,11 @@ class CloakAverage:
     colluding: int = 0
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, clip_norm=self.clip_norm, n_messages=self.n_messages, colluding=self.colluding)
-        if self.scale < 1 or not self.scale <= self.norm_limit < math.inf:
+        check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus)
+        check(n_messages=self.n_messages, colluding=self.colluding)
+        if self.n_messages < 2:
+            raise DomainError(f"n_messages must be a whole number of at least 2, got {self.n_messages}")
+        if not self.scale <= self.norm_limit < math.inf:
             raise DomainError(f"norm_limit must be a number of at least scale = {self.scale}, got {self.norm_limit}")
         if not 0 <= self.variance < math.inf:
             raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
