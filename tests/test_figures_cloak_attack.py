@@ -221,6 +221,7 @@ def test_confidence_limits_cover() -> None:
         (lambda p: attack.compute_stream(p, False, 1, 1), "modulus"),
         (lambda p: attack.rebuilt(np.zeros(623, dtype=np.int64)), "outputs"),
         (lambda p: pairing.compute_vectors(p, 0, True, 1, 1), "dimension"),
+        (lambda p: pairing.groups(np.zeros((9, 1), dtype=np.int64), 5, p.modulus, 1), "n_messages"),
     ],
 )
 def test_bad_arguments_are_named(call: Any, name: str) -> None:

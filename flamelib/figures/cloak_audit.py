@@ -17,6 +17,7 @@ from flamelib.amplification.splitting import (
     two_user_distance,
 )
 from flamelib.amplification.splitting_exact import shuffled_distance, subset_moments
+from flamelib.amplification.splitting_users import users_distance
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
 
@@ -95,6 +96,25 @@ def messages_by_counting(n_users: int, modulus: int, scale: int, dimension: int 
         middle = (low + high) // 2
         low, high = (middle, high) if ambiguity(n_users, middle, modulus, scale, dimension) < 0 else (low, middle)
     return high
+
+
+def between(n_users: int, modulus: int, scale: int, messages: Sequence[int]) -> list[tuple[object, ...]]:
+    """Total variation distance of data sets of equal sum, by messages: on average at least, of a swap, at most.
+
+    Two data sets are at most n - 1 swaps apart, each of which stays on the grid, so some swap has 1 / (n - 1) of it.
+
+    Examples
+    --------
+    >>> between(100, 2**31 - 1, 2**16, [3])  # doctest: +ELLIPSIS
+    [(3, '1 - 2^-1050', 0.0101..., 1.0)]
+    """
+    rows: list[tuple[object, ...]] = []
+    for m in messages:
+        bits = ambiguity(n_users, m, modulus, scale)
+        least = 1 - 2.0 ** max(bits, -50.0) if bits < 0 else 0.0
+        said: object = f"1 - 2^{math.ceil(bits)}" if bits < -10 else least
+        rows.append((m, said, least / (n_users - 1), min(1.0, float(users_distance(modulus, m, n_users)))))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +21,7 @@ from flamelib.figures.style import Pen
 from flamelib.protocols.cloak import CloakProtocol, pool, split
 from flamelib.randomness import Simulation
 
+MOST_MESSAGES = 4
 MOST_GROUPS = 8_000_000
 MARKS = {2: ("blue", "o", "-"), 3: ("ochre", "s", (0, (6, 2))), 4: ("vermillion", "^", (0, (7, 2, 1.5, 2)))}
 
@@ -47,13 +47,17 @@ def groups(messages: Wholes, n_messages: int, modulus: int, scale: int) -> Whole
     Raises
     ------
     DomainError
-        If more than ``MOST_GROUPS`` candidates would have to be listed.
+        For more messages of a user, or if more than ``MOST_GROUPS`` candidates would have to be listed.
 
     Examples
     --------
     >>> groups(np.array([[5], [9], [96], [40]]), 2, 101, 4).tolist()
     [[0, 2], [1, 2]]
     """
+    if not 2 <= n_messages <= MOST_MESSAGES:
+        raise DomainError(
+            f"n_messages must be a whole number in [2, {MOST_MESSAGES}] for this attack, got {n_messages!r}"
+        )
     count = len(messages)
     left, right = _subsets(count, (n_messages + 1) // 2), _subsets(count, n_messages // 2)
     first, second = (messages[half, 0].sum(axis=1) % modulus for half in (left, right))
@@ -66,8 +70,8 @@ def groups(messages: Wholes, n_messages: int, modulus: int, scale: int) -> Whole
 
 def _subsets(count: int, size: int) -> Wholes:
     if math.comb(count, size) > MOST_GROUPS:
-        raise DomainError(f"messages must be fewer: {count} have more than {MOST_GROUPS} subsets of {size}")
-    return np.array(list(combinations(range(count), size)), dtype=np.int64).reshape(-1, size)
+        raise DomainError(f"messages must be fewer: {count} have more than {MOST_GROUPS} pairs")
+    return np.column_stack(np.triu_indices(count, 1)) if size == 2 else np.arange(count)[:, None]
 
 
 def _join(first: Wholes, second: Wholes, modulus: int, scale: int) -> tuple[Wholes, Wholes]:
