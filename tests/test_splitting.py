@@ -1,0 +1,297 @@
+"""Closed forms of split-and-mix: against many digits, against small groups enumerated, and monotone as they must be."""
+
+import itertools
+import math
+import time
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import binomial, mp, mpf
+
+from flamelib._validate import DomainError
+from flamelib.amplification import splitting
+from flamelib.companion.evaluate import answer
+
+ODD = st.integers(1, 2**100).map(lambda half: 2 * half + 1)
+MESSAGES = st.integers(4, 3000)
+SMOOTH = st.floats(1e-12, 0.999)
+
+
+def eta(modulus, m, smoothness):
+    return mpf(2) * m**2 / modulus + 18 * mp.sqrt(m) * mpf(modulus) ** 2 / (mpf(smoothness) ** 2 * mpf(4) ** m)
+
+
+def close_above(found, truth, rel=1e-11):
+    """Never below the truth and hardly above; a double cannot hold what is smaller or larger than it can."""
+    if truth > 1e308:
+        return found == math.inf or found >= truth * (1 - mpf(2) ** -50)
+    return truth <= found <= truth * (1 + mpf(rel)) or (truth < 1e-300 and found < 2e-300)
+
+
+# --- two users, enumerated --------------------------------------------------------------------------
+
+
+def shares(value, modulus, m):
+    """Every way to cut a value, each as likely."""
+    for first in itertools.product(range(modulus), repeat=m - 1):
+        yield (*first, (value - sum(first)) % modulus)
+
+
+def view(values, modulus, m):
+    """Law of the shuffled shares of some users."""
+    seen = Counter()
+    for parts in itertools.product(*(list(shares(value, modulus, m)) for value in values)):
+        seen[tuple(sorted(itertools.chain(*parts)))] += 1
+    total = sum(seen.values())
+    return {key: Fraction(n, total) for key, n in seen.items()}
+
+
+def divergence(one, two, weight):
+    return sum(max(Fraction(0), p - weight * two.get(key, 0)) for key, p in one.items())
+
+
+SMALL_WORLDS = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 3), (3, 4), (3, 5), (4, 2), (4, 3), (5, 2), (5, 3), (6, 2), (7, 2)]
+
+
+@pytest.mark.parametrize(("modulus", "m"), SMALL_WORLDS)
+def test_two_users_never_tell_more_than_the_bounds(modulus, m):
+    one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
+    assert 0 < divergence(one, two, 1) <= Fraction(splitting.two_user_distance(modulus, m))
+    for epsilon in (0.1, 0.5, 1.0, 3.0):
+        weight = Fraction(math.exp(epsilon))
+        truth = max(divergence(one, two, weight), divergence(two, one, weight))
+        assert truth <= Fraction(splitting.two_user_delta(modulus, m, epsilon))
+        if modulus % 2:
+            assert truth <= Fraction(splitting.odd_two_user_delta(modulus, m, epsilon))
+
+
+def test_the_distance_is_the_printed_one():
+    distances = {(3, 2): "4/9", (3, 3): "7/27", (3, 4): "80/729", (5, 2): "16/25", (5, 3): "199/625", (7, 2): "36/49"}
+    for (modulus, m), printed in distances.items():
+        one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
+        assert divergence(one, two, 1) == Fraction(printed)
+
+
+# --- many digits ------------------------------------------------------------------------------------
+
+
+@given(ODD, MESSAGES, SMOOTH)
+def test_lemma_1(modulus, m, smoothness):
+    found = splitting.smooth_failure(modulus, m, smoothness)
+    if mpf(smoothness) <= 6 * mp.sqrt(m) / mpf(4) ** m:
+        assert found == math.inf
+    else:
+        assert close_above(found, eta(modulus, m, smoothness))
+
+
+@pytest.mark.parametrize(("modulus", "printed"), [(3, 16.6), (5, 22.9), (7, 36.8)])
+def test_the_printed_failures_of_lemma_5(modulus, printed):
+    assert splitting.swap_budget(modulus, 4, math.tanh(0.5)).delta == pytest.approx(printed, abs=0.05)
+
+
+@pytest.mark.parametrize(("modulus", "m", "printed"), [(3, 4, 0.179), (5, 4, 0.231), (7, 4, 0.274)])
+def test_the_printed_distances(modulus, m, printed):
+    assert splitting.two_user_distance(modulus, m) == pytest.approx(printed, abs=5e-4)
+
+
+def test_the_printed_chebyshev_term():
+    repeated = 2 * 10**2 / 257
+    assert splitting.smooth_failure(257, 10, 0.5) - repeated == pytest.approx(14.3, abs=0.05)
+
+
+def test_corollary_1_follows_from_lemma_1_and_says_nothing_below_2737():
+    for modulus in range(3, 20_001, 2):
+        m = 3 * math.ceil(mp.log(modulus, 2))
+        assert splitting.smooth_failure(modulus, m, 1 / modulus) <= splitting.narrow_failure(modulus)
+    assert splitting.narrow_failure(2735) > 1 > splitting.narrow_failure(2737)
+    assert splitting.narrow_failure(2**200 + 1) == pytest.approx(19 * 201**2 / 2**200, rel=1e-12)
+
+
+@given(ODD, MESSAGES, SMOOTH, st.integers(1, 10**6))
+def test_lemmas_5_6_and_12(modulus, m, smoothness, swaps):
+    found = splitting.swaps_budget(modulus, m, smoothness, swaps)
+    beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
+    assert close_above(found.epsilon, swaps * mp.log(beta))
+    if found.delta < math.inf:
+        truth = eta(modulus, m, smoothness) * (beta**swaps - 1) / (beta - 1)
+        assert close_above(found.delta, truth, 1e-9)
+    once = splitting.swap_budget(modulus, m, smoothness)
+    assert once == splitting.swaps_budget(modulus, m, smoothness, 1)
+    assert found.delta >= once.delta
+    assert found.epsilon >= once.epsilon
+
+
+@given(
+    ODD, MESSAGES, SMOOTH, st.integers(1, 10**9), st.floats(1e-6, 1 - 1e-9), st.floats(1e-9, 1), st.integers(2, 10**9),
+    st.floats(0, 1),
+)  # fmt: skip
+def test_lemmas_11_and_13(modulus, m, smoothness, scale, decay, rate, n_users, part):
+    colluding = int(part * (n_users - 2))
+    found = splitting.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, colluding)
+    beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
+    assert close_above(found.epsilon, mp.log(beta) - scale * mp.log(mpf(decay)))
+    if found.delta < math.inf:
+        truth = mp.exp(-mpf(rate) * (n_users - colluding)) + eta(modulus, m, smoothness)
+        assert close_above(found.delta, truth)
+    alone = splitting.user_budget(modulus, m, smoothness, scale, decay, rate, n_users)
+    assert alone == splitting.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, 0)
+    assert alone.delta <= found.delta
+
+
+@given(st.integers(2, 2**200), st.integers(2, 5000))
+def test_the_distance_of_two_users(modulus, m):
+    shrunk = mpf(3) / 4 if modulus % 2 else 1
+    truth = min(mpf(1), mp.sqrt(shrunk * modulus / binomial(2 * m, m)))
+    found = splitting.two_user_distance(modulus, m)
+    assert found == 1 if truth == 1 else close_above(found, truth)
+
+
+@given(st.integers(2, 2**200), st.integers(2, 3000), st.floats(1e-9, 300))
+def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
+    e, choices = mpf(epsilon), binomial(2 * m, m)
+    shares = 4 * (mp.exp(e) - 1) * choices
+    truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
+    found = splitting.two_user_delta(modulus, m, epsilon)
+    assert found == 1 if truth >= 1 else close_above(found, truth)
+    if modulus % 2:
+        sharp = ((modulus - 2) + 2 * (modulus - 1) * mp.exp(2 * e) + 4 * mp.exp(e)) / shares
+        assert sharp <= truth
+        found = splitting.odd_two_user_delta(modulus, m, epsilon)
+        assert found == 1 if sharp >= 1 else close_above(found, sharp)
+
+
+@pytest.mark.parametrize("m", [1, 2, 10, 511, 512, 513, 1000, 10**4, 10**6, 10**9, 10**15])
+def test_central_binomials_of_any_size(m):
+    truth = mp.loggamma(2 * m + 1) - 2 * mp.loggamma(m + 1)
+    assert splitting.log_central_binomial(m) == pytest.approx(float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0)
+
+
+# --- how many messages ------------------------------------------------------------------------------
+
+
+def test_the_published_number_of_messages():
+    assert splitting.messages_needed(40, 10_000, 32) == 12
+    printed = {(100, 40, 20): 22, (1000, 40, 32): 16, (1000, 53, 40): 20, (3000, 40, 32): 14, (20, 40, 32): 41}
+    for (n_users, sigma, size), m in printed.items():
+        assert splitting.messages_needed(sigma, n_users, size) == m
+
+
+@given(st.floats(0.01, 1000), st.integers(19, 10**12), st.floats(1, 300))
+def test_never_too_few_messages(sigma, n_users, size):
+    truth = 2 + (2 * mpf(sigma) + mpf(size)) / (mp.log(n_users, 2) - mp.log(mp.e, 2))
+    assert max(3, truth) <= splitting.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
+
+
+def test_the_theorem_begins_at_19_users():
+    with pytest.raises(DomainError, match="n_users"):
+        splitting.messages_needed(40, 18, 32)
+    assert splitting.messages_needed(1e-9, 10**15, 1e-9) == 3
+
+
+def test_bits():
+    assert splitting.bits_sent(2, 1) == 1
+    assert splitting.bits_sent(2**32, 5) == 160
+    assert splitting.bits_sent(2**32 + 1, 5, 10) == 1650
+
+
+# --- order ------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 2**60), st.integers(4, 500), st.floats(1e-6, 0.9), st.integers(1, 10**4))
+def test_more_of_what_hides_hides_more(half, m, smoothness, swaps):
+    modulus = 2 * half + 1
+    at = splitting.smooth_failure(modulus, m, smoothness)
+    assert splitting.smooth_failure(modulus, m, min(0.95, smoothness * 1.1)) <= at
+    budget, longer = (splitting.swaps_budget(modulus, m, smoothness, t) for t in (swaps, swaps + 1))
+    assert budget.epsilon < longer.epsilon
+    assert budget.delta <= longer.delta
+    assert splitting.two_user_distance(modulus, m + 1) <= splitting.two_user_distance(modulus, m)
+    assert splitting.two_user_distance(modulus, m) <= splitting.two_user_distance(modulus + 2, m)
+    assert splitting.two_user_delta(modulus, m + 1, 0.5) <= splitting.two_user_delta(modulus, m, 0.5)
+    assert splitting.two_user_delta(modulus, m, 0.5) <= splitting.two_user_delta(modulus + 1, m, 0.5)
+
+
+def test_a_larger_modulus_repeats_less_and_is_rougher():
+    values = [splitting.smooth_failure(2**bits + 1, 40, 0.1) for bits in range(10, 60)]
+    least = values.index(min(values))
+    assert values[: least + 1] == sorted(values[: least + 1], reverse=True)
+    assert values[least:] == sorted(values[least:])
+
+
+# --- doors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: splitting.smooth_failure(10, 5, 0.1),
+        lambda: splitting.narrow_failure(10),
+        lambda: splitting.swaps_budget(10, 5, 0.1, 2),
+        lambda: splitting.single_user_budget(10, 5, 0.1, 2, 0.5, 0.5, 10),
+        lambda: splitting.odd_two_user_delta(10, 5, 0.1),
+    ],
+)
+def test_even_moduli_are_refused_where_the_proof_needs_odd_ones(call):
+    with pytest.raises(DomainError, match="modulus must be odd"):
+        call()
+
+
+def test_out_of_the_regime():
+    assert splitting.smooth_failure(101, 3, 0.5) == math.inf
+    assert splitting.smooth_failure(101, 4, 6 * 2 / 256) == math.inf
+    assert splitting.swaps_budget(101, 3, 0.5, 2).delta == math.inf
+    assert splitting.two_user_distance(101, 1) == math.inf
+    assert splitting.two_user_delta(101, 20, 0) == math.inf
+    assert splitting.two_user_delta(101, 1, 1.0) == math.inf
+    assert splitting.odd_two_user_delta(101, 1, 1.0) == math.inf
+    with pytest.raises(DomainError, match="colluding"):
+        splitting.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
+
+
+PROMISED = {
+    "cloak:lemma-1": {"modulus": 101, "n_messages": 20, "smoothness": 0.5},
+    "cloak:cor-1": {"modulus": 2737},
+    "cloak:lemma-6": {"modulus": 101, "n_messages": 20, "smoothness": 0.5, "swaps": 3},
+    "cloak:lemma-8": {"modulus": 101, "decay": 0.5},
+    "cloak:def-tdl": {"modulus": 101, "decay": 0.5, "value": -3},
+    "cloak:lemma-13": {"modulus": 101, "n_messages": 20, "smoothness": 0.5, "scale": 2, "decay": 0.5,
+                       "noise_rate": 0.5, "n_users": 10, "colluding": 3},
+    "cloak:thm-1": {"epsilon": 1, "delta": 1e-6, "n_users": 100},
+    "cloak:thm-2": {"epsilon": 1, "delta": 1e-6, "n_users": 100, "error": 0.1},
+    "cloak:own-1": {"modulus": 101, "n_messages": 20},
+    "cloak:own-2": {"modulus": 101, "n_messages": 20, "epsilon": 0.5},
+    "cloak:best-1": {"security_bits": 40, "n_users": 100, "log2_modulus": 20},
+    "cloak:cost": {"protocol": "cmp-t1", "n_users": 100, "epsilon": 1, "delta": 1e-6},
+    "cloak:alg-2": {"messages": "1,2,3", "modulus": 101, "scale": 2, "n_users": 10},
+}  # fmt: skip
+DIRECTIONS = {
+    "cloak:def-tdl": "exact", "cloak:alg-2": "exact", "cloak:cost": "value",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", PROMISED)
+def test_the_promised_names_are_answered_from_text(key):
+    inputs = PROMISED[key]
+    reply = answer(key, {name: str(value) for name, value in inputs.items()})
+    assert reply["value"] == answer(key, inputs)["value"]
+    assert reply["gives"] == DIRECTIONS.get(key, "upper")
+    for name in inputs:
+        if name != "colluding":
+            with pytest.raises(DomainError, match=name):
+                answer(key, {other: value for other, value in inputs.items() if other != name})
+
+
+def test_an_answer_takes_less_than_a_millisecond():
+    for key, inputs in PROMISED.items():
+        answer(key, inputs)
+        best = min(timed(lambda key=key, inputs=inputs: answer(key, inputs)) for _ in range(7))
+        assert best < 1e-3, (key, best)
+
+
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
