@@ -1,10 +1,15 @@
 """From a user's value to what a randomizer takes: clipping, and unbiased rounding to a few levels."""
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import check
+from flamelib._validate import LARGEST_WHOLE, check
 
 
 def clip(values: ArrayLike) -> Reals:
@@ -62,3 +67,71 @@ def round_randomly(values: ArrayLike, n_levels: int, rng: np.random.Generator) -
     scaled = reals("values", values, 0, 1) * n_levels
     below = np.floor(scaled)
     return (below + (rng.random(scaled.shape) < scaled - below)).astype(np.int64)
+
+
+def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
+    """The largest whole number not above the product of double and scale, exactly.
+
+    In double precision 0.3 times 10 is 3; the double 0.3 is a little less than 3/10, so the answer is 2.
+
+    Parameters
+    ----------
+    values : array_like of numbers in [0, 1], any shape
+    scale : int, at least 1
+        Of any size; above 2^53 one value after the other is multiplied as a fraction.
+
+    Returns
+    -------
+    ndarray of whole numbers in {0, ..., scale}, same shape
+        64-bit, or Python's own for scales above 2^53.
+
+    Examples
+    --------
+    >>> floor_of_product([0.25, 0.3, 1.0], 10).tolist()
+    [2, 2, 10]
+    """
+    numbers = reals("values", values, 0, 1)
+    if scale > LARGEST_WHOLE:
+        exact = [math.floor(Fraction(x) * scale) for x in numbers.ravel().tolist()]
+        return np.array(exact, dtype=object).reshape(numbers.shape)
+    product = numbers * scale
+    below = np.floor(product)
+    whole = np.nonzero(below == product)  # only a product that was rounded to a whole number can lie below its floor
+    below[whole] -= _product_error(numbers[whole], scale, product[whole]) < 0
+    return below.astype(np.int64)
+
+
+def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArray[np.bool_]]) -> NDArray[Any]:
+    """That floor, or one more with the chance of what is left, a double: unbiased but for its rounding.
+
+    Parameters
+    ----------
+    values : array_like of numbers in [0, 1], any shape
+    scale : int, at least 1
+    coins : callable
+        From chances to coins that show heads with them.
+
+    Examples
+    --------
+    >>> round_exactly([0.25, 0.5], 10, lambda chances: chances > 0).tolist()
+    [3, 5]
+    """
+    numbers, below = reals("values", values, 0, 1), floor_of_product(values, scale)
+    if scale > LARGEST_WHOLE:
+        pairs = zip(numbers.ravel().tolist(), below.ravel().tolist(), strict=True)
+        rest = np.array([float(Fraction(x) * scale - whole) for x, whole in pairs]).reshape(numbers.shape)
+    else:
+        product = numbers * scale
+        rest = product - below + _product_error(numbers, scale, product)
+    return np.asarray(below + coins(rest))
+
+
+def _product_error(x: Reals, scale: int, product: Reals) -> Reals:
+    """What rounding took from the product, exactly (Dekker 1971): factors are cut into halves of 26 bits."""
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(np.float64(scale))
+    return np.asarray(x_low * y_low - (((product - x_high * y_high) - x_low * y_high) - x_high * y_low))
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    high = (2**27 + 1) * x - ((2**27 + 1) * x - x)
+    return high, x - high
