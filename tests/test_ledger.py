@@ -33,7 +33,7 @@ def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 32), ("checkin", 34)]
+    ("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 32), ("checkin", 34), ("cloak", 64)]
 )
 def test_a_document_is_complete(document: str, least: int) -> None:
     items = {claim.item for claim in CLAIMS if claim.document == document}
@@ -85,6 +85,20 @@ def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> 
         "checkin:distributed/dropout",
         "checkin:rem-2/numerical",
         "checkin:rem-4/own-noise",
+        "cloak:alg-1/smaller",
+        "cloak:alg-1/floor-doubles",
+        "cloak:alg-1/generator",
+        "cloak:alg-2/overflow",
+        "cloak:neigh/reveals",
+        "cloak:lemma-1/pairwise",
+        "cloak:lemma-1/three",
+        "cloak:thm-1/remembered",
+        "cloak:thm-1/tail",
+        "cloak:thm-2/from-lemma-1",
+        "cloak:seed/units",
+        "cloak:encrypt-one/all-sides",
+        "cloak:encrypt-one/two",
+        "cloak:claim-10/four",
     }
 
 

@@ -43,6 +43,9 @@ CHECKS = tuple(
         "checks_checkin_sums",
         "checks_checkin_rounds",
         "checks_checkin_learning",
+        "checks_cloak",
+        "checks_cloak_noise",
+        "checks_cloak_uses",
         "enumeration",
     )
 )

@@ -1,0 +1,308 @@
+r"""Claims about splitting into shares: messages, subsets, two users, all users.
+
+Truth is enumerated, as the law of the shuffled messages or over every sequence of them; a formula of the document is
+on the other side of each comparison.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations, product
+
+from flamelib.amplification.splitting_users import least_messages
+from flamelib.companion.checks import evaluate
+
+Counts = tuple[int, ...]
+Law = dict[Counts, float]
+
+# --- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def shuffled_law(modulus: int, n_messages: int, values: Sequence[int]) -> Law:
+    """Law of the shuffled messages of several users: how often each residue occurs."""
+    law: Law = {(0,) * modulus: 1.0}
+    for value in values:
+        joined: Law = {}
+        for own, chance in _user_law(modulus, n_messages, value % modulus):
+            for others, weight in law.items():
+                together = tuple(a + b for a, b in zip(own, others, strict=True))
+                joined[together] = joined.get(together, 0.0) + chance * weight
+        law = joined
+    return law
+
+
+def _user_law(modulus: int, n_messages: int, value: int) -> Iterator[tuple[Counts, float]]:
+    for counts in _compositions(n_messages, modulus):
+        if sum(y * c for y, c in enumerate(counts)) % modulus == value:
+            orders = math.factorial(n_messages) // math.prod(map(math.factorial, counts))
+            yield counts, orders / modulus ** (n_messages - 1)
+
+
+def _compositions(total: int, parts: int) -> Iterator[Counts]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        yield from ((first, *rest) for rest in _compositions(total - first, parts - 1))
+
+
+def distance(first: Mapping[Counts, float], second: Mapping[Counts, float], epsilon: float = 0.0) -> float:
+    """Hockey-stick distance of two laws, the larger of both orders."""
+    keys = first.keys() | second.keys()
+    pairs = [(first.get(key, 0.0), second.get(key, 0.0)) for key in keys]
+    scale = math.exp(epsilon)
+    return max(
+        math.fsum(max(p - scale * q, 0.0) for p, q in pairs), math.fsum(max(q - scale * p, 0.0) for p, q in pairs)
+    )
+
+
+def shares_distance(
+    modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int], epsilon: float = 0.0
+) -> float:
+    """Exact distance of the shuffled messages of two vectors of inputs."""
+    first, second = (shuffled_law(modulus, n_messages, values) for values in (inputs_a, inputs_b))
+    return distance(first, second, epsilon)
+
+
+def swap_distance(modulus: int, n_messages: int) -> float:
+    """Exact total variation of two users who hold (0, 0) or (1, -1)."""
+    return crowd_distance(modulus, n_messages, 2)
+
+
+def crowd_distance(modulus: int, n_messages: int, n_users: int) -> float:
+    """The same among so many users, the others holding 0."""
+    others = (0,) * (n_users - 2)
+    return shares_distance(modulus, n_messages, (0, 0, *others), (1, modulus - 1, *others))
+
+
+def left_out_distance(modulus: int, n_messages: int, value: int) -> float:
+    """Largest distance from uniform of any m - 1 messages of a user, all of its draws listed."""
+    drawn = [(*free, (value - sum(free)) % modulus) for free in product(range(modulus), repeat=n_messages - 1)]
+    uniform = 1 / len(drawn)
+    found = [Counter(shares[:out] + shares[out + 1 :] for shares in drawn) for out in range(n_messages)]
+    possible = list(product(range(modulus), repeat=n_messages - 1))
+    return max(abs(seen[key] / len(drawn) - uniform) for seen in found for key in possible)
+
+
+def relayed_distance(items: int, weights: Sequence[float]) -> float:
+    """Distance from uniform of a permutation drawn with some weights, followed by a uniform one; all are listed."""
+    orders = list(permutations(range(items)))
+    total = math.fsum(weights)
+    law = Counter[tuple[int, ...]]()
+    for weight, first in zip(weights, orders, strict=False):
+        for second in orders:
+            law[tuple(first[i] for i in second)] += weight / total / len(orders)  # type: ignore[assignment]
+    return math.fsum(abs(law[order] - 1 / len(orders)) for order in orders) / 2
+
+
+def longest_chain(n_users: int, scale: int) -> int:
+    """Most swaps between two data sets of equal sum, by breadth-first search over all of them on the grid."""
+    longest = 0
+    for total in range(n_users * scale + 1):
+        sets = [values for values in product(range(scale + 1), repeat=n_users) if sum(values) == total]
+        starts = {tuple(sorted(values)) for values in sets}
+        longest = max([longest, *(max(_swaps_from(start, sets).values()) for start in starts)])
+    return longest
+
+
+def _swaps_from(start: Counts, sets: Sequence[Counts]) -> dict[Counts, int]:
+    reached, edge = {start: 0}, [start]
+    while edge:
+        edge = [s for s in sets if s not in reached and any(_differ(s, other) == 2 for other in edge)]
+        step = max(reached.values()) + 1
+        reached |= dict.fromkeys(edge, step)
+    return reached
+
+
+def _differ(first: Counts, second: Counts) -> int:
+    return sum(a != b for a, b in zip(first, second, strict=True))
+
+
+# --- subsets ---------------------------------------------------------------------------------------------------------
+
+
+def subset_sums(messages: Sequence[int], modulus: int) -> Counter[int]:
+    """How many halves of the messages have each sum."""
+    return Counter(sum(part) % modulus for part in combinations(messages, len(messages) // 2))
+
+
+def identity_over_distance(modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int]) -> float:
+    """Mean difference of subset counts over every sequence of the right sum, over the exact total variation."""
+    total = sum(inputs_a) % modulus
+    spread = 0
+    for free in product(range(modulus), repeat=2 * n_messages - 1):
+        counts = subset_sums((*free, (total - sum(free)) % modulus), modulus)
+        spread += abs(counts[inputs_a[0]] - counts[inputs_b[0]])
+    mean = spread / float(modulus ** (2 * n_messages - 1))
+    found = modulus * mean / (2 * math.comb(2 * n_messages, n_messages))
+    return found / shares_distance(modulus, n_messages, inputs_a, inputs_b)
+
+
+def other_subsets_variance(modulus: int, n_messages: int, inputs: Sequence[int], target: int) -> float:
+    """Variance of the number of subsets with a sum, two users' own left out, over ``(C - 2)(1/N - 1/N^2)``.
+
+    The denominator is the variance of that many pairwise independent subsets.
+    """
+    own = [
+        [(*free, (value - sum(free)) % modulus) for free in product(range(modulus), repeat=n_messages - 1)]
+        for value in inputs
+    ]
+    found = []
+    for first, second in product(*own):
+        mine = (sum(first) % modulus == target) + (sum(second) % modulus == target)
+        found.append(subset_sums(first + second, modulus)[target] - mine)
+    mean = sum(found) / len(found)
+    variance = sum((z - mean) ** 2 for z in found) / len(found)
+    subsets = math.comb(2 * n_messages, n_messages) - 2
+    return variance / (subsets * (1 / modulus - 1 / modulus**2))
+
+
+def other_subsets_over_claimed(n_messages: int) -> float:
+    """Number of subsets that are not a user's own over what the proof of Lemma 1 needs, ``4^m / (2 sqrt m)``."""
+    return (math.comb(2 * n_messages, n_messages) - 2) / (4.0**n_messages / (2 * math.sqrt(n_messages)))
+
+
+def least_failure_below_the_range(n_messages: int) -> float:
+    """Smallest failure bound of Lemma 1 with a smoothness below ``6 sqrt(m) N / 4^m``, which the statement admits."""
+    edge = 6 * math.sqrt(n_messages) / 4**n_messages
+    points = [
+        (modulus, edge * modulus ** (step / 10) * 1.0001)
+        for modulus in (3, 7, 31, 1023, 65535)
+        for step in range(10)
+        if edge * modulus < 1
+    ]
+    return min(
+        evaluate("cloak:lemma-1", {"modulus": modulus, "n_messages": n_messages, "smoothness": smoothness})
+        for modulus, smoothness in points
+    )
+
+
+def corollary_over_lemma(modulus: int) -> float:
+    """Failure bound of Lemma 1 at the parameters of Corollary 1 over the corollary's."""
+    n_messages = 3 * math.ceil(math.log2(modulus))
+    lemma = evaluate("cloak:lemma-1", {"modulus": modulus, "n_messages": n_messages, "smoothness": 1 / modulus})
+    return lemma / evaluate("cloak:cor-1", {"modulus": modulus})
+
+
+def distinct_is_formula(modulus: int, n_messages: int, inputs: Sequence[int]) -> bool:
+    """Whether Lemma 2 gives the probability of every set of distinct messages."""
+    law, total = shuffled_law(modulus, n_messages, inputs), sum(inputs) % modulus
+    for chosen in combinations(range(modulus), 2 * n_messages):
+        ways = subset_sums(chosen, modulus)[inputs[0] % modulus] if sum(chosen) % modulus == total else 0
+        formula = math.factorial(n_messages) ** 2 * ways / modulus ** (2 * n_messages - 2)
+        if not math.isclose(law.get(_counts(chosen, modulus), 0.0), formula, rel_tol=1e-12):
+            return False
+    return True
+
+
+def _counts(messages: Sequence[int], modulus: int) -> Counts:
+    found = Counter(messages)
+    return tuple(found[y] for y in range(modulus))
+
+
+def unevenness(messages: Sequence[int], modulus: int) -> float:
+    """Least smoothness of Definition 2: largest relative deviation of subset sums from even."""
+    counts, subsets = subset_sums(messages, modulus), math.comb(len(messages), len(messages) // 2)
+    return max(abs(modulus * counts[x] / subsets - 1) for x in range(modulus))
+
+
+def registered_over_unevenness(modulus: int, messages: Sequence[int]) -> float:
+    """The registered least smoothness over the one from all subsets."""
+    return evaluate("cloak:def-2", {"messages": messages, "modulus": modulus}) / unevenness(messages, modulus)
+
+
+def ratio_over_smooth(modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int]) -> float:
+    """Largest ratio of two probabilities of distinct messages, over (1 + g)/(1 - g), g their own unevenness."""
+    first, second = (shuffled_law(modulus, n_messages, values) for values in (inputs_a, inputs_b))
+    worst = 0.0
+    for chosen in combinations(range(modulus), 2 * n_messages):
+        gamma, key = unevenness(chosen, modulus), _counts(chosen, modulus)
+        if gamma < 1 and second.get(key):
+            worst = max(worst, first.get(key, 0.0) / second[key] * (1 - gamma) / (1 + gamma))
+    return worst
+
+
+# --- bounds over the truth -------------------------------------------------------------------------------------------
+
+
+def pair_over(
+    compute: str, modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int], epsilon: float = 0.0
+) -> float:
+    """Exact distance of two users' messages over a registered bound."""
+    given = {"modulus": modulus, "n_messages": n_messages} | ({"epsilon": epsilon} if compute == "cloak:own-2" else {})
+    return shares_distance(modulus, n_messages, inputs_a, inputs_b, epsilon) / evaluate(compute, given)
+
+
+def exact_over_listed(
+    modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int], epsilon: float
+) -> float:
+    """The registered exact distance over the one from convolved laws."""
+    given = {"modulus": modulus, "n_messages": n_messages, "inputs_a": inputs_a, "inputs_b": inputs_b}
+    listed = shares_distance(modulus, n_messages, inputs_a, inputs_b, epsilon)
+    return evaluate("cloak:exact", given | {"epsilon": epsilon}) / listed
+
+
+def crowd_over_pair(modulus: int, n_messages: int, others: Sequence[int], epsilon: float) -> float:
+    """Exact distance of a swap, (0, 0) for (1, -1), among other users over the same without them."""
+    first, second = (0, 0), (1, modulus - 1)
+    crowd = shares_distance(modulus, n_messages, (*first, *others), (*second, *others), epsilon)
+    return crowd / shares_distance(modulus, n_messages, first, second, epsilon)
+
+
+def told_over_pair(modulus: int, n_messages: int, epsilon: float) -> float:
+    """Exact delta of a swap where a third user tells its own messages, over the same without it."""
+    pair = [shuffled_law(modulus, n_messages, values) for values in ((0, 0), (1, modulus - 1))]
+    told = [
+        {(*own, *(a + b for a, b in zip(own, rest, strict=True))): p * q for own, p in third for rest, q in law.items()}
+        for law in pair
+        for third in [list(_user_law(modulus, n_messages, 2))]
+    ]
+    return distance(told[0], told[1], epsilon) / distance(pair[0], pair[1], epsilon)
+
+
+def chain_over_steps(modulus: int, n_messages: int, epsilon: float) -> float:
+    """Exact delta of two swaps at twice epsilon, over the sum that Lemma 6 makes of the exact deltas of each."""
+    sets = ((0, 0, 0), (1, modulus - 1, 0), (1, 1, modulus - 2))
+    both = shares_distance(modulus, n_messages, sets[0], sets[2], 2 * epsilon)
+    steps = [shares_distance(modulus, n_messages, sets[i], sets[i + 1], epsilon) for i in (0, 1)]
+    return both / (steps[0] + math.exp(epsilon) * steps[1])
+
+
+def users_over(modulus: int, n_messages: int, n_users: int) -> float:
+    """Exact total variation of a swap among equal users over the bound for all users."""
+    given = {"modulus": modulus, "n_messages": n_messages, "n_users": n_users}
+    return crowd_distance(modulus, n_messages, n_users) / evaluate("cloak:own-3", given)
+
+
+def users_over_listed(modulus: int, n_messages: int, n_users: int) -> float:
+    """The bound for all users over its formula, components of every pairing of half-edges counted."""
+    blocks = [i // n_messages for i in range(n_users * n_messages)]
+    powers = [modulus ** (_components(blocks, pairing, n_users) - 1) for pairing in set(permutations(blocks))]
+    excess = sum(powers) / len(powers) - 1
+    listed = min(1.0, math.sqrt(modulus * excess / (2 * (modulus - 1))))
+    return evaluate("cloak:own-3", {"modulus": modulus, "n_messages": n_messages, "n_users": n_users}) / listed
+
+
+def _components(left: Sequence[int], right: Sequence[int], n_users: int) -> int:
+    roots = list(range(2 * n_users))
+    for a, b in zip(left, right, strict=True):
+        old, new = roots[a], roots[n_users + b]
+        roots = [new if root == old else root for root in roots]
+    return len(set(roots))
+
+
+def security_left(security_bits: float, n_users: int, log2_modulus: int, spared: int = 0) -> float:
+    """Bits of security by the bound for all users, at the closed form's number of messages less some."""
+    given = {"security_bits": security_bits, "n_users": n_users, "log2_modulus": log2_modulus}
+    n_messages = int(evaluate("cloak:best-1", given)) - spared
+    return security(2**log2_modulus, n_messages, n_users)
+
+
+def security(modulus: int, n_messages: int, n_users: int) -> float:
+    """Minus the base-2 logarithm of the bound for all users."""
+    return -math.log2(evaluate("cloak:own-3", {"modulus": modulus, "n_messages": n_messages, "n_users": n_users}))
+
+
+def fewest_messages(security_bits: float, n_users: int, log2_modulus: int) -> int:
+    """Fewest messages with so many bits of security by the bound for all users."""
+    return least_messages(security_bits, n_users, 2**log2_modulus)
