@@ -4,6 +4,7 @@ Each case is small, so that runs can show something: a few users, the worst neig
 can tell from 0.  What is counted is what the protocol's adversary sees.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,16 @@ from flamelib._validate import check
 from flamelib.amplification import participation as accounts
 from flamelib.amplification.checkin_distributed import distributed_rounds
 from flamelib.amplification.checkin_shuffled import shuffled_rounds
+from flamelib.amplification.splitting_users import least_messages
 from flamelib.amplification.vectors import account, topk_truncated
 from flamelib.auditing import Audit, audit
+from flamelib.discrete_noise import PolyaShare
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import Pen
 from flamelib.profiles import KaryProfile
-from flamelib.protocols import baselines, blanket, checkin, flame, participation
+from flamelib.protocols import baselines, blanket, checkin, cloak, flame, participation
 from flamelib.randomizers import KaryResponse, LaplaceNoise
+from flamelib.randomness import Simulation
 from flamelib.vector_randomizers import GaussianMessages
 
 
@@ -146,11 +150,30 @@ def noisy_checkin(setting: Setting) -> Case:
     return Case("noisy check-in", aggregate, neighbours, float, promised, setting.delta)
 
 
-CASES: tuple[Callable[[Setting], Case], ...] = (
+def cloaked_sum(setting: Setting) -> Case:
+    """Shares of a bit with Polya noise, as many as hide who sent what; all others hold 0, the victim 1 or 0."""
+    modulus, epsilon = 101, setting.epsilon0
+    bits = math.log2((1 + math.exp(epsilon)) / setting.delta)
+    shares = least_messages(bits, setting.n_users, modulus)
+    noise = PolyaShare(setting.n_users, math.exp(-epsilon))
+    protocol = cloak.CloakProtocol(setting.n_users, modulus, 1, shares, rounding="grid", noise=noise)
+
+    def centre(values: NDArray[np.float64], rng: np.random.Generator) -> float:
+        randomness = Simulation(rng)
+        messages = cloak.shuffler(cloak.pool(cloak.encode(protocol, values, randomness)), randomness)
+        return float(cloak.analyze_centred(protocol, cloak.total(protocol, messages)))
+
+    return Case("cloak aggregation", centre, _ones(setting.n_users), float, epsilon, setting.delta)
+
+
+Maker = Callable[[Setting], Case]
+
+CASES: tuple[Maker, ...] = (
     histogram, shuffled_sum, unary_sum,
     simple_vector, topk_vector,
     random_participation,
     shuffled_checkin, noisy_checkin,
+    cloaked_sum,
 )  # fmt: skip
 
 

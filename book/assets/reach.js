@@ -1,0 +1,13 @@
+/* What is wider than its place scrolls sideways, and whatever scrolls can be reached by keyboard. */
+(() => {
+  const WIDE = "mjx-container[display=true], div.math, .pst-scrollable-table-container, .fl-table, div.highlight pre, div.cell_output";
+  const mark = () => {
+    for (const element of document.querySelectorAll(WIDE)) {
+      const scrolls = element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
+      if (scrolls) element.tabIndex = 0;
+      else if (element.getAttribute("tabindex") === "0") element.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(mark));
+  addEventListener("resize", mark);
+})();
