@@ -1,0 +1,160 @@
+"""Noise before splitting: laws summed up one by one, many digits, and shares that add up to what they should."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from flamelib._validate import DomainError
+from flamelib.amplification import splitting_noise as noise
+
+ODD = st.integers(1, 15).map(lambda half: 2 * half + 1)
+DECAY = st.floats(1e-6, 1 - 1e-9)
+
+
+def law(modulus, decay):
+    """The truncated law by its definition, value to probability."""
+    p, reach = mpf(decay), modulus // 2
+    weights = {j: p ** abs(j) for j in range(-reach, reach + 1)}
+    total = sum(weights.values())
+    return {j: weight / total for j, weight in weights.items()}
+
+
+@given(ODD, DECAY)
+def test_the_truncated_law(modulus, decay):
+    exact = law(modulus, decay)
+    variance = sum(j * j * chance for j, chance in exact.items())
+    found = {j: noise.truncated_laplace(modulus, decay, j) for j in range(-modulus, modulus + 1)}
+    for j, one in found.items():
+        assert one.pmf == pytest.approx(float(exact.get(j, 0)), rel=1e-14)
+        assert one.variance == pytest.approx(float(variance), rel=1e-14)
+    assert math.fsum(one.pmf for one in found.values()) == pytest.approx(1, abs=1e-13)
+    tails = [float(sum(chance for j, chance in exact.items() if abs(j) >= t)) for t in range(modulus)]
+    assert [noise.truncated_tail(modulus, decay, t) for t in range(modulus)] == pytest.approx(tails, rel=1e-14)
+    assert noise.truncated_tail(modulus, decay, -3) == 1
+
+
+@given(ODD, DECAY)
+def test_lemma_8_holds_and_is_met_by_a_large_group(modulus, decay):
+    exact = sum(j * j * chance for j, chance in law(modulus, decay).items())
+    assert exact <= noise.variance_bound(modulus, decay)
+    p, reach = mpf(decay), modulus // 2
+    printed = 2 * p * (1 + p) / ((1 - p) ** 2 * (1 + p - 2 * p ** (reach + 1)))
+    assert printed <= noise.variance_bound(modulus, decay) <= printed * (1 + mpf(10) ** -11)
+    limit = 2 * p / (1 - p) ** 2
+    assert noise.truncated_variance(2**200 + 1, decay) == pytest.approx(float(limit), rel=1e-14)
+    assert noise.variance_bound(2**200 + 1, decay) == pytest.approx(float(limit), rel=1e-11)
+
+
+@pytest.mark.parametrize("modulus", [3, 7, 10**6 + 1, 2**60 + 1, 2**256 - 1])
+@pytest.mark.parametrize("decay", [1e-300, 0.5, 1 - 1e-8, 1 - 2**-53])
+def test_the_variance_where_its_terms_cancel(modulus, decay):
+    p, reach = mpf(decay), (modulus - 1) // 2
+    with mp.workdps(200):
+        power = p ** (reach + 1)
+        bracket = 1 + p - (reach + 1) ** 2 * power / p + (2 * reach**2 + 2 * reach - 1) * power - reach**2 * power * p
+        truth = 2 * p * bracket / ((1 - p) ** 2 * (1 + p - 2 * power))
+    assert noise.truncated_variance(modulus, decay) == pytest.approx(float(truth), rel=1e-14)
+    flat = (modulus**2 - 1) / 12
+    assert noise.truncated_variance(modulus, decay) <= flat * (1 + 1e-14)
+
+
+@given(ODD, DECAY, st.integers(-100, 100))
+def test_lemma_7_holds_and_is_attained(modulus, decay, shift):
+    exact, reach = law(modulus, decay), modulus // 2
+    shift = shift % modulus - reach
+    losses = [exact[(j + shift + reach) % modulus - reach] / exact[j] for j in exact]
+    most = max(max(losses), 1 / min(losses))
+    assert mp.almosteq(most, mpf(decay) ** -abs(shift), rel_eps=mpf(10) ** -50)
+    assert mp.log(most) <= noise.shift_loss(decay, shift) * (1 + mpf(10) ** -50)
+
+
+@given(st.floats(0.01, 0.9))
+def test_lemma_9(decay):
+    truth = mp.nsum(lambda k: k**2 * mpf(decay) ** k, [1, mp.inf])
+    assert noise.square_sum(decay) == pytest.approx(float(truth), rel=1e-14)
+
+
+@given(st.integers(1, 10**9), st.floats(1e-3, 50))
+def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
+    found = noise.shared_noise(scale, epsilon)
+    p = mp.exp(-mpf(epsilon) / scale)
+    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-12)
+    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-12)
+    assert p <= found.decay <= p + mpf(2) ** -51
+
+
+@pytest.mark.parametrize("n_users", [1, 2, 3, 10])
+def test_polya_shares_add_up_to_discrete_laplace(n_users):
+    """Negative binomials of shape 1/n, n of them, difference of two such: coefficient by coefficient."""
+    p, top = Fraction(1, 2), 24
+    share = [Fraction(1)]
+    for j in range(1, top):
+        share.append(share[-1] * (Fraction(1, n_users) + j - 1) / j * p)
+    total = [Fraction(1), *[Fraction(0)] * (top - 1)]
+    for _ in range(n_users):
+        total = [sum(total[i] * share[j - i] for i in range(j + 1)) for j in range(top)]
+    assert total == [p**j for j in range(top)], "geometric, but for its norm (1 - p)"
+    # Geometric minus geometric: P(j) is (1 - p)/(1 + p) p^|j|.
+    law_of_zero = (1 - p) ** 2 * sum(p ** (2 * i) for i in range(400))
+    assert float(law_of_zero) == pytest.approx(float((1 - p) / (1 + p)))
+
+
+def test_what_surplus_shares_cost():
+    found = noise.shared_noise(10_000, 1.0)
+    assert noise.crowded_error(found, 50, 50) == found.mean_error
+    # Twice the shares: the sum of two discrete Laplace variables has mean absolute value 1.5 in the limit.
+    assert 1.5 <= noise.crowded_error(found, 50, 25) <= 2
+    values = [noise.crowded_error(found, 100, crowd) for crowd in range(100, 1, -1)]
+    assert values == sorted(values)
+
+
+@given(st.integers(1, 10**9), st.floats(1e-3, 50))
+def test_the_decay_keeps_its_budget(scale, epsilon):
+    assert -scale * mp.log(mpf(noise.noise_decay(scale, epsilon))) <= epsilon
+
+
+def test_the_error_of_thinned_noise():
+    p, modulus, n_users, rate, scale = mpf(0.9), 101, 50, 0.25, 10
+    exact = sum(j * j * chance for j, chance in law(modulus, 0.9).items())
+    spread = math.sqrt(n_users * rate * exact) / scale
+    printed = mp.sqrt(n_users * rate * 2 * p * (1 + p) / ((1 - p) ** 2 * (1 + p - 2 * p**51))) / scale
+    found = noise.noise_bound(modulus, scale, 0.9, rate, n_users)
+    assert spread <= found
+    assert float(printed) == pytest.approx(found, rel=1e-11)
+
+
+def test_rounding():
+    values = [Fraction(i, 7) for i in range(8)]
+    lost = [value - Fraction(int(value * 3), 3) for value in values]
+    assert 0 <= sum(lost) < Fraction(noise.rounding_bound(8, 3))
+    parts = [value * 3 - int(value * 3) for value in values]
+    variance = sum(part * (1 - part) for part in parts) / 9
+    assert math.sqrt(variance) <= noise.random_rounding_std(8, 3)
+    assert noise.random_rounding_std(8, 3) == pytest.approx(math.sqrt(8 * Fraction(1, 4) / 9), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: noise.truncated_laplace(10, 0.5, 0),
+        lambda: noise.variance_bound(10, 0.5),
+        lambda: noise.truncated_variance(10, 0.5),
+        lambda: noise.truncated_tail(10, 0.5, 1),
+    ],
+)
+def test_the_truncated_law_needs_an_odd_modulus(call):
+    with pytest.raises(DomainError, match="modulus must be odd"):
+        call()
+
+
+def test_budgets_that_no_double_can_hold():
+    with pytest.raises(DomainError, match="epsilon"):
+        noise.shared_noise(10**9, 1e-9)
+    with pytest.raises(DomainError, match="epsilon"):
+        noise.shared_noise(10, 0.0)
+    with pytest.raises(DomainError, match="epsilon"):
+        noise.shared_noise(1, 701.0)
