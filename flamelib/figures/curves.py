@@ -45,6 +45,12 @@ WORDS = {
     "clip_norm": r"clip of an update, $c$",
     "scale": r"steps of the grid in the clip, $k$",
     "log2_modulus": r"bits of a message, $\log_2 N$",
+    "columns": "counters in a row, $w$",
+    "rows": "counters, $K$",
+    "n_messages": "messages of a user, $m$",
+    "distance": r"total variation, or $\delta$",
+    "bits": "bits of a user",
+    "error": "error of the sum",
     "order": r"Rényi order $\lambda$",
     "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
 }
