@@ -1,4 +1,4 @@
-"""Training through cloak aggregation: rounding within its limit, sums with and without messages, the law of the noise."""
+"""Training through cloak aggregation: rounding within its limit, sums with and without messages, law of the noise."""
 
 import math
 from dataclasses import replace

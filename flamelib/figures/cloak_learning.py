@@ -18,6 +18,7 @@ from flamelib.amplification.splitting import bits_sent, modulus_bits
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.cloak_learning import CloakAverage
 from flamelib.federated import Users
+from flamelib.figures import flame_learning
 from flamelib.figures.curves import Parameters
 from flamelib.models import Floats
 from flamelib.protocols.federated_baselines import CentralGaussian
@@ -66,6 +67,8 @@ class Setting:
 
     def __post_init__(self) -> None:
         check(**self.as_parameters())
+        if self.colluding >= self.n_users:
+            raise DomainError(f"colluding must be below n_users = {self.n_users}, got {self.colluding}")
         if not 0 < self.delta < 1 or self.epsilon == 0:
             raise DomainError(f"delta must be a number in (0, 1) and epsilon above 0, got {self.delta}, {self.epsilon}")
 
@@ -172,14 +175,28 @@ def scale_rows(setting: Setting, dimension: int, times: int, scales: Iterable[in
 
 
 def crowd_rows(setting: Setting, dimension: int, times: int, crowds: Iterable[int]) -> list[tuple[object, ...]]:
-    """For a table: users, bits, messages, and kB of a user as reals, as whole numbers, by cloak, by seeds."""
+    """For a table: users, bits of a message, messages of a coordinate, kB of a user by cloak and by seeds."""
     rows: list[tuple[object, ...]] = []
     for n_users in crowds:
         method = replace(setting, n_users=n_users).cloak(dimension, times)
-        bits = modulus_bits(method.modulus)
-        sizes = (dimension * 32 / 8e3, dimension * bits / 8e3, kilobytes(method, dimension), seeded(method, dimension))
-        rows.append((n_users, bits, method.n_messages, *sizes))
+        sizes = (kilobytes(method, dimension), seeded(method, dimension))
+        rows.append((n_users, modulus_bits(method.modulus), method.n_messages, *sizes))
     return rows
+
+
+def cost_rows(setting: Setting, dimension: int, times: int) -> list[tuple[object, ...]]:
+    """For a table: numbers that a user sends in a round, and their size in kB, way by way."""
+    method, kept = setting.cloak(dimension, times), flame_learning.Setting().kept(dimension)
+    bits, place = modulus_bits(method.modulus), (dimension - 1).bit_length()
+    shares = dimension * method.n_messages
+    return [
+        ("plain averaging, single precision", dimension, dimension * 32 / 8e3),
+        ("whole numbers modulo N, nothing hidden", dimension, dimension * bits / 8e3),
+        ("cloak aggregation", shares, kilobytes(method, dimension)),
+        ("cloak aggregation, all shares but one as seeds", shares, seeded(method, dimension)),
+        ("SS-Simple, double precision", dimension, dimension * 64 / 8e3),
+        ("SS-Double and SS-Topk, each with its place", kept, kept * (64 + place) / 8e3),
+    ]
 
 
 def kilobytes(method: CloakAverage, dimension: int) -> float:

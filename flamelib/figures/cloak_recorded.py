@@ -9,10 +9,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, SERVER
+from flamelib.figures.flame_learning import Gap
 from flamelib.figures.flame_recorded import RESULTS, Key, grouped, sweep_of
 from flamelib.figures.flame_tradeoffs import Sweep
 
 TABLE, PROVENANCE = "cloak_learning.csv", "cloak_learning.json"
+DATASET = "mnist"
 
 
 def recorded_sweep(experiment: str) -> Sweep:
@@ -25,7 +30,7 @@ def recorded_sweep(experiment: str) -> Sweep:
     """
     about = provenance()
     parameters = {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
-    return sweep_of(_read(), experiment, "mnist", {name: of for name, of in parameters.items() if name != experiment})
+    return sweep_of(_read(), experiment, DATASET, {name: of for name, of in parameters.items() if name != experiment})
 
 
 @functools.cache
@@ -38,3 +43,35 @@ def provenance() -> Mapping[str, Any]:
 @functools.cache
 def _read() -> dict[Key, list[dict[str, str]]]:
     return grouped(RESULTS / TABLE)
+
+
+def equal_rows() -> list[tuple[object, ...]]:
+    """For a table: epsilon, and the accuracy of every method at the end with the step that was found for it."""
+    sweep, steps = recorded_sweep("epsilon"), provenance()["steps"]
+    return [
+        (value, *(f"{sweep.at(name, value)} ({steps[f'{value:g}'][name]:g})" for name in sweep.finals))
+        for value in sweep.x
+    ]
+
+
+def sweep_rows(experiment: str) -> list[tuple[object, ...]]:
+    """For a table: a value, accuracy of cloak aggregation, coordinates that wrapped in the first and last round."""
+    sweep = recorded_sweep(experiment)
+    full = sweep.full[CLOAK][..., 0].mean(axis=1)
+    return [
+        (float(value), str(sweep.at(CLOAK, value)), float(first), float(last))
+        for value, (first, last) in zip(sweep.x, full, strict=True)
+    ]
+
+
+def findings() -> dict[str, str]:
+    """What the page says about the recorded runs, by name: accuracies and paired differences in points with spread."""
+    sweep = recorded_sweep("epsilon")
+    told: dict[str, str] = {}
+    for value in sweep.x:
+        at = {name: finals[:, list(sweep.x).index(value)] for name, finals in sweep.finals.items()}
+        key = f"{value:g}".replace(".", "_")
+        told |= {f"{name}_{key}": str(Gap.of(final)) for name, final in at.items()}
+        told |= {f"behind_server_{key}": str(Gap.of(at[SERVER] - at[CLOAK]))}
+        told |= {f"ahead_of_flame_{key}": str(Gap.of(at[CLOAK] - max((at[n] for n in FLAME), key=np.mean)))}
+    return told
