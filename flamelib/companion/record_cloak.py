@@ -1,6 +1,6 @@
 """Train through cloak aggregation at full size once: ``python -m flamelib.companion.record_cloak``.
 
-A quarter of an hour on one core.  The table and its provenance go to ``data/results`` after every group of runs; the
+Twenty minutes on one core.  The table and its provenance go to ``data/results`` after every group of runs; the
 notebook shows them beside its own quick runs.  Every method takes the step that was the best of a few on one run of
 another seed; finding it costs privacy that nobody accounts for, for all methods alike.
 """
@@ -36,11 +36,11 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "n_users": (250, 500, 1000, 2000, 6000),
 }
 TRIED = {
-    PLAIN: (2.0, 4.0, 8.0, 16.0),
+    PLAIN: (4.0, 8.0, 16.0, 32.0),
     CLOAK: (2.0, 4.0, 8.0, 16.0),
-    "topk": (0.25, 0.5, 1.0, 2.0),
-    "double": (1.0, 2.0, 4.0),
-    "simple": (1.0, 2.0, 4.0),
+    "topk": (0.0625, 0.125, 0.25, 0.5, 1.0),
+    "double": (0.5, 1.0, 2.0, 4.0, 8.0),
+    "simple": (0.5, 1.0, 2.0, 4.0, 8.0),
 }
 
 Steps = dict[str, float]
