@@ -29,7 +29,7 @@ Tossed = Callable[[int], Bytes]
 LARGEST_MACHINE = 2**62
 CACHED = 2**17  # messages that the processor's cache holds
 BLOCK = 2**14  # messages dealt to buckets at once, a power of two
-BUCKETS = 64
+BUCKETS = 2**8  # one digit is one byte
 KEYED = 2**15  # bytes drawn under one key
 
 
@@ -91,7 +91,7 @@ class Simulation:
 
     def permuted(self, messages: Residues) -> Residues:
         """Uniformly random order; long rows are dealt to buckets first, which the cache holds."""
-        return _permuted(messages, self._tossed, lambda rows: self.rng.permuted(rows, axis=-1, out=rows))
+        return _permuted(messages, self._tossed, lambda rows: np.asarray(self.rng.permuted(rows, axis=-1)))
 
     def _tossed(self, count: int) -> Bytes:
         return self.rng.integers(0, 2**64, size=-(-count // 8), dtype=np.uint64).view(np.uint8)[:count]
@@ -168,47 +168,44 @@ def _large(tossed: Tossed, modulus: int, shape: Shape) -> Residues:
 # --- uniformly random orders ------------------------------------------------------------------------
 
 
-def _permuted(messages: Residues, tossed: Tossed, permute: Callable[[Residues], object]) -> Residues:
+def _permuted(messages: Residues, tossed: Tossed, ordered: Callable[[Residues], Residues]) -> Residues:
     """Rows in uniformly random order, long ones by way of buckets (Rao 1961, Sandelius 1962).
 
     Every message is dealt to a bucket of its own random digit, and every bucket is put in uniformly random order.  By
     symmetry every order of the messages is equally likely, exactly: given how many messages each bucket gets, which
     ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches, which makes it
-    quicker than exchanging messages all over the memory.  ``permute`` changes rows that fit into the cache in place.
+    quicker than exchanging messages all over the memory.  ``ordered`` deals with what fits into the cache.
     """
     if messages.shape[-1] <= CACHED:
-        permute(ordered := np.array(messages))
-        return ordered
+        return ordered(messages)
     rows = np.empty(messages.shape, messages.dtype).reshape(-1, messages.shape[-1])
     for row, given in zip(rows, messages.reshape(rows.shape), strict=True):
-        start = 0
-        for bucket in zip(*_dealt(given, tossed), strict=True):
-            together = row[start : (start := start + sum(map(len, bucket)))]
-            np.concatenate(bucket, out=together)
-            if together.size <= CACHED:
-                permute(together)
-            else:
-                together[:] = _permuted(together, tossed, permute)
+        for start, end in pairwise(_deal(given, row, tossed)):
+            row[start:end] = _permuted(row[start:end], tossed, ordered)
     return rows.reshape(messages.shape)
 
 
-def _dealt(messages: Residues, tossed: Tossed) -> list[list[Residues]]:
-    """For every block of messages, those of each bucket; short digits sort in linear time."""
-    dealt, found = np.empty_like(messages), []
-    for start in range(0, messages.size, BLOCK):
-        given, block = messages[start : start + BLOCK], dealt[start : start + BLOCK]
-        digits = tossed(given.size) % BUCKETS
-        given.take(digits.argsort(kind="stable"), out=block, mode="clip")
-        ends = np.bincount(digits, minlength=BUCKETS).cumsum().tolist()
-        found.append([block[low:high] for low, high in pairwise([0, *ends])])
-    return found
+def _deal(messages: Residues, dealt: Residues, tossed: Tossed) -> list[int]:
+    """Sort messages by random digits, into ``dealt``; where the buckets start, and the last one ends.
+
+    Block by block the messages are sorted by digit, which short digits are in linear time, and every run of equal
+    ones is written behind those of the same bucket that came before.
+    """
+    digits, starts = tossed(messages.size), range(0, messages.size, BLOCK)
+    counts = np.array([np.bincount(digits[start : start + BLOCK], minlength=BUCKETS) for start in starts])
+    places = np.concatenate([[0], counts.T.cumsum()])
+    moved = places[:-1].reshape(BUCKETS, -1).T - (counts.cumsum(axis=1) - counts)
+    within = np.arange(BLOCK)
+    for start, count, by in zip(starts, counts, moved, strict=True):
+        order = digits[start : start + BLOCK].argsort(kind="stable")
+        dealt[np.repeat(by, count) + within[: order.size]] = messages[start : start + BLOCK][order]
+    return [int(place) for place in places[:: len(counts)]]
 
 
-def _by_keys(rows: Residues) -> None:
+def _by_keys(rows: Residues) -> Residues:
     while True:
         keys = _words(rows.size).reshape(rows.shape)
         order = keys.argsort(axis=-1)
         keys = np.take_along_axis(keys, order, axis=-1)
         if not (keys[..., 1:] == keys[..., :-1]).any():
-            rows[...] = np.take_along_axis(rows, order, axis=-1)
-            return
+            return np.take_along_axis(rows, order, axis=-1)
