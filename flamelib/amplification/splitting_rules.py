@@ -293,8 +293,11 @@ def grid_scale(n_users: int, error: float) -> int:
     (10, 10000, 1)
     """
     check(n_users=n_users, error=error)
-    above = math.ceil(n_users / Fraction(error))
-    return above - 1 if above > 1 and n_users / (above - 1) <= error else above
+    if error >= n_users:
+        return 1
+    # What is below the middle between two doubles is rounded down; the middle itself may be rounded up.
+    scale = math.ceil(2 * n_users / (Fraction(error) + Fraction(math.nextafter(error, math.inf))))
+    return scale if n_users / scale <= error else scale + 1
 
 
 def least_odd(least: int) -> int:
@@ -363,6 +366,8 @@ def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: 
 def _smoothness(leak: float) -> float:
     """The smoothness whose log ratio is this, not above it."""
     found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
+    while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
+        found = math.nextafter(found, 0.0)
     if found < LEAST_SMOOTHNESS:
         raise DomainError(
             f"epsilon must be so large that shares have a smoothness of {LEAST_SMOOTHNESS:g}, not {found:g}"

@@ -1,0 +1,322 @@
+"""Rules for parameters: the printed tables, a slow search with many digits, and budgets that the lemmas confirm."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import binomial, mp, mpf
+
+from flamelib._validate import DomainError
+from flamelib.amplification import splitting, splitting_rules
+from flamelib.amplification.splitting_noise import noise_bound
+
+EPSILON = st.floats(1e-3, 20)
+DELTA = st.floats(1e-15, 0.5)
+USERS = st.integers(2, 10**7)
+
+
+def odd_above(least):
+    return int(least) + 1 - int(least) % 2
+
+
+def unsmooth(modulus, m, smoothness):
+    regime = smoothness > 6 * mp.sqrt(m) / mpf(4) ** m
+    return 18 * mp.sqrt(m) * mpf(modulus) ** 2 / (smoothness**2 * mpf(4) ** m) if regime else mp.inf
+
+
+def slow_t1(epsilon, delta, n_users, scale, colluding=0):
+    """Rule T1 with sixty digits, step by step."""
+    epsilon, delta = mpf(epsilon), mpf(delta)
+    smoothness = mp.tanh(epsilon / 20)
+    m = 4
+    while True:
+        modulus = odd_above(max(3 * n_users * scale + 1, mp.ceil(8 * m**2 / delta)))
+        if unsmooth(modulus, m, smoothness) <= delta / 4:
+            break
+        m += 1
+    crowd, p = n_users - colluding, mp.exp(-mpf(9) / 10 * epsilon / scale)
+    rate = min(mpf(1), mp.log(2 / delta) / crowd)
+    variance = 2 * p * (1 + p) / ((1 - p) ** 2 * (1 + p - 2 * p ** ((modulus + 1) // 2)))
+    noise = mp.sqrt(rate * n_users * variance) / scale
+    total = (1 - rate) ** crowd + mpf(2) * m**2 / modulus + unsmooth(modulus, m, smoothness)
+    return m, modulus, p, rate, smoothness, noise, total
+
+
+def slow_t2(epsilon, delta, n_users, scale):
+    """Rule T2 with sixty digits, step by step."""
+    epsilon, delta, swaps = mpf(epsilon), mpf(delta), n_users - 1
+    smoothness, chained = mp.tanh(epsilon / swaps / 2), mp.expm1(epsilon) / mp.expm1(epsilon / swaps)
+    m = 4
+    while True:
+        modulus = odd_above(max(n_users * scale + 1, mp.ceil(4 * m**2 * chained / delta)))
+        if (mpf(2) * m**2 / modulus + unsmooth(modulus, m, smoothness)) * chained <= delta:
+            return m, modulus, smoothness
+        m += 1
+
+
+# --- the printed tables -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "printed"),
+    [
+        ((1, 1e-6, 1000), (10**4, 0.01451, 54, 23_328_000_001, 1890, 5.985)),
+        ((1, 1e-6, 10**6), (10**7, 1.451e-5, 64, 30_000_000_000_001, 2880, 5.985)),
+        ((0.1, 1e-9, 10**4), (10**5, 0.002142, 73, 42_632_000_000_001, 3358, 72.72)),
+    ],
+)
+def test_the_table_of_rule_t1(setting, printed):
+    found = splitting_rules.noisy_rule(*setting)
+    scale, rate, m, modulus, bits, noise = printed
+    assert (found.scale, found.n_messages, found.modulus, found.bits) == (scale, m, modulus, bits)
+    assert found.noise_rate == pytest.approx(rate, rel=5e-4)
+    assert found.noise_bound == pytest.approx(noise, abs=0.005)
+    assert found.delta < setting[1]
+
+
+def test_ten_times_the_rate_against_nine_tenths_colluding():
+    found = splitting_rules.noisy_rule(1, 1e-6, 10**6, colluding=900_000)
+    assert found.noise_bound == pytest.approx(18.93, abs=0.005)
+    assert found.noise_rate == pytest.approx(10 * splitting_rules.noisy_rule(1, 1e-6, 10**6).noise_rate, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("setting", "printed"),
+    [
+        ((1, 1e-6, 100, 1 / 100), (10**4, 67, 3.039e12, 2814)),
+        ((1, 1e-6, 1000, 1 / 1000), (10**6, 76, 3.964e13, 3496)),
+        ((0.1, 1e-9, 10_000, 1 / 100), (10**6, 103, 4.463e17, 6077)),
+    ],
+)
+def test_the_table_of_rule_t2(setting, printed):
+    found = splitting_rules.exact_rule(*setting)
+    assert (found.scale, found.n_messages, found.bits) == (printed[0], printed[1], printed[3])
+    assert found.modulus == pytest.approx(printed[2], rel=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_users", "plain", "sharp", "mixed"),
+    [
+        (1, 100, (54, 1890, 5.99), (23, 437), (14, 266, 1.0)),
+        (1, 1000, (54, 1890, 5.99), (27, 675), (11, 275, 1.0)),
+        (1, 10**4, (54, 1890, 5.99), None, (9, 288, 1.0)),
+        (1, 10**6, (64, 2880, 5.99), (37, 1665), (7, 315, 1.0)),
+        (0.1, 1000, (57, 1995, 59.9), None, (10, 250, 10.0)),
+    ],
+)
+def test_the_table_of_three_accounts(epsilon, n_users, plain, sharp, mixed):
+    rule = splitting_rules.noisy_rule(epsilon, 1e-6, n_users)
+    assert (rule.n_messages, rule.bits) == plain[:2]
+    assert rule.noise_bound == pytest.approx(plain[2], rel=2e-3)
+    if sharp:
+        found = splitting_rules.sharp_noisy_rule(epsilon, 1e-6, n_users)
+        assert (found.n_messages, found.bits) == sharp
+    mix = splitting_rules.mix_rule(epsilon, 1e-6, n_users)
+    assert (mix.n_messages, mix.bits, round(mix.mean_error, 2)) == mixed
+
+
+@pytest.mark.parametrize(("n_users", "printed"), [(2, 27), (100, 51), (1000, 65)])
+def test_theorem_2_at_an_error_of_two_to_the_minus_m(n_users, printed):
+    """By Lemma 1 no number of messages serves, by the sharper bound these do."""
+    served = [m for m in range(2, 80) if splitting_rules.sharp_exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages <= m]
+    assert served[0] == printed
+    assert served == list(range(printed, 80))
+    assert all(splitting_rules.exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages > m for m in range(2, 80))
+    assert printed < 10 * math.log2(n_users / 1e-6)
+
+
+@pytest.mark.parametrize(("n_users", "printed"), [(100, 16), (1000, 11)])
+def test_the_same_by_total_variation(n_users, printed):
+    def needed(m):
+        return splitting.messages_needed(-math.log2(1e-6), n_users, 2 * math.log2(n_users) + m)
+
+    assert next(m for m in range(3, 80) if needed(m) <= m) == printed
+
+
+# --- a slow search ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(EPSILON, DELTA, USERS, st.floats(0, 1), st.integers(1, 10**6))
+def test_rule_t1_is_the_slow_search(epsilon, delta, n_users, part, scale):
+    colluding = int(part * (n_users - 2))
+    found = splitting_rules.noisy_rule(epsilon, delta, n_users, scale, colluding)
+    m, modulus, p, rate, smoothness, noise, total = slow_t1(epsilon, delta, n_users, scale, colluding)
+    assert (found.n_messages, found.modulus) == (m, modulus)
+    assert found.bits == m * math.ceil(mp.log(modulus, 2))
+    wanted = [float(value) for value in (p, rate, smoothness, noise, mpf(n_users) / scale, total)]
+    told = [found.decay, found.noise_rate, found.smoothness, found.noise_bound, found.rounding_bound, found.delta]
+    assert told == pytest.approx(wanted, rel=1e-9)
+    assert found.noise_bound >= noise
+    assert found.delta <= delta
+
+
+@settings(max_examples=40)
+@given(EPSILON, DELTA, st.integers(2, 10**6), st.integers(1, 10**9))
+def test_rule_t2_is_the_slow_search(epsilon, delta, n_users, scale):
+    found = splitting_rules.exact_rule(epsilon, delta, n_users, n_users / scale)
+    m, modulus, smoothness = slow_t2(epsilon, delta, n_users, found.scale)
+    assert n_users / found.scale <= n_users / scale
+    assert found.scale == 1 or n_users / (found.scale - 1) > n_users / scale
+    assert (found.n_messages, found.modulus) == (m, modulus)
+    assert found.smoothness == pytest.approx(float(smoothness), rel=1e-11)
+    assert found.bits == m * math.ceil(mp.log(modulus, 2))
+
+
+@pytest.mark.parametrize(("error", "scale"), [(0.01, 10_000), (0.3, 334), (1 / 3, 300), (0.07, 1429), (1e300, 1)])
+def test_the_grid_of_an_error(error, scale):
+    assert splitting_rules.grid_scale(100, error) == scale
+
+
+@given(st.integers(2, 10**15), st.floats(1e-12, 1e12))
+def test_the_grid_is_the_first_fine_enough(n_users, error):
+    scale = splitting_rules.grid_scale(n_users, error)
+    assert n_users / scale <= error
+    assert scale == 1 or n_users / (scale - 1) > error
+    assert abs(scale - n_users / Fraction(error)) <= 1 + n_users / Fraction(error) / 2**52
+
+
+@given(st.floats(1e-9, 700), st.integers(1, 10**9))
+def test_what_swaps_cost_together(epsilon, swaps):
+    truth = mp.expm1(mpf(epsilon)) / mp.expm1(mpf(epsilon) / swaps)
+    found = splitting_rules.together(epsilon, swaps)
+    assert mp.almosteq(mpf(str(found)), truth, rel_eps=mpf(10) ** -45)
+    if swaps == 1:
+        assert found == 1
+
+
+# --- budgets kept -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(EPSILON, DELTA, USERS, st.floats(0, 1), st.integers(1, 10**7))
+def test_the_lemmas_confirm_rule_t1(epsilon, delta, n_users, part, scale):
+    colluding = int(part * (n_users - 2))
+    rule = splitting_rules.noisy_rule(epsilon, delta, n_users, scale, colluding)
+    shape = (rule.modulus, rule.n_messages, rule.smoothness, rule.scale, rule.decay, rule.noise_rate)
+    budget = splitting.single_user_budget(*shape, n_users, colluding)
+    assert budget.epsilon <= epsilon
+    if rule.noise_rate < 1:
+        assert rule.delta <= budget.delta <= delta * (1 + 1e-11)
+    else:
+        # Everybody adds noise: nobody is silent, whatever the printed tail says.
+        failure = splitting.smooth_failure(rule.modulus, rule.n_messages, rule.smoothness)
+        assert rule.delta == pytest.approx(failure, rel=1e-11)
+    assert rule.modulus % 2 == 1
+    assert rule.modulus > 3 * n_users * scale
+    shape = (rule.modulus, rule.scale, rule.decay, rule.noise_rate, n_users)
+    assert noise_bound(*shape) == pytest.approx(rule.noise_bound, rel=1e-10 + 1e-15 * scale / epsilon)
+
+
+@given(EPSILON, DELTA, USERS)
+def test_sharper_rules_cost_less_and_keep_the_budget(epsilon, delta, n_users):
+    rule = splitting_rules.sharp_noisy_rule(epsilon, delta, n_users)
+    plain = splitting_rules.noisy_rule(epsilon, delta, n_users)
+    assert rule.bits < plain.bits
+    leak = splitting.log_ratio(rule.smoothness)
+    spent = leak - rule.scale * mp.log(mpf(rule.decay))
+    assert spent <= epsilon
+    told = splitting.two_user_delta(rule.modulus, rule.n_messages, leak)
+    assert (1 - mpf(rule.noise_rate)) ** n_users + told <= delta
+    assert splitting.two_user_delta(rule.modulus, rule.n_messages - 1, leak) > delta / 2
+
+
+@settings(max_examples=50)
+@given(EPSILON, DELTA, st.integers(2, 10**6), st.floats(1e-6, 10), st.floats(0, 1))
+def test_the_lemmas_confirm_rule_t2(epsilon, delta, n_users, error, part):
+    colluding = int(part * (n_users - 2))
+    swaps = n_users - colluding - 1
+    rule = splitting_rules.exact_rule(epsilon, delta, n_users, error, colluding)
+    budget = splitting.swaps_budget(rule.modulus, rule.n_messages, rule.smoothness, swaps)
+    assert budget.epsilon <= epsilon
+    assert budget.delta <= delta
+    sharp = splitting_rules.sharp_exact_rule(epsilon, delta, n_users, error, colluding)
+    step = splitting.log_ratio(sharp.smoothness)
+    chained = mp.expm1(swaps * mpf(step)) / mp.expm1(mpf(step))
+    assert splitting.two_user_delta(sharp.modulus, sharp.n_messages, step) * chained <= delta
+    assert swaps * step <= epsilon
+    assert sharp.bits <= rule.bits
+
+
+@given(st.floats(1e-3, 50), DELTA, st.integers(19, 10**7))
+def test_split_and_mix_keeps_the_budget(epsilon, delta, n_users):
+    rule = splitting_rules.mix_rule(epsilon, delta, n_users, scale=1000)
+    assert (1 + mp.exp(mpf(epsilon))) * mpf(2) ** -mpf(rule.security_bits) <= delta
+    assert -1000 * mp.log(mpf(rule.decay)) <= epsilon
+    size = math.log2(rule.modulus)
+    assert rule.n_messages == splitting.messages_needed(rule.security_bits, n_users, size)
+    assert rule.mean_error <= 1 / epsilon
+
+
+def test_vectors_ask_for_more_security():
+    one, many = splitting_rules.security_needed(1.0, 1e-6), splitting_rules.security_needed(1.0, 1e-6, 1024)
+    assert many == pytest.approx(one + 10)
+    assert splitting_rules.security_needed(0.0, 1e-6) == pytest.approx(1 - math.log2(1e-6))
+
+
+@settings(max_examples=30)
+@given(EPSILON, DELTA, st.integers(19, 10**6))
+def test_colluding_users_cost(epsilon, delta, n_users):
+    few, many = 0, n_users - 19
+    rules = [splitting_rules.noisy_rule(epsilon, delta, n_users, colluding=c) for c in (few, many)]
+    assert rules[0].noise_bound <= rules[1].noise_bound
+    mixes = [splitting_rules.mix_rule(epsilon, delta, n_users, colluding=c) for c in (few, many)]
+    assert mixes[0].n_messages <= mixes[1].n_messages
+    assert mixes[0].mean_error <= mixes[1].mean_error
+
+
+def test_the_modulus_remembered_from_the_paper_does_not_do():
+    """One modulus in circulation leaves repeated messages a hundred thousand times too likely."""
+    n_users, epsilon, delta, m = 1000, 1.0, 1e-6, 432
+    modulus = odd_above(3 * 10 * n_users * n_users + 10 / delta + 10 / epsilon)
+    repeated = 2 * m**2 / modulus
+    assert repeated == pytest.approx(9e-3, rel=0.05)
+    rule = splitting_rules.noisy_rule(epsilon, delta, n_users)
+    assert 2 * rule.n_messages**2 / rule.modulus <= delta / 4
+
+
+def test_the_exact_binomials_behind_the_sharper_rule():
+    rule = splitting_rules.sharp_noisy_rule(1.0, 1e-6, 1000)
+    e, n = mpf(splitting.log_ratio(rule.smoothness)), rule.modulus
+    for m, served in ((rule.n_messages, True), (rule.n_messages - 1, False)):
+        bound = (2 * (n - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / (4 * (mp.exp(e) - 1) * binomial(2 * m, m))
+        assert (bound <= mpf(1e-6) / 2) == served
+
+
+# --- doors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("epsilon", lambda: splitting_rules.noisy_rule(0, 1e-6, 100)),
+        ("delta", lambda: splitting_rules.noisy_rule(1, 0, 100)),
+        ("epsilon", lambda: splitting_rules.noisy_rule(1e-18, 1e-6, 100)),
+        ("colluding", lambda: splitting_rules.noisy_rule(1, 1e-6, 100, colluding=99)),
+        ("epsilon", lambda: splitting_rules.exact_rule(701, 1e-6, 100, 0.1)),
+        ("epsilon", lambda: splitting_rules.exact_rule(1e-300, 1e-6, 10**9, 0.1)),
+        ("error", lambda: splitting_rules.exact_rule(1, 1e-6, 100, 0)),
+        ("error", lambda: splitting_rules.sharp_exact_rule(1, 1e-6, 100, math.nan)),
+        ("colluding", lambda: splitting_rules.exact_rule(1, 1e-6, 100, 0.1, 99)),
+        ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 18)),
+        ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 100, colluding=82)),
+        ("scale", lambda: splitting_rules.sharp_noisy_rule(1, 1e-6, 100, 0)),
+        ("delta", lambda: splitting_rules.security_needed(1, 0)),
+    ],
+)
+def test_refusals_name_the_argument(name, call):
+    with pytest.raises(DomainError, match=name):
+        call()
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-100, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 700.0])
+@pytest.mark.parametrize("n_users", [2, 1000, 10**9])
+def test_far_away(epsilon, delta, n_users):
+    rule = splitting_rules.noisy_rule(epsilon, delta, n_users, 100)
+    assert rule.delta <= delta
+    assert splitting_rules.exact_rule(epsilon, delta, n_users, 0.1).modulus % 2
+    assert splitting_rules.sharp_exact_rule(epsilon, delta, n_users, 0.1).n_messages >= 2
+    assert splitting_rules.sharp_noisy_rule(epsilon, delta, n_users, 100).delta <= delta
