@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,9 @@ def test_rules() -> None:
     assert noise.tail_of_rule(1.0, 1e-6, 10) > 90
     assert noise.least_failure_at_error(2) > 500
     assert noise.messages_at_error(2, 1.0, 1e-6) == 27
+    wish: dict[str, Any] = {"n_users": 100, "epsilon": 1.0, "delta": 1e-6, "error": 2.0}
+    assert noise.plan_distance("cloak:own-3", "Pólya", **wish) <= 1
+    assert noise.plan_bits("cloak:own-3", "none", **wish) <= noise.plan_bits("cloak:best-1", "none", **wish)
     three = [31, 20, 28, 4, 23, 22]
     assert noise.even_ways(three, 37, 17, 17) == [1, 0, 1, 0, 0, 1, 0, 1, 1]
 

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from scipy.special import gammaln
 
+from flamelib.amplification.splitting_plans import Plan, plans
 from flamelib.companion.checks import evaluate
 from flamelib.companion.checks_cloak import Counts, Law, distance, shuffled_law, subset_sums, unevenness
 
@@ -221,6 +222,25 @@ def messages_at_error(n_users: int, epsilon: float, delta: float) -> int:
         if evaluate("cloak:own-2", {"modulus": modulus, "n_messages": m, "epsilon": step}) * chained <= delta:
             return m
     return 200
+
+
+def planned(theorem: str, noise: str, n_users: int, epsilon: float, delta: float, error: float) -> Plan:
+    """The plan by a theorem with some noise, of all that reach the error."""
+    found = plans(n_users, epsilon, delta, error)
+    return next(plan for plan in found if (plan.theorem, plan.noise) == (theorem, noise))
+
+
+def plan_bits(theorem: str, noise: str, n_users: int, epsilon: float, delta: float, error: float) -> int:
+    """Bits of a user in that plan."""
+    return planned(theorem, noise, n_users, epsilon, delta, error).bits
+
+
+def plan_distance(theorem: str, noise: str, n_users: int, epsilon: float, delta: float, error: float) -> float:
+    """Bound for all users at that plan's shares and modulus over what may be told, delta over the plan's factor."""
+    found = planned(theorem, noise, n_users, epsilon, delta, error)
+    given = {"modulus": found.modulus, "n_messages": found.n_messages, "n_users": n_users}
+    factor = 1 if found.noise == "none" else 1 + math.exp(epsilon)
+    return evaluate("cloak:own-3", given) * factor / delta
 
 
 def even_ways(messages: Sequence[int], modulus: int, total: int, largest: int) -> list[int]:
