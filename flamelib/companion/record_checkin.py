@@ -5,24 +5,21 @@ finished is kept; the notebook shows them beside its own quick runs.  Jobs of on
 train some schemes, each: random numbers are as if all had been made together.
 """
 
-import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from flamelib.checkin_learning import Model
-from flamelib.companion.inputs import sha256
-from flamelib.companion.record_participation import PACKAGES, revision
+from flamelib.companion.record_participation import PACKAGES
+from flamelib.companion.recording import revision, store
 from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.figures.checkin_learning import CAP, LOCAL_DELTA, Setting, compute_learning
-from flamelib.figures.checkin_recorded import PROVENANCE, TABLE
+from flamelib.figures.checkin_recorded import TABLE
 from flamelib.figures.participation_learning import Learning
 from flamelib.figures.participation_recorded import RESULTS, Key, as_csv
 from flamelib.random_participation import Records, load_records
@@ -60,7 +57,6 @@ JOBS = (
 def record(folder: Path = RESULTS, jobs: Sequence[Job] = JOBS) -> None:
     """Train, and write both files after every job."""
     commit, found, runs = revision(), dict[Key, Learning](), dict[str, dict[str, Any]]()
-    folder.mkdir(parents=True, exist_ok=True)
     for job in jobs:
         started, key = time.perf_counter(), job.key
         records = load_records(DATASET, pool=job.pool)
@@ -75,7 +71,8 @@ def record(folder: Path = RESULTS, jobs: Sequence[Job] = JOBS) -> None:
         about["learning rates"] |= job.setting.steps
         about["parameters"]["repeats"] = max(map(len, found[key].curves.values()))
         about["seconds"] += round(time.perf_counter() - started)
-        _write(folder, found, _provenance(commit, runs))
+        told = {"commit": commit, "dataset": DATASET, "seed": SEED, "learning rates": SEARCHED, "runs": runs}
+        store(folder / TABLE, as_csv(found.items()), "record_checkin", PACKAGES, **told)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)} {' '.join(job.setting.steps)}\n")
 
 
@@ -85,12 +82,6 @@ def joined(one: Learning, other: Learning) -> Learning:
     for name, runs in other.curves.items():
         curves[name] = np.concatenate([curves[name], runs]) if name in curves else runs
     return replace(one, curves=curves, noise={**one.noise, **other.noise})
-
-
-def _write(folder: Path, found: Mapping[Key, Learning], about: Mapping[str, Any]) -> None:
-    (folder / TABLE).write_text(as_csv(found.items()), encoding="utf-8")
-    whole = {**about, "sha256": {TABLE: sha256(folder / TABLE)}}
-    (folder / PROVENANCE).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
 
 
 def _about(learning: Learning, job: Job, records: Records, model: Model) -> dict[str, Any]:
@@ -103,19 +94,6 @@ def _about(learning: Learning, job: Job, records: Records, model: Model) -> dict
         "test images": len(records.tested),
         "tested_after": learning.rounds.tolist(),
         "seconds": 0,
-    }
-
-
-def _provenance(commit: str, runs: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamelib.companion.record_checkin",
-        "commit": commit,
-        "dataset": DATASET,
-        "seed": SEED,
-        "learning rates": SEARCHED,
-        "runs": runs,
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
     }
 
 

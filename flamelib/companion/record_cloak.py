@@ -5,23 +5,19 @@ notebook shows them beside its own quick runs.  Every method takes the step that
 another seed; finding it costs privacy that nobody accounts for, for all methods alike.
 """
 
-import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from flamelib.cloak_learning import CloakAverage
-from flamelib.companion.inputs import sha256
-from flamelib.companion.record_learning import PACKAGES, sizes
-from flamelib.companion.record_participation import revision
+from flamelib.companion.record_learning import sizes
+from flamelib.companion.recording import revision, store
 from flamelib.federated import Users, load_users
 from flamelib.figures.cloak_learning import Setting
-from flamelib.figures.cloak_recorded import PROVENANCE, TABLE
+from flamelib.figures.cloak_recorded import TABLE
 from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
 from flamelib.figures.flame_learning import Method, Runs, compute_runs
 from flamelib.figures.flame_recorded import RESULTS, Key, as_csv
@@ -105,7 +101,7 @@ def record(
     for key, runs in _everything(users, setting.fitted(users), (repeats, sweep_repeats), told):
         found.append((key, runs))
         seconds = time.perf_counter() - started
-        _write(folder, found, {"commit": commit, **told, "seconds": round(seconds)})
+        store(folder / TABLE, as_csv(found), "record_cloak", commit=commit, **told, seconds=round(seconds))
         sys.stderr.write(f"{seconds:7.0f} s  {' '.join(map(str, key))} {' '.join(runs.curves)}\n")
 
 
@@ -114,19 +110,6 @@ def _everything(
 ) -> Iterator[tuple[Key, Runs]]:
     yield from equal_budgets(users, setting, repeats[0], told)
     yield from tradeoffs(users, setting, repeats[1], told["steps"][f"{setting.epsilon:g}"])
-
-
-def _write(folder: Path, found: Sequence[tuple[Key, Runs]], told: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TABLE).write_text(as_csv(found), encoding="utf-8")
-    about = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamelib.companion.record_cloak",
-        **told,
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
-        "sha256": {TABLE: sha256(folder / TABLE)},
-    }
-    (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

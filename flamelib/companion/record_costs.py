@@ -8,7 +8,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flamelib.companion.record_participation import revision
+from flamelib.companion.recording import revision
 from flamelib.figures.flame_protocol import RECORDED, compute_round_cost, compute_sealing_cost
 
 USERS = (250, 500, 1000, 2000)

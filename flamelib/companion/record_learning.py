@@ -4,24 +4,20 @@ The table and its provenance go to ``data/results``; the notebook shows them bes
 judges the documents' accuracies by them.
 """
 
-import json
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
-from flamelib.companion.inputs import sha256
+from flamelib.companion.recording import store
 from flamelib.federated import Users, load_users
 from flamelib.figures import flame_tradeoffs as tradeoffs
 from flamelib.figures.flame_learning import Runs, Setting, all_methods, compute_runs
-from flamelib.figures.flame_recorded import PROVENANCE, RESULTS, TABLE, Key, as_csv
+from flamelib.figures.flame_recorded import RESULTS, TABLE, Key, as_csv
 
 SETTING, REPEATS, SWEEP_REPEATS, SEED = Setting(), 10, 5, 2021
 DATASETS = ("mnist", "fashion-mnist")
-PACKAGES = ("flamelib", "numpy", "scipy")
 GRIDS: dict[str, tuple[float, ...]] = {
     "epsilon0": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
     "padded": (100, 200, 333, 500, 666, 1000),
@@ -57,21 +53,10 @@ def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = 
         for key, runs in everything(users, dataset, setting, repeats, sweep_repeats):
             found.append((key, runs))
             sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TABLE).write_text(as_csv(found), encoding="utf-8")
-    about = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamelib.companion.record_learning",
-        "setting": asdict(setting),
-        "repeats": repeats,
-        "sweep_repeats": sweep_repeats,
-        "seed": SEED,
-        "sizes": held,
-        "seconds": round(time.perf_counter() - started),
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
-        "sha256": {TABLE: sha256(folder / TABLE)},
-    }
-    (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    store(
+        folder / TABLE, as_csv(found), "record_learning", setting=asdict(setting), repeats=repeats,
+        sweep_repeats=sweep_repeats, seed=SEED, sizes=held, seconds=round(time.perf_counter() - started),
+    )  # fmt: skip
 
 
 def sizes(users: Users) -> dict[str, int]:

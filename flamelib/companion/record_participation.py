@@ -4,26 +4,23 @@ Half an hour on one core.  The table and its provenance go to ``data/results``; 
 quick runs, and the ledger judges the document's rankings by them.
 """
 
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from flamelib.companion.inputs import sha256
+from flamelib.companion.recording import PACKAGES as COMMON
+from flamelib.companion.recording import revision, store
 from flamelib.convolutional import ConvolutionalNetwork
 from flamelib.figures.participation_learning import Learning, Setting, compute_learning
-from flamelib.figures.participation_recorded import PROVENANCE, RESULTS, TABLE, Key, as_csv
+from flamelib.figures.participation_recorded import RESULTS, TABLE, Key, as_csv
 from flamelib.protocols.participation import batch_size
 from flamelib.random_participation import Model, Records, load_records
 
 DATASET, SEED, POINTS = "emnist-letters", 2022, 8
-PACKAGES = ("flamelib", "numpy", "scipy", "torch")
+PACKAGES = (*COMMON, "torch")
 SETTINGS = {
     "6.1": Setting(30, 0.0056, 0.1, slow_learning_rate=1e-4),
     "6.2": Setting(1000, 0.1, 0.0056),
@@ -70,20 +67,10 @@ def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None
         found.append((key, learning))
         runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)}\n")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TABLE).write_text(as_csv(found), encoding="utf-8")
-    about = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamelib.companion.record_participation",
-        "commit": commit,
-        "dataset": DATASET,
-        "seed": SEED,
-        "runs": runs,
-        "seconds": round(time.perf_counter() - started),
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in PACKAGES}},
-        "sha256": {TABLE: sha256(folder / TABLE)},
-    }
-    (folder / PROVENANCE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    store(
+        folder / TABLE, as_csv(found), "record_participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
+        runs=runs, seconds=round(time.perf_counter() - started),
+    )  # fmt: skip
 
 
 def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]:
@@ -99,12 +86,6 @@ def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]
         "test images": len(records.tested),
         "tested_after": learning.rounds.tolist(),
     }
-
-
-def revision() -> str:
-    """Revision of the code that is running."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""What the commands that record results share: a table, and beside it a file that says how it came about."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from flamelib.companion.inputs import sha256
+
+PACKAGES = ("flamelib", "numpy", "scipy")
+
+
+def store(table: Path, text: str, command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> None:
+    """Write a table, and ``.json`` beside it: date, command, what is told, versions, and the digest of the table.
+
+    Parameters
+    ----------
+    table : Path
+    text : str
+        The table.
+    command : str
+        The module that makes it again.
+    packages : iterable of str
+        Whose versions matter.
+    **told
+        Sizes, seeds, seconds and the like.
+    """
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_text(text, encoding="utf-8")
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": f"python -m flamelib.companion.{command}",
+        **told,
+        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
+        "sha256": {table.name: sha256(table)},
+    }
+    table.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def revision() -> str:
+    """Revision of the code that is running."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    return done.stdout.strip()
