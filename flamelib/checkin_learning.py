@@ -23,7 +23,7 @@ from flamelib._arrays import Reals, Wholes
 from flamelib._validate import check
 from flamelib.models import Floats, Weights
 from flamelib.protocols.checkin import draw_clients
-from flamelib.random_participation import Classifier, History, Records, share_right, stops
+from flamelib.random_participation import Classifier, History, Records, follow
 from flamelib.vector_randomizers import VectorRandomizer
 
 TINY = 1e-30
@@ -111,20 +111,18 @@ def train(
     held = holdings(len(records), given["n_users"], for_users)
     start = model.initial(for_model)
     parameters = {name: start.copy() for name in schemes}
-    tests = stops(given["rounds"], given["points"])
-    accuracy = {name: [share_right(model, start, records)] for name in schemes}
-    arrived = np.empty(given["rounds"], dtype=np.int64)
-    for count in range(given["rounds"]):
+
+    def one_round() -> int:
         users = draw_clients(checkin_rate * (1 - dropout), len(held), for_users)
-        batch, arrived[count] = records.batch(held[users].astype(np.int64)), len(users)
+        batch = records.batch(held[users].astype(np.int64))
         uniforms, noise = for_messages.random((3, len(users))), for_noise.standard_normal(model.dimension)
         for name, scheme in schemes.items():
             now = parameters[name]
             total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
             now -= scheme.learning_rate / max(len(users), 1) * total
-            if count + 1 in tests:
-                accuracy[name].append(share_right(model, now, records))
-    return History(tests, {name: np.array(found) for name, found in accuracy.items()}, arrived)
+        return len(users)
+
+    return follow(model, records, parameters, one_round, given["rounds"], given["points"])
 
 
 def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ costs no privacy.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -227,16 +227,46 @@ def train(
     for_model, for_batches, for_noise = rng.spawn(3)
     start = model.initial(for_model)
     runners = {name: _Runner(scheme, start.copy(), np.zeros_like(start)) for name, scheme in schemes.items()}
-    tests = stops(given["rounds"], given["points"])
-    accuracy = {name: [share_right(model, start, records)] for name in schemes}
-    batches = np.empty(given["rounds"], dtype=np.int64)
-    for count in range(given["rounds"]):
+
+    def one_round() -> int:
         batch = records.batch(draw_records(participation_rate, record_rate, n_clients, n_records, for_batches))
-        batches[count], noise = len(batch), for_noise.standard_normal(model.dimension)
-        for name, runner in runners.items():
+        noise = for_noise.standard_normal(model.dimension)
+        for runner in runners.values():
             runner.step(model, batch, noise, scale, given["momentum"])
-            if count + 1 in tests:
-                accuracy[name].append(share_right(model, runner.parameters, records))
+        return len(batch)
+
+    parameters = {name: runner.parameters for name, runner in runners.items()}
+    return follow(model, records, parameters, one_round, given["rounds"], given["points"])
+
+
+def follow(
+    model: Classifier,
+    records: Records,
+    parameters: Mapping[str, Reals],
+    one_round: Callable[[], int],
+    rounds: int,
+    points: int,
+) -> History:
+    """Rounds of training, with tests of every scheme's model at equal distances.
+
+    Parameters
+    ----------
+    model : Classifier
+    records : Records
+    parameters : mapping from scheme to array
+        Models, which rounds change in place.
+    one_round : callable
+        Makes a round and tells how many records or messages it had.
+    rounds, points : int
+    """
+    tests = stops(rounds, points)
+    accuracy = {name: [share_right(model, now, records)] for name, now in parameters.items()}
+    batches = np.empty(rounds, dtype=np.int64)
+    for count in range(rounds):
+        batches[count] = one_round()
+        if count + 1 in tests:
+            for name, now in parameters.items():
+                accuracy[name].append(share_right(model, now, records))
     return History(tests, {name: np.array(found) for name, found in accuracy.items()}, batches)
 
 
