@@ -17,7 +17,8 @@ from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.figures import cloak_attack as attack
 from flamelib.figures import cloak_pairing as pairing
 from flamelib.figures.style import LIGHT, look
-from flamelib.protocols.cloak import CloakProtocol
+from flamelib.protocols.cloak import CloakProtocol, split
+from flamelib.randomness import Simulation
 
 LOOSE = 2**40 - 87
 
@@ -72,6 +73,16 @@ def test_even_one_coordinate_is_too_many_for_three_messages_at_a_loose_modulus()
     found = pairing.compute_vectors(protocol, 1, True, 3, seed=1)
     assert found.share > 0.9
     assert found.wrong == 0
+
+
+def test_without_elimination_about_half_of_the_closing_shares_fit_once() -> None:
+    """Each closing share against all pairs of the others' random shares, labels known, nothing taken out."""
+    protocol, alone = CloakProtocol(100, 2**31 - 1, 2**16, 3), 0
+    for rng in np.random.default_rng(1).spawn(4):
+        shares = split(protocol, rng.integers(0, 2**16 + 1, size=100), Simulation(rng))
+        pairs = np.array([a + b for a, b in combinations(shares[:, :2].ravel().tolist(), 2)])
+        alone += sum(int(((pairs + closing) % protocol.modulus <= 2**16).sum()) == 1 for closing in shares[:, 2])
+    assert binom.cdf(alone, 400, pairing.closing_chance(protocol)) == pytest.approx(0.5, abs=0.499)
 
 
 def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:

@@ -119,11 +119,18 @@ def between(n_users: int, modulus: int, scale: int, messages: Sequence[int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Messages of a user against the coordinates that are shuffled together: refuted below one curve, proven above."""
+    """Messages of a user against the coordinates that are shuffled together: refuted below one curve, proven above.
+
+    Attributes
+    ----------
+    apart : int
+        What is proven enough for all these coordinates if each is shuffled on its own.
+    """
 
     dimensions: Sequence[int]
     refuted: Values
     proven: Values
+    apart: int
     parameters: Parameters
 
     def to_csv(self) -> str:
@@ -136,20 +143,22 @@ def compute_counted(n_users: int, modulus: int, scale: int, security_bits: float
     """Both for whole share vectors as units; the theorem's group has N^d elements."""
     refuted = [messages_by_counting(n_users, modulus, scale, d) for d in dimensions]
     proven = [messages_needed(security_bits, n_users, d * math.log2(modulus)) for d in dimensions]
+    apart = messages_needed(security_bits + math.log2(max(dimensions)), n_users, math.log2(modulus))
     given: Parameters = {"n_users": n_users, "modulus": modulus, "scale": scale, "security_bits": security_bits}
-    return Counted(tuple(dimensions), np.array(refuted, dtype=float), np.array(proven, dtype=float), given)
+    return Counted(tuple(dimensions), np.array(refuted, dtype=float), np.array(proven, dtype=float), apart, given)
 
 
 def draw_counted(ax: Axes, record: Counted, pen: Pen) -> None:
     """Both curves, and the messages that suffice if each coordinate is shuffled on its own."""
-    own = messages_needed(
-        float(record.parameters["security_bits"]) + math.log2(max(record.dimensions)),
-        int(record.parameters["n_users"]), math.log2(float(record.parameters["modulus"])),
-    )  # fmt: skip
     shown = {
         "enough, vectors as units (theorem)": (record.proven, "blue", "-", "o"),
         "told apart below (counting)": (record.refuted, "vermillion", (0, (6, 2)), "s"),
-        "enough, each coordinate on its own": (np.full(len(record.dimensions), own), "green", (0, (7, 2, 1.5, 2)), ""),
+        "enough, each coordinate on its own": (
+            np.full(len(record.dimensions), record.apart),
+            "green",
+            (0, (7, 2, 1.5, 2)),
+            "",
+        ),
     }
     for label, (values, hue, dash, marker) in shown.items():
         ax.plot(record.dimensions, values, color=pen.colour(hue), linestyle=dash, marker=marker, label=label)
