@@ -179,10 +179,10 @@ class StableEntropy(_Stable):
         )
 
     def std(self, n_users: int, decay: float = 0.0) -> float:
-        """Standard deviation of the estimate, to leading order in the number of counters."""
+        """Standard deviation of the estimate, to leading order in the number of counters; infinite under much noise."""
         step = 1 / (self.grid * check(n_users=n_users)["n_users"])
-        spread = noise_factor(decay, 2 * step) / noise_factor(decay, step) ** 2
-        return math.sqrt((4 * spread - 1) / self.rows)
+        square = noise_factor(decay, 2 * step)
+        return math.sqrt((4 * square / noise_factor(decay, step) ** 2 - 1) / self.rows) if square < math.inf else square
 
 
 def noise_factor(decay: float, step: float) -> float:
