@@ -215,6 +215,14 @@ def test_the_printed_tail_breaks_the_claim_in_small_crowds() -> None:
     assert all(exact <= allowed for _, _, _, exact, allowed in rows)
 
 
+def test_the_chance_of_no_noise_is_no_lower_bound_on_delta() -> None:
+    """T1's own example; at the budget that is asked for, the sum alone has next to no delta."""
+    rows: list[Any] = audit.released(1.0, 1e-6, 1000, [0.5, 0.8])
+    assert rows[0][1] == pytest.approx(2.2e-8, rel=0.02)
+    assert rows[0][2] == pytest.approx(4.5e-7, rel=0.01)
+    assert rows[1][1] < 1e-14
+
+
 def test_a_modulus_without_messages_squared_leaves_repeats() -> None:
     n_messages, modulus, left = audit.repeats_left(1000, 10**4, 1.0, 1e-6)
     assert (n_messages, modulus % 2) == (432, 1)

@@ -17,6 +17,8 @@ from flamelib.amplification.splitting import (
     two_user_distance,
 )
 from flamelib.amplification.splitting_exact import shuffled_distance, subset_moments
+from flamelib.amplification.splitting_rules import noisy_rule
+from flamelib.amplification.splitting_sums import thinned_sum
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
@@ -196,6 +198,20 @@ def tails(delta: float, users: Sequence[int]) -> list[tuple[object, ...]]:
         rate = min(1.0, math.log(2 / delta) / n)
         rows.append((n, rate, math.exp(-rate * n), (1 - rate) ** n, delta / 2))
     return rows
+
+
+def released(epsilon: float, delta: float, n_users: int, budgets: Sequence[float]) -> list[tuple[object, ...]]:
+    """Delta of the released sum with the noise of Rule T1: at each budget exactly, and the chance that there is none.
+
+    Examples
+    --------
+    >>> [(budget, f"{exact:.1e}", f"{silent:.1e}") for budget, exact, silent in released(1.0, 1e-6, 1000, [0.5])]
+    [(0.5, '2.2e-08', '4.5e-07')]
+    """
+    rule = noisy_rule(epsilon, delta, n_users)
+    given = (n_users, rule.scale, rule.decay, rule.noise_rate)
+    silent = (1 - rule.noise_rate) ** n_users
+    return [(budget, float(thinned_sum(*given, epsilon=budget)), silent) for budget in budgets]
 
 
 def repeats_left(n_users: int, scale: int, epsilon: float, delta: float) -> tuple[int, int, float]:
