@@ -46,7 +46,7 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 
 MECHANISM = {
     "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
-    "randomness", "discrete_noise", "_enclosures", "_arrays", "_folded", "_vector_protocols",
+    "cloak_decoding", "randomness", "discrete_noise", "_enclosures", "_arrays", "_folded", "_vector_protocols",
     "hashing", "sketches", "support_sketches", "tree_sketches", "stable_sketches",
 }  # fmt: skip
 PRIVACY = {
@@ -136,6 +136,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.splitting_noise",
         "flamelib.amplification.splitting_rules",
         "flamelib.amplification.splitting_costs",
+        "flamelib.amplification.splitting_exact",
         "flamelib.cloak_decoding",
         "flamelib.composition",
         "flamelib.renyi",
