@@ -116,12 +116,13 @@ def _decay(spread: float, scale: int) -> float:
 
 
 def compute_released(noises: Noises, epsilons: Sequence[float]) -> Curves:
-    """Delta of the released sum alone against epsilon, by each noise."""
-    curves = {
-        "rule-t1": np.array([noises.thinned(0, epsilon=float(epsilon)) for epsilon in epsilons]),
-        "least-thinned": np.array([noises.thinned(1, epsilon=float(epsilon)) for epsilon in epsilons]),
-        "polya": np.array([noises.polya(epsilon=float(epsilon)) or math.nan for epsilon in epsilons]),
+    """Delta of the released sum alone against epsilon, by each noise; NaN where it is 0."""
+    schemes: Mapping[str, Callable[[float], float]] = {
+        "rule-t1": lambda epsilon: noises.thinned(0, epsilon=epsilon),
+        "least-thinned": lambda epsilon: noises.thinned(1, epsilon=epsilon),
+        "polya": lambda epsilon: noises.polya(epsilon=epsilon),
     }
+    curves = {name: np.array([scheme(epsilon) or math.nan for epsilon in epsilons]) for name, scheme in schemes.items()}
     given = {"n_users": noises.n_users, "scale": noises.scale, "noise_rate": noises.noise_rate}
     return Curves("epsilon", "delta", np.asarray(epsilons, dtype=float), curves, given)
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,6 +24,7 @@ from flamelib.figures.style import Pen
 Rows = list[tuple[object, ...]]
 
 FIRST, OTHER = (0, 0), (1, -1)
+FAINTEST = 1e-12
 
 # --- two users -------------------------------------------------------------------------------------------------------
 
@@ -169,6 +171,13 @@ def draw_by_messages(ax: Axes, record: Curves, pen: Pen) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def draw_by_epsilon(ax: Axes, record: Curves, pen: Pen) -> None:
+    """Curves on a logarithmic scale against a budget, down to where nobody can tell any more."""
+    draw_curves(ax, record, pen)
+    ax.set_xscale("linear")
+    ax.set_ylim(max(FAINTEST, ax.get_ylim()[0]), 1)
+
+
 # --- a crowd ---------------------------------------------------------------------------------------------------------
 
 
@@ -218,3 +227,22 @@ def needed_rows(settings: Sequence[tuple[int, float, int]]) -> Rows:
         (n, bits, log2_modulus, least_messages(bits, n, 2**log2_modulus), messages_needed(bits, n, log2_modulus))
         for n, bits, log2_modulus in settings
     ]
+
+
+# --- what the page says ----------------------------------------------------------------------------------------------
+
+
+def ordered(record: Curves, *names: str) -> bool:
+    """Whether no curve is above the next one, from the lowest on, wherever both are known."""
+    return not any(bool((record.curves[low] > record.curves[high]).any()) for low, high in pairwise(names))
+
+
+def crowd_bounded(record: Curves) -> bool:
+    """Whether every exact distance of a crowd is below the bound for as many messages."""
+    kinds = [name.partition(":")[2] for name in record.curves if name.startswith("own-3:")]
+    return all(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds)
+
+
+def constant(values: Values) -> bool:
+    """Whether all values are the same to the last digit."""
+    return bool((values == values[0]).all())

@@ -132,7 +132,7 @@ def name_decades(ax: Axes) -> None:
     for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
         if axis.get_scale() == "log":
             axis.set_minor_formatter(NullFormatter())
-        if axis.get_scale() == "log" and high / low < 100:
+        if axis.get_scale() == "log" and high < 100 * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
