@@ -243,13 +243,13 @@ def _decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.
 def _logarithmic(decay: float, count: int, randomness: Randomness) -> Wholes:
     r"""P(j) proportional to p^j / j, j >= 1, by rejection from blocks {2^i, ..., 2^(i+1) - 1} and a tail from 2^I on.
 
-    All blocks are proposed equally often.  Inside a block a uniform j is accepted with chance p^j 2^i / j; in the
-    tail, where 2^I (1 - p) >= 1, a geometric j with chance p^(2^I) / (2^I (1 - p)) times 2^I / j.  So every j is
-    accepted in proportion to p^j / j.
+    All blocks are proposed equally often.  Inside a block a uniform j is accepted with chance p^(j - 1) 2^i / j; in
+    the tail, where 2^I (1 - p) >= 1, a geometric j with chance p^(2^I - 1) / (2^I (1 - p)) times 2^I / j.  So every j
+    is accepted in proportion to p^j / j.
     """
     found = np.empty(count, dtype=np.int64)
     wanted = np.arange(count)
-    last = max(0, math.ceil(-math.log2(1 - decay)))
+    last = max(1, math.ceil(-math.log2(1 - decay)))
     while wanted.size:
         found[wanted], good = _logarithmic_trial(decay, last, wanted.size, randomness)
         wanted = wanted[~good]
@@ -264,10 +264,10 @@ def _logarithmic_trial(decay: float, last: int, count: int, randomness: Randomne
     found[tail] = 2**last + _geometric(decay, tail.size, randomness)
     good = _ratio(start, found, randomness)
     inner = np.flatnonzero(good & (block < last))
-    good[inner] = _decays(decay, found[inner], randomness)
+    good[inner] = _decays(decay, found[inner] - 1, randomness)
     share = Fraction(1, 2**last) / (1 - Fraction(decay))
     outer = tail[good[tail]]
-    good[outer] = bernoulli(scaled_by(_power(decay, 2**last), share), outer.size, randomness)
+    good[outer] = bernoulli(scaled_by(_power(decay, 2**last - 1), share), outer.size, randomness)
     return found, good
 
 

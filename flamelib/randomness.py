@@ -29,7 +29,7 @@ Tossed = Callable[[int], Bytes]
 LARGEST_MACHINE = 2**62
 CACHED = 2**17  # messages that the processor's cache holds
 BLOCK = 2**14  # messages dealt to buckets at once, a power of two
-BUCKETS = 2**8  # one digit is one byte
+BUCKETS = 2**8  # a power of two, so that a digit is the end of a byte
 KEYED = 2**15  # bytes drawn under one key
 
 
@@ -127,7 +127,7 @@ class Release:
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
         """Coins of exactly the given chance, every double being a rational number with a power of two below."""
         reached = np.broadcast_to(reals("rate", rate, 0, 1) * 2.0**62, shape)
-        whole = np.floor(reached)
+        whole = np.floor(reached).astype(np.int64)
         drawn = self.uniform(2**62, shape)
         heads = np.asarray(drawn < whole)
         level = (drawn == whole) & (reached > whole)  # 62 bits have not settled these
@@ -191,7 +191,7 @@ def _deal(messages: Residues, dealt: Residues, tossed: Tossed) -> list[int]:
     Block by block the messages are sorted by digit, which short digits are in linear time, and every run of equal
     ones is written behind those of the same bucket that came before.
     """
-    digits, starts = tossed(messages.size), range(0, messages.size, BLOCK)
+    digits, starts = tossed(messages.size) & np.uint8(BUCKETS - 1), range(0, messages.size, BLOCK)
     counts = np.array([np.bincount(digits[start : start + BLOCK], minlength=BUCKETS) for start in starts])
     places = np.concatenate([[0], counts.T.cumsum()])
     moved = places[:-1].reshape(BUCKETS, -1).T - (counts.cumsum(axis=1) - counts)

@@ -1,0 +1,233 @@
+"""Discrete noise against its definition: enclosures against sixty digits, draws against exact probabilities."""
+
+import math
+from fractions import Fraction
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+from scipy.stats import chisquare
+
+import flamelib._enclosures as enclosures
+import flamelib.discrete_noise as module
+from flamelib._enclosures import bernoulli, draw, exp_minus, log_of, odds_to_chance, power, rational, scaled_by
+from flamelib._validate import DomainError
+from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.randomness import Release, Simulation
+
+UNLIKELY = 1e-6
+MANY = 40_000
+
+
+@pytest.fixture
+def source():
+    return Simulation(np.random.default_rng(11))
+
+
+def exactly(x):
+    return mpf(x.numerator) / mpf(x.denominator)
+
+
+THIRD, TINY, NEAR_ONE = Fraction(1, 3), Fraction(5e-324), Fraction(1 - 2**-53)
+NUMBERS = {
+    "rational": (rational(THIRD), mpf(1) / 3),
+    "exp(-1/3)": (exp_minus(THIRD), mpmath.exp(-mpf(1) / 3)),
+    "exp(-0)": (exp_minus(Fraction(0)), mpf(1)),
+    "exp(-tiny)": (exp_minus(TINY), mpmath.exp(-exactly(TINY))),
+    "exp(-100)": (exp_minus(Fraction(100)), mpmath.exp(-100)),
+    "ln 1": (log_of(Fraction(1)), mpf(0)),
+    "ln 10": (log_of(Fraction(10)), mpmath.log(10)),
+    "ln 2^53": (log_of(1 / (1 - NEAR_ONE)), 53 * mpmath.log(2)),
+    "ln of a third more": (log_of(1 + THIRD), mpmath.log(mpf(4) / 3)),
+    "power": (power(rational(NEAR_ONE), 2**53 + 1), exactly(NEAR_ONE) ** (2**53 + 1)),
+    "no power": (power(rational(THIRD), 0), mpf(1)),
+    "odds": (odds_to_chance(rational(THIRD)), mpf(1) / 4),
+    "a third of ln 10": (scaled_by(log_of(Fraction(10)), THIRD), mpmath.log(10) / 3),
+}
+
+
+@pytest.mark.parametrize("bits", [1, 8, 62, 124])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_enclosures_hold_the_number_closely(name, bits):
+    enclosed, value = NUMBERS[name]
+    low, high = enclosed(bits)
+    assert low <= value * 2**bits <= high
+    assert high - low <= 3
+
+
+@pytest.mark.parametrize("word", [1, 2, 5, 62])
+def test_coins_are_exact_however_few_bits_are_looked_at_first(source, word):
+    """With one bit at first nearly every coin needs more of them."""
+    heads = bernoulli(cache(exp_minus(THIRD)), MANY // 4, source, word=word).mean()
+    assert heads == pytest.approx(math.exp(-1 / 3), abs=5 * 0.5 / math.sqrt(MANY / 4))
+
+
+class Spoken:
+    """A source that says given words."""
+
+    def __init__(self, *words):
+        self.words = list(words)
+
+    def uniform(self, modulus, shape):
+        return np.full(shape, self.words.pop(0), dtype=np.int64)
+
+
+def test_an_undecided_coin_asks_for_more_bits():
+    """The binary digits of 1/3 are 0101...: the coin is settled by the first digit that differs."""
+    thirds = 2**62 // 3
+    assert not bernoulli(rational(THIRD), 1, Spoken(thirds, thirds, thirds + 1))[0]
+    assert bernoulli(rational(THIRD), 1, Spoken(thirds, thirds, thirds - 1))[0]
+
+
+def fits(found, law, least=5):
+    """Chi-square over the values whose expected number is not small; the others are one cell together."""
+    counts = {int(value): int(count) for value, count in zip(*np.unique(found, return_counts=True), strict=True)}
+    large = {value: float(chance) for value, chance in law.items() if chance * found.size > least}
+    seen = [counts.get(value, 0) for value in large]
+    expected = [chance * found.size for chance in large.values()]
+    rest = found.size - sum(expected)
+    if rest > least:
+        seen, expected = [*seen, found.size - sum(seen)], [*expected, rest]
+    assert sum(seen) > 0.99 * found.size
+    return len(seen) == 1 or chisquare(seen, np.array(expected) * (sum(seen) / sum(expected))).pvalue > UNLIKELY
+
+
+def laplace(modulus, decay):
+    """Definition 3 in exact fractions."""
+    end, p = (modulus - 1) // 2, Fraction(decay)
+    end = min(end, 200)
+    norm = sum(p ** abs(j) for j in range(-end, end + 1))
+    return {j: p ** abs(j) / norm for j in range(-end, end + 1)}
+
+
+@pytest.mark.parametrize(
+    ("modulus", "decay"), [(3, 0.5), (7, 0.5), (7, 0.999), (31, 0.9), (101, 0.98), (2**61 - 1, 0.75), (2**200 + 1, 0.5)]
+)
+def test_truncated_laplace(source, modulus, decay):
+    found = TruncatedLaplace(modulus, decay).sample(MANY, source)
+    assert np.abs(found).max() <= (modulus - 1) // 2
+    assert fits(found, laplace(modulus, decay))
+
+
+def test_truncated_laplace_decaying_very_slowly(source):
+    """By quarters of the distribution function, and the half-width of the table in the document's largest example."""
+    decay, modulus = 1 - 2.0**-30, 3 * 10**13 + 1
+    found = TruncatedLaplace(modulus, decay).sample(4000, source)
+    ends = math.log(2) / -math.log(decay) * np.array([-1, 0, 1])
+    assert chisquare(np.bincount(np.searchsorted(ends, found), minlength=4)).pvalue > UNLIKELY
+
+
+def logarithmic(decay):
+    p = Fraction(decay)
+    norm = -mpmath.log(1 - exactly(p))
+    return {j: exactly(p) ** j / j / norm for j in range(1, 200)}
+
+
+@pytest.mark.parametrize("decay", [2.0**-60, 0.1, 0.5, 0.75, 0.9, 0.99])
+def test_logarithmic_numbers(source, decay):
+    assert fits(module._logarithmic(decay, MANY, source), logarithmic(decay))
+
+
+@pytest.mark.parametrize("decay", [2.0**-60, 0.3, 0.5, 0.97])
+def test_geometric_numbers(source, decay):
+    p = Fraction(decay)
+    assert fits(module._geometric(decay, MANY, source), {g: (1 - p) * p**g for g in range(300)})
+
+
+def negative_binomial(shape, decay, values):
+    p = mpf(decay)
+    return {j: mpmath.binomial(j + shape - 1, j) * p**j * (1 - p) ** shape for j in range(values)}
+
+
+@pytest.mark.parametrize(("n_users", "decay"), [(1, 0.5), (3, 0.8), (10, 0.9)])
+def test_polya_halves_are_negative_binomial(source, n_users, decay):
+    found = PolyaShare(n_users, decay)._half(MANY, source)
+    assert fits(found, negative_binomial(mpf(1) / n_users, decay, 120))
+
+
+def test_polya_shares_add_up_to_two_sided_geometric_noise(source):
+    found = PolyaShare(20, 0.75).sample((20, MANY), source).sum(axis=0)
+    assert fits(
+        found, {j: (1 - Fraction(0.75)) / (1 + Fraction(0.75)) * Fraction(0.75) ** abs(j) for j in range(-60, 61)}
+    )
+
+
+@pytest.mark.parametrize("mean", [0.001, 1.0, 3.5, 40.0])
+def test_poisson_numbers(source, mean):
+    law = {k: mpmath.exp(-mpf(mean)) * mpf(mean) ** k / mpmath.factorial(k) for k in range(120)}
+    assert fits(draw(module._skellam_half(1, 2 * mean), MANY, source), law)
+
+
+@pytest.mark.parametrize("word", [1, 3, 8])
+def test_tables_are_exact_however_few_bits_are_looked_at_first(source, word):
+    law = {k: mpmath.exp(-3) * mpf(3) ** k / mpmath.factorial(k) for k in range(40)}
+    assert fits(draw(module._skellam_half(1, 6.0), MANY // 10, source, word=word), law)
+
+
+def test_skellam_shares_add_up(source):
+    """Against the convolution of two Poisson laws."""
+    poisson = np.array([float(mpmath.exp(-5) * mpf(5) ** k / mpmath.factorial(k)) for k in range(60)])
+    both = np.convolve(poisson, poisson[::-1])
+    found = SkellamShare(4, 10.0).sample((4, MANY), source).sum(axis=0)
+    assert fits(found, dict(zip(range(-59, 60), both, strict=True)))
+
+
+@pytest.mark.parametrize("std", [0.05, 0.7, 3.0, 25.0])
+def test_discrete_gaussian(source, std):
+    weights = {j: mpmath.exp(-(mpf(j) ** 2) / (2 * mpf(std) ** 2)) for j in range(-200, 201)}
+    norm = sum(weights.values())
+    assert fits(DiscreteGaussian(std).sample(MANY, source), {j: weight / norm for j, weight in weights.items()})
+
+
+@pytest.mark.parametrize(
+    "law", [module._skellam_half(1, 2e4), module._gaussian(100.0), module._polya_terms(10**6, 0.9)]
+)
+def test_tables_enclose_the_distribution_function(law):
+    """At the first look nothing is left open but a share of 2^-40; at the second all of it is inside the first."""
+    first, second = law(62), law(124)
+    for table in (first, second):
+        assert table.lows == sorted(table.lows)
+        assert all(low <= high for low, high in zip(table.lows, table.highs[1:], strict=True))
+    shift = first.first - second.first
+    for i, (low, high) in enumerate(zip(first.lows, first.highs[1:], strict=True)):
+        assert low * 2**62 <= second.lows[i + shift]
+        assert second.highs[i + shift + 1] <= high * 2**62
+    assert sum(high - low for low, high in zip(first.lows, first.highs[1:], strict=True)) <= 2**22
+
+
+def test_the_same_laws_for_release():
+    for law in (TruncatedLaplace(101, 0.9), PolyaShare(2, 0.9), SkellamShare(2, 9.0), DiscreteGaussian(3.0)):
+        found = law.sample((50, 40), Release())
+        assert found.shape == (50, 40)
+        assert abs(found.mean()) < 6 * found.std() / math.sqrt(2000)
+        assert found.std() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("law", "arguments", "culprit"),
+    [
+        (TruncatedLaplace, (4, 0.5), "modulus"),
+        (TruncatedLaplace, (5, 1.0), "decay"),
+        (TruncatedLaplace, (5, math.nan), "decay"),
+        (PolyaShare, (0, 0.5), "n_users"),
+        (PolyaShare, (2.5, 0.5), "n_users"),
+        (PolyaShare, (3, 0.0), "decay"),
+        (SkellamShare, (0, 1.0), "n_users"),
+        (SkellamShare, (2, -1.0), "variance"),
+        (SkellamShare, (2, 1e12), "variance"),
+        (SkellamShare, (2, math.nan), "variance"),
+        (DiscreteGaussian, (0.0,), "std"),
+        (DiscreteGaussian, (1e9,), "std"),
+    ],
+)
+def test_parameters_out_of_their_domain_are_refused(law, arguments, culprit):
+    with pytest.raises(DomainError, match=culprit):
+        law(*arguments)
+
+
+def test_no_draws_are_none(source):
+    assert TruncatedLaplace(5, 0.5).sample(0, source).shape == (0,)
+    assert PolyaShare(2, 0.5).sample((0, 3), source).shape == (0, 3)
+    assert enclosures.bernoulli(rational(THIRD), 0, source).size == 0
