@@ -15,6 +15,7 @@ Source: Ghazi, Pagh, Velingker 2019; Kairouz, Liu, Steinke 2021 (rounding); Agar
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,11 +24,12 @@ from flamelib._arrays import Reals, Wholes, reals
 from flamelib._validate import DomainError, check
 from flamelib.discrete_noise import SkellamShare
 from flamelib.protocols.cloak import CloakProtocol, run_vector
-from flamelib.randomness import Randomness, Simulation
+from flamelib.randomness import LARGEST_MACHINE, Randomness, Simulation
 
 ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 COORDINATES_AT_ONCE = 256
 TRIES = 64
+LONGEST = 2**26  # of which many squares add up without rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,14 @@ class CloakAverage:
         Largest 2-norm of an update.
     scale : int, at least 1
         Steps of the grid in ``clip_norm``.
-    norm_limit : float, at least ``scale``
+    norm_limit : float, from ``scale`` to 2^26
         Largest 2-norm of a rounded update, in steps; a user rounds again until it is kept.
     variance : float, at least 0
-        Of the noise of all users together on each coordinate of the sum, in steps squared; 0 for none.
-    modulus : int
+        Of the noise of the users that do not collude, on each coordinate of the sum, in steps squared; 0 for none.
+    modulus : int, above ``n_users``, at most 2^62
     n_messages : int, at least 2
     colluding : int, below ``n_users``
-        So many users may keep their shares of the noise to themselves: the others' add up to ``variance``.
+        So many users may keep back their shares of the noise.
 
     Examples
     --------
@@ -85,14 +87,15 @@ class CloakAverage:
     def __post_init__(self) -> None:
         check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus)
         check(n_messages=self.n_messages, colluding=self.colluding)
-        if self.n_messages < 2:
-            raise DomainError(f"n_messages must be a whole number of at least 2, got {self.n_messages}")
-        if not self.scale <= self.norm_limit < math.inf:
-            raise DomainError(f"norm_limit must be a number of at least scale = {self.scale}, got {self.norm_limit}")
+        if not self.scale <= self.norm_limit <= LONGEST:
+            raise DomainError(f"norm_limit must be a number in [{self.scale}, {LONGEST:g}], got {self.norm_limit}")
         if not 0 <= self.variance < math.inf:
             raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
         if self.colluding >= self.n_users:
             raise DomainError(f"colluding must be below n_users = {self.n_users}, got {self.colluding}")
+        if self.modulus > LARGEST_MACHINE:
+            raise DomainError(f"modulus must be a whole number of at most 2^62, got {self.modulus}")
+        _ = self.protocol, self.total_noise  # refused here, not in the middle of training
 
     @property
     def protocol(self) -> CloakProtocol:
@@ -101,10 +104,17 @@ class CloakAverage:
         return CloakProtocol(self.n_users, self.modulus, 1, self.n_messages, "grid", noise)
 
     @property
+    def total_noise(self) -> SkellamShare | None:
+        """The law of all shares together, those of colluding users included."""
+        return (
+            SkellamShare(1, self.variance * self.n_users / (self.n_users - self.colluding)) if self.variance else None
+        )
+
+    @property
     def noise_std(self) -> float:
         """Standard deviation of the noise on a coordinate of the mean, in the unit of the updates."""
-        total = self.variance * self.n_users / (self.n_users - self.colluding)
-        return math.sqrt(total) * self.clip_norm / (self.scale * self.n_users)
+        variance = self.total_noise.variance if self.total_noise else 0.0
+        return math.sqrt(variance) * self.clip_norm / (self.scale * self.n_users)
 
     def rounded(self, updates: ArrayLike, randomness: Randomness) -> Iterator[Reals]:
         """What users send the sum of: blocks of rows of whole numbers, clipped, scaled and rounded at random."""
@@ -122,9 +132,8 @@ class CloakAverage:
         rounding, noise = Simulation(rng).spawn(2)
         total = sum(block.sum(axis=0) for block in self.rounded(updates, rounding))
         exact = np.asarray(total, dtype=np.int64)
-        if self.variance:
-            whole = SkellamShare(1, self.variance * self.n_users / (self.n_users - self.colluding))
-            exact = exact + whole.sample(exact.shape, noise)
+        if self.total_noise:
+            exact = exact + self.total_noise.sample(exact.shape, noise)
         found = (exact + self.modulus // 2) % self.modulus - self.modulus // 2
         return CloakMean(self._unscaled(found), np.abs(exact - found) // self.modulus)
 
@@ -145,8 +154,9 @@ def _rounded_within(rows: Reals, limit: float, randomness: Randomness) -> Reals:
     below = np.floor(rows)
     above = rows - below
     found = below + randomness.coins(above, rows.shape)
+    largest = math.floor(Fraction(limit) ** 2)
     for _ in range(TRIES):
-        long = np.einsum("ij,ij->i", found, found) > limit * limit
+        long = np.einsum("ij,ij->i", found, found) > largest
         if not long.any():
             return found
         found[long] = below[long] + randomness.coins(above[long], above[long].shape)

@@ -82,6 +82,12 @@ def test_what_cannot_be_kept_by_luck_is_rounded_towards_zero():
     assert found.any()
 
 
+def test_huge_updates_are_clipped_like_others():
+    """Their squares add up to no number; they still are vectors of the clip's length at most."""
+    rows = np.full((2, 12), 1e300)
+    assert np.linalg.norm(rows_sent(average(2), rows), axis=1).max() <= average(2).norm_limit
+
+
 # --- sums ---------------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +171,10 @@ def test_training_learns_and_a_seed_fixes_it():
         ({"n_messages": 0}, "n_messages"),
         ({"n_messages": 1}, "n_messages"),
         ({"modulus": 10**400}, "modulus"),
+        ({"modulus": 2**63}, "modulus"),
+        ({"modulus": 9}, "modulus"),
+        ({"variance": 1e10}, "variance"),
+        ({"norm_limit": 1e9}, "norm_limit"),
     ],
 )
 def test_a_bad_average_is_refused_by_name(changes, name):
