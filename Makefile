@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep serve bench browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep serve zip bench browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -47,6 +47,9 @@ sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS=
 
 serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+zip: book ## the book as one file that opens from disk, under _build
+	@$(BIN)/python -m flamelib.companion.release
 
 bench: venv ## measure the speeds that the book's status page shows
 	@mkdir -p _build
