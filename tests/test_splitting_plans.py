@@ -83,6 +83,13 @@ def test_what_is_known_now_costs_less():
     assert len(found) == 8
 
 
+@pytest.mark.parametrize("n_users", [19, 20, 100, 1000, 10**6])
+@pytest.mark.parametrize(("sigma", "size"), [(1, 1), (10, 32), (40, 20), (80, 256)])
+def test_the_proven_distance_confirms_the_formula_of_others(n_users, sigma, size):
+    n_messages = splitting.messages_needed(sigma, n_users, size)
+    assert users_distance(2**size, n_messages, n_users) <= 2.0**-sigma
+
+
 def test_a_plan_out_of_reach_is_left_out():
     assert {plan.theorem for plan in plans(10, 1.0, 1e-6, 100.0)} == {
         "cloak:thm-1", "cloak:thm-2", "cloak:own-2", "cloak:own-3"

@@ -1,7 +1,7 @@
 r"""Privacy of split-and-mix in closed form: what shuffled shares tell beside the sum of the values.
 
 Every user's value becomes ``n_messages`` shares that add up to it modulo ``modulus``.  Logarithms hold what doubles
-cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by 1e-12 of themselves.
+cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by some 1e-12 of themselves.
 Standard library only: the same source runs in a browser.
 """
 
@@ -13,6 +13,7 @@ from flamelib.logspace import exp_or_inf, log_expm1, logaddexp, probability
 from flamelib.sources import states
 
 MARGIN = 1e-12
+ROUNDING = 2.0**-51
 LEAST_MESSAGES = 4
 SMALL = 512
 
@@ -122,8 +123,8 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
     (0.198000066, '1.014e-12')
     """
     step = log_ratio(smoothness)
-    chained = log_expm1(swaps * step) - log_expm1(step) if swaps > 1 else 0.0
-    delta = exp_or_inf(log_failure(modulus, n_messages, smoothness) + chained + MARGIN)
+    chained = (log_expm1(swaps * step), -log_expm1(step)) if swaps > 1 else ()
+    delta = exp_or_inf(added_up(log_failure(modulus, n_messages, smoothness), *chained))
     return Budget(swaps * step * (1 + MARGIN), delta)
 
 
@@ -216,7 +217,7 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
     if n_messages < 2:
         return math.inf
     shrunk = math.log(0.75) if modulus % 2 else 0.0
-    return probability((math.log(modulus) + shrunk - log_central_binomial(n_messages)) / 2 + MARGIN)
+    return probability(added_up(math.log(modulus), shrunk, -log_central_binomial(n_messages)) / 2)
 
 
 @states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper",
@@ -261,14 +262,15 @@ def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     return probability(found) if found < math.inf else math.inf
 
 
-@states("cloak", "best-1", item="split-and-mix, Balle, Bell, Gascon, Nissim 2020, Theorem 1", gives="upper",
+@states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
         adjacency="sum-preserving")  # fmt: skip
 def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> int:
     r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
 
     .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
 
-    Of several colluding users, subtract their number from ``n_users``.
+    Of several colluding users, subtract their number from ``n_users``.  The formula is theirs; wherever the two were
+    compared, ``cloak:own-3``, which is proven here, needs no more messages.
 
     Parameters
     ----------
@@ -384,23 +386,36 @@ def odd(modulus: int) -> int:
 
 def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     """Logarithm of :func:`smooth_failure`, for a modulus of any size; ``inf`` outside the regime of the lemma."""
-    repeated = math.log(2) + 2 * math.log(n_messages) - math.log(odd(modulus))
+    repeated = added_up(math.log(2), 2 * math.log(n_messages), -math.log(odd(modulus)))
     return logaddexp(repeated, log_unsmooth(modulus, n_messages, smoothness)) + MARGIN
 
 
 def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
     """Logarithm of the second term of :func:`smooth_failure`, messages that do not repeat."""
-    spread = math.log(n_messages) / 2 - n_messages * math.log(4)
-    slack = math.log(smoothness)
-    if n_messages < LEAST_MESSAGES or slack <= math.log(6) + spread:
+    root, subsets, slack = math.log(n_messages) / 2, n_messages * math.log(4), math.log(smoothness)
+    if n_messages < LEAST_MESSAGES or slack <= math.log(6) + root - subsets:
         return math.inf
-    return math.log(18) + spread + 2 * (math.log(modulus) - slack)
+    return added_up(math.log(18), root, -subsets, 2 * math.log(modulus), -2 * slack)
 
 
 def log_two_user_delta(modulus: int, n_messages: int, epsilon: float, parity: bool = False) -> float:
     """Logarithm of :func:`two_user_delta`, or of the odd form, for a modulus of any size; may exceed 0."""
     if n_messages < 2 or epsilon == 0:
         return math.inf
-    grown = logaddexp(math.log(2) + math.log(modulus - 1) + 2 * epsilon, math.log(4) + epsilon)
-    numerator = logaddexp(math.log(odd(modulus) - 2 if parity else 2 * modulus - 2), grown)
-    return numerator - math.log(4) - log_expm1(epsilon) - log_central_binomial(n_messages) + MARGIN
+    terms = [
+        math.log(odd(modulus) - 2 if parity else 2 * modulus - 2),
+        math.log(2) + math.log(modulus - 1) + 2 * epsilon,
+    ]
+    numerator = logaddexp(logaddexp(*terms), math.log(4) + epsilon)
+    return added_up(numerator, -math.log(4), -log_expm1(epsilon), -log_central_binomial(n_messages))
+
+
+def added_up(*logarithms: float) -> float:
+    """The sum of logarithms, rounded up by what each of them may be wrong.
+
+    Examples
+    --------
+    >>> 0 < added_up(1.0, -1.0) < 1e-11
+    True
+    """
+    return math.fsum(logarithms) + MARGIN + ROUNDING * sum(map(abs, logarithms))

@@ -36,7 +36,7 @@ Examples:
   flamelib evaluate blanket:lem-hoeffding randomizer=laplace epsilon0=0.5 n_users=1000 epsilon=0.1
   flamelib evaluate shuffle:exact-binary epsilon0=1 n_users=1e6 delta=1e-8
   flamelib evaluate cloak:plan n_users=1e4 epsilon=1 delta=1e-6 error=3 colluding=1000
-  flamelib evaluate cloak:alg-2 messages=17,40,30 modulus=101 scale=10 n_users=3
+  flamelib evaluate cloak:alg-2 messages=17,40,54 modulus=101 scale=10 n_users=3
   flamelib evaluate --list clones
   echo '{"id": "clones:2021", "inputs": {"epsilon0": 1, "n_users": 1e4, "delta": 1e-6}}' | flamelib evaluate --stdin
 
