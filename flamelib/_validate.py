@@ -242,6 +242,7 @@ VOCABULARY: dict[str, Domain] = {
     "columns": _count("counters in a row of a sketch"),
     "levels": Domain("levels of a tree of counters", whole=True, low=1, high=60),
     "base": _count("children of a node of a tree of counters", 2),
+    "support": _count("different items that occur"),
     "threshold": _count("occurrences from which an item is reported"),
     "independence": _count("values of a hash function that are independent together"),
     "cutoff": _positive("where the draws of a heavy-tailed law are cut off"),

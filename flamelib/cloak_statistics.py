@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, one_per_user, wholes
+from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import bits_sent, honest
 from flamelib.amplification.splitting_users import least_messages
@@ -147,7 +147,7 @@ class Release:
 
     def noise_tail(self, size: float) -> float:
         """Chance, from above, that the noise of a counter exceeds a size in absolute value."""
-        p, least = self.decay, math.floor(max(size, 0.0)) + 1
+        p, least = self.decay, math.floor(float(reals("size", size, 0))) + 1
         return 2 * p**least / (1 + p) * (1 + 1e-9)
 
 

@@ -112,8 +112,9 @@ class CauchyNorm(_Stable):
             What rounding and noise may move a counter, over the norm.
         noise_tail : float in [0, 1]
         """
-        check(accuracy=accuracy)
-        room = accuracy - rounding
+        check(accuracy=accuracy, support=support)
+        reals("noise_tail", noise_tail, 0, 1)
+        room = accuracy - float(reals("rounding", rounding, 0))
         if room <= 0:
             return 1.0
         broken = min(1.0, support * 2 / (math.pi * self.cutoff) + noise_tail)
@@ -191,7 +192,9 @@ def noise_factor(decay: float, step: float) -> float:
     >>> noise_factor(0.0, 0.1), round(noise_factor(0.5, 0.1), 6), noise_factor(0.5, 1.0)
     (1.0, 1.020426, inf)
     """
-    if decay * math.exp(step) >= 1:
+    if decay != 0:
+        check(decay=decay)
+    if decay * math.exp(min(step, 700.0)) >= 1:
         return math.inf
     return (1 - decay) ** 2 / ((1 - decay * math.exp(step)) * (1 - decay * math.exp(-step)))
 

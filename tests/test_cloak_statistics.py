@@ -180,3 +180,14 @@ def test_a_noisy_search_finds_the_most_frequent_words() -> None:
     found = spelled(list(sketch.search(noisy, threshold=300)))
     assert set(words.spelling[:11]) <= set(found)
     assert all(words.counts[words.spelling.index(word)] > 150 for word in found)
+
+
+def test_noise_draws_the_least_counter_down_and_leaves_the_median() -> None:
+    """One item in a wide sketch: nothing but noise is wrong."""
+    sketch, rng = CountMin(columns=5000, rows=5, seed=1), np.random.default_rng(1)
+    release, direct = Release(sketch, 100, epsilon=1.0), direct_table(sketch, [7] * 100)
+    tables = [simulate(release, direct, rng) for _ in range(300)]
+    least, middle = ([sketch.estimate(table, [7], rule)[0] for table in tables] for rule in ("min", "median"))
+    spread = math.sqrt(release.noise_variance)
+    assert np.mean(least) < 100 - spread
+    assert abs(np.mean(middle) - 100) < 5 * np.std(middle) / math.sqrt(300)

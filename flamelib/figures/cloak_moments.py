@@ -146,7 +146,14 @@ def compute_stable(
 
 
 def _norm(rows: int, seed: int) -> CauchyNorm:
-    return CauchyNorm(rows, WIDE, 10, seed)
+    return CauchyNorm(rows, WIDE, 1000, seed)
+
+
+def norm_failure(book: Words, accuracy: float, rows: int) -> float:
+    """Chance, from above, that the distance of the two halves is off by more than a fraction of it."""
+    change, sketch = np.abs(book.first - book.second), _norm(rows, seed=0)
+    moved = float(book.counts.sum()) / (2 * sketch.grid * float(change.sum()))
+    return sketch.failure(accuracy, int(np.count_nonzero(change)), moved)
 
 
 def _cut(tables: Sequence[Wholes], rows: int) -> list[Wholes]:
