@@ -94,11 +94,12 @@ def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
     if scale > LARGEST_WHOLE:
         exact = [math.floor(Fraction(x) * scale) for x in numbers.ravel().tolist()]
         return np.array(exact, dtype=object).reshape(numbers.shape)
-    product = numbers * scale
+    flat = numbers.ravel()
+    product = flat * scale
     below = np.floor(product)
-    whole = np.nonzero(below == product)  # only a product that was rounded to a whole number can lie below its floor
-    below[whole] -= _product_error(numbers[whole], scale, product[whole]) < 0
-    return below.astype(np.int64)
+    whole = np.flatnonzero(below == product)  # only where rounding made it whole can a product be below its floor
+    below[whole] -= _product_error(flat[whole], scale, product[whole]) < 0
+    return below.astype(np.int64).reshape(numbers.shape)
 
 
 def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArray[np.bool_]]) -> NDArray[Any]:

@@ -282,10 +282,10 @@ def shuffler(messages: Residues, randomness: Randomness) -> Residues:
 
 
 def relay(messages: Residues, shufflers: Sequence[Callable[[Residues], Residues]]) -> Residues:
-    """Pooled messages after several shufflers in sequence.
+    """Pooled messages after several shufflers in sequence; a single honest one is enough.
 
-    One of them is enough that is honest and draws its order independently of what the others do: a uniformly random
-    order after and before any others is a uniformly random order.
+    What it hands on depends on the multiset of messages alone, and what later ones make of that tells no more.  Fixed
+    orders before and after it leave the order uniformly random.
 
     >>> relay(np.array([1, 2, 3]), [np.sort, np.flip]).tolist()
     [3, 2, 1]

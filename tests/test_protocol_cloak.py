@@ -1,0 +1,383 @@
+"""The cloak protocol: shares add up and tell nothing, the sum is exact, and what is out of place is refused."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from flamelib._validate import DomainError
+from flamelib.amplification.splitting_users import users_distance
+from flamelib.cloak_decoding import estimate
+from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.encoding import floor_of_product, round_exactly
+from flamelib.guarantees import Adjacency
+from flamelib.protocols.cloak import (
+    CloakProtocol,
+    account,
+    add_up,
+    analyze,
+    analyze_centred,
+    average,
+    encode,
+    from_signed,
+    normalise,
+    pool,
+    prerandomize,
+    relay,
+    run,
+    run_vector,
+    scaled,
+    shuffler,
+    split,
+    stream,
+    to_signed,
+    total,
+)
+from flamelib.randomness import Release, Simulation
+
+MODULI = [1001, 2**16, 2**40 - 87, 2**62, 2**62 + 1, 2**100 + 7]
+UNLIKELY = 1e-6
+
+
+@pytest.fixture(params=["simulation", "release"])
+def source(request):
+    return Simulation(np.random.default_rng(2)) if request.param == "simulation" else Release()
+
+
+class Given:
+    """A source that says given words, to go through all of them."""
+
+    def __init__(self, words):
+        self.words = np.array(words)
+
+    def uniform(self, modulus, shape):
+        return self.words.reshape(shape)
+
+
+# --- shares -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_messages", [2, 3, 9])
+@pytest.mark.parametrize("modulus", MODULI)
+def test_shares_add_up(source, modulus, n_messages):
+    protocol = CloakProtocol(5, modulus, 100, n_messages)
+    secrets = prerandomize(protocol, [0, 1, 99, 100, -3], source)
+    shares = split(protocol, secrets, source)
+    assert shares.shape == (5, n_messages)
+    assert [sum(row) % modulus for row in shares.tolist()] == [0, 1, 99, 100, modulus - 3]
+    assert shares.min() >= 0
+    assert shares.max() < modulus
+
+
+@pytest.mark.parametrize(("modulus", "n_messages"), [(5, 2), (5, 3), (4, 4), (3, 4)])
+def test_any_shares_but_one_are_exactly_uniform(modulus, n_messages):
+    """All words that can be drawn, one after the other: every combination of m - 1 shares occurs equally often."""
+    protocol = CloakProtocol(2, modulus, 1, n_messages)
+    words = list(itertools.product(range(modulus), repeat=n_messages - 1))
+    for secret in range(modulus):
+        secrets = np.full(len(words), secret)
+        shares = split(protocol, secrets, Given(np.array(words).T))
+        assert (shares.sum(axis=1) % modulus == secret).all()
+        for kept in itertools.combinations(range(n_messages), n_messages - 1):
+            counts = Counter(map(tuple, shares[:, kept].tolist()))
+            assert set(counts.values()) == {1}
+            assert len(counts) == modulus ** (n_messages - 1)
+
+
+@pytest.mark.parametrize("left_out", range(3))
+def test_any_shares_but_one_are_uniform_for_both_sources(source, left_out):
+    protocol = CloakProtocol(2, 7, 3, 3)
+    shares = np.delete(split(protocol, np.full(9800, 4), source), left_out, axis=1)
+    assert chisquare(np.bincount(shares @ [1, 7], minlength=49)).pvalue > UNLIKELY
+
+
+def test_every_user_has_shares_of_its_own(source):
+    protocol = CloakProtocol(2000, 2**40 - 87, 3, 3)
+    shares = encode(protocol, np.full((2000, 2), 0.5), source)
+    assert shares.shape == (2000, 2, 3)
+    assert len(np.unique(shares)) == shares.size
+
+
+def test_pooling_copies_nothing_and_mixes_no_coordinates():
+    protocol = CloakProtocol(3, 1001, 10, 4)
+    shares = encode(protocol, [[0.1, 0.2], [0.3, 0.4], [0.5, 1.0]], Release())
+    together = pool(shares)
+    assert np.shares_memory(together, shares)
+    assert together.shape == (2, 12)
+    assert (together.sum(axis=1) % 1001).tolist() == [1 + 2 + 5, 2 + 4 + 10]  # the double 0.3 is less than 3/10
+
+
+def test_floor_is_that_of_the_double():
+    """0.3 times 10 rounds to 3, but the double 0.3 is less than 3/10; 0.1 is more than 1/10."""
+    assert floor_of_product([0.1, 0.3, 0.5, 0.29, 0.57], 10).tolist() == [1, 2, 5, 2, 5]
+
+
+# --- the estimate -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modulus", [m for m in MODULI if m > 7 * 100])
+@pytest.mark.parametrize("rounding", ["floor", "grid"])
+def test_without_noise_the_estimate_is_the_rounded_sum(source, modulus, rounding):
+    values = np.array([0.0, 0.01, 0.29, 0.5, 0.57, 0.99, 1.0])
+    exact = {
+        "floor": sum(math.floor(Fraction(x) * 100) for x in values.tolist()),
+        "grid": 0 + 1 + 29 + 50 + 57 + 99 + 100,
+    }
+    protocol = CloakProtocol(7, modulus, 100, 5, rounding)
+    expected = exact[rounding] / 100
+    assert run(protocol, values, source) == expected
+    messages = shuffler(pool(encode(protocol, values, source)), source)
+    found = total(protocol, messages)
+    assert float(analyze(protocol, found)) == float(analyze_centred(protocol, found)) == expected
+    assert float(average(protocol, expected)) == expected / 7
+    assert estimate(messages.tolist(), modulus, 100, 7) == expected
+    blocks = [values[:3], values[3:]]
+    assert float(analyze(protocol, stream(protocol, blocks, source))) == expected
+
+
+@pytest.mark.parametrize("scale", [1, 3, 10, 1000, 2**26 + 1, 999_999_937, 2**53, 2**53 + 1, 10**30])
+def test_the_floor_is_exact(scale):
+    """Against fractions, on grids, next to their points and at the ends of the doubles."""
+    rng = np.random.default_rng(0)
+    base = np.concatenate([rng.random(100), np.arange(101) / 100, [0, 1, 5e-324, 1e-300, 1 - 2**-53, 1 / 3]])
+    values = np.clip(np.concatenate([base, np.nextafter(base, 0), np.nextafter(base, 1)]), 0, 1)
+    exact = [Fraction(x) * scale for x in values.tolist()]
+    assert floor_of_product(values, scale).tolist() == [math.floor(one) for one in exact]
+    rests = []
+    round_exactly(values, scale, lambda chances: rests.append(chances) or chances > 1)
+    assert np.allclose(rests[0], [float(one - math.floor(one)) for one in exact], rtol=0, atol=2**-53)
+
+
+def test_a_floating_point_floor_is_another():
+    """What exactness is about: three of a hundred grid points lose a unit, and others gain one."""
+    values = np.arange(101) / 100
+    naive = np.floor(values * 100)
+    assert naive[[29, 57, 58]].tolist() == [28, 56, 57]
+    assert (naive != np.arange(101)).sum() == 3
+    assert (floor_of_product(values, 100) != naive).sum() > 3
+
+
+def test_random_rounding_is_unbiased_and_needs_no_grid(source):
+    protocol = CloakProtocol(2, 1001, 4, 3, "random")
+    found = scaled(protocol, np.full(20_000, 0.3), source)
+    assert set(found.tolist()) == {1, 2}
+    assert found.mean() == pytest.approx(1.2, abs=5 * 0.4 / math.sqrt(20_000))
+    assert scaled(protocol, [0.0, 0.25, 1.0], source).tolist() == [0, 1, 4]
+
+
+@pytest.mark.parametrize(("modulus", "scale", "n_users"), [(31, 2, 5), (31, 5, 2), (7, 1, 2), (50, 3, 4)])
+def test_both_readings_at_every_residue(modulus, scale, n_users):
+    """The clipping rule against its registered home; the centred one by the nearest interval."""
+    protocol = CloakProtocol(n_users, modulus, scale, 2)
+    residues = np.arange(modulus)
+    expected = [estimate([z], modulus, scale, n_users) for z in range(modulus)]
+    assert analyze(protocol, residues).tolist() == expected
+    for z, found in zip(range(modulus), analyze_centred(protocol, residues).tolist(), strict=True):
+        beyond, before = z - n_users * scale, modulus - z  # steps above the largest sum, or below 0
+        assert found == (z if beyond <= before else z - modulus) / scale
+
+
+@pytest.mark.parametrize("modulus", [2**40 - 87, 2**62, 2**62 - 1, 2**63, 2**80 + 3])
+def test_sums_of_many_large_messages_do_not_overflow(modulus):
+    messages = np.full(1003, modulus - 1, dtype=np.int64 if modulus <= 2**62 else object)
+    assert int(add_up(messages, modulus)) == -1003 % modulus
+    table = np.stack([messages, messages])
+    assert add_up(table, modulus).tolist() == [-1003 % modulus] * 2
+    assert add_up(table, modulus, axis=0).tolist() == [modulus - 2] * 1003
+
+
+def test_signed_values_and_averages():
+    """Claims 5 to 7 and 23: offset and scale are undone with the number of users."""
+    values, bound = np.array([-2.0, 1.0, 0.5, 2.0, 7.0]), 2.0
+    protocol = CloakProtocol(5, 10_001, 1000, 4)
+    assert float(to_signed(protocol, run(protocol, from_signed(values, bound), Release()), bound)) == 3.5
+    assert normalise([10.0, -1.0, 30.0], 20.0).tolist() == [0.5, 0.0, 1.0]
+    assert float(average(protocol, run(protocol, normalise([10.0] * 5, 20.0), Release()))) == 0.5
+
+
+# --- shufflers --------------------------------------------------------------------------------------
+
+
+def test_the_shuffler_loses_nothing_and_every_order_occurs(source):
+    found = np.array([shuffler(np.array([5, 6, 7]), source) for _ in range(1200)])
+    assert (np.sort(found, axis=1) == [5, 6, 7]).all()
+    counts = Counter(map(tuple, found.tolist()))
+    assert chisquare([counts[one] for one in itertools.permutations([5, 6, 7])]).pvalue > UNLIKELY
+
+
+@pytest.mark.parametrize("honest", [0, 1, 2])
+def test_one_honest_shuffler_is_enough(source, honest):
+    """The others apply orders of their own choice, before and after it."""
+    dishonest = [np.flip, lambda messages: np.roll(messages, 1)]
+    chain = [*dishonest[:honest], lambda messages: shuffler(messages, source), *dishonest[honest:]]
+    counts = Counter(tuple(relay(np.array([1, 2, 3]), chain).tolist()) for _ in range(1200))
+    assert chisquare([counts[one] for one in itertools.permutations([1, 2, 3])]).pvalue > UNLIKELY
+
+
+# --- noise ------------------------------------------------------------------------------------------
+
+
+def test_noise_is_added_by_those_whose_coin_says_so(source):
+    law = TruncatedLaplace(2**20 - 1, 0.99)
+    protocol = CloakProtocol(2, 2**20 - 1, 10, 3, noise=law, noise_rate=0.25)
+    found = prerandomize(protocol, np.full(20_000, 3), source)
+    off = np.where(found > 2**19, found - (2**20 - 1), found) - 3
+    stays = 0.75 + 0.25 * (1 - 0.99) / (1 + 0.99)
+    assert (off == 0).mean() == pytest.approx(stays, abs=5 * math.sqrt(stays * (1 - stays) / 20_000))
+    variance = 0.25 * 2 * 0.99 / 0.01**2
+    assert (off**2).mean() == pytest.approx(variance, rel=0.2)
+
+
+@pytest.mark.parametrize("modulus", [3001, 2**100 + 7])
+def test_noisy_rounds_of_vectors(source, modulus):
+    """Sums of both signs; the noise of ten users is that of the law of the sum."""
+    protocol = CloakProtocol(10, modulus, 10, 3, noise=SkellamShare(10, 4.0))
+    rows = np.tile([-20, 0, 7], (10, 1))
+    found = np.array([run_vector(protocol, rows, source) for _ in range(40)]) - [-200, 0, 70]
+    assert np.abs(found.astype(float)).max() < 14
+    assert 1.5 < np.mean(found.astype(float) ** 2) < 9
+
+
+def test_vectors_are_added_coordinate_by_coordinate(source):
+    """More coordinates than are dealt with at once."""
+    protocol = CloakProtocol(40, 2**34 - 41, 2**16, 3)
+    rows = np.random.default_rng(0).integers(-(2**16), 2**16, size=(40, 2500))
+    assert np.array_equal(run_vector(protocol, rows, source), rows.sum(axis=0))
+    assert run_vector(protocol, rows[:, :0], source).shape == (0,)
+
+
+# --- what is out of place ---------------------------------------------------------------------------
+
+GOOD = CloakProtocol(3, 1001, 100, 4)
+
+
+@pytest.mark.parametrize("values", [[0.5, math.nan], [math.inf, 0.5], [-0.5, 0.5], [1.5, 0.5], ["a", "b"], 0.5])
+@pytest.mark.parametrize("rounding", ["floor", "random", "grid"])
+def test_values_that_are_none_are_refused(values, rounding):
+    with pytest.raises(DomainError, match="values"):
+        encode(CloakProtocol(2, 1001, 100, 4, rounding), values, Release())
+
+
+def test_values_off_the_grid_are_refused():
+    protocol = CloakProtocol(2, 1001, 100, 4, "grid")
+    assert scaled(protocol, [0.1 * 3, 0.57], Release()).tolist() == [30, 57]
+    with pytest.raises(DomainError, match="multiples of 1 / 100"):
+        scaled(protocol, [0.5, 0.571], Release())
+    with pytest.raises(DomainError, match="scale"):
+        scaled(CloakProtocol(2, 2**70, 2**60, 4, "grid"), [0.5], Release())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        ((1, 1001, 100, 4), "n_users"),
+        ((3, 300, 100, 4), "modulus must be above n_users"),
+        ((3, 1.5, 100, 4), "modulus"),
+        ((3, 1001, 0, 4), "scale"),
+        ((3, 1001, math.nan, 4), "scale"),
+        ((3, 1001, 100, 1), "n_messages"),
+        ((3, 1001, 100, 0), "n_messages"),
+        ((3, 1001, 100, 4, "ceiling"), "rounding"),
+        ((3, 1001, 100, 4, "floor", None, 1.5), "noise_rate"),
+        ((3, 1001, 100, 4, "floor", None, math.nan), "noise_rate"),
+    ],
+)
+def test_protocols_that_make_no_sense_are_refused(arguments, culprit):
+    with pytest.raises(DomainError, match=culprit):
+        CloakProtocol(*arguments)
+
+
+def test_an_even_modulus_has_no_symmetric_noise():
+    with pytest.raises(DomainError, match="modulus must be odd"):
+        TruncatedLaplace(1000, 0.9)
+
+
+def test_the_clipping_rule_needs_room_for_noise():
+    small = CloakProtocol(3, 900, 100, 4, noise=PolyaShare(3, 0.9))
+    with pytest.raises(DomainError, match="3 \\* n_users \\* scale = 900"):
+        analyze(small, 5)
+    assert float(analyze_centred(small, 890)) == -0.1
+    assert float(analyze(CloakProtocol(3, 901, 100, 4, noise=PolyaShare(3, 0.9)), 890)) == 0
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5] * 4, [], [[0.5]] * 3])
+def test_another_number_of_users_is_refused(values):
+    with pytest.raises(DomainError, match="values"):
+        run(GOOD, values, Release())
+    if np.ndim(values) == 1:
+        with pytest.raises(DomainError, match="n_users = 3"):
+            stream(GOOD, [values] if values else [], Release())
+
+
+def test_missing_and_doubled_messages_are_noticed():
+    """By their number alone: one lost and another doubled are as many as before, and the sum is anything."""
+    messages = pool(encode(GOOD, [0.5, 0.25, 1.0], Release()))
+    assert int(total(GOOD, messages)) == 175
+    for wrong in (messages[1:], np.append(messages, messages[0]), messages[:0], messages.reshape(3, 4)):
+        with pytest.raises(DomainError, match="messages must be 12"):
+            total(GOOD, wrong)
+    swapped = np.append(messages[1:], messages[1])
+    assert int(total(GOOD, swapped)) == (175 - int(messages[0]) + int(messages[1])) % 1001
+    assert estimate([], 1001, 100, 3) == 0
+
+
+@pytest.mark.parametrize("odd", [-1, 1001, 0.5])
+def test_messages_that_are_no_residues_are_refused(odd):
+    with pytest.raises(DomainError, match="from 0 to modulus - 1 = 1000"):
+        total(GOOD, [odd] + [0] * 11)
+
+
+@pytest.mark.parametrize("rows", [[[1, 2]], [[0.5]] * 3, [1, 2, 3], [[math.nan]] * 3])
+def test_rows_that_are_no_whole_numbers_are_refused(rows):
+    with pytest.raises(DomainError, match="rows"):
+        run_vector(GOOD, rows, Release())
+
+
+# --- guarantees -------------------------------------------------------------------------------------
+
+
+def test_without_noise_only_equal_sums_are_alike():
+    found = account(CloakProtocol(1000, 2**32 - 5, 10, 12), 1e-6)
+    assert found.one_user is None
+    assert found.equal_sums.epsilon == 0
+    assert found.equal_sums.adjacency is Adjacency.SUM_PRESERVING
+    assert found.equal_sums.delta == float(users_distance(2**32 - 5, 12, 1000)) < 2**-40
+    fewer = account(CloakProtocol(1000, 2**32 - 5, 10, 12), 1e-6, colluding=500)
+    assert fewer.equal_sums.delta > found.equal_sums.delta
+    assert account(CloakProtocol(1000, 2**32 - 5, 10, 12, "random"), 1e-6) == (None, None)
+
+
+NOISES = {
+    "Polya": (PolyaShare(900, math.exp(-1e-4)), 1.0, (0.9, 1.0)),
+    "Laplace": (TruncatedLaplace(3 * 10**7 + 1, math.exp(-0.9e-4)), 0.015, (0.3, 0.9)),
+    "Skellam": (SkellamShare(900, 4e9), 1.0, (0.5, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_noise_guards_one_user(name):
+    """More messages and less collusion never make it worse; too few messages are refused."""
+    noise, rate, (low, high) = NOISES[name]
+    given = {"noise": noise, "noise_rate": rate}
+    found = account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 12, **given), 1e-6, colluding=100).one_user
+    assert low < found.epsilon < high
+    assert (found.delta, found.adjacency) == (1e-6, Adjacency.REPLACE_ONE)
+    assert account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 20, **given), 1e-6).one_user.epsilon <= found.epsilon
+    with pytest.raises(DomainError, match="n_messages"):
+        account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 4, **given), 1e-6)
+
+
+def test_noise_that_is_not_understood_is_refused():
+    for noise, rate, culprit in (
+        (DiscreteGaussian(3.0), 1.0, "noise"),
+        (PolyaShare(3, 0.9), 0.5, "noise"),
+        (PolyaShare(4, 0.9), 1.0, "at most n_users = 3"),
+    ):
+        with pytest.raises(DomainError, match=culprit):
+            account(CloakProtocol(3, 1001, 100, 40, noise=noise, noise_rate=rate), 0.1)
+    with pytest.raises(DomainError, match="colluding"):
+        account(GOOD, 0.1, colluding=2)
