@@ -3,6 +3,7 @@
 import math
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +108,20 @@ def test_no_coarser_grid_serves(error):
         if plan.scale > 1 and plan.noise == "Pólya":
             k = plan.scale - 1
             assert 1 / (k * math.sinh(1 / k)) + math.sqrt(1000) / 2 / k > error
+
+
+@pytest.mark.parametrize("surplus", [1, 2, 10])
+@pytest.mark.parametrize(("scale", "epsilon"), [(1, 1.0), (3, 1.0), (5, 4.0)])
+def test_the_sum_hardly_ever_wraps(scale, epsilon, surplus):
+    """Surplus shares: so many discrete Laplace variables together, convolved."""
+    decay, reach = math.exp(-epsilon / scale), splitting_plans._reach(scale, epsilon, surplus)
+    one = (1 - decay) / (1 + decay) * decay ** np.abs(np.arange(-8 * reach, 8 * reach + 1))
+    law = np.ones(1)
+    for _ in range(surplus):
+        law = np.convolve(law, one)
+    middle = len(law) // 2
+    assert 2 * law[middle + reach :].sum() <= 2.0**-40
+    assert 2 * law[middle + reach // 4 :].sum() > 2.0**-40
 
 
 def test_the_least_grid():

@@ -206,12 +206,23 @@ def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) ->
     scale = _least_scale(total, wish.error)
     if scale is None:
         return None
-    reach = math.ceil(scale / epsilon * math.log(2 / WRAPPED))
-    modulus = n * scale + 2 * reach
+    modulus = n * scale + 2 * _reach(scale, epsilon, n / crowd)
     n_messages = messages(security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
     shape = (n_messages, modulus, scale, "random", "Pólya", noise_decay(scale, epsilon), 1.0)
     bits = wish.dimension * n_messages * modulus_bits(modulus)
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
+
+
+def _reach(scale: int, epsilon: float, surplus: float) -> int:
+    r"""What Pólya noise reaches with a chance of :math:`2^{-40}` at most, shares of colluding users on top.
+
+    By Chernoff's bound: where r times the shares are added, the mean of :math:`e^{\theta\varepsilon W/k}` is at most
+    :math:`(1-\theta^2)^{-r}`.
+    """
+    tail = math.log(2 / WRAPPED)
+    if surplus > 1:
+        tail = min((tail - surplus * math.log1p(-(theta**2))) / theta for theta in (i / 32 for i in range(1, 32)))
+    return math.ceil(scale / epsilon * tail)
 
 
 def _least_scale(total: Callable[[int], float], error: float) -> int | None:
