@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
+from flamelib.amplification import splitting_exact
 from flamelib.amplification.splitting import two_user_delta, two_user_distance
 from flamelib.amplification.splitting_exact import (
     least_smoothness,
@@ -80,11 +81,25 @@ def test_multiplied_laws_are_those_of_every_draw(
     assert shuffled_distance(modulus, n_messages, a, b, epsilon) == float(expected)
 
 
+def test_machine_integers_multiply_as_dictionaries_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = splitting_exact._users(5, 4, 9)
+    expected = splitting_exact._by_dictionary(users[1], users[3])
+    for block in (2**21, 100):
+        monkeypatch.setattr(splitting_exact, "BLOCK", block)
+        assert splitting_exact._by_machine(users[1], users[3]) == expected
+
+
 def test_neither_order_nor_representatives_matter() -> None:
     assert shuffled_distance(5, 3, (0, 7, 1), (3, -1, 1), 0.2) == shuffled_distance(5, 3, (1, 2, 0), (1, 4, 3), 0.2)
     assert shuffled_distance(5, 3, (0, 2, 1), (1, 0, 2), 0) == 0
     assert shuffled_distance(5, 3, (0, 2), (1, 2), 9.0) == 1
     assert shuffled_distance(5, 1, (0, 2), (1, 1), 9.0) == 1
+
+
+def test_long_numbers_follow_the_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [shuffled_distance(5, 5, (0, 0, 1), (1, -1, 1), epsilon) for epsilon in (0.0, 0.4)]
+    monkeypatch.setattr(splitting_exact, "BITS", 1)
+    assert [shuffled_distance(5, 5, (0, 0, 1), (1, -1, 1), epsilon) for epsilon in (0.0, 0.4)] == found
 
 
 def test_an_epsilon_of_any_size_is_answered() -> None:

@@ -1,17 +1,21 @@
 r"""Split-and-mix in small worlds, exactly: laws of shuffled shares, subset sums of shares, and their moments.
 
-The shares of a user with value v are m whole numbers below N, uniform among those that add up to v.  A multiset of
-shares is held as one whole number whose digits are the multiplicities of the residues, so that throwing two users'
-shares together adds such numbers.  The law of all users' shares is a product of laws of single users, each held as
-the number of sequences of draws that lead to a multiset: multisets are counted and not sequences.  Everything is a
-whole number up to the last division.  Standard library only: the same source runs in a browser.
+The shares of a user with value v are m whole numbers below N, uniform among those that add up to v. A multiset of
+shares is held as one whole number whose digits are the multiplicities of the residues other than 0, so that throwing
+two users' shares together adds such numbers. The law of all users' shares is a product of laws of single users, each
+held as the number of sequences of draws that lead to a multiset: multisets are counted and not sequences. Everything is
+a whole number up to the last division; where all numbers are below 2^63, products are taken by machine integers.
 """
 
+import functools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import odd
@@ -19,8 +23,12 @@ from flamelib.sources import states
 
 Law = Mapping[int, int]
 """Sequences of draws that lead to each multiset."""
+Whole = NDArray[np.int64]
 
-LARGEST = 2**22
+LARGEST = 2**25
+SLOWER = 6
+BLOCK = 2**21
+BITS = 62.9
 WORD = 64
 EXPONENT = 700.0
 MANY_MESSAGES = 500
@@ -50,7 +58,7 @@ def shuffled_distance(
     Raises
     ------
     DomainError
-        Where the enumeration would take about 4 million steps or more, which is a few seconds.
+        Where the enumeration would take more than a few seconds.
 
     Source: this project, by multiplying the laws of the users' shares.
 
@@ -66,25 +74,28 @@ def shuffled_distance(
         return 0.0
     if n_messages == 1 or (sum(inputs_a) - sum(inputs_b)) % modulus:
         return 1.0
-    _affordable(modulus, n_messages, len(inputs_a))
-    users = _users(modulus, n_messages, base=n_messages * len(inputs_a) + 1)
-    shared = _thrown_together({0: 1}, (users[value] for value in (left & right).elements()))
+    base, draws = n_messages * len(inputs_a) + 1, len(inputs_a) * (n_messages - 1)
+    short = max((modulus - 1) * math.log2(base), draws * math.log2(modulus)) < BITS
+    _affordable(modulus, n_messages, len(inputs_a), short)
+    users, multiply = _users(modulus, n_messages, base), _by_machine if short else _by_dictionary
+    nobody: Law = {0: 1}
+    shared = functools.reduce(multiply, (users[value] for value in (left & right).elements()), nobody)
     apart = (left - right, right - left)
-    a, b = (_thrown_together(shared, (users[value] for value in own.elements())) for own in apart)
-    draws = len(inputs_a) * (n_messages - 1)
+    a, b = (functools.reduce(multiply, (users[value] for value in own.elements()), shared) for own in apart)
     factor = _exponential(min(epsilon, draws * math.log(modulus) + 1))
     return float(max(_excess(a, b, factor), _excess(b, a, factor)) / modulus**draws)
 
 
-def _affordable(modulus: int, n_messages: int, n_users: int) -> None:
-    """Refuse what would take too many steps; long keys make a step as much slower."""
+def _affordable(modulus: int, n_messages: int, n_users: int, short: bool) -> None:
+    """Refuse what would take too many steps; a long number makes a step as much slower."""
     alone = _multisets(modulus, n_messages)
-    each, steps = -(-alone // modulus), alone * n_messages
+    each, steps = -(-alone // modulus), 0
+    slower = Fraction(1) if short else SLOWER * (1 + Fraction(modulus, WORD))
     for users in range(1, n_users):
         steps += 2 * each * min(each**users, -(-_multisets(modulus, users * n_messages) // modulus))
-        if steps * (WORD + modulus) > WORD * LARGEST:
+        if steps * slower > LARGEST:
             break
-    if steps * (WORD + modulus) > WORD * LARGEST:
+    if steps * slower + SLOWER * alone * n_messages > LARGEST:
         raise DomainError(
             "modulus, n_messages and the number of inputs must be small enough to enumerate: "
             f"{modulus}, {n_messages}, {n_users} take more than {LARGEST:,} steps"
@@ -103,7 +114,7 @@ def _multisets(modulus: int, size: int) -> int:
 
 def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, Law]:
     """For every value the law of the shares of a user who holds it."""
-    units = [base**residue for residue in range(modulus)]
+    units = [0, *(base**residue for residue in range(modulus - 1))]
     laws: Mapping[int, Law] = {0: {0: 1}}
     for _ in range(n_messages):
         longer: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -116,14 +127,30 @@ def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, Law]:
     return laws
 
 
-def _thrown_together(law: Law, others: Iterable[Law]) -> Law:
-    for other in others:
-        found: dict[int, int] = defaultdict(int)
-        for multiset, ways in law.items():
-            for more, times in other.items():
-                found[multiset + more] += ways * times
-        law = found
-    return law
+def _by_dictionary(law: Law, other: Law) -> Law:
+    """The law of both users' shares thrown together."""
+    found: dict[int, int] = defaultdict(int)
+    for multiset, ways in law.items():
+        for more, times in other.items():
+            found[multiset + more] += ways * times
+    return found
+
+
+def _by_machine(law: Law, other: Law) -> Law:
+    """The same with numbers below 2^63, a block at a time."""
+    more, times = np.array([*other.items()], dtype=np.int64).T
+    every = np.array([*law.items()], dtype=np.int64)
+    parts = np.array_split(every, 1 + every.shape[0] * more.size // BLOCK)
+    blocks = [_collected(np.add.outer(part[:, 0], more).ravel(), np.outer(part[:, 1], times).ravel()) for part in parts]
+    multisets, ways = _collected(*map(np.concatenate, zip(*blocks, strict=True)))
+    return dict(zip(multisets.tolist(), ways.tolist(), strict=True))
+
+
+def _collected(multisets: Whole, ways: Whole) -> tuple[Whole, Whole]:
+    order = np.argsort(multisets)
+    ordered = multisets[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    return ordered[first], np.add.reduceat(ways[order], first)
 
 
 def _exponential(epsilon: float) -> Fraction:
