@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,13 +104,27 @@ def test_polya_shares_add_up_to_discrete_laplace(n_users):
     assert float(law_of_zero) == pytest.approx(float((1 - p) / (1 + p)))
 
 
-def test_what_surplus_shares_cost():
+@pytest.mark.parametrize("surplus", [2, 3, 10])
+@pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
+def test_what_surplus_shares_cost(surplus, rate):
+    """So many discrete Laplace variables together, convolved."""
+    p = math.exp(-rate)
+    one = (1 - p) / (1 + p) * p ** np.abs(np.arange(-400, 401))
+    law = np.ones(1)
+    for _ in range(surplus):
+        law = np.convolve(law, one)
+    truth = float(np.abs(np.arange(len(law)) - len(law) // 2) @ law)
+    found = noise.crowded_error(noise.shared_noise(1, rate), surplus * 7, 7)
+    assert truth <= found
+    assert found <= truth * {0.2: 1.01, 1.0: 1.1, 3.0: 1.5}[rate]
+
+
+def test_more_surplus_costs_more():
     found = noise.shared_noise(10_000, 1.0)
     assert noise.crowded_error(found, 50, 50) == found.mean_error
-    # Twice the shares: the sum of two discrete Laplace variables has mean absolute value 1.5 in the limit.
-    assert 1.5 <= noise.crowded_error(found, 50, 25) <= 2
-    values = [noise.crowded_error(found, 100, crowd) for crowd in range(100, 1, -1)]
+    values = [noise.crowded_error(found, 10**6, crowd) for crowd in (10**6, 999_999, 10**5, 1001, 1000, 999, 10, 2)]
     assert values == sorted(values)
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
 
 
 @given(st.integers(1, 10**9), st.floats(1e-3, 50))

@@ -15,6 +15,7 @@ from flamelib.sources import states
 
 DIGITS = Context(prec=120, traps=[])
 LARGEST_BITS = 1000
+MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,18 +229,27 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
 def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     r"""Mean error where all n users add the shares that a crowd of h makes up alone (exact for n = h, else upper).
 
-    With :math:`r = n/h` the noise is r times as divisible: at most :math:`\lceil r\rceil` times the mean error, and
-    :math:`\sqrt r` times the standard deviation.
+    With r = n/h and :math:`a` the variance of the whole, the sum W of the noise has
+    :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2}\frac{dx}{\sqrt{1-x^2/4}}`,
+    :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the integral of
+    :math:`2/x^2` as much as stands beyond 2, that is at most what variance-gamma noise of the same variance has,
+
+    .. math:: E|W| \le \sqrt{\frac{2a}\pi}\,\frac{\Gamma(r+\frac12)}{\Gamma(r)},
+
+    and at most :math:`\lceil r\rceil` times the mean error.
 
     Examples
     --------
     >>> noise = shared_noise(10_000, 1.0)
-    >>> [round(crowded_error(noise, 1000, crowd), 6) for crowd in (1000, 900, 100)]
-    [1.0, 1.490712, 4.472136]
+    >>> [round(crowded_error(noise, 1000, crowd), 6) for crowd in (1000, 900, 500, 100)]
+    [1.0, 1.066238, 1.5, 3.523941]
     """
-    if crowd == n_users:
+    surplus = n_users / crowd
+    if surplus == 1:
         return noise.mean_error
-    return min(math.ceil(n_users / crowd) * noise.mean_error, math.sqrt(n_users / crowd) * noise.std)
+    wide = surplus > MANY
+    ratio = math.sqrt(surplus) if wide else math.exp(math.lgamma(surplus + 0.5) - math.lgamma(surplus))
+    return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
 
 def noise_decay(scale: int, epsilon: float) -> float:

@@ -107,7 +107,7 @@ def plans(
     Examples
     --------
     >>> [(plan.theorem, plan.noise, plan.n_messages, plan.bits) for plan in plans(1000, 1.0, 1e-6, 1.5)][:2]
-    [('cloak:own-3', 'none', 7, 140), ('cloak:best-1', 'none', 10, 200)]
+    [('cloak:own-3', 'Pólya', 8, 128), ('cloak:best-1', 'Pólya', 9, 144)]
     """
     positive_budget(epsilon, delta)
     honest(n_users, colluding)
