@@ -207,9 +207,6 @@ class OrderedTopk:
         return Mean(2 * self.clip_norm * rows.shape[1] / (len(rows) * self.kept) * sums)
 
 
-Baseline = PlainAverage | ClippedAverage | SparseAverage | CentralGaussian | LocalGaussian | LocalLaplace | OrderedTopk
-
-
 def _unit_mean(updates: ArrayLike, clip_norm: float) -> tuple[Reals, int]:
     rows = _rows(updates)
     mean = np.clip(rows, -clip_norm, clip_norm).mean(axis=0, dtype=np.float64)
