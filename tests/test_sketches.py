@@ -411,6 +411,17 @@ def test_cauchy_fails_no_more_often_than_said() -> None:
     assert CauchyNorm(rows, cutoff, grid, seed=0).failure(0.1, support=4, rounding=0.2) == 1
 
 
+def test_a_cutoff_that_ruins_the_norm_is_not_promised_away() -> None:
+    """Many small counts under a low cutoff: the median is far below the norm, whatever the number of counters."""
+    sketch = CauchyNorm(401, 2.0, 1000, seed=1)
+    assert sketch.estimate(direct_table(sketch, range(60))) < 30
+    assert sketch.failure(0.5, support=60) == 1
+    wide = CauchyNorm(401, 1e6, 1000, seed=1)
+    assert abs(wide.estimate(direct_table(wide, range(60))) - 60) < 30
+    assert wide.failure(0.5, support=60) < 1e-6
+    assert wide.failure(0.5, support=60, noise_tail=0.5) > 0.5
+
+
 def test_rounding_moves_a_counter_by_no_more_than_said() -> None:
     counts = np.array([40, 30, 20, 10])
     for kind in (CauchyNorm, StableEntropy):
