@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import flamelib
-from flamelib.amplification import closed_form
+from flamelib.amplification import closed_form, splitting, splitting_rules
 from flamelib.companion import pyodide, sliders
 from flamelib.profiles import KaryProfile
 
 ROOT = Path(flamelib.__file__).parent.parent
-GIVEN = {"epsilon0": 1, "n_users": 10_000, "delta": 1e-6, "n_buckets": 10, "epsilon": 1}
+BLANKET = {"epsilon0": 1, "n_users": 10_000, "delta": 1e-6, "n_buckets": 10, "epsilon": 1}
+GIVEN = BLANKET | {"n_messages": 30, "log2_modulus": 32}
 
 
 ALONE = """
@@ -120,6 +121,23 @@ def test_the_grid_holds_what_the_functions_answer() -> None:
     for (epsilon0, n_buckets, n_users, delta), value in zip(points, sliders.grid()[row.key], strict=True):
         expected = closed_form.bennett(KaryProfile(epsilon0, int(n_buckets)), int(n_users), delta=delta)
         assert value == ("inf" if math.isinf(expected) else expected)
+
+
+def test_rows_of_shares_take_their_own_words() -> None:
+    found = sliders.answers(GIVEN)
+    assert found["cloak-own-1-shares-distance"]["value"] == splitting.two_user_distance(2**32, 30)
+    assert found["cloak-own-2-shares-delta"]["value"] == splitting.two_user_delta(2**32, 30, 1)
+    bits = -math.log2(1e-6)
+    assert found["cloak-best-1-shares-messages"]["value"] == splitting.messages_needed(bits, 10_000, 32)
+    assert found["cloak-thm-1-shares-bits"]["value"] == splitting_rules.noisy_rule(1, 1e-6, 10_000).bits
+    assert found["cloak-thm-2-shares-bits"]["value"] == splitting_rules.exact_rule(1, 1e-6, 10_000, 1).bits
+    assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
+
+
+@pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])
+def test_rows_of_shares_refuse_what_has_no_answer(inputs: dict[str, Any]) -> None:
+    found = sliders.answers(GIVEN | inputs)
+    assert any("refused" in found[row.key] for row in sliders.ROWS if row.randomizer == "shares")
 
 
 def test_the_curves_pass_through_the_answers() -> None:

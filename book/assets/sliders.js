@@ -1,4 +1,4 @@
-/* The page of sliders: four parameters and a target in, the library's own answers out.
+/* The page of sliders: parameters and a target in, the library's own answers out.
  *
  * Python is Pyodide, its core served beside this file as scripts that hand over text, because a page opened
  * from disk may load scripts and nothing else.  Without it the controls step through a grid of values that
@@ -7,10 +7,11 @@
 "use strict";
 
 const flamelibSliders = (() => {
-  const NAMES = ["epsilon0", "n_users", "delta", "n_buckets", "epsilon"];
-  const WHOLE = new Set(["n_users", "n_buckets"]);
+  const NAMES = ["epsilon0", "n_users", "delta", "n_buckets", "epsilon", "n_messages", "log2_modulus"];
+  const WHOLE = new Set(["n_users", "n_buckets", "n_messages", "log2_modulus"]);
   const BASE = new URL("sliders/", document.currentScript.src).href;
-  const WORDS = { kary: "k-ary response", laplace: "Laplace", any: "any ε₀-LDP" };
+  const WORDS = { kary: "k-ary response", laplace: "Laplace", any: "any ε₀-LDP", shares: "split and mix" };
+  const SYMBOLS = { mass: "γ", epsilon: "ε", delta: "δ", distance: "distance", messages: "messages", bits: "bits", noise_bound: "error" };
   const GIVES = { upper: "upper bound", exact: "exact", value: "value" };
   const received = {};
   const $ = (id) => document.getElementById(`fl-${id}`);
@@ -172,7 +173,7 @@ const flamelibSliders = (() => {
     const copy = Object.assign(document.createElement("button"), { type: "button", className: "fl-copy", textContent: "copy command" });
     copy.hidden = true;
     copy.addEventListener("click", () => copied(copy, line.dataset.command));
-    line.append(title, cell("td", "For", WORDS[row.randomizer]), cell("td", row.answers === "mass" ? "γ" : "ε"), cell("td", "Gives"), cell("td", "Command", copy));
+    line.append(title, cell("td", "For", WORDS[row.randomizer]), cell("td", SYMBOLS[row.answers]), cell("td", "Gives"), cell("td", "Command", copy));
     return line;
   }
 
@@ -182,7 +183,7 @@ const flamelibSliders = (() => {
     const copy = line.querySelector("button");
     value.className = "fl-value";
     value.dataset.value = reply?.value ?? "";
-    value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${row.answers === "mass" ? "γ" : "ε"} = ${digits(reply.value)}`;
+    value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${SYMBOLS[row.answers]} = ${digits(reply.value)}`;
     gives.textContent = reply?.refused ?? (reply?.value === "inf" ? "outside the regime of the statement" : (GIVES[reply?.gives] ?? ""));
     line.title = reply?.source ?? "";
     line.dataset.command = reply?.command ?? "";

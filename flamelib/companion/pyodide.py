@@ -26,7 +26,12 @@ import flamelib
 VERSION = "314.0.7"
 INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
-ROOTS = ("flamelib.companion.sliders", "flamelib.amplification.closed_form")
+ROOTS = (
+    "flamelib.companion.sliders",
+    "flamelib.amplification.closed_form",
+    "flamelib.cloak_decoding",
+    "flamelib.amplification.splitting_rules",
+)
 CACHE = Path("_build/cache")
 PATIENCE_S = 180
 

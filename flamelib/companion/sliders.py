@@ -6,6 +6,7 @@ row is what the command line under it prints.  Standard library only.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -25,13 +26,18 @@ AXES: dict[str, tuple[float, ...]] = {
     "delta": (1e-12, 1e-9, 1e-6, 1e-4, 1e-2),
     "n_buckets": (2, 10, 100, 1000),
     "epsilon": (0.1, 0.25, 0.5, 1),
+    "n_messages": (2, 4, 6, 8, 12, 16, 24, 32, 48, 64),
+    "log2_modulus": (8, 16, 24, 32, 40, 53, 64),
 }
 USERS = tuple(round(10 ** (2 + step / 4)) for step in range(29))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the page: a registered statement, the randomizer it is asked about, its inputs."""
+    """One line of the page: a registered statement, the randomizer it is asked about, its inputs.
+
+    ``answers`` says what its value is, or which part of an answer of several.
+    """
 
     statement: str
     label: str
@@ -47,10 +53,33 @@ class Row:
     def inputs(self, given: Inputs) -> dict[str, Any]:
         """The named inputs as the command line takes them."""
         word = {"randomizer": self.randomizer} if self.statement in _WITH_RANDOMIZER else {}
-        return word | {name: given[name] for name in self.needs}
+        named = word | {name: given[name] for name in self.needs}
+        return _OTHERWISE[self.statement](named) if self.statement in _OTHERWISE else named
+
+
+def _shares(named: dict[str, Any]) -> dict[str, Any]:
+    """The modulus of so many bits in the place of its logarithm; too many are refused, not computed."""
+    bits = round(min(named.pop("log2_modulus"), 1000.0))
+    return {"modulus": 2 ** max(bits, 1)} | named
+
+
+def _whole_error(named: dict[str, Any]) -> dict[str, Any]:
+    return named | {"error": 1}
+
+
+def _security(named: dict[str, Any]) -> dict[str, Any]:
+    """Bits of security for a failure probability."""
+    delta = named.pop("delta")
+    return {"security_bits": -math.log2(delta) if delta else math.inf} | named
 
 
 _WITH_RANDOMIZER = ("blanket:lem-5.1", "blanket:lem-hoeffding", "blanket:lem-bennett")
+_OTHERWISE = {
+    "cloak:own-1": _shares,
+    "cloak:own-2": _shares,
+    "cloak:best-1": _security,
+    "cloak:thm-2": _whole_error,
+}
 _ANY = ("epsilon0", "n_users", "delta")
 _TARGET = ("n_users", "n_buckets", "epsilon", "delta")
 _KARY = ("epsilon0", "n_buckets", "n_users", "delta")
@@ -66,6 +95,12 @@ ROWS: tuple[Row, ...] = (
     Row("blanket:lem-bennett", "Bennett", "any", _ANY),
     Row("clones:2021-closed", "Clones, closed form", "any", _ANY),
     Row("blanket:erlingsson", "Erlingsson et al.", "any", _ANY),
+    Row("cloak:own-1", "Two users in shares", "shares", ("n_messages", "log2_modulus"), "distance"),
+    Row("cloak:own-2", "Two users in shares", "shares", ("n_messages", "log2_modulus", "epsilon"), "delta"),
+    Row("cloak:best-1", "Shares among all users", "shares", ("n_users", "delta", "log2_modulus"), "messages"),
+    Row("cloak:thm-2", "Rule T2, error 1", "shares", ("n_users", "epsilon", "delta"), "bits"),
+    Row("cloak:thm-1", "Rule T1", "shares", ("n_users", "epsilon", "delta"), "bits"),
+    Row("cloak:thm-1", "Rule T1", "shares", ("n_users", "epsilon", "delta"), "noise_bound"),
 )
 
 
@@ -75,7 +110,8 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
     Parameters
     ----------
     given : mapping
-        ``epsilon0``, ``n_users``, ``delta``, ``n_buckets`` and the target ``epsilon``, as numbers or text.
+        ``epsilon0``, ``n_users``, ``delta``, ``n_buckets``, the target ``epsilon``, ``n_messages`` and
+        ``log2_modulus``, as numbers or text.
 
     Raises
     ------
@@ -84,9 +120,10 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> found = answers({"epsilon0": 1, "n_users": 1e4, "delta": 1e-6, "n_buckets": 2, "epsilon": 1})
-    >>> round(found["blanket-lem-5-1-kary-mass"]["value"], 12)
-    0.53788284274
+    >>> found = answers({"epsilon0": 1, "n_users": 1e4, "delta": 1e-6, "n_buckets": 2, "epsilon": 1,
+    ...                  "n_messages": 30, "log2_modulus": 32})
+    >>> round(found["blanket-lem-5-1-kary-mass"]["value"], 12), found["cloak-best-1-shares-messages"]["value"]
+    (0.53788284274, 9)
     """
     inputs = check(**given)
     return {row.key: _reply(row, inputs) for row in ROWS}
@@ -100,7 +137,8 @@ def _reply(row: Row, inputs: Inputs) -> dict[str, Any]:
         found = answer(row.statement, named)
         words = " ".join(f"{name}={value}" for name, value in named.items())
         command = f"flamelib evaluate {row.statement} {words}"
-        return {"value": found["value"], "gives": found["gives"], "source": found["source"], "command": command}
+        value = found["value"][row.answers] if isinstance(found["value"], dict) else found["value"]
+        return {"value": value, "gives": found["gives"], "source": found["source"], "command": command}
     except DomainError as refusal:
         return {"refused": sentence(refusal)}
 

@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
-from flamelib.amplification import closed_form
+from flamelib.amplification import closed_form, splitting, splitting_rules
 from flamelib.companion.evaluate import answer
 from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
@@ -56,14 +56,33 @@ def _expected(point: tuple[str, ...]) -> dict[str, float | None]:
         "clones-2021-closed-any-epsilon": closed_form.clones_closed(epsilon0, n, delta),
         "blanket-erlingsson-any-epsilon": closed_form.erlingsson(epsilon0, n, delta),
     }
-    try:
-        found["blanket-thm-3-1-kary-mass"] = closed_form.histogram_blanket_mass(n, k, epsilon, delta)
-    except ValueError:
-        found["blanket-thm-3-1-kary-mass"] = None
+    found["blanket-thm-3-1-kary-mass"] = _tried(lambda: closed_form.histogram_blanket_mass(n, k, epsilon, delta))
+    found |= _shares(n, epsilon, delta)
     for word, profile in (("kary", kary), ("laplace", laplace), ("any", every)):
         found[f"blanket-lem-hoeffding-{word}-epsilon"] = closed_form.hoeffding(profile, n, delta=delta)
         found[f"blanket-lem-bennett-{word}-epsilon"] = closed_form.bennett(profile, n, delta=delta)
     return found
+
+
+def _tried(answer: Callable[[], float]) -> float | None:
+    try:
+        return answer()
+    except ValueError:
+        return None
+
+
+def _shares(n: int, epsilon: float, delta: float) -> dict[str, float | None]:
+    """Rows of shares, 32 of 32 bits, where the page starts."""
+    return {
+        "cloak-own-1-shares-distance": splitting.two_user_distance(2**32, 32),
+        "cloak-own-2-shares-delta": splitting.two_user_delta(2**32, 32, epsilon),
+        "cloak-best-1-shares-messages": _tried(
+            lambda: splitting.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
+        ),
+        "cloak-thm-2-shares-bits": _tried(lambda: splitting_rules.exact_rule(epsilon, delta, n, 1).bits),
+        "cloak-thm-1-shares-bits": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).bits),
+        "cloak-thm-1-shares-noise_bound": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).noise_bound),
+    }
 
 
 def _shown(page: Page) -> dict[str, float | None]:
@@ -146,7 +165,7 @@ def test_the_copied_command_answers_the_number_beside_it(live: Page) -> None:
     )
     shown = _shown(live)
     evaluated = {key: command.split() for key, command in commands if command.startswith("flamelib evaluate ")}
-    assert len(evaluated) >= 9
+    assert len(evaluated) >= 15
     for key, words in evaluated.items():
         inputs: dict[str, Any] = dict(word.split("=") for word in words[3:])
         assert shown[key] == pytest.approx(answer(words[2], inputs)["value"], rel=1e-12), key
