@@ -236,7 +236,7 @@ class Words(NamedTuple):
     def running(self, share: float = 1.0) -> Wholes:
         """One item for each running word, sorted; or for an even selection of this share of them."""
         every = np.repeat(self.items, self.counts)
-        return every[:: max(1, round(1 / share))]
+        return every[:: round(1 / float(reals("share", share, 1e-6, 1)))]
 
 
 @cache

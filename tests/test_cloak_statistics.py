@@ -168,6 +168,8 @@ def test_the_words_are_those_of_the_book() -> None:
     assert list(words.spelling) == spelled(words.items)
     assert len(words.running()) == 38_265
     assert len(words.running(0.1)) == 3827
+    with pytest.raises(DomainError, match="share must be"):
+        words.running(0.0)
     assert shannon(words.counts) == pytest.approx(5.6238, abs=2e-4)
     assert shannon([4]) == 0
 
