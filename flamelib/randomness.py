@@ -30,7 +30,7 @@ LARGEST_MACHINE = 2**62
 CACHED = 2**17  # messages that the processor's cache holds
 BLOCK = 2**14  # messages dealt to buckets at once, a power of two
 BUCKETS = 2**8  # a power of two, so that a digit is the end of a byte
-KEYED = 2**15  # bytes drawn under one key
+KEYED = 2**16  # bytes drawn under one key
 
 
 class Randomness(Protocol):
@@ -105,7 +105,7 @@ class Simulation:
 class Release:
     r"""Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
 
-    Bits are ChaCha20's key stream under keys of 32 bytes from the operating system, a fresh key for every 32 KiB that
+    Bits are ChaCha20's key stream under keys of 32 bytes from the operating system, a fresh key for every 64 KiB that
     is kept nowhere.  To tell them from uniform bits, given all others, one would have to tell ChaCha20 from a random
     function; the operating systems' own generators rest on the same assumption, and are several times slower.
 
@@ -119,10 +119,11 @@ class Release:
         """Uniform residues: 63-bit words below the largest multiple of the modulus, drawn again where they are not."""
         if modulus > LARGEST_MACHINE:
             return _large(_tossed, modulus, shape)
-        words, limit = _words(math.prod(np.atleast_1d(shape).tolist())), 2**63 // modulus * modulus
-        while limit < 2**63 and (beyond := np.flatnonzero(words >= limit)).size:
-            words[beyond] = _words(beyond.size)
-        return residues(words, modulus).reshape(shape)
+        found = np.empty(math.prod(np.atleast_1d(shape).tolist()), dtype=np.int64)
+        for start in range(0, found.size, at_once := KEYED // 8):
+            part = found[start : start + at_once]
+            part[:] = _below(modulus, part.size)
+        return found.reshape(shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
         """Coins of exactly the given chance, every double being a rational number with a power of two below."""
@@ -152,6 +153,13 @@ def _tossed(count: int) -> Bytes:
 def _words(count: int) -> Residues:
     """Uniform 63-bit words."""
     return _tossed(8 * count).view(np.int64) & (2**63 - 1)
+
+
+def _below(modulus: int, count: int) -> Residues:
+    words, limit = _words(count), 2**63 // modulus * modulus
+    while limit < 2**63 and (beyond := np.flatnonzero(words >= limit)).size:
+        words[beyond] = _words(beyond.size)
+    return residues(words, modulus)
 
 
 def _large(tossed: Tossed, modulus: int, shape: Shape) -> Residues:

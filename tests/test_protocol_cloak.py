@@ -80,7 +80,7 @@ def test_any_shares_but_one_are_exactly_uniform(modulus, n_messages):
     words = list(itertools.product(range(modulus), repeat=n_messages - 1))
     for secret in range(modulus):
         secrets = np.full(len(words), secret)
-        shares = split(protocol, secrets, Given(np.array(words).T))
+        shares = split(protocol, secrets, Given([*np.array(words).T, secrets]))
         assert (shares.sum(axis=1) % modulus == secret).all()
         for kept in itertools.combinations(range(n_messages), n_messages - 1):
             counts = Counter(map(tuple, shares[:, kept].tolist()))

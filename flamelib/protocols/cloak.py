@@ -215,14 +215,10 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
     >>> int(split(CloakProtocol(2, 1001, 100, 4), np.array([7, 8]), Release())[1].sum()) % 1001
     8
     """
-    modulus, last = protocol.modulus, protocol.n_messages - 1
     secret = np.moveaxis(secrets, 0, -1)
-    shares = np.empty((*secret.shape[:-1], last + 1, secret.shape[-1]), dtype=residue_type(modulus))
-    at_once = 1 + CACHED // (2 * (last + 1) * max(1, math.prod(secret.shape[:-1])))
-    for start in range(0, secret.shape[-1], at_once):
-        part, block = secret[..., start : start + at_once], shares[..., start : start + at_once]
-        block[..., :last, :] = drawn = randomness.uniform(modulus, (*part.shape[:-1], last, part.shape[-1]))
-        block[..., last, :] = residues(part - add_up(drawn, modulus, axis=-2), modulus)
+    shares = randomness.uniform(protocol.modulus, (*secret.shape[:-1], protocol.n_messages, secret.shape[-1]))
+    others = add_up(shares[..., :-1, :], protocol.modulus, axis=-2)
+    shares[..., -1, :] = residues(secret - others, protocol.modulus)  # in place of what was drawn for it
     return np.moveaxis(shares, -1, 0)
 
 
