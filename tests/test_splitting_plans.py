@@ -147,6 +147,11 @@ def test_refusals_name_the_argument(name, wrong):
         plans(**{"n_users": 1000, "epsilon": 1.0, "delta": 1e-6, "error": 1.0} | wrong)
 
 
+def test_a_share_of_the_budget_too_small_for_a_double_is_refused():
+    with pytest.raises(DomainError, match="delta"):
+        plans(1000, 1.0, 5e-324, 1.0, dimension=7)
+
+
 def test_a_plan_takes_less_than_fifty_milliseconds():
     plans(1000, 1.0, 1e-6, 1.5)
     best = min(timed(n_users) for n_users in (900, 950, 1000, 1050, 1100))

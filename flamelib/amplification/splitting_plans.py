@@ -112,6 +112,7 @@ def plans(
     positive_budget(epsilon, delta)
     honest(n_users, colluding)
     wish = _Wish(n_users, epsilon, delta, error, colluding, dimension)
+    positive_budget(*wish.each[:2])
     found = [plan for make in MAKERS if (plan := _tried(make, wish))]
     return tuple(sorted(found, key=lambda plan: plan.bits))
 
