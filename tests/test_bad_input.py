@@ -26,6 +26,7 @@ MODULES = (
     "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
     "amplification.participation_noise",
     "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",
+    "amplification.skellam", "amplification.splitting_sums",
 )  # fmt: skip
 NO_NUMBER = [None, "x", "", [], {}, True, object(), 1j, np.array([1, 2])]
 NO_LIST = [None, "", "x", "1,,2", "[1, 2", [1, "x"], [math.nan], [0.5], [True], [10**400], 5, {}, True, object(), 1j]
@@ -42,6 +43,7 @@ GOOD: dict[str, Any] = {
     "modulus": 2**40 - 87, "scale": 1000, "decay": 0.9, "noise_rate": 0.5, "smoothness": 0.1, "colluding": 10,
     "swaps": 2, "security_bits": 40.0, "log2_modulus": 32.0, "messages": [3, 2**70], "inputs_a": [0, 0],
     "inputs_b": [1, 2], "value": 3, "error": 0.01, "input_bits": 16,
+    "sensitivity_1": 300.0, "sensitivity_2": 30.0, "variance": 1e4, "rejection": 0.5, "missing": 5, "overflow": 1e-9,
 }  # fmt: skip
 GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"}}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
@@ -62,6 +64,8 @@ EDGES: dict[str, list[Any]] = {
     "colluding": [0, 2**53], "swaps": [1, 2**53], "security_bits": [1e-300, 1e6], "log2_modulus": [1e-300, 1e6],
     "messages": [[], [0], [2**256]], "inputs_a": [[0], [2**256]], "inputs_b": [[0], [2**256]],
     "value": [-(2**256), 0, 2**256], "error": [1e-300, 1.0, 1e300], "input_bits": [1, 64],
+    "sensitivity_1": [1e-300, 1e300], "sensitivity_2": [1e-300, 1.0, 1e300], "variance": [1e-300, 1e300],
+    "rejection": [0, 1e-300, 1 - 1e-16], "missing": [0, 1, 2**53], "overflow": [1e-300, 1 - 1e-16],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.

@@ -21,7 +21,7 @@ noisy sums are :math:`(\varepsilon,\delta)`-private,
 import math
 from collections.abc import Callable
 
-from flamelib._validate import DomainError, check
+from flamelib._validate import check
 from flamelib.logspace import log_expm1, logaddexp
 from flamelib.renyi import converted
 from flamelib.search import smallest_epsilon
@@ -48,13 +48,12 @@ def skellam_renyi(
     .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
               \frac{3\Delta_1}{2\mu}\Big\}
 
-    at whole orders :math:`\lambda\ge2`, the variance being :math:`\mu`; chords of :math:`(\lambda-1)D_\lambda` between
-    them.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of
+    for the variance :math:`\mu`.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of
     d whole numbers.  Both directions are the same, the noise being symmetric.
 
     Parameters
     ----------
-    order : float, above 1
+    order : int, at least 2
     sensitivity_2 : float, positive
         Largest 2-norm of a change, in units of the grid of whole numbers.
     variance : float, positive
@@ -71,9 +70,7 @@ def skellam_renyi(
     >>> round(skellam_renyi(2, 10.0, 1e4, dimension=100), 9)
     0.01000225
     """
-    check(sensitivity_2=sensitivity_2, variance=variance)
-    if not 1 < order < math.inf:
-        raise DomainError(f"order must be a number above 1, got {order}")
+    check(order=order, sensitivity_2=sensitivity_2, variance=variance)
     return _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))(order)
 
 
@@ -170,7 +167,7 @@ def least_variance(
             return 0.0
         return _with_shares(curve_log_delta(_curve(sensitivity_2, variance, norm_1), rounds, epsilon), epsilon, log_eta)
 
-    reach = sensitivity_2 * sensitivity_2 * rounds
+    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / FARTHEST)
     while reach < FARTHEST and not (delta and log_delta(reach) <= math.log(delta)):
         reach *= 16
     return smallest_epsilon(log_delta, delta, reach) if reach < FARTHEST else math.inf
@@ -213,12 +210,12 @@ def gaussian_epsilon(
     return curve_epsilon(lambda order: order * ratio * ratio / 2, given["rounds"], given["delta"], log_eta)
 
 
-def rounded_norm(dimension: int, scale: float, rejection: float = CONDITIONAL) -> float:
-    r"""Largest 2-norm of a vector of norm ``scale`` after conditional random rounding to whole numbers (upper).
+def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONAL) -> float:
+    r"""Largest 2-norm of a vector of norm ``clip_norm`` after conditional random rounding to whole numbers (upper).
 
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 
-    for :math:`c` = ``scale``.  Every coordinate is rounded up or down at random, without bias, and the vector again
+    for :math:`c` = ``clip_norm``.  Every coordinate is rounded up or down at random, without bias, and the vector again
     while it is longer than this, which happens with chance :math:`\beta` at most.  The norm is kept
     by construction, and :math:`\sqrt d+c` by every rounding.
 
@@ -227,7 +224,7 @@ def rounded_norm(dimension: int, scale: float, rejection: float = CONDITIONAL) -
     Parameters
     ----------
     dimension : int, at least 1
-    scale : float, positive
+    clip_norm : float, positive
         Norm to which a vector is clipped, in units of the grid.
     rejection : float in [0, 1)
         The :math:`\beta`; 0 for no condition.
@@ -239,14 +236,12 @@ def rounded_norm(dimension: int, scale: float, rejection: float = CONDITIONAL) -
     >>> round(rounded_norm(7850, 1000.0), 4), round(rounded_norm(7850, 1000.0, 0.0), 2)
     (1001.5023, 1088.6)
     """
-    given = check(dimension=dimension, rejection=rejection)
-    if not 0 < scale < math.inf:
-        raise DomainError(f"scale must be a number above 0, got {scale}")
-    root = math.sqrt(given["dimension"])
+    given = check(dimension=dimension, clip_norm=clip_norm, rejection=rejection)
+    root, norm = math.sqrt(given["dimension"]), given["clip_norm"]
     if given["rejection"] == 0:
-        return (scale + root) * (1 + MARGIN)
-    spread = math.sqrt(-2 * math.log(given["rejection"])) * (scale + root / 2)
-    return min(scale + root, math.hypot(scale, root / 2, math.sqrt(spread))) * (1 + MARGIN)
+        return float(norm + root) * (1 + MARGIN)
+    spread = math.sqrt(-2 * math.log(given["rejection"])) * (norm + root / 2)
+    return float(min(norm + root, math.hypot(norm, root / 2, math.sqrt(spread)))) * (1 + MARGIN)
 
 
 def log_distance(dimension: int, rounds: int, security_bits: float | None) -> float:
@@ -257,6 +252,7 @@ def log_distance(dimension: int, rounds: int, security_bits: float | None) -> fl
     >>> round(math.exp(log_distance(1000, 10, 40.0)) * 2**40, 6), log_distance(1000, 10, None)
     (10000.0, -inf)
     """
+    check(dimension=dimension, rounds=rounds)
     if security_bits is None:
         return -math.inf
     bits = float(check(security_bits=security_bits)["security_bits"])

@@ -63,6 +63,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.amplification.splitting_exact",
         "flamelib.amplification.splitting_users",
         "flamelib.amplification.splitting_plans",
+        "flamelib.amplification.splitting_sums",
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
