@@ -136,7 +136,8 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     eighth, log_quarter = Fraction(delta) / 8, math.log(delta) - math.log(4)
     n_messages, modulus = _first(
         lambda m: least_odd(max(3 * n_users * shape.scale + 1, math.ceil(m * m / eighth))),
-        lambda m, modulus: log_unsmooth(modulus, m, shape.smoothness) <= log_quarter - MARGIN,
+        lambda m, modulus: log_unsmooth(modulus, m, shape.smoothness) <= log_quarter,
+        lambda least: _too_few(least, shape.smoothness, log_quarter),
     )
     failure = exp_or_inf(log_failure(modulus, n_messages, shape.smoothness))
     return shape.rule(n_messages, modulus, failure, delta)
@@ -160,7 +161,6 @@ def sharp_noisy_rule(
     n_messages, modulus = _first(
         lambda _: least_odd(3 * n_users * shape.scale + 1),
         lambda m, modulus: log_two_user_delta(modulus, m, leak) <= log_half,
-        start=2,
     )
     return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, leak)), delta)
 
@@ -202,6 +202,7 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     n_messages, modulus = _first(
         lambda m: least_odd(max(n_users * scale + 1, math.ceil(m * m / quarter))),
         lambda m, modulus: log_failure(modulus, m, smoothness) <= log_allowed,
+        lambda least: _too_few(least, smoothness, log_allowed),
     )
     return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
 
@@ -222,7 +223,6 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
     n_messages, modulus = _first(
         lambda _: n_users * scale + 1,
         lambda m, modulus: log_two_user_delta(modulus, m, log_ratio(smoothness)) <= log_allowed,
-        start=2,
     )
     return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
 
@@ -375,8 +375,14 @@ def _smoothness(leak: float) -> float:
     return found
 
 
+def _too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
+    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
+    bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
+    return max(LEAST_MESSAGES, math.floor(bits))
+
+
 def _first(
-    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: int = LEAST_MESSAGES
+    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
 ) -> tuple[int, int]:
-    """The first number of messages that serves, and its modulus."""
-    return next((m, size) for m in count(start) for size in (modulus(m),) if holds(m, size))
+    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
+    return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))
