@@ -8,6 +8,8 @@
       else if (element.getAttribute("tabindex") === "0") element.removeAttribute("tabindex");
     }
   };
+  /* Entries of a bibliography have a role of their own, which a list may not have as its children. */
+  addEventListener("DOMContentLoaded", () => document.querySelectorAll(".citation-list[role=list]").forEach((e) => e.removeAttribute("role")));
   addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(mark));
   addEventListener("resize", mark);
 })();
