@@ -281,22 +281,12 @@ def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_use
     return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
 
 
-def rounding_bound(n_users: int, scale: int) -> float:
-    r"""Rounding n values down to the grid loses less than n/k of their sum, and n/(2k) where they are spread (upper).
-
-    Examples
-    --------
-    >>> rounding_bound(1000, 10_000)
-    0.1
-    """
-    check(n_users=n_users, scale=scale)
-    return n_users / scale
-
-
 def random_rounding_std(n_users: int, scale: int) -> float:
     r"""Standard deviation of the sum when n values are rounded randomly, without bias: at most this (upper).
 
     .. math:: \frac{\sqrt n}{2k}
+
+    Rounding down is biased: it loses less than :math:`n/k`, and :math:`n/(2k)` where values are spread.
 
     Examples
     --------

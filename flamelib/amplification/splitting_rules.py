@@ -106,7 +106,7 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
 
     Parameters
     ----------
-    epsilon : float, positive
+    epsilon : float in (0, 700]
     delta : float in (0, 1]
     n_users : int, at least 2
     scale : int, at least 1, optional
@@ -122,7 +122,7 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     Raises
     ------
     DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` so small that no double tells the decay from 1.
+        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700, or so small that no decay below 1 keeps it.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1 and Lemmas 11 and 13.
 
