@@ -283,7 +283,9 @@ def _stream(p: CloakProtocol, system: bool, rng: np.random.Generator) -> tuple[i
     own, theirs = (split(p, block, source) for block in np.split(values, [p.n_users - _later(p)]))
     output = shuffler(np.concatenate([pool(own), pool(theirs)]), Simulation(rng))
     seen = own[:, :-1].T.ravel()[-STATE:]
-    masks = Simulation(rebuilt(seen)).uniform(p.modulus, (p.n_messages - 1, len(theirs)))
+    ahead = Simulation(rebuilt(seen))
+    ahead.uniform(p.modulus, len(own))  # the last shares of the colluders, drawn and written over
+    masks = ahead.uniform(p.modulus, (p.n_messages, len(theirs)))[:-1]
     rest = np.array(list((Counter(output.tolist()) - Counter(pool(own).tolist())).elements()))
     found = unmasked(rest, masks.sum(axis=0) % p.modulus, p.modulus, p.scale)
     return int(np.isin(masks, rest).sum()), (values[-len(theirs) :], *found)
