@@ -98,6 +98,9 @@ def test_the_protocol_runs() -> None:
     assert uses.last_closes(7, 101, 10, 3, seed=1)
     assert uses.signed_error(30, 2.0, 50, seed=1) <= 1
     assert uses.sealed_sum(6, 101, 10, 3, seed=1)
+    assert uses.floor_loss(5000, 7, seed=1) == pytest.approx(1, rel=0.05)
+    assert uses.all_refused([math.nan, -1e-9])
+    assert not uses.all_refused([math.nan, 1.0])
 
 
 def test_arithmetic_goes_wrong_where_it_is_said_to() -> None:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 from scipy.integrate import quad
 
+from flamelib._validate import DomainError
 from flamelib.companion.checks import evaluate
 from flamelib.figures.cloak_attack import compute_opened, compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
@@ -41,6 +42,30 @@ def last_closes(n_users: int, modulus: int, scale: int, n_messages: int, seed: i
     drawn = Simulation(np.random.default_rng(seed)).uniform(modulus, (n_messages - 1, n_users)).T
     closed = (messages[:, -1] == (steps - drawn.sum(axis=1)) % modulus).all()
     return bool((messages[:, :-1] == drawn).all() and closed)
+
+
+def floor_loss(n_users: int, scale: int, seed: int) -> float:
+    """What rounding down takes from a sum of values spread over [0, 1], over ``n / 2k``."""
+    values = np.random.default_rng(seed).random(n_users)
+    protocol = CloakProtocol(n_users, 2 * n_users * scale + 1, scale, 2)
+    found = float(
+        analyze(protocol, total(protocol, pool(encode(protocol, values, Simulation(np.random.default_rng(0))))))
+    )
+    return (math.fsum(values) - found) / (n_users / (2 * scale))
+
+
+def all_refused(values: Sequence[float | str]) -> bool:
+    """Whether the encoder refuses each of these values."""
+    protocol = CloakProtocol(2, 1001, 100, 3)
+    return all(_refused(protocol, float(value)) for value in values)
+
+
+def _refused(protocol: CloakProtocol, value: float) -> bool:
+    try:
+        encode(protocol, [value, 0.5], Simulation(np.random.default_rng(0)))
+    except DomainError:
+        return True
+    return False
 
 
 def signed_error(n_users: int, bound: float, scale: int, seed: int) -> float:
