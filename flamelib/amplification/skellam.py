@@ -24,15 +24,15 @@ from collections.abc import Callable
 from flamelib._validate import check
 from flamelib.logspace import log_expm1, logaddexp
 from flamelib.renyi import converted
-from flamelib.search import smallest_epsilon
+from flamelib.search import GOLDEN, smallest_epsilon
 
 Curve = Callable[[float], float]
 
 MARGIN = 1e-12
 CONDITIONAL = math.exp(-0.5)
-LARGEST_ORDER = 1e9
-ORDERS = tuple(1 + 10 ** (i / 16) for i in range(-48, 145))
-FINE = 24
+STEP = 10 ** (1 / 16)
+ORDERS = tuple(1 + STEP**i for i in range(-48, 145))
+SECTIONS = 32
 FARTHEST = 1e300
 
 
@@ -113,9 +113,9 @@ def vector_epsilon(
     Examples
     --------
     >>> round(vector_epsilon(1000, 200.0, 1e6, 10, 1e-5), 4)
-    2.8151
+    2.8141
     >>> round(vector_epsilon(1000, 200.0, 1e6, 10, 1e-5, security_bits=40.0), 4)
-    2.8175
+    2.8164
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, variance=variance, rounds=rounds, delta=delta)
     dimension, sensitivity_2, variance, rounds, delta = given.values()
@@ -152,7 +152,7 @@ def least_variance(
 
     Examples
     --------
-    >>> round(least_variance(1000, 200.0, 10, 2.8175, 1e-5, security_bits=40.0) / 1e6, 4)
+    >>> round(least_variance(1000, 200.0, 10, 2.8164, 1e-5, security_bits=40.0) / 1e6, 4)
     1.0
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
@@ -313,10 +313,13 @@ def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
 
 
 def _least(value: Callable[[float], float]) -> float:
-    """Least value found over orders: on a grid, then around its best one."""
+    """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
     best = min(ORDERS, key=value)
-    low, high = 1 + (best - 1) / 1.155, 1 + (best - 1) * 1.155
-    return min(value(low + (high - low) * i / FINE) for i in range(FINE + 1))
+    low, high = 1 + (best - 1) / STEP, 1 + (best - 1) * STEP
+    for _ in range(SECTIONS):
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        low, high = (low, right) if value(left) <= value(right) else (left, high)
+    return min(value(best), value((low + high) / 2))
 
 
 def _with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
