@@ -194,6 +194,12 @@ LOOKS: dict[str, Look] = {
     "bonawitz": Look("secure aggregation 2017", "green", DASHDOTDOT, "v"),
     "recursive": Look("recursive blanket", "grey", DASHED, "D"),
     "one-message": Look("one message", "grey", DASHDOT, "s"),
+    "rounding-floor": Look("rounded down", "vermillion", SOLID, "s"),
+    "rounding-floor-law": Look("n / 2k", "vermillion", DASHED),
+    "rounding-random": Look("rounded at random", "blue", SOLID, "o"),
+    "rounding-random-law": Look("square root of n/6, over k", "blue", DASHED),
+    "all-shares": Look("shares of all users", "blue", SOLID, "o", width=2.6),
+    "bare-values": Look("the scaled values alone", "grey", DASHED, "s"),
     "seal": Look("sealing", "vermillion", SOLID, "s"),
     "open": Look("opening", "blue", SOLID, "o"),
 }
