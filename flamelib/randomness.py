@@ -21,6 +21,7 @@ from nacl.utils import randombytes_deterministic
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Shape, reals
+from flamelib._validate import DomainError
 
 Residues = NDArray[Any]
 Bytes = NDArray[np.uint8]
@@ -59,12 +60,24 @@ def residue_type(modulus: int) -> type:
 
 
 def residues(wholes: ArrayLike, modulus: int) -> Residues:
-    """Whole numbers of any sign modulo ``modulus``, in its type.
+    """Whole numbers of any sign and size modulo ``modulus``, in its type.
 
+    Raises
+    ------
+    DomainError
+        For anything that is no whole number; nothing is truncated.
+
+    Examples
+    --------
     >>> residues([-1, 7], 5).tolist(), residues([-1], 2**80).tolist() == [2**80 - 1]
     ([4, 2], True)
     """
-    array: Residues = np.asarray(wholes).astype(residue_type(modulus), copy=False)
+    array: Residues = np.asarray(wholes)
+    if array.dtype.kind not in "biuO" or (array.dtype == object and not all(isinstance(n, int) for n in array.flat)):
+        raise DomainError(f"wholes must be whole numbers, got dtype {array.dtype}")
+    if array.dtype in (object, np.uint64):
+        return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))
+    array = array.astype(residue_type(modulus), copy=False)
     # numpy divides by one number quickly, but has no quick remainder.
     return np.asarray(array - array // modulus * modulus)
 

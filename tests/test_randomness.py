@@ -146,6 +146,15 @@ def test_residues_of_whole_numbers_of_any_sign(modulus):
     assert residues(wholes, modulus).tolist() == [whole % modulus for whole in wholes]
 
 
+def test_only_whole_numbers_have_residues():
+    assert residues([2**70, -1], 5).tolist() == [4, 4]
+    assert residues(np.array([2**64 - 1], dtype=np.uint64), 2**40).tolist() == [2**40 - 1]
+    assert residues(True, 5) == 1
+    for odd in (0.5, [2**70, 0.5], ["1"], [None]):
+        with pytest.raises(DomainError, match="whole"):
+            residues(odd, 5)
+
+
 def test_a_multiple_below_the_word_keeps_residues_unbiased():
     """The rejection of the release path in exact numbers: every residue has the same number of words."""
     for modulus in (3, 10, 2**61 + 1, 2**62):

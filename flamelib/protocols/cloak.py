@@ -363,7 +363,7 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     full = protocol.full
     if protocol.noise is not None and protocol.modulus <= 3 * full:
         raise DomainError(f"modulus must be above 3 * n_users * scale = {3 * full} for the clipping rule with noise")
-    z: Residues = np.asarray(total).astype(residue_type(protocol.modulus))
+    z = residues(total, protocol.modulus)
     return np.asarray(np.where(z > 2 * full, 0, np.minimum(z, full)) / protocol.scale, dtype=np.float64)
 
 
@@ -373,7 +373,7 @@ def analyze_centred(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     >>> analyze_centred(CloakProtocol(2, 31, 4, 2), [3, 9, 19, 20, 30]).tolist()
     [0.75, 2.25, 4.75, -2.75, -0.25]
     """
-    z: Residues = np.asarray(total).astype(residue_type(protocol.modulus))
+    z = residues(total, protocol.modulus)
     negative = z > (protocol.modulus + protocol.full) // 2
     return np.asarray(np.where(negative, z - protocol.modulus, z) / protocol.scale, dtype=np.float64)
 
