@@ -158,7 +158,7 @@ def least_variance(
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
     dimension, sensitivity_2, rounds, epsilon, delta = given.values()
     norm_1 = _norm_1(sensitivity_2, sensitivity_1, dimension)
-    log_eta = log_distance(dimension, rounds, security_bits)
+    log_eta = _log_distance(dimension, rounds, security_bits)
     if delta == 1:
         return 0.0
 
@@ -206,7 +206,7 @@ def gaussian_epsilon(
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, noise_std=noise_std, rounds=rounds, delta=delta)
     ratio = given["sensitivity_2"] / given["noise_std"]
-    log_eta = log_distance(given["dimension"], given["rounds"], security_bits)
+    log_eta = _log_distance(given["dimension"], given["rounds"], security_bits)
     return curve_epsilon(lambda order: order * ratio * ratio / 2, given["rounds"], given["delta"], log_eta)
 
 
@@ -244,21 +244,6 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONA
     return float(min(norm + root, math.hypot(norm, root / 2, math.sqrt(spread)))) * (1 + MARGIN)
 
 
-def log_distance(dimension: int, rounds: int, security_bits: float | None) -> float:
-    r"""Natural logarithm of :math:`Td2^{-\sigma}`; ``-inf`` where no shares are sent.
-
-    Examples
-    --------
-    >>> round(math.exp(log_distance(1000, 10, 40.0)) * 2**40, 6), log_distance(1000, 10, None)
-    (10000.0, -inf)
-    """
-    check(dimension=dimension, rounds=rounds)
-    if security_bits is None:
-        return -math.inf
-    bits = float(check(security_bits=security_bits)["security_bits"])
-    return math.log(dimension) + math.log(rounds) - bits * math.log(2)
-
-
 def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
     """Least epsilon found for all rounds of a mechanism with this Rényi curve, shares of that distance added (upper).
 
@@ -269,7 +254,7 @@ def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -mat
     rounds : int, at least 1
     delta : float in [0, 1]
     log_eta : float
-        As of :func:`log_distance`.
+        Natural logarithm of the total variation distance of the shares of all rounds, ``-inf`` for none.
 
     Examples
     --------
@@ -320,6 +305,14 @@ def _least(value: Callable[[float], float]) -> float:
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         low, high = (low, right) if value(left) <= value(right) else (left, high)
     return min(value(best), value((low + high) / 2))
+
+
+def _log_distance(dimension: int, rounds: int, security_bits: float | None) -> float:
+    """``log(T d 2^-sigma)``; ``-inf`` where no shares are sent."""
+    if security_bits is None:
+        return -math.inf
+    bits = float(check(security_bits=security_bits)["security_bits"])
+    return math.log(dimension) + math.log(rounds) - bits * math.log(2)
 
 
 def _with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:

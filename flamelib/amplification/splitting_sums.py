@@ -15,6 +15,9 @@ no other y having :math:`|y|<|s-y|`; every term, and the number of terms, grows 
 whole numbers from 1, and falls where it is log-convex; at s itself it is larger by the atom of W at 0.  So the set on
 which it exceeds :math:`\alpha` is made of s and one interval, whose ends are found by bisection, and delta is a
 difference of tails, which :mod:`flamelib.amplification.splitting_laws` knows to a relative ``error``.
+
+Several sums of the same users are composed by :func:`flamelib.privacy_loss.composed_epsilon` with the profile
+``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
 """
 
 import math
