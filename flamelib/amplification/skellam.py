@@ -120,7 +120,7 @@ def vector_epsilon(
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, variance=variance, rounds=rounds, delta=delta)
     dimension, sensitivity_2, variance, rounds, delta = given.values()
     curve = _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))
-    return curve_epsilon(curve, rounds, delta, log_distance(dimension, rounds, security_bits))
+    return curve_epsilon(curve, rounds, delta, _log_distance(dimension, rounds, security_bits))
 
 
 def least_variance(
