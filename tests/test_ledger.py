@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 
 from flamelib import divergences
 from flamelib._validate import DomainError
-from flamelib.companion import enumeration, ledger
+from flamelib.companion import enumeration, ledger, record_ledger
 from flamelib.companion.ledger import Claim, Judged
 
 ROOT = Path(__file__).parents[1]
@@ -26,6 +27,30 @@ def judged() -> list[Judged]:
 def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> None:
     turned = {row.claim.id: f"{row.verdict}, computed {row.value}" for row in judged if not row.as_recorded}
     assert turned == {}
+
+
+def test_no_verdict_and_no_value_changes_unseen(judged: list[Judged]) -> None:
+    """Where a change is meant: ``python -m flamelib.companion.record_ledger``, and the change is seen row by row."""
+    assert record_ledger.moved(judged) == []
+
+
+def test_a_change_is_seen(judged: list[Judged]) -> None:
+    assert record_ledger.moved(judged[1:]) == [f"{judged[0].claim.id}: {judged[0].verdict} -> gone"]
+    valued = [at for at, row in enumerate(judged) if row.value is not None]
+    for at in valued[:: len(valued) // 50]:
+        row = judged[at]
+        for changed in (replace(row, value=_moved(row.value)), replace(row, verdict="deviates?")):
+            [line] = record_ledger.moved([*judged[:at], changed, *judged[at + 1 :]])
+            assert line.startswith(f"{row.claim.id} {'verdict' if changed.verdict != row.verdict else 'value'}: ")
+
+
+def _moved(value: Any) -> Any:
+    """The value and a hundred-thousandth more, in its last number; a property turned round."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return [*value[:-1], _moved(value[-1])]
+    return 0.0 if math.isinf(value) else value * (1 + 1e-5) + 1e-9
 
 
 def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:

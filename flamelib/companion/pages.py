@@ -1,4 +1,4 @@
-"""The pages that nobody writes: ledger with its downloads, headline counts, theorem index, run status.
+"""The pages that are made: ledger with its downloads, what does not hold, headline counts, theorem index, run status.
 
 They are written into the staged copy of ``book/`` before the book is built.  Given the same claims, library
 and receipts they are the same, byte for byte.
@@ -18,8 +18,9 @@ from typing import Any
 import yaml
 
 from flamelib._validate import DomainError
-from flamelib.companion import ledger, theorems
+from flamelib.companion import ledger, refuted, theorems
 from flamelib.companion.ledger import Judged, Value
+from flamelib.companion.markup import anchor, shown, verdict
 from flamelib.companion.runs import RECEIPT
 from flamelib.companion.status import status_page
 from flamelib.sources import DOCUMENTS
@@ -55,7 +56,8 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "ledger.json": ledger_json(judged),
         generated / "ledger.csv": ledger_csv(judged),
         generated / "counts.md": counts(judged, runs_folder),
-        book_folder / "ledger.md": ledger_page(judged, _head(book_folder), link),
+        book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
+        book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "theorems.md": theorems.page(ROOT, book_folder, link, judged, source_url),
         book_folder / "status.md": status_page(runs_folder),
     }
@@ -64,9 +66,8 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _head(book_folder: Path) -> str:
-    path = book_folder / "ledger_head.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def source_url(path: str, line: int | None = None) -> str:
@@ -102,37 +103,15 @@ def _labelled(page: Path, label: str, name: str) -> str:
 # --- the ledger ------------------------------------------------------------------------------------
 
 
-def anchor(claim_id: str) -> str:
-    """The anchor of a row on the page.
-
-    >>> anchor("blanket:thm-3.1/mass")
-    'claim-blanket-thm-3-1-mass'
-    """
-    return "claim-" + re.sub(r"[^a-z0-9]+", "-", claim_id.lower())
-
-
-def shown(value: Value | None) -> str:
-    """A value for a table: seven digits, lists joined, properties in words.
-
-    >>> shown([0.25, 3.3602171e-9]), shown(True), shown(None), shown(408.0)
-    ('0.25; 3.360217e-09', 'holds', 'none', '408')
-    """
-    if value is None:
-        return "none"
-    if isinstance(value, list):
-        return "; ".join(shown(one) for one in value)
-    if isinstance(value, bool):
-        return "holds" if value else "fails"
-    return "∞" if math.isinf(value) else f"{value:.7g}"
-
-
 def ledger_page(judged: list[Judged], head: str, link: Callable[[str], str]) -> str:
-    """The page: head, downloads, what was refuted, and the table of every row."""
+    """The page: head, downloads, and the table of every row."""
     parts = [
         *("(ledger)=", "# Ledger of claims", "", head.strip(), ""),
         _summary(judged),
         "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`.",
-        *("", _stories(judged, link), "## Every row", ""),
+        "",
+        "What is refuted is told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
+        *("", "## Every row", ""),
         '<link rel="stylesheet" href="../_static/ledger.css">',
         '<div id="ledger-controls"></div>',
         *("", _table(judged, link)),
@@ -143,35 +122,8 @@ def ledger_page(judged: list[Judged], head: str, link: Callable[[str], str]) -> 
 
 def _summary(judged: list[Judged]) -> str:
     number = Counter(row.verdict for row in judged)
-    rows = [f"| {_verdict(name)} | {number[name]} | {SAYS[name]} |" for name in ledger.VERDICTS]
+    rows = [f"| {verdict(name)} | {number[name]} | {SAYS[name]} |" for name in ledger.VERDICTS]
     return "\n".join(["| verdict | rows | meaning |", "|---|--:|---|", *rows, ""])
-
-
-def _verdict(name: str) -> str:
-    return f"[{name.replace('-', ' ')}]{{.verdict .verdict-{name}}}"
-
-
-def _stories(judged: list[Judged], link: Callable[[str], str]) -> str:
-    """What does not hold, told in full: the statement, the two numbers, the evidence."""
-    told = ["## What does not hold", ""]
-    for row in judged:
-        claim = row.claim
-        if row.verdict not in ("refuted", "deviates"):
-            continue
-        told += [
-            f"{claim.claim}",
-            f": {_verdict(row.verdict)} {_comparison(row)} {claim.evidence}",
-            f"  Said by: {claim.said_by}. {claim.where}; {link(claim.page)}; row [{claim.id}](#{anchor(claim.id)}).",
-            "",
-        ]
-    return "\n".join(told)
-
-
-def _comparison(row: Judged) -> str:
-    if row.claim.relation == "holds":
-        return "The property fails."
-    said = {"equal": "Stated", "at-most": "Stated: at most", "at-least": "Stated: at least"}[str(row.claim.relation)]
-    return f"{said} {shown(row.claim.stated)}; computed {shown(row.value)}."
 
 
 def _table(judged: Iterable[Judged], link: Callable[[str], str]) -> str:
@@ -199,7 +151,7 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
     test, name = claim.test.split("::")
     cells = [
         f"[{claim.claim}]{{#{anchor(claim.id)}}} [`{claim.id}`](#{anchor(claim.id)})",
-        _verdict(row.verdict),
+        verdict(row.verdict),
         stated,
         "" if row.value is None else _figures(row.value),
         claim.evidence,
@@ -254,7 +206,7 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
     facts = [
         (len(judged), "claims computed", f"{items} items, {{doc}}`ledger </book/ledger>`"),
         (number["reproduced"], "reproduced", f"{number['not-checkable']} cannot be checked"),
-        (len(failing), "refuted or deviating", f"{own} in the documents, the others in readings or later work"),
+        (len(failing), "refuted or deviating", f"{own} in the documents; {{doc}}`what does not hold </book/refuted>`"),
         (runs, "notebooks executed", f"{figures} figures with data, {{doc}}`status </book/status>`"),
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]

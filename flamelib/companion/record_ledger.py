@@ -1,0 +1,71 @@
+"""Record what the ledger says today: ``python -m flamelib.companion.record_ledger``, half a minute.
+
+A test compares verdict and value of every row with the record, so that none changes unseen: whoever means the change
+records anew, and it shows row by row.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from flamelib.companion.editions import Moved
+from flamelib.companion.ledger import Judged, Value, judge_all
+from flamelib.companion.markup import shown
+from flamelib.companion.recording import store
+
+RECORDED = Path(__file__).parents[2] / "data" / "results" / "ledger.csv"
+TOLERANCE = 1e-6
+NOTHING = 1e-12
+
+
+def record(path: Path = RECORDED) -> None:
+    """Judge every row, and write its id, verdict and value."""
+    text = io.StringIO()
+    rows = [[row.claim.id, row.verdict, shown(row.value)] for row in judge_all()]
+    csv.writer(text, lineterminator="\n").writerows([["id", "verdict", "value"], *rows])
+    store(path, text.getvalue(), "record_ledger")
+
+
+def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:
+    """Verdict and value of each row when it was recorded."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: (row["verdict"], _value(row["value"])) for row in csv.DictReader(file)}
+
+
+def _value(text: str) -> Value | None:
+    words = {"none": None, "holds": True, "fails": False}
+    if text in words:
+        return words[text]
+    numbers = [math.inf if one == "∞" else float(one) for one in text.split("; ")]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def moved(judged: Iterable[Judged], path: Path = RECORDED) -> list[str]:
+    """What differs from the record, a line for each: rows that are new or gone, verdicts, values beyond rounding."""
+    before = recorded(path)
+    after = {row.claim.id: (row.verdict, row.value) for row in judged}
+    gone = [str(Moved(name, before[name][0], None)) for name in before.keys() - after.keys()]
+    return sorted(gone) + [line for name, now in after.items() for line in _moved(name, before.get(name), now)]
+
+
+def _moved(name: str, before: tuple[str, Value | None] | None, now: tuple[str, Value | None]) -> list[str]:
+    if before is None:
+        return [str(Moved(name, None, now[0]))]
+    verdict = [str(Moved(f"{name} verdict", before[0], now[0]))] if before[0] != now[0] else []
+    value = [] if _close(before[1], now[1]) else [str(Moved(f"{name} value", shown(before[1]), shown(now[1])))]
+    return verdict + value
+
+
+def _close(one: Value | None, other: Value | None) -> bool:
+    if any(value is None or isinstance(value, bool) for value in (one, other)):
+        return one is other
+    pairs = [value if isinstance(value, list) else [value] for value in (one, other)]
+    return len(pairs[0]) == len(pairs[1]) and all(
+        math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=NOTHING) for a, b in zip(*pairs, strict=True)
+    )
+
+
+if __name__ == "__main__":
+    record()
