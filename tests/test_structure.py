@@ -136,6 +136,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.splitting_noise",
         "flamelib.amplification.splitting_rules",
         "flamelib.amplification.splitting_costs",
+        "flamelib.amplification.skellam",
         "flamelib.cloak_decoding",
         "flamelib.composition",
         "flamelib.renyi",

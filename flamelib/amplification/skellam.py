@@ -197,7 +197,7 @@ def gaussian_epsilon(
     delta : float in [0, 1]
     security_bits : float, positive, optional
 
-    Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy, Theorem 14.
+    Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONA
     rejection : float in [0, 1)
         The :math:`\beta`; 0 for no condition.
 
-    Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, Proposition 22.
+    Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, conditional rounding.
 
     Examples
     --------
