@@ -126,16 +126,6 @@ def test_the_protocols_are_those_that_are_accounted_for():
     assert tradeoffs.flame_method("double", setting, 7850).inclusion == "bernoulli"
 
 
-@pytest.mark.parametrize("start", [1e-3, 1.0, 50.0])
-def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
-    """A cubic, and a function without a value beyond 10."""
-    for rising, best in ((lambda x: x**3, 2.0), (lambda x: x if x < 10 else math.inf, 8.0)):
-        found = tradeoffs.greatest(rising, 8.0, start)
-        assert 0.95 * best < found <= best
-    with pytest.raises(DomainError, match="target"):
-        tradeoffs.greatest(lambda x: 1 + x, 0.5, start)
-
-
 # --- sweeps -------------------------------------------------------------------------------------------------------
 
 
@@ -232,11 +222,12 @@ def test_recorded_noise_and_local_budgets_keep_the_guarantee():
 
 
 def test_recorded_runs_say_what_the_page_says():
-    """Cloak aggregation close to the trusted server and ahead of FLAME at every epsilon, more so at smaller ones."""
+    """Cloak aggregation close to the trusted server and ahead of FLAME at every epsilon; six bits can be spared."""
     equal = cloak_recorded.recorded_sweep("epsilon")
     behind = equal.mean("server") - equal.mean("cloak")
     assert (np.abs(behind) < 3).all()
     for name in ("topk", "double", "simple"):
         assert (equal.mean("cloak") > equal.mean(name)).all()
     modulus = cloak_recorded.recorded_sweep("log2_modulus")
-    assert modulus.mean("cloak")[0] < modulus.mean("cloak")[-1] - 10
+    assert modulus.mean("cloak")[0] < modulus.mean("cloak")[-1] - 1
+    assert np.ptp(modulus.mean("cloak")[1:]) < 0.1
