@@ -371,6 +371,15 @@ def test_noise_guards_one_user(name):
         account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 4, **given), 1e-6)
 
 
+def test_exact_and_renyi_accounts_of_skellam_noise_agree():
+    """The exact one below 1e8; a round of a tenth of the scale beyond it has nearly the same guarantee, never less."""
+    found = [
+        account(CloakProtocol(1000, 2**40 - 87, scale, 20, noise=SkellamShare(1000, (3.0 * scale) ** 2)), 1e-6).one_user
+        for scale in (1000, 10_000)
+    ]
+    assert found[0].epsilon < found[1].epsilon < 1.2 * found[0].epsilon
+
+
 def test_noise_that_is_not_understood_is_refused():
     for noise, rate, culprit in (
         (DiscreteGaussian(3.0), 1.0, "noise"),

@@ -25,6 +25,7 @@ from flamelib._validate import DomainError, check
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.splitting_users import users_distance
+from flamelib.amplification.whole_noise import LARGEST_VARIANCE, shift_budget, skellam_noise
 from flamelib.discrete_noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.encoding import clip, floor_of_product, round_exactly
 from flamelib.guarantees import Adjacency, ApproxDP
@@ -560,7 +561,10 @@ def _sum_epsilon(protocol: CloakProtocol, delta: float, honest: int) -> float:
     if protocol.noise_rate < 1 or not isinstance(noise, PolyaShare | SkellamShare):
         raise DomainError("noise must be TruncatedLaplace, or shares that every user adds, to be accounted for")
     if isinstance(noise, SkellamShare):
-        return vector_epsilon(1, scale, noise.variance * honest / noise.n_users, 1, delta)
+        variance = noise.variance * honest / noise.n_users
+        if variance <= LARGEST_VARIANCE:
+            return shift_budget(skellam_noise(variance), scale, delta=delta)
+        return vector_epsilon(1, scale, variance, 1, delta)
     if noise.n_users > n_users:
         raise DomainError(f"noise must be shares for at most n_users = {n_users}, got {noise.n_users}")
     return polya_sum(n_users, scale, noise.decay, delta=delta, colluding=n_users - noise.n_users, missing=missing)
