@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from flamelib.companion import checks_cloak as checks
+from flamelib.companion import checks_cloak_learning as learning
 from flamelib.companion import checks_cloak_noise as noise
 from flamelib.companion import checks_cloak_uses as uses
 from flamelib.companion.checks import evaluate
@@ -127,6 +128,13 @@ def test_sketches() -> None:
     assert uses.support_deviation(500, 100, 50) == pytest.approx(1, abs=0.6)
     assert uses.cauchy_norm(1000, 20, 5) == pytest.approx(1, abs=0.1)
     assert uses.stable_moment(0.7) == pytest.approx(1, rel=1e-9)
+
+
+def test_learning() -> None:
+    assert learning.in_order(["unprotected", "cloak", "double"], 2)
+    assert not learning.in_order(["double", "cloak"], 2)
+    assert learning.is_near("cloak", "server", 8, 0.5)
+    assert not learning.is_near("simple", "cloak", 0.5, 0.5)
 
 
 def test_a_wrong_formula_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ CHECKS = tuple(
         "checks_cloak",
         "checks_cloak_noise",
         "checks_cloak_uses",
+        "checks_cloak_learning",
         "enumeration",
     )
 )
