@@ -1,6 +1,6 @@
 """Slow and obvious laws of noise in a sum: convolutions of many digits, and series term by term."""
 
-from functools import reduce
+from functools import cache, reduce
 
 from mpmath import mp, mpf
 
@@ -20,6 +20,7 @@ def two_sided_geometric(decay, reach):
     return {x: (1 - p) / (1 + p) * p ** abs(x) for x in range(-reach, reach + 1)}
 
 
+@cache
 def thinned_sum(n_users, decay, rate, reach):
     """The sum of ``n_users`` numbers, each two-sided geometric with chance ``rate`` and else 0."""
     one = {x: mpf(rate) * mass for x, mass in two_sided_geometric(decay, reach).items()}
@@ -27,6 +28,7 @@ def thinned_sum(n_users, decay, rate, reach):
     return reduce(convolved, [one] * n_users)
 
 
+@cache
 def polya_sum(shares, decay, terms):
     """X - Y for negative binomial X, Y of this many shares of 1, from 0 to half the number of terms."""
     p, r = mpf(decay), mpf(shares)

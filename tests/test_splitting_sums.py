@@ -64,11 +64,11 @@ def test_round_off_on_fine_grids_is_bounded(n, k, q, most):
 
 @pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (1, 50, 0.7), (99, 100, 0.8), (3, 3, 0.6)])
 def test_polya_noise_is_its_series(n, planned, p):
-    law, noise = polya_masses(mpf(n) / planned, p, 500), PolyaNoise(n, planned, p)
+    law, noise = polya_masses(mpf(n) / planned, p, 400), PolyaNoise(n, planned, p)
     assert noise.log_atom == pytest.approx(float(mp.log(law[0])), abs=noise.error(1))
     for x in (1, 2, 5, 40):
         assert noise.log_mass(x) == pytest.approx(float(mp.log(law[x])), abs=noise.error(x))
-        above = mp.fsum(law[y] for y in range(x, 250))
+        above = mp.fsum(law[y] for y in range(x, 200))
         assert noise.log_above(x) == pytest.approx(float(mp.log(above)), abs=noise.error(x))
 
 
@@ -93,9 +93,9 @@ def test_what_would_not_be_log_concave_is_refused(monkeypatch):
 def test_delta_is_that_of_the_best_set(n, p, q, reach):
     """Both directions are the same, larger shifts are worse, and the answer is the last one of them."""
     law = thinned_masses(n, p, q, reach)
-    for epsilon in (0.0, 0.2, 1.0, 2.5):
+    for epsilon in (0.0, 0.4, 2.5):
         before = mpf(0)
-        for shift in (1, 2, 3, 6, 11):
+        for shift in (1, 2, 6):
             one, two = hockey_stick(law, shift, epsilon)
             assert one == pytest.approx(two, abs=1e-18)
             assert one >= before - mpf("1e-18")
@@ -107,10 +107,10 @@ def test_delta_is_that_of_the_best_set(n, p, q, reach):
 
 @pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (3, 4, 0.3), (3, 3, 0.6), (4, 3, 0.6)])
 def test_delta_of_polya_shares(n, planned, p):
-    half = polya_masses(mpf(min(n, planned)) / planned, p, 500)
+    half = polya_masses(mpf(min(n, planned)) / planned, p, 400)
     law = {sign * x: mass for x, mass in half.items() for sign in (1, -1)}
-    for shift in (1, 4, 9):
-        for epsilon in (0.0, 0.3, 1.0, 2.0, 4.0):
+    for shift in (1, 6):
+        for epsilon in (0.0, 0.3, 1.0, 3.0):
             truth = float(hockey_stick(law, shift, epsilon)[0])
             found = polya_sum(4, shift, p, epsilon=epsilon, colluding=4 - planned, missing=4 - n)
             assert truth * (1 - 1e-12) - 1e-15 <= found <= truth + 1e-9
@@ -139,7 +139,7 @@ def test_that_nobody_adds_noise_is_seen_on_a_fine_grid_only():
     assert thinned_sum(**RULE, epsilon=0.85) < 1e-20
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(st.floats(1e-12, 0.05), st.integers(1, 10**5), st.floats(0.3, 3), st.floats(2, 30))
 def test_epsilon_and_delta_are_inverse(delta, scale, rate, active):
     given_ = {"n_users": 1000, "scale": scale, "decay": math.exp(-rate / scale), "noise_rate": active / 1000}
