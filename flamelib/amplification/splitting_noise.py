@@ -203,7 +203,8 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     Returns
     -------
     SharedNoise
-        ``decay``, next to p and not below it, so that the budget is kept; ``mean_error`` and ``std`` of the sum.
+        ``decay``, the double next to p and not below it, so that the budget is kept; ``mean_error`` and ``std`` of the
+        sum with p itself, to which the double adds visibly only where :math:`k/\varepsilon` comes near :math:`10^{15}`.
 
     Raises
     ------
