@@ -75,6 +75,7 @@ def test_a_refuted_row_without_a_story_is_refused() -> None:
         "flame:thm-4/double-count",
         "flame:thm-4/double-count[3]",
         "flame:claim-0.24/topk-delta bound",
+        "checkin:lem-3/leak",
     ],
 )
 def test_a_word_that_names_no_number_is_refused(word: str) -> None:
@@ -84,7 +85,7 @@ def test_a_word_that_names_no_number_is_refused(word: str) -> None:
 
 def test_numbers_are_those_of_the_ledger() -> None:
     name = "flame:claim-0.24/topk-delta"
-    moved = [replace(row, value=0.07654) if row.claim.id == name else row for row in JUDGED]
+    moved = [replace(row, value=0.0765432) if row.claim.id == name else row for row in JUDGED]
     assert r"have $\delta=0.0765$ at the claimed" in _page(judged=moved)
     row = "cloak:alg-1/floor-doubles"
     assert _page(f"{TEXT}|@{row}[1]@|@{row} grid[1]@|@{row} stated[0]@|${{}}=@{row} grid[1]@$|").endswith(

@@ -44,6 +44,12 @@
     }
     count.textContent = `${seen} of ${rows.length} rows`;
   };
+  // The address keeps the choice, so that it can be passed on.
+  const change = () => {
+    filter();
+    const chosen = [...choosers, words].filter((c) => c.value).map((c) => [c.name, c.value]);
+    history.replaceState(null, "", location.pathname + (chosen.length ? `?${new URLSearchParams(chosen)}` : "") + location.hash);
+  };
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const row = target && target.closest("table.ledger tr");
@@ -58,7 +64,7 @@
   const asked = new URLSearchParams(location.search);
   for (const control of [...choosers, words]) {
     control.value = asked.get(control.name) || "";
-    control.addEventListener("input", filter);
+    control.addEventListener("input", change);
   }
   addEventListener("hashchange", reveal);
   filter();

@@ -6,6 +6,7 @@ row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@
 word takes one number of several.  A page that leaves out a refuted row, or tells one that is not, is refused.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,7 @@ _SPEAKERS = {
 }
 
 _SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
+_IN_FULL, _DIGITS = 4, 3
 
 Rows = Mapping[str, Judged]
 
@@ -96,9 +98,9 @@ def _number(rows: Rows, name: str, word: str | None, index: str | None) -> str:
         found = found if index is None else found[int(index)]
     except (KeyError, IndexError, TypeError):
         found = None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if isinstance(found, bool) or not isinstance(found, int | float) or math.isinf(found):
         raise DomainError(f"book/refuted.md: @{name}{f' {word}' if word else ''}@ must name one number, got {found!r}")
-    return written(found) if word else written(found, 3, _side(rows[name], int(index or 0)))
+    return written(found) if word else written(found, _side(rows[name], int(index or 0)))
 
 
 def _found(row: Judged, word: str | None) -> Any:
@@ -115,23 +117,24 @@ def _side(row: Judged, index: int) -> str:
     return ROUND_FLOOR if value is not None and stated is not None and value > stated else ROUND_CEILING
 
 
-def written(value: float, digits: int = 4, rounding: str = ROUND_HALF_EVEN) -> str:
-    r"""A number for a sentence: whole ones in full, others to so many digits, powers of ten where they are shorter.
+def written(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    r"""A number for a sentence: up to four digits in full, more to three, powers of ten where they are shorter.
 
-    >>> written(16650), written(0.0420777, 3, ROUND_FLOOR), written(33803526.6, 3, ROUND_FLOOR), written(0.2)
-    ('16,650', '0.0420', '33,800,000', '0.2')
-    >>> written(1e-06), written(1.59107e-08, 3), written(10**12)
+    Whole numbers are written out.
+
+    >>> written(16650), written(20.53), written(0.0420777, ROUND_FLOOR), written(33803526.6, ROUND_FLOOR)
+    ('16,650', '20.53', '0.0420', '33,800,000')
+    >>> written(1e-06), written(1.59107e-08), written(10**12)
     ('$10^{-6}$', '$1.59\\cdot10^{-8}$', '$10^{12}$')
     """
-    exact = Decimal(repr(value))
-    if exact == exact.to_integral_value() and abs(exact) < _LARGE:
-        return _grouped(exact.to_integral_value())
-    kept = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding)
-    kept = exact.normalize() if kept == exact else kept
-    if _SMALL <= abs(exact) < _LARGE:
-        return _grouped(kept)
-    power = f"10^{{{kept.adjusted()}}}"
-    mantissa = kept.scaleb(-kept.adjusted())
+    number = Decimal(repr(value)).normalize()
+    if number == number.to_integral_value() and abs(number) < _LARGE:
+        return _grouped(number.to_integral_value())
+    if len(number.as_tuple().digits) > _IN_FULL:
+        number = number.quantize(Decimal(1).scaleb(number.adjusted() + 1 - _DIGITS), rounding)
+    if _SMALL <= abs(number) < _LARGE:
+        return _grouped(number)
+    mantissa, power = number.scaleb(-number.adjusted()), f"10^{{{number.adjusted()}}}"
     return f"${power}$" if mantissa == 1 else rf"${mantissa:f}\cdot{power}$"
 
 
