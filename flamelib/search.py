@@ -9,9 +9,12 @@ which the bound *was evaluated* and found to hold.
 import math
 from collections.abc import Callable
 
+from flamelib._validate import DomainError
+
 STEPS = 200
 WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
+CLOSE, ATTEMPTS, LEAP = 0.98, 20, 4.0
 
 
 def smallest_epsilon(
@@ -87,6 +90,40 @@ def largest(log_delta: Callable[[float], float], delta: float, at_least: float, 
         return at_most
     at_start = excess(at_least)
     return _safe_end(excess, (at_most, at_end), (at_least, at_start)) if at_start <= 0 else at_least
+
+
+def greatest(rising: Callable[[float], float], target: float, start: float) -> float:
+    """An argument at which a rising function was evaluated, found not above the target, and close below it if possible.
+
+    Straight lines on logarithmic axes are followed; where one leaves the bracket, its middle is taken.
+
+    >>> round(greatest(lambda x: x * x, 9.0, 1.0), 2)
+    2.98
+    """
+    low, high = (0.0, 0.0), (math.inf, math.inf)
+    argument = start
+    for _ in range(ATTEMPTS):
+        found = rising(argument)
+        if found <= target:
+            low = (argument, found)
+        else:
+            high = (argument, found)
+        if found <= target and found >= CLOSE * target:
+            break
+        argument = _between(low, high, (1 + CLOSE) / 2 * target)
+    if not low[0]:
+        raise DomainError(f"target must be one that is reached within {ATTEMPTS} trials, got {target}")
+    return low[0]
+
+
+def _between(low: tuple[float, float], high: tuple[float, float], target: float) -> float:
+    if not low[0] or math.isinf(high[0]):
+        argument, value = low if low[0] else high
+        return argument * min(max(target / value, 1 / LEAP), LEAP)
+    if math.isinf(high[1]):
+        return math.sqrt(low[0] * high[0])
+    share = math.log(target / low[1]) / math.log(high[1] / low[1])
+    return low[0] * math.pow(high[0] / low[0], min(max(share, 0.05), 0.95))
 
 
 def _excess(log_delta: Callable[[float], float], delta: float) -> Callable[[float], float]:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flamelib.search import STEPS, largest, smallest_epsilon
+from flamelib._validate import DomainError
+from flamelib.search import STEPS, greatest, largest, smallest_epsilon
 
 SHAPES = {
     "exponential": lambda scale: (lambda x: -x / scale, lambda t: t * scale),
@@ -124,3 +125,13 @@ def test_an_answer_is_sought_no_lower_and_no_closer_than_it_is_asked_for():
     met.clear()
     assert smallest_epsilon(log_delta, 1e-3, 5.0, after=lambda argument: 1.0) == 5.0
     assert met == [0.0, 5.0]
+
+
+@pytest.mark.parametrize("start", [1e-3, 1.0, 50.0])
+def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
+    """A cubic, and a function without a value beyond 10."""
+    for rising, best in ((lambda x: x**3, 2.0), (lambda x: x if x < 10 else math.inf, 8.0)):
+        found = greatest(rising, 8.0, start)
+        assert 0.95 * best < found <= best
+    with pytest.raises(DomainError, match="target"):
+        greatest(lambda x: 1 + x, 0.5, start)

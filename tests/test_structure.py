@@ -61,7 +61,7 @@ LAYERS = (
     {"protocols", "auditing"},
     {
         *("datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"),
-        *("cloak_statistics", "cloak_learning"),
+        *("cloak_statistics", "cloak_learning", "deployments"),
     },
     {"figures"},
     {"companion"},

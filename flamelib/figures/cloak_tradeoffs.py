@@ -5,8 +5,7 @@ FLAME's certified epsilon of one round is that of so many independent coordinate
 the same statements account for the whole training.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +17,10 @@ from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_learning import Method
 from flamelib.figures.flame_tradeoffs import Point, Sweep
 from flamelib.protocols.federated_baselines import PlainAverage
+from flamelib.search import greatest
 
 PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"
 FLAME = ("topk", "double", "simple")
-CLOSE, ATTEMPTS, LEAP = 0.98, 20, 4.0
 EXPERIMENTS = ("epsilon", "clip_norm", "scale", "log2_modulus", "n_users")
 
 Steps = Mapping[str, float]
@@ -55,40 +54,6 @@ def flame_setting(protocol: str, setting: Setting, users: Users) -> flame_learni
         return flame_epsilon(protocol, replace(here, epsilon0=epsilon0), dimension, times, setting.delta)
 
     return replace(here, epsilon0=greatest(epsilon, setting.epsilon, here.epsilon0 * min(setting.epsilon, 4.0)))
-
-
-def greatest(rising: Callable[[float], float], target: float, start: float) -> float:
-    """An argument at which a rising function was evaluated, found not above the target, and close below it if possible.
-
-    Straight lines on logarithmic axes are followed; where one leaves the bracket, its middle is taken.
-
-    >>> round(greatest(lambda x: x * x, 9.0, 1.0), 2)
-    2.98
-    """
-    low, high = (0.0, 0.0), (math.inf, math.inf)
-    argument = start
-    for _ in range(ATTEMPTS):
-        found = rising(argument)
-        if found <= target:
-            low = (argument, found)
-        else:
-            high = (argument, found)
-        if found <= target and found >= CLOSE * target:
-            break
-        argument = _between(low, high, (1 + CLOSE) / 2 * target)
-    if not low[0]:
-        raise DomainError(f"target must be one that is reached within {ATTEMPTS} trials, got {target}")
-    return low[0]
-
-
-def _between(low: tuple[float, float], high: tuple[float, float], target: float) -> float:
-    if not low[0] or math.isinf(high[0]):
-        argument, value = low if low[0] else high
-        return argument * min(max(target / value, 1 / LEAP), LEAP)
-    if math.isinf(high[1]):
-        return math.sqrt(low[0] * high[0])
-    share = math.log(target / low[1]) / math.log(high[1] / low[1])
-    return low[0] * math.pow(high[0] / low[0], min(max(share, 0.05), 0.95))
 
 
 def flame_method(protocol: str, setting: flame_learning.Setting, dimension: int) -> Method:

@@ -1,0 +1,234 @@
+"""Every mechanism for one request: rows are what accounts say, errors are those of runs, refusals have reasons."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamelib import deployments
+from flamelib._validate import DomainError
+from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
+from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds, shuffled_rounds_lower
+from flamelib.amplification.counting import simple_lower
+from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
+from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
+from flamelib.amplification.shuffling import all_equal, blanket_divergence
+from flamelib.amplification.skellam import vector_epsilon
+from flamelib.amplification.splitting_sums import polya_sum
+from flamelib.amplification.vectors import account
+from flamelib.deployments import CENTRAL, LOCAL, Refusal, Request, Row, mechanisms, row, rows
+from flamelib.guarantees import Adjacency
+from flamelib.profiles import AnyProfile, KaryProfile
+from flamelib.protocols import blanket
+from flamelib.randomizers import LaplaceNoise
+
+N, DELTA = 60, 1e-4
+ONE = Request(N, delta=DELTA, sampling_rate=0.25)
+ITEMS = Request(N, dimension=4, rounds=2, delta=DELTA, task="histogram", sampling_rate=0.25)
+VECTOR = Request(N, dimension=3, rounds=2, delta=DELTA, sampling_rate=0.25)
+REQUESTS = {"one": ONE, "items": ITEMS, "vector": VECTOR}
+
+
+def served(name: str, request: Request, **budget: float) -> Row:
+    found = row(name, request, **budget)
+    assert isinstance(found, Row), found
+    return found
+
+
+# --- each row is a direct call of its account -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["one", "vector"])
+def test_shuffled_reports(key: str) -> None:
+    request = REQUESTS[key]
+    found = served("blanket", request, epsilon0=1.5)
+    profile = KaryProfile(1.5, int(found.parameters["n_buckets"]))
+    if key == "one":
+        direct = min(1.5, float(blanket_divergence(profile, N, delta=DELTA)))
+    else:
+        direct = float(shuffled_rounds(profile, N, 6 if key == "vector" else 2, delta=DELTA))
+    assert found.epsilon == pytest.approx(direct, rel=1e-6)
+    found = served("shuffled check-in", request, epsilon0=1.5)
+    randomizer = AnyProfile(1.5) if key == "vector" else KaryProfile(1.5, int(found.parameters["n_buckets"]))
+    assert found.epsilon == shuffled_rounds(randomizer, N, request.rounds, delta=DELTA, checkin_rate=0.25)
+    assert found.claimed == checkin_shuffled(1.5, N, 0.25, request.rounds, DELTA, "thm-2")
+
+
+@pytest.mark.parametrize("name", ["simple", "double", "topk"])
+def test_vectors_of_flame(name: str) -> None:
+    found = served(name, ITEMS, epsilon0=0.7)
+    kept = {"simple": 8, "double": 2, "topk": 2}[name]
+    assert found.parameters["kept"] == kept
+    direct = account(name, 8, N, 0.7, DELTA, "blanket", "sound", kept, int(found.parameters["padded"]))
+    assert found.epsilon == float(direct)
+
+
+@pytest.mark.parametrize("key", REQUESTS)
+def test_sums_with_noise(key: str) -> None:
+    request = REQUESTS[key]
+    rounds, (far, much) = request.rounds, request.moved
+    one = served("distributed check-in", request, epsilon=1.5)
+    std = one.parameters["noise_std"]
+    assert one.epsilon == distributed_rounds(N, 0.25, std, rounds, delta=DELTA) <= 1.5
+    assert one.claimed == distributed(N, 0.25, std, rounds, DELTA, "thm-4")
+    one = served("random participation", request, epsilon=1.5)
+    std = one.parameters["noise_std"]
+    assert one.epsilon == pytest.approx(participation_rounds("outer", 0.25, 1, 1, std, 1, rounds, delta=DELTA))
+    one = served("cloak, Skellam noise", request, epsilon=1.5)
+    security = one.parameters["security_bits"]
+    scale = one.parameters["sensitivity_2"] / far
+    direct = vector_epsilon(
+        request.dimension, scale * far, one.parameters["variance"], rounds, DELTA, scale * much, security
+    )
+    assert one.epsilon == pytest.approx(direct, rel=1e-9)
+    assert one.epsilon == pytest.approx(1.5, rel=1e-9)
+    one = served("local Gaussian", request, epsilon=1.5)
+    assert one.epsilon == pytest.approx(
+        float(gaussian_mechanism(far * math.sqrt(rounds), one.parameters["noise_std"], delta=DELTA))
+    )
+
+
+@pytest.mark.parametrize("key", REQUESTS)
+def test_an_even_share_of_the_budget_for_each_sum(key: str) -> None:
+    """Pure epsilon of a sum, times the sums that a user moves, and delta for the shares of all sums."""
+    request = REQUESTS[key]
+    found = served("cloak, Pólya noise", request, epsilon=1.5)
+    moved = {"one": 1, "items": 4, "vector": 6}[key]
+    each = polya_sum(N, int(found.parameters["scale"]), found.parameters["decay"], delta=0.0)
+    assert moved * each == pytest.approx(1.5, rel=1e-6)
+    sums = request.dimension * request.rounds
+    assert sums * (1 + math.exp(1.5)) * 2.0 ** -found.parameters["security_bits"] <= DELTA
+    assert served("cloak, Theorem 1", request, epsilon=1.5).epsilon <= 1.5
+
+
+# --- sanity -----------------------------------------------------------------------------------------------------------
+
+
+def test_no_epsilon_lies_below_a_certified_lower_bound() -> None:
+    binary = replace(ITEMS, dimension=2, rounds=1)
+    lower = float(all_equal(KaryProfile(1.5, 2), N, delta=DELTA))
+    assert lower <= served("blanket", binary, epsilon0=1.5).epsilon
+    lower = shuffled_rounds_lower(KaryProfile(1.5, 2), N, 1, delta=DELTA, checkin_rate=0.25)
+    assert 0 < lower <= served("shuffled check-in", binary, epsilon0=1.5).epsilon
+    assert float(simple_lower(6, N, 1.0, delta=DELTA)) <= served("simple", VECTOR, epsilon0=1.0).epsilon
+    one = served("distributed check-in", VECTOR, epsilon=2.0)
+    std = one.parameters["noise_std"]
+    assert 0 < distributed_rounds_lower(N, 0.25, std, 2, delta=DELTA) <= one.epsilon
+    one = served("random participation", VECTOR, epsilon=2.0)
+    std = one.parameters["noise_std"]
+    assert 0 < aligned_rounds_lower(0.25, 1.0, 1, std, 1.0, 2, delta=DELTA) <= one.epsilon
+
+
+@pytest.mark.parametrize("name", ["local", "double"])
+def test_a_larger_local_budget_costs_more_and_errs_less(name: str) -> None:
+    low, high = (served(name, ITEMS, epsilon0=budget) for budget in (0.8, 1.6))
+    assert low.epsilon < high.epsilon
+    assert low.error > high.error
+
+
+@pytest.mark.parametrize("name", CENTRAL)
+@pytest.mark.parametrize("key", REQUESTS)
+def test_a_larger_epsilon_never_errs_more(name: str, key: str) -> None:
+    low, high = (served(name, REQUESTS[key], epsilon=budget) for budget in (0.5, 2.0))
+    assert low.epsilon <= 0.5 < high.epsilon <= 2.0
+    assert low.error >= high.error
+    assert low.messages >= 1
+    assert low.bits >= low.messages
+
+
+@pytest.mark.parametrize("name", ["local", "double"])
+def test_a_local_budget_is_found_for_a_central_one(name: str) -> None:
+    assert 0.98 <= served(name, ONE, epsilon=1.0).epsilon <= 1.0
+
+
+def test_only_budgets_of_one_adjacency_are_without_a_warning() -> None:
+    for name in CENTRAL:
+        found = served(name, ONE, epsilon=1.0)
+        assert bool(found.warning) == (found.adjacency != Adjacency.REPLACE_ONE)
+    assert served("cloak, no noise", ONE, epsilon=1.0).adjacency == Adjacency.SUM_PRESERVING
+    assert served("random participation", ONE, epsilon=1.0).adjacency == Adjacency.ADD_REMOVE
+
+
+@given(st.sampled_from(mechanisms()), st.booleans())
+def test_what_cannot_be_served_is_refused_with_a_reason(name: str, full: bool) -> None:
+    if name in CENTRAL:
+        found = row(name, ONE, epsilon0=1.0)
+    else:
+        found = row("topk", replace(ONE, dimension=3) if full else ONE, epsilon=1.0)
+    assert isinstance(found, Refusal)
+    assert len(found.reason) > 20
+
+
+def test_a_rule_that_has_no_parameters_is_refused() -> None:
+    few = Request(5, delta=1e-9)
+    assert [type(one) for one in rows(few, 1.0, names=["cloak, Pólya noise", "local"])] == [Refusal, Row]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"epsilon": None}, "exactly one"), ({"epsilon": 1.0, "epsilon0": 1.0}, "exactly one"),
+        ({"epsilon": 0.0}, "epsilon"), ({"epsilon0": math.nan}, "epsilon0"), ({"epsilon": 1.0, "name": "x"}, "name"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_refused(wrong: dict[str, object], named: str) -> None:
+    given = {"name": "local", "request": ONE, **wrong}
+    with pytest.raises(DomainError, match=named):
+        row(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"delta": 0}, {"delta": 1}, {"task": "sum"}, {"task": "histogram"}, {"n_users": 1}, {"sampling_rate": 0}]
+)
+def test_a_wrong_request_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(DomainError, match=next(iter(wrong)) if wrong != {"task": "histogram"} else "dimension"):
+        replace(ONE, **wrong)  # type: ignore[arg-type]
+
+
+# --- errors are those of runs -----------------------------------------------------------------------------------------
+
+
+def test_the_error_of_items_is_that_of_runs() -> None:
+    request, rng = replace(ITEMS, rounds=1), np.random.default_rng(5)
+    found = served("blanket", request, epsilon0=1.5)
+    protocol = blanket.HistogramProtocol(N, 4, KaryProfile(1.5, 4).mass)
+    values = np.arange(N) % 3
+    true = np.bincount(values, minlength=4) / N
+    off = [np.asarray(blanket.run(protocol, values, rng)) / N - true for _ in range(1500)]
+    assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
+
+
+def test_the_error_of_absent_users_is_that_of_runs() -> None:
+    """Gaussian noise of those who check in, records at the corners, where absence costs most."""
+    rng, found = np.random.default_rng(6), served("distributed check-in", VECTOR, epsilon=3.0)
+    rows = rng.choice([-0.5, 0.5], (N, 3))
+    std, rate = found.parameters["noise_std"] * VECTOR.radius, VECTOR.sampling_rate
+    off = []
+    for _ in range(1500):
+        here = rng.random(N) < rate
+        total = rows[here].sum(axis=0) + rng.normal(scale=std, size=(int(here.sum()), 3)).sum(axis=0)
+        off.append(total / (rate * N) - rows.mean(axis=0))
+    assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
+
+
+def test_the_error_of_sampled_coordinates_is_that_of_runs() -> None:
+    rng, found = np.random.default_rng(7), served("double", ONE, epsilon0=2.0)
+    values, padded = rng.choice([0.0, 1.0], N), int(found.parameters["padded"])
+    off = []
+    for _ in range(1500):
+        here = rng.random(N) < ONE.sampling_rate
+        messages = np.append(values[here], np.full(padded - int(here.sum()), 0.5))
+        noisy = messages + rng.laplace(scale=0.5, size=len(messages))
+        off.append((noisy - 0.5).sum() / (N * ONE.sampling_rate) + 0.5 - values.mean())
+    assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
+    assert LaplaceNoise(2.0).epsilon0 == found.parameters["epsilon0"]
+
+
+def test_every_mechanism_has_one_name() -> None:
+    assert len(set(mechanisms())) == len(LOCAL) + len(CENTRAL)
+    served_ones = [one for one in rows(ONE, epsilon=1.0, names=CENTRAL) if isinstance(one, Row)]
+    assert [one.mechanism for one in served_ones] == list(CENTRAL)
+    assert deployments.TASKS == ("mean", "histogram")
