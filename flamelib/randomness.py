@@ -75,11 +75,12 @@ def residues(wholes: ArrayLike, modulus: int) -> Residues:
     array: Residues = np.asarray(wholes)
     if array.dtype.kind not in "biuO" or (array.dtype == object and not all(isinstance(n, int) for n in array.flat)):
         raise DomainError(f"wholes must be whole numbers, got dtype {array.dtype}")
-    if array.dtype in (object, np.uint64):
+    if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
         return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))
-    array = array.astype(residue_type(modulus), copy=False)
-    # numpy divides by one number quickly, but has no quick remainder.
-    return np.asarray(array - array // modulus * modulus)
+    array = array.astype(np.int64, copy=False)
+    multiple = np.asarray(array // modulus)  # numpy divides by one number quickly, but has no quick remainder
+    multiple *= modulus
+    return np.asarray(array - multiple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ def test_only_whole_numbers_have_residues():
     assert residues([2**70, -1], 5).tolist() == [4, 4]
     assert residues(np.array([2**64 - 1], dtype=np.uint64), 2**40).tolist() == [2**40 - 1]
     assert residues(True, 5) == 1
+    assert (residues(7, 2**70), residues(7, 2**70).dtype) == (7, object)
     for odd in (0.5, [2**70, 0.5], ["1"], [None]):
         with pytest.raises(DomainError, match="whole"):
             residues(odd, 5)
