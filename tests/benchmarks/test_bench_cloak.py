@@ -76,7 +76,7 @@ def test_the_steps_of_a_million_users(benchmark, step, name):
 def test_the_encoder_by_blocks(benchmark, name):
     """Nothing is kept: what a simulation of estimates needs.
 
-    Due are 2e7 users a second, or twice the time of the bare generator where that alone takes half of it.
+    Due are 2e7 users a second, or two and a half times the bare generator where that alone takes 20 ns a user.
     """
     block, source, rounds = protocol(BLOCK), SOURCES[name], 10
 
@@ -90,7 +90,7 @@ def test_the_encoder_by_blocks(benchmark, name):
             source.uniform(MODULUS, (7, BLOCK))
         return time.process_time() - start
 
-    limit = max(rounds * BLOCK / 2e7, 2 * min(bare() for _ in range(50))) if name == "simulation" else None
+    limit = max(rounds * BLOCK / 2e7, 2.5 * min(bare() for _ in range(50))) if name == "simulation" else None
     measured(benchmark, function, limit, rounds=200)
 
 
