@@ -113,7 +113,7 @@ class PolyaShare:
     --------
     >>> from flamelib.randomness import Simulation
     >>> int(PolyaShare(100, 0.9).sample(100, Simulation(np.random.default_rng(0))).sum())
-    3
+    -2
     """
 
     n_users: int
