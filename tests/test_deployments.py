@@ -11,21 +11,20 @@ from hypothesis import strategies as st
 from flamelib import deployments
 from flamelib._validate import DomainError
 from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds, shuffled_rounds_lower
+from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds_lower
 from flamelib.amplification.counting import simple_lower
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
 from flamelib.amplification.shuffling import all_equal, blanket_divergence
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum
-from flamelib.amplification.vectors import account
 from flamelib.deployments import CENTRAL, LOCAL, Refusal, Request, Row, mechanisms, row, rows
 from flamelib.guarantees import Adjacency
 from flamelib.profiles import AnyProfile, KaryProfile
 from flamelib.protocols import blanket
 from flamelib.randomizers import LaplaceNoise
 
-N, DELTA = 60, 1e-4
+N, DELTA = 200, 1e-5
 ONE = Request(N, delta=DELTA, sampling_rate=0.25)
 ITEMS = Request(N, dimension=4, rounds=2, delta=DELTA, task="histogram", sampling_rate=0.25)
 VECTOR = Request(N, dimension=3, rounds=2, delta=DELTA, sampling_rate=0.25)
@@ -41,29 +40,46 @@ def served(name: str, request: Request, **budget: float) -> Row:
 # --- each row is a direct call of its account -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["one", "vector"])
-def test_shuffled_reports(key: str) -> None:
-    request = REQUESTS[key]
-    found = served("blanket", request, epsilon0=1.5)
+def test_one_shuffled_number() -> None:
+    found = served("blanket", ONE, epsilon0=1.5)
     profile = KaryProfile(1.5, int(found.parameters["n_buckets"]))
-    if key == "one":
-        direct = min(1.5, float(blanket_divergence(profile, N, delta=DELTA)))
-    else:
-        direct = float(shuffled_rounds(profile, N, 6 if key == "vector" else 2, delta=DELTA))
-    assert found.epsilon == pytest.approx(direct, rel=1e-6)
-    found = served("shuffled check-in", request, epsilon0=1.5)
-    randomizer = AnyProfile(1.5) if key == "vector" else KaryProfile(1.5, int(found.parameters["n_buckets"]))
-    assert found.epsilon == shuffled_rounds(randomizer, N, request.rounds, delta=DELTA, checkin_rate=0.25)
-    assert found.claimed == checkin_shuffled(1.5, N, 0.25, request.rounds, DELTA, "thm-2")
+    assert found.epsilon == pytest.approx(min(1.5, float(blanket_divergence(profile, N, delta=DELTA))), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["simple", "double", "topk"])
-def test_vectors_of_flame(name: str) -> None:
+@pytest.mark.parametrize(("key", "times"), [("vector", 6), ("items", 2)])
+def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which account is asked what; its answer is passed on as it is."""
+    asked: list[tuple[object, ...]] = []
+
+    def account_of(*given: object, **named: object) -> float:
+        asked.append((*given, *named.items()))
+        return 0.75
+
+    monkeypatch.setattr(deployments, "shuffled_rounds", account_of)
+    one = served("blanket", REQUESTS[key], epsilon0=1.5)
+    other = served("shuffled check-in", REQUESTS[key], epsilon0=1.5)
+    assert one.epsilon == other.epsilon == 0.75
+    profile = KaryProfile(1.5, int(one.parameters["n_buckets"]))
+    randomizer = AnyProfile(1.5) if key == "vector" else profile
+    assert asked[0] == (profile, N, times, ("delta", DELTA))
+    assert asked[1] == (randomizer, N, 2, ("delta", DELTA), ("checkin_rate", 0.25))
+    assert other.claimed == checkin_shuffled(1.5, N, 0.25, 2, DELTA, "thm-2")
+
+
+@pytest.mark.parametrize(("name", "kept"), [("simple", 8), ("double", 2), ("topk", 2)])
+def test_vectors_of_flame(name: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def account_of(*given: object) -> float:
+        asked.append(given)
+        return 0.5 if given[6] == "sound" else math.inf
+
+    monkeypatch.setattr(deployments, "account", account_of)
     found = served(name, ITEMS, epsilon0=0.7)
-    kept = {"simple": 8, "double": 2, "topk": 2}[name]
-    assert found.parameters["kept"] == kept
-    direct = account(name, 8, N, 0.7, DELTA, "blanket", "sound", kept, int(found.parameters["padded"]))
-    assert found.epsilon == float(direct)
+    assert (found.epsilon, found.claimed) == (0.5, None)
+    padded = {"simple": N, "double": math.ceil(N / 4 + 6 * math.sqrt(N / 4)), "topk": N}[name]
+    assert asked[0] == (name, 8, N, 0.7, DELTA, "blanket", "sound", kept, padded)
+    assert asked[1] == (name, 8, N, 0.7, DELTA, "withdrawn", "paper", kept, padded)
 
 
 @pytest.mark.parametrize("key", REQUESTS)
@@ -113,7 +129,7 @@ def test_no_epsilon_lies_below_a_certified_lower_bound() -> None:
     assert lower <= served("blanket", binary, epsilon0=1.5).epsilon
     lower = shuffled_rounds_lower(KaryProfile(1.5, 2), N, 1, delta=DELTA, checkin_rate=0.25)
     assert 0 < lower <= served("shuffled check-in", binary, epsilon0=1.5).epsilon
-    assert float(simple_lower(6, N, 1.0, delta=DELTA)) <= served("simple", VECTOR, epsilon0=1.0).epsilon
+    assert float(simple_lower(1, N, 1.0, delta=DELTA)) <= served("simple", ONE, epsilon0=1.0).epsilon
     one = served("distributed check-in", VECTOR, epsilon=2.0)
     std = one.parameters["noise_std"]
     assert 0 < distributed_rounds_lower(N, 0.25, std, 2, delta=DELTA) <= one.epsilon
@@ -122,9 +138,9 @@ def test_no_epsilon_lies_below_a_certified_lower_bound() -> None:
     assert 0 < aligned_rounds_lower(0.25, 1.0, 1, std, 1.0, 2, delta=DELTA) <= one.epsilon
 
 
-@pytest.mark.parametrize("name", ["local", "double"])
+@pytest.mark.parametrize("name", ["local", "blanket"])
 def test_a_larger_local_budget_costs_more_and_errs_less(name: str) -> None:
-    low, high = (served(name, ITEMS, epsilon0=budget) for budget in (0.8, 1.6))
+    low, high = (served(name, ONE, epsilon0=budget) for budget in (0.8, 1.6))
     assert low.epsilon < high.epsilon
     assert low.error > high.error
 
@@ -139,7 +155,7 @@ def test_a_larger_epsilon_never_errs_more(name: str, key: str) -> None:
     assert low.bits >= low.messages
 
 
-@pytest.mark.parametrize("name", ["local", "double"])
+@pytest.mark.parametrize("name", ["local", "blanket"])
 def test_a_local_budget_is_found_for_a_central_one(name: str) -> None:
     assert 0.98 <= served(name, ONE, epsilon=1.0).epsilon <= 1.0
 
