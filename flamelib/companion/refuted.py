@@ -85,11 +85,11 @@ def _row(row: Judged) -> str:
 
 
 def _list(rows: Iterable[Judged]) -> str:
-    return "\n".join(f"- {row.claim.claim} {_compared(row)}{row.claim.evidence} ({_row(row)})" for row in rows)
+    return "\n".join(_item(row, "" if row.value is None else f"*{comparison(row)}* ") for row in rows)
 
 
-def _compared(row: Judged) -> str:
-    return "" if row.value is None else f"*{comparison(row)}* "
+def _item(row: Judged, compared: str) -> str:
+    return f"- **{row.claim.where}.** {row.claim.claim} {compared}{row.claim.evidence} ({_row(row)})"
 
 
 def _number(rows: Rows, name: str, word: str | None, index: str | None) -> str:
