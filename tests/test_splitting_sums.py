@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -118,6 +119,54 @@ def test_delta_of_polya_shares(n, planned, p):
         found = polya_sum(4, shift, p, delta=0, colluding=4 - planned, missing=4 - n)
         assert pure <= found * (1 + 1e-12)
         assert found == pytest.approx(max(pure, -shift * math.log(p)), rel=1e-9)
+
+
+def short_of_shares(shares, p, shift, epsilon):
+    """Delta by brute force: negative binomial masses, their correlation, and the positive part at every place."""
+    reach = math.ceil(45 / -math.log(p)) + shift
+    mass = (1 - p) ** shares * np.cumprod(np.append(1.0, p * (shares + np.arange(reach - 1)) / np.arange(1, reach)))
+    law = np.correlate(mass, mass, "full")
+    still = np.append(np.zeros(shift), law)
+    return float(np.maximum(np.append(law, np.zeros(shift)) - math.exp(epsilon) * still, 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("planned", "left", "p", "shift"),
+    [(2, 1, 0.97, 5), (1000, 500, 0.99, 100), (900, 800, 0.997, 300), (50, 1, 0.9, 2)],
+)
+def test_delta_short_of_shares_is_tight_near_the_largest_loss(planned, left, p, shift):
+    """Where the best set is bounded: from above and from below, and the inverse likewise."""
+    given_ = {"n_users": planned, "scale": shift, "decay": p, "missing": planned - left}
+    least, most = -shift * math.log(p), float(polya_sum(**given_, delta=0.0))
+    for epsilon in (0.9 * least, *(least + part * (most - least) for part in (0.0, 0.02, 0.5, 0.99))):
+        truth, found = short_of_shares(left / planned, p, shift, epsilon), polya_sum(**given_, epsilon=epsilon)
+        assert truth * (1 - 1e-9) <= found <= truth * (1 + 1e-6)
+        assert found - truth <= 2 * found.uncertainty + 1e-12 * truth
+        back = polya_sum(**given_, delta=truth)
+        assert epsilon * (1 - 1e-9) <= back <= epsilon * (1 + 1e-6)
+        assert back - epsilon <= 2 * back.uncertainty + 1e-9
+    assert polya_sum(**given_, epsilon=most * (1 + 1e-9)) == 0
+
+
+@pytest.mark.parametrize(
+    ("given_", "truth"),
+    [
+        ({"n_users": 100, "scale": 5, "decay": 0.97, "epsilon": 1.0, "colluding": 98, "missing": 99}, 0.00094),
+        ({"n_users": 1000, "scale": 100, "decay": 0.99, "delta": 0.1, "missing": 500}, 1.5998),
+        ({"n_users": 1000, "scale": 1000, "decay": math.exp(-1e-3), "delta": 0.01, "colluding": 100, "missing": 200},
+         1.0874),
+    ],
+)  # fmt: skip
+def test_numbers_short_of_shares(given_, truth):
+    assert polya_sum(**given_) == pytest.approx(truth, rel=5e-3 if truth < 0.1 else 5e-5)
+
+
+@pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (49, 50, 0.7)])
+def test_mass_of_intervals_short_of_shares(n, planned, p):
+    law, noise = polya_masses(mpf(n) / planned, p, 400), PolyaNoise(n, planned, p)
+    for x, count in ((0, 1), (1, 1), (1, 4), (3, 30), (20, 2)):
+        truth = float(mp.log(mp.fsum(law[y] for y in range(x, x + count))))
+        assert noise.log_between(x, count) == pytest.approx(truth, abs=noise.error(x))
 
 
 def test_the_numbers_of_rule_t1():

@@ -205,35 +205,38 @@ class PolyaNoise:
     @cached_property
     def log_atom(self) -> float:
         """At 0."""
-        return math.log1p(-self.decay) - math.log1p(self.decay) if self.concave else self._integral(0, above=False)
+        return math.log1p(-self.decay) - math.log1p(self.decay) if self.concave else self.log_between(0, 1)
 
     def log_mass(self, x: int) -> float:
         """Logarithm of the mass at x."""
-        return x * math.log(self.decay) + self.log_atom if self.concave else self._integral(x, above=False)
+        return x * math.log(self.decay) + self.log_atom if self.concave else self.log_between(x, 1)
 
     def log_above(self, x: int) -> float:
         """Logarithm of the mass at x and beyond."""
-        return x * math.log(self.decay) - math.log1p(self.decay) if self.concave else self._integral(x, above=True)
+        return x * math.log(self.decay) - math.log1p(self.decay) if self.concave else self.log_between(x, math.inf)
 
     def error(self, x: int) -> float:
         """Largest error of a logarithm."""
         return (0.0 if self.concave else QUADRATURE) + 8 * UNIT * (1 - x * math.log(self.decay))
 
-    def _integral(self, x: int, above: bool) -> float:
-        """By Gauss's rule on panels of the logarithm of v; what lies below and beyond them is a power of v."""
+    def log_between(self, x: int, count: float) -> float:
+        """Logarithm of the mass of ``count`` whole numbers from x on, short of shares.
+
+        By Gauss's rule on panels of the logarithm of v; what lies below and beyond them is a power of v.
+        """
         p, r, lacking = self.decay, self.n_users / self.planned, (self.planned - self.n_users) / self.planned
-        gap, wide = 1 - p, (1 - p) * (1 + p)
+        gap, wide, log_p = 1 - p, (1 - p) * (1 + p), math.log(self.decay)
         low = LOWEST + min(math.log(gap), -math.log(x + 1.0))
         edges = np.linspace(low, HIGHEST, 1 + math.ceil((HIGHEST - low) / WIDTH))
         half = np.diff(edges)[:, None] / 2
         u = (edges[:-1, None] + half + half * NODES).ravel()
         v = np.exp(u)
-        logs = lacking * u - r * np.log(v + wide) + (r - x - (not above)) * np.log1p(v) - above * np.log(v + gap)
-        below = lacking * low - math.log(lacking) - r * math.log(wide) - above * math.log(gap)
+        some = np.log(-np.expm1(count * (log_p - np.log1p(v)))) - np.log(v + gap)
+        logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
+        below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
         beyond = -r * HIGHEST - math.log(r) if x == 0 else -math.inf
         total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
-        scale = math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap)
-        return scale + x * math.log(p) + total
+        return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
 
 
 def log_from(noise: Noise, x: int) -> float:

@@ -14,7 +14,7 @@ no other y having :math:`|y|<|s-y|`; every term, and the number of terms, grows 
 *The best set is known.*  Up to s the ratio :math:`f(x-s)/f(x)` rises.  Beyond s it rises where f is log-concave on the
 whole numbers from 1, and falls where it is log-convex; at s itself it is larger by the atom of W at 0.  So the set on
 which it exceeds :math:`\alpha` is made of s and one interval, whose ends are found by bisection, and delta is a
-difference of tails, which :mod:`flamelib.amplification.splitting_laws` knows to a relative ``error``.
+difference of their masses, which :mod:`flamelib.amplification.splitting_laws` knows to a relative ``error``.
 
 Several sums of the same users are composed by :func:`flamelib.privacy_loss.composed_epsilon` with the profile
 ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
@@ -124,7 +124,7 @@ def polya_sum(
     >>> [round(polya_sum(**one, delta=0.0, missing=missing), 4) for missing in (0, 100, 200)]
     [1.0, 1.0, 1.2119]
     >>> round(polya_sum(**one, delta=1e-6, missing=200), 4)
-    1.2119
+    1.209
     """
     given = check(n_users=n_users, scale=scale, decay=decay, missing=missing)
     planned = honest(n_users, colluding)
@@ -211,27 +211,39 @@ def _loss(noise: Noise, shift: int, x: int) -> float:
 
 def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
     """Logarithm of delta, from above, and that of the numerical error in it."""
+    if isinstance(noise, PolyaNoise) and not noise.concave:
+        return _excess_short(noise, shift, epsilon)
 
     def exceeds(x: int) -> bool:
         return _loss(noise, shift, x) > epsilon
 
     first = _least(exceeds, shift // 2 + 1, shift)
-    if noise.concave:
-        seen = first == shift and exceeds(shift)
-        first = turning_point(exceeds, shift) if first == shift else first
-        parts = [_from(noise, shift, epsilon, first)]
-        if seen:
-            parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
-    elif exceeds(shift):
-        seen, parts = True, [_from(noise, shift, epsilon, first)]
-        if epsilon >= -shift * math.log(noise.decay):
-            last = turning_point(lambda x: not exceeds(x), shift)
-            parts.append(_over(epsilon + noise.log_above(last), noise.log_above(last - shift), 2 * noise.error(last)))
-    else:
-        return -math.inf, -math.inf
+    seen = first == shift and exceeds(shift)
+    first = turning_point(exceeds, shift) if first == shift else first
+    parts = [_from(noise, shift, epsilon, first)]
     wrong = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
-    wrong = logaddexp(wrong, math.log(8 * noise.error(shift)) + noise.log_atom) if seen else wrong
+    if seen:
+        parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
+        wrong = logaddexp(wrong, math.log(8 * noise.error(shift)) + noise.log_atom)
     return logaddexp(reduce(logaddexp, parts), logaddexp(wrong, math.log(2) + noise.log_lost)), wrong
+
+
+def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float, float]:
+    """The same, short of shares: on an interval around the shift, taken too long rather than too short."""
+
+    def exceeds(x: int) -> bool:
+        return _loss(noise, shift, x) > epsilon - 2 * noise.error(x)
+
+    if not exceeds(shift):
+        return -math.inf, -math.inf
+    first, last = _least(exceeds, shift // 2 + 1, shift), math.inf
+    if epsilon >= -shift * math.log(noise.decay):
+        last = turning_point(lambda x: not exceeds(x), shift)
+    sides = [noise.log_between(1, count) for count in (shift - first, last - shift - 1) if count]
+    left = reduce(logaddexp, sides, noise.log_atom)
+    right = epsilon + noise.log_between(first, last - first)
+    wrong = math.log(8 * noise.error(shift)) + left
+    return logaddexp(_over(left, right, 2 * noise.error(shift)), wrong), wrong
 
 
 def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
