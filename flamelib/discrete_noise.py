@@ -10,7 +10,7 @@ Source: Ghazi, Pagh, Velingker 2019, Definition 3; Canonne, Kamath, Steinke 2020
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import count as naturals
@@ -34,10 +34,12 @@ from flamelib._enclosures import (
     scaled_by,
     unimodal,
 )
-from flamelib._validate import DomainError, check
+from flamelib._validate import VOCABULARY, Domain, DomainError, check
 from flamelib.randomness import Randomness
 
 WIDEST = 1e9  # largest variance of a law drawn from a table
+SHARES = replace(VOCABULARY["n_users"], low=1)
+SPREAD = Domain("parameter of the discrete Gaussian law", low=0, open_low=True, high=math.sqrt(WIDEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class TruncatedLaplace:
     decay: float
 
     def __post_init__(self) -> None:
-        check(modulus=self.modulus, decay=self.decay)
+        _keep(self, **check(modulus=self.modulus, decay=self.decay))
         if self.modulus % 2 == 0:
             raise DomainError(f"modulus must be odd, so that the law is symmetric, got {self.modulus}")
 
@@ -120,8 +122,7 @@ class PolyaShare:
     decay: float
 
     def __post_init__(self) -> None:
-        check(decay=self.decay)
-        _at_least_one(self.n_users)
+        _keep(self, n_users=SHARES.accept("n_users", self.n_users), **check(decay=self.decay))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
         """Independent draws."""
@@ -164,9 +165,9 @@ class SkellamShare:
     variance: float
 
     def __post_init__(self) -> None:
-        _at_least_one(self.n_users)
-        if not 0 < self.variance <= WIDEST * self.n_users:
-            raise DomainError(f"variance must be a number in (0, {WIDEST:g} * n_users], got {self.variance}")
+        n_users = SHARES.accept("n_users", self.n_users)
+        largest = replace(VOCABULARY["variance"], high=WIDEST * n_users)
+        _keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
         """Independent draws."""
@@ -197,8 +198,7 @@ class DiscreteGaussian:
     std: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.std <= math.sqrt(WIDEST):
-            raise DomainError(f"std must be a number in (0, {math.sqrt(WIDEST):.0f}], got {self.std}")
+        _keep(self, std=SPREAD.accept("std", self.std))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
         """Independent draws."""
@@ -326,9 +326,10 @@ def _gaussian(std: float) -> Law:
     return cache(unimodal(0, ratios, ratios))
 
 
-def _at_least_one(n_users: int) -> None:
-    if n_users < 1 or n_users != int(n_users):
-        raise DomainError(f"n_users must be a whole number of at least 1, got {n_users}")
+def _keep(law: object, **parameters: float) -> None:
+    """Parameters as the numbers they were accepted as."""
+    for name, value in parameters.items():
+        object.__setattr__(law, name, value)
 
 
 def _size(shape: Shape) -> int:

@@ -126,7 +126,7 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
     drawn = np.empty((count, found.size))
     for column, item in enumerate(found.tolist()):
         drawn[:, column] = np.random.Generator(np.random.Philox(key=[seed, item])).random(count)
-    return (drawn + 2.0**-54)[:, where]
+    return np.minimum(drawn + 2.0**-54, 1 - 2.0**-53)[:, where]
 
 
 def numbered(words: Sequence[str]) -> Wholes:

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import index
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -59,6 +60,27 @@ def residue_type(modulus: int) -> type:
     return np.int64 if modulus <= LARGEST_MACHINE else object
 
 
+def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -> Residues:
+    """The values as an array of whole numbers of any size: 64-bit, or Python's own.
+
+    Numpy alone makes doubles of a list with numbers on both sides of 2^63.
+
+    >>> whole_numbers("values", [2**63, -1]).tolist()
+    [9223372036854775808, -1]
+    >>> whole_numbers("values", [1, 0.5])
+    Traceback (most recent call last):
+    flamelib._validate.DomainError: values must be whole numbers, got [1, 0.5]
+    """
+    try:
+        array: Residues = np.asarray(values)
+        if array.dtype.kind in "biu":
+            return array
+        exact = array if isinstance(values, np.ndarray | np.generic) else np.asarray(values, dtype=object)
+        return np.array([index(one) for one in exact.flat], dtype=object).reshape(exact.shape)
+    except (TypeError, ValueError):
+        raise DomainError(f"{name} must be {domain}, got {values!r}"[:200]) from None
+
+
 def residues(wholes: ArrayLike, modulus: int) -> Residues:
     """Whole numbers of any sign and size modulo ``modulus``, in its type.
 
@@ -72,9 +94,7 @@ def residues(wholes: ArrayLike, modulus: int) -> Residues:
     >>> residues([-1, 7], 5).tolist(), residues([-1], 2**80).tolist() == [2**80 - 1]
     ([4, 2], True)
     """
-    array: Residues = np.asarray(wholes)
-    if array.dtype.kind not in "biuO" or (array.dtype == object and not all(isinstance(n, int) for n in array.flat)):
-        raise DomainError(f"wholes must be whole numbers, got dtype {array.dtype}")
+    array = whole_numbers("wholes", wholes)
     if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
         return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))
     array = array.astype(np.int64, copy=False)

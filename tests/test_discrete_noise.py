@@ -213,18 +213,42 @@ def test_the_same_laws_for_release():
         (TruncatedLaplace, (5, math.nan), "decay"),
         (PolyaShare, (0, 0.5), "n_users"),
         (PolyaShare, (2.5, 0.5), "n_users"),
+        (PolyaShare, (math.nan, 0.5), "n_users"),
+        (PolyaShare, (math.inf, 0.5), "n_users"),
+        (PolyaShare, ("many", 0.5), "n_users"),
+        (PolyaShare, (None, 0.5), "n_users"),
         (PolyaShare, (3, 0.0), "decay"),
+        (PolyaShare, (3, "half"), "decay"),
         (SkellamShare, (0, 1.0), "n_users"),
         (SkellamShare, (2, -1.0), "variance"),
         (SkellamShare, (2, 1e12), "variance"),
         (SkellamShare, (2, math.nan), "variance"),
+        (SkellamShare, (2, math.inf), "variance"),
+        (SkellamShare, (2, "wide"), "variance"),
+        (SkellamShare, (math.inf, 1.0), "n_users"),
+        (SkellamShare, (math.nan, 1.0), "n_users"),
+        (SkellamShare, ("many", 1.0), "n_users"),
         (DiscreteGaussian, (0.0,), "std"),
         (DiscreteGaussian, (1e9,), "std"),
+        (DiscreteGaussian, (math.nan,), "std"),
+        (DiscreteGaussian, ("wide",), "std"),
+        (DiscreteGaussian, (None,), "std"),
     ],
 )
 def test_parameters_out_of_their_domain_are_refused(law, arguments, culprit):
     with pytest.raises(DomainError, match=culprit):
         law(*arguments)
+
+
+def test_parameters_are_kept_as_numbers():
+    for found, meant in (
+        (SkellamShare("10", "4"), SkellamShare(10, 4.0)),
+        (PolyaShare(10.0, "0.5"), PolyaShare(10, 0.5)),
+        (DiscreteGaussian("2"), DiscreteGaussian(2.0)),
+        (TruncatedLaplace("101", 0.5), TruncatedLaplace(101, 0.5)),
+    ):
+        assert found == meant
+        assert found.sample(3, Simulation(np.random.default_rng(0))).shape == (3,)
 
 
 def test_no_draws_are_none(source):

@@ -65,6 +65,22 @@ def test_keyed_uniforms_belong_to_the_item() -> None:
     assert (keyed_uniforms([5], 4000, seed=4)[:, 0] != drawn[:, 0]).all()
 
 
+@pytest.mark.parametrize("drawn", [0.0, 1 - 2.0**-53, 0.5, 1 - 2.0**-52])
+def test_keyed_uniforms_keep_away_from_0_and_1(drawn: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest double that is drawn and half a step are 1 when rounded to even."""
+
+    class Drawn:
+        def __init__(self, _: Any) -> None: ...
+
+        def random(self, count: int) -> Any:
+            return np.full(count, drawn)
+
+    monkeypatch.setattr(np.random, "Generator", Drawn)
+    found = keyed_uniforms([5], 1, seed=0)[0, 0]
+    assert 0 < found < 1
+    assert abs(found - drawn) <= 2.0**-54
+
+
 @given(st.lists(st.text(LETTERS, min_size=1, max_size=LONGEST), max_size=5))
 def test_words_and_numbers(words: list[str]) -> None:
     assert spelled(numbered(words)) == words

@@ -22,6 +22,7 @@ from flamelib.protocols.cloak import (
     analyze,
     analyze_centred,
     average,
+    centred,
     encode,
     from_signed,
     normalise,
@@ -335,6 +336,95 @@ def test_messages_that_are_no_residues_are_refused(odd):
 def test_rows_that_are_no_whole_numbers_are_refused(rows):
     with pytest.raises(DomainError, match="rows"):
         run_vector(GOOD, rows, Release())
+
+
+# --- moduli of any size -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_users", "modulus", "scale"),
+    [
+        (7, 2**64 + 13, 2**61),
+        (50, 2**100, 2**90),
+        (16, 2**66 + 1, 2**60),
+        (3, 2**64, 2**62),
+        (2, 2**63, 2**61),
+        (3, 2**62, 2**60),
+    ],
+)
+def test_sums_beyond_the_machine_word(source, n_users, modulus, scale):
+    """Full sums from 2^61 to 2^96 through every reading, of arrays with and without axes and of plain numbers."""
+    protocol, half, ones = CloakProtocol(n_users, modulus, scale, 3), scale // 2, np.ones(n_users)
+    assert run(protocol, ones, source) == n_users
+    assert run(protocol, [1.0, *[0.5] * (n_users - 1)], source) == 1 + (n_users - 1) / 2
+    assert float(average(protocol, run(protocol, ones, source))) == 1
+    assert float(to_signed(protocol, run(protocol, from_signed(2 * ones, 2.0), source), 2.0)) == 2 * n_users
+    for found in (stream(protocol, np.ones((n_users, 1)), source), stream(protocol, [ones], source)):
+        assert int(found) == protocol.full
+        assert float(analyze(protocol, found)) == float(analyze_centred(protocol, found)) == n_users
+    rows = np.array([[scale, -half]] * n_users, dtype=object)
+    turn = (modulus - 1) // 2
+    whole = [(exact + turn) % modulus - turn for exact in (protocol.full, -n_users * half)]
+    assert run_vector(protocol, rows, source).tolist() == run_vector(protocol, rows.tolist(), source).tolist()
+    assert run_vector(protocol, rows, source).tolist() == whole
+
+
+@pytest.mark.parametrize(("n_users", "modulus", "scale"), [(16, 2**66 + 1, 2**60), (50, 2**100, 2**90), (2, 2**64, 1)])
+def test_readings_at_the_edges_of_large_moduli(n_users, modulus, scale):
+    """Against Python's whole numbers, each residue as a number, an array without axes, with one and with two."""
+    protocol = CloakProtocol(n_users, modulus, scale, 2)
+    full, turn = protocol.full, (modulus + protocol.full) // 2
+    edges = {0, 1, 8 * scale % modulus, full - 1, full, full + 1, 2 * full, 2 * full + 1, turn, turn + 1}
+    for z in sorted(z for z in edges | {2**63 - 1, 2**63, 2**64 - 1, modulus - 1} if z < modulus):
+        clipped = estimate([z], modulus, scale, n_users)
+        near = Fraction(z if z <= turn else z - modulus, scale)
+        around = z if z <= modulus // 2 else z - modulus
+        for shape in (None, (), (1,), (1, 1)):
+            given_total = z if shape is None else np.full(shape, z, dtype=object)
+            for found, expected in (
+                (analyze(protocol, given_total), clipped),
+                (analyze_centred(protocol, given_total), float(near)),
+                (centred(given_total, modulus), around),
+            ):
+                assert found.shape == (shape or ())
+                assert found.ravel().tolist() == [expected]
+
+
+@pytest.mark.parametrize("odd", [-1, 1001, 2**70, 0.5, [0, 1.5], np.array([1.5], dtype=object), "7", [None], math.nan])
+def test_totals_that_are_no_residues_are_refused(odd):
+    for read in (analyze, analyze_centred):
+        with pytest.raises(DomainError, match="total must be whole numbers from 0 to modulus - 1 = 1000"):
+            read(GOOD, odd)
+
+
+def test_lists_across_the_sign_bit_are_exact():
+    """Numpy makes doubles of a list with whole numbers on both sides of 2^63."""
+    protocol = CloakProtocol(2, 2**64, 4, 2)
+    assert int(total(protocol, [2**63 + 1, 2**63 + 2, 0, 1])) == 4
+    assert run_vector(protocol, [[2**63, -1], [-(2**63) + 1, 3]], Release()).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("modulus", [1001, 2**80])
+def test_objects_that_are_no_whole_numbers_are_refused(modulus):
+    protocol = CloakProtocol(3, modulus, 100, 4)
+    with pytest.raises(DomainError, match="messages must be whole"):
+        total(protocol, np.array([1.5] * 12, dtype=object))
+    with pytest.raises(DomainError, match="rows must be whole"):
+        run_vector(protocol, np.array([[1.5]] * 3, dtype=object), Release())
+
+
+@pytest.mark.parametrize("noise", [5, "laplace", 0.5, TruncatedLaplace])
+def test_noise_that_is_no_law_is_refused(noise):
+    with pytest.raises(DomainError, match="noise must be"):
+        CloakProtocol(3, 1001, 100, 4, noise=noise)
+
+
+def test_parameters_are_kept_as_what_they_mean():
+    """A modulus that is a double, or text, would make doubles of residues."""
+    found = CloakProtocol("3", 2.0**70, "1e2", 4.0)
+    assert found == CloakProtocol(3, 2**70, 100, 4)
+    assert type(found.modulus) is int
+    assert run(found, [1, 0.5, 0.25], Release()) == 1.75
 
 
 # --- guarantees -------------------------------------------------------------------------------------

@@ -156,6 +156,23 @@ def test_only_whole_numbers_have_residues():
             residues(odd, 5)
 
 
+@pytest.mark.parametrize("modulus", [5, 2**40, 2**62, 2**62 + 1, 2**64, 2**100 + 7])
+def test_residues_beyond_the_sign_bit(modulus):
+    """As unsigned words, as Python's numbers and in lists with others, of which numpy alone would make doubles."""
+    large = [2**63, 2**64 - 1, 2**63 + 12345]
+    expected = [one % modulus for one in large]
+    assert residues(np.array(large, dtype=np.uint64), modulus).tolist() == expected
+    for one in large:
+        for given in (one, np.uint64(one), np.array(one, dtype=np.uint64), np.array(one, dtype=object)):
+            assert residues(given, modulus).tolist() == one % modulus
+            assert residues(given, modulus).dtype == residue_type(modulus)
+        assert residues([one, -1, np.int64(3)], modulus).tolist() == [one % modulus, -1 % modulus, 3 % modulus]
+    assert residues([], modulus).tolist() == []
+    for odd in ([2**63, 0.5], [0.0], np.array([1.0]), np.float64(3), [2.0**63, 1]):
+        with pytest.raises(DomainError, match="wholes must be whole"):
+            residues(odd, modulus)
+
+
 def test_a_multiple_below_the_word_keeps_residues_unbiased():
     """The rejection of the release path in exact numbers: every residue has the same number of words."""
     for modulus in (3, 10, 2**61 + 1, 2**62):

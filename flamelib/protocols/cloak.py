@@ -29,7 +29,7 @@ from flamelib.amplification.whole_noise import LARGEST_VARIANCE, shift_budget, s
 from flamelib.discrete_noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.encoding import clip, floor_of_product, round_exactly
 from flamelib.guarantees import Adjacency, ApproxDP
-from flamelib.randomness import CACHED, Randomness, Residues, residue_type, residues
+from flamelib.randomness import CACHED, Randomness, Residues, residue_type, residues, whole_numbers
 
 ROUNDINGS = ("floor", "random", "grid")
 FINEST_GRID = 2**48
@@ -59,7 +59,7 @@ class CloakProtocol:
     rounding : {"floor", "random", "grid"}
         How :math:`x k` becomes whole, see :func:`scaled`.
     noise : law of whole numbers, optional
-        What a user adds before it splits.
+        What a user adds before it splits, by its method ``sample``.
     noise_rate : float in (0, 1]
         Chance that a user adds noise at all.
 
@@ -83,14 +83,18 @@ class CloakProtocol:
     noise_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, modulus=self.modulus, scale=self.scale, noise_rate=self.noise_rate)
-        check(n_messages=self.n_messages)
+        shape = check(n_users=self.n_users, modulus=self.modulus, scale=self.scale, n_messages=self.n_messages)
+        for name, value in (shape | check(noise_rate=self.noise_rate)).items():
+            object.__setattr__(self, name, value)
         if self.modulus <= self.full:
             raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
         if self.n_messages < 2:
             raise DomainError("n_messages must be a whole number of at least 2: one message is the value itself")
         if self.rounding not in ROUNDINGS:
             raise DomainError(f"rounding must be one of {', '.join(ROUNDINGS)}, got {self.rounding!r}")
+        law = self.noise
+        if law is not None and (isinstance(law, type) or not callable(getattr(law, "sample", None))):
+            raise DomainError(f"noise must be None or a law with a method sample(shape, randomness), got {law!r}")
 
     @property
     def full(self) -> int:
@@ -337,12 +341,19 @@ def total(protocol: CloakProtocol, messages: ArrayLike) -> Residues:
     >>> int(total(CloakProtocol(2, 31, 4, 2), [30, 30, 5, 1]))
     4
     """
-    found, expected = np.asarray(messages), protocol.n_users * protocol.n_messages
-    if found.shape[-1:] != (expected,):
-        raise DomainError(f"messages must be {expected}, n_messages of each of n_users, got shape {found.shape}")
-    if found.dtype.kind not in "iuO" or (found.size and not (found.min() >= 0 and found.max() < protocol.modulus)):
-        raise DomainError(f"messages must be whole numbers from 0 to modulus - 1 = {protocol.modulus - 1}")
-    return add_up(found.astype(residue_type(protocol.modulus), copy=False), protocol.modulus)
+    shape, expected = np.shape(messages), protocol.n_users * protocol.n_messages
+    if shape[-1:] != (expected,):
+        raise DomainError(f"messages must be {expected}, n_messages of each of n_users, got shape {shape}")
+    return add_up(_reduced("messages", messages, protocol.modulus), protocol.modulus)
+
+
+def _reduced(name: str, values: ArrayLike, modulus: int) -> Residues:
+    """Residues in their type; other whole numbers are refused."""
+    domain = f"whole numbers from 0 to modulus - 1 = {modulus - 1}"
+    found = whole_numbers(name, values, domain)
+    if found.size and not (found.min() >= 0 and found.max() < modulus):
+        raise DomainError(f"{name} must be {domain}")
+    return found.astype(residue_type(modulus), copy=False)
 
 
 def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
@@ -359,7 +370,8 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     Raises
     ------
     DomainError
-        Where there is noise and the modulus has no room for it on both sides, up to three times ``n_users * scale``.
+        Where a total is not in {0, ..., modulus - 1}, or where there is noise and the modulus has no room for it on
+        both sides, up to three times ``n_users * scale``.
 
     Examples
     --------
@@ -369,8 +381,9 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     full = protocol.full
     if protocol.noise is not None and protocol.modulus <= 3 * full:
         raise DomainError(f"modulus must be above 3 * n_users * scale = {3 * full} for the clipping rule with noise")
-    z = residues(total, protocol.modulus)
-    return np.asarray(np.where(z > 2 * full, 0, np.minimum(z, full)) / protocol.scale, dtype=np.float64)
+    z = _reduced("total", total, protocol.modulus)
+    one = np.atleast_1d(z)  # without axes, numpy makes machine words of Python's numbers
+    return np.asarray(np.where(one > 2 * full, 0, np.minimum(one, full)) / protocol.scale, np.float64).reshape(z.shape)
 
 
 def analyze_centred(protocol: CloakProtocol, total: ArrayLike) -> Reals:
@@ -379,18 +392,25 @@ def analyze_centred(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     >>> analyze_centred(CloakProtocol(2, 31, 4, 2), [3, 9, 19, 20, 30]).tolist()
     [0.75, 2.25, 4.75, -2.75, -0.25]
     """
-    z = residues(total, protocol.modulus)
-    negative = z > (protocol.modulus + protocol.full) // 2
-    return np.asarray(np.where(negative, z - protocol.modulus, z) / protocol.scale, dtype=np.float64)
+    z = _reduced("total", total, protocol.modulus)
+    return np.asarray(
+        _unwrapped(z, (protocol.modulus + protocol.full) // 2, protocol.modulus) / protocol.scale, np.float64
+    )
 
 
-def centred(totals: Residues, modulus: int) -> Residues:
+def centred(totals: ArrayLike, modulus: int) -> Residues:
     """Residues as whole numbers around 0.
 
     >>> centred(np.array([0, 3, 4, 6]), 7).tolist()
     [0, 3, -3, -1]
     """
-    return np.where(totals > modulus // 2, totals - modulus, totals)
+    return _unwrapped(residues(totals, modulus), modulus // 2, modulus)
+
+
+def _unwrapped(z: Residues, largest: int, modulus: int) -> Residues:
+    """Residues above the largest that is not negative become what they are short of the modulus."""
+    one = np.atleast_1d(z)
+    return np.where(one > largest, one - modulus, one).reshape(z.shape)
 
 
 def average(protocol: CloakProtocol, estimate: ArrayLike) -> Reals:
@@ -450,9 +470,10 @@ def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness)
     >>> run_vector(CloakProtocol(3, 1001, 10, 4), [[1, -10], [2, 5], [3, 0]], Release()).tolist()
     [6, -5]
     """
-    whole = np.asarray(rows)
-    if whole.ndim != 2 or len(whole) != protocol.n_users or whole.dtype.kind not in "iuO":
-        raise DomainError(f"rows must be whole numbers, a row for each of {protocol.n_users} users")
+    domain = f"whole numbers, a row for each of {protocol.n_users} users"
+    whole = whole_numbers("rows", rows, domain)
+    if whole.ndim != 2 or len(whole) != protocol.n_users:
+        raise DomainError(f"rows must be {domain}, got shape {whole.shape}")
     users, shuffling = randomness.spawn(2)
     at_once = 1 + CACHED // (protocol.n_users * protocol.n_messages)
     sums: list[Residues] = [np.empty(0, dtype=residue_type(protocol.modulus))]
@@ -499,7 +520,7 @@ def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Ran
         n_seen += len(messages)
     if n_seen != protocol.n_users:
         raise DomainError(f"blocks must hold one value for each of n_users = {protocol.n_users}, got {n_seen}")
-    return add_up(np.array(sums, dtype=residue_type(protocol.modulus)), protocol.modulus)
+    return add_up(np.stack(sums), protocol.modulus)
 
 
 # --- what is guaranteed -----------------------------------------------------------------------------
