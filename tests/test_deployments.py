@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib import deployments
+from flamelib import private_reports
 from flamelib._validate import DomainError
 from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
 from flamelib.amplification.checkin_shuffled import checkin_shuffled
@@ -18,11 +18,14 @@ from flamelib.amplification.participation_rounds import aligned_rounds_lower, pa
 from flamelib.amplification.shuffling import all_equal, blanket_divergence
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum
-from flamelib.deployments import CENTRAL, LOCAL, Refusal, Request, Row, mechanisms, row, rows
+from flamelib.deployments import Refusal, mechanisms, row, rows
 from flamelib.guarantees import Adjacency
+from flamelib.noisy_sums import CENTRAL
+from flamelib.private_reports import LOCAL
 from flamelib.profiles import AnyProfile, KaryProfile
 from flamelib.protocols import blanket
 from flamelib.randomizers import LaplaceNoise
+from flamelib.requested import TASKS, Request, Row
 
 N, DELTA = 200, 1e-5
 ONE = Request(N, delta=DELTA, sampling_rate=0.25)
@@ -55,7 +58,7 @@ def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.Mo
         asked.append((*given, *named.items()))
         return 0.75
 
-    monkeypatch.setattr(deployments, "shuffled_rounds", account_of)
+    monkeypatch.setattr(private_reports, "shuffled_rounds", account_of)
     one = served("blanket", REQUESTS[key], epsilon0=1.5)
     other = served("shuffled check-in", REQUESTS[key], epsilon0=1.5)
     assert one.epsilon == other.epsilon == 0.75
@@ -74,7 +77,7 @@ def test_vectors_of_flame(name: str, kept: int, monkeypatch: pytest.MonkeyPatch)
         asked.append(given)
         return 0.5 if given[6] == "sound" else math.inf
 
-    monkeypatch.setattr(deployments, "account", account_of)
+    monkeypatch.setattr(private_reports, "account", account_of)
     found = served(name, ITEMS, epsilon0=0.7)
     assert (found.epsilon, found.claimed) == (0.5, None)
     padded = {"simple": N, "double": math.ceil(N / 4 + 6 * math.sqrt(N / 4)), "topk": N}[name]
@@ -245,4 +248,4 @@ def test_every_mechanism_has_one_name() -> None:
     assert len(set(mechanisms())) == len(LOCAL) + len(CENTRAL)
     served_ones = [one for one in rows(ONE, epsilon=1.0, names=CENTRAL) if isinstance(one, Row)]
     assert [one.mechanism for one in served_ones] == list(CENTRAL)
-    assert deployments.TASKS == ("mean", "histogram")
+    assert TASKS == ("mean", "histogram")

@@ -62,6 +62,7 @@ LAYERS = (
     {
         *("datasets", "federated", "models", "convolutional", "random_participation", "checkin_learning"),
         *("cloak_statistics", "cloak_learning", "deployments"),
+        *("noisy_sums", "private_reports", "requested"),
     },
     {"figures"},
     {"companion"},

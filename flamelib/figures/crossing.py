@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from matplotlib.axes import Axes
 
 from flamelib.amplification.splitting_costs import cost
-from flamelib.deployments import CENTRAL, LOCAL, Refusal, Request, Row, row
+from flamelib.deployments import Refusal, row
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import Pen
+from flamelib.noisy_sums import CENTRAL
+from flamelib.private_reports import LOCAL
+from flamelib.requested import Request, Row
 
 Key = tuple[str, str]
 DRAWN: dict[str, Key] = {

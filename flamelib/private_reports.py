@@ -1,0 +1,140 @@
+"""Mechanisms in which every report is private by itself: what they yield for a request at a local budget.
+
+One function for each, from the request and the budget of one report; accounts and errors are the library's.
+"""
+
+import math
+
+from flamelib._validate import DomainError
+from flamelib.accuracy import summation_worst_mse
+from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds
+from flamelib.amplification.closed_form import histogram_epsilon
+from flamelib.amplification.splitting import modulus_bits
+from flamelib.amplification.vectors import account
+from flamelib.profiles import AnyProfile, KaryProfile
+from flamelib.protocols import blanket, flame
+from flamelib.randomizers import LaplaceNoise
+from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
+from flamelib.vector_randomizers import CapMessages
+
+MOST_LEVELS = 64
+SPARED = 6
+
+
+def _local(request: Request, epsilon0: float) -> Row:
+    """Every report is private alone; reports of one user compose."""
+    n, times = request.n_users, request.rounds * (request.dimension if request.task == "mean" else 1)
+    if request.task == "mean":
+        error, bits = math.sqrt(2 / n) / epsilon0, float(REAL_BITS * request.dimension)
+    else:
+        error, bits = math.sqrt(_item_variance(request, epsilon0) / n), float(modulus_bits(request.dimension))
+    given = {"epsilon0": epsilon0, "times": times}
+    messages = request.dimension if request.task == "mean" else 1
+    return Row("local", "baseline", epsilon0 * times, None, error, messages, bits, "nobody", parameters=given)
+
+
+def _item_variance(request: Request, epsilon0: float) -> float:
+    """Of one user's unbiased report of an item, on average over the items: the same whatever it is."""
+    protocol = blanket.HistogramProtocol(2, request.dimension, KaryProfile(epsilon0, request.dimension).mass)
+    both = [float(blanket.count_variance(protocol, count)) / 2 for count in (0, 2)]
+    return (both[1] + (request.dimension - 1) * both[0]) / request.dimension
+
+
+def _levels(epsilon0: float) -> int:
+    """Levels of rounding with the least error at this local budget."""
+    return min(range(1, MOST_LEVELS + 1), key=lambda levels: _value_variance(epsilon0, levels))
+
+
+def _value_variance(epsilon0: float, levels: int) -> float:
+    """Of one user's unbiased report of a value, the worst one."""
+    mass = KaryProfile(epsilon0, levels + 1).mass
+    return summation_worst_mse(2, levels, mass) / 2 if mass < 1 else math.inf
+
+
+def _shuffled(request: Request, epsilon0: float) -> Row:
+    """The blanket protocol: an item at once, the coordinates of a vector with a shuffle for each."""
+    histogram = request.task == "histogram"
+    buckets = request.dimension if histogram else _levels(epsilon0) + 1
+    variance = _item_variance(request, epsilon0) if histogram else _value_variance(epsilon0, buckets - 1)
+    times = request.rounds * (1 if histogram else request.dimension)
+    profile, n, delta = KaryProfile(epsilon0, buckets), request.n_users, request.delta
+    claimed = histogram_epsilon(n, buckets, profile.mass, delta) if times == 1 else math.inf
+    if times == 1:
+        found = blanket.account(blanket.HistogramProtocol(n, buckets, profile.mass), delta).epsilon
+    else:
+        found = float(shuffled_rounds(profile, n, times, delta=delta))
+    messages = 1 if histogram else request.dimension
+    return Row(
+        "blanket", "Balle, Bell, Gascon, Nissim 2019", found, finite(claimed), math.sqrt(variance / n), messages,
+        messages * modulus_bits(buckets), "a shuffler", parameters={"epsilon0": epsilon0, "n_buckets": buckets},
+    )  # fmt: skip
+
+
+def _simple(request: Request, epsilon0: float) -> Row:
+    protocol = flame.SimpleProtocol(request.n_users, request.dimension, 0.5, LaplaceNoise(epsilon0))
+    return _flame(request, "simple", protocol, flame.noise_std(protocol) ** 2)
+
+
+def _double(request: Request, epsilon0: float) -> Row:
+    """Bags with room for six standard deviations more than come on average."""
+    n, kept = request.n_users, request.sampling_rate * request.dimension
+    likely = n * request.sampling_rate
+    padded = max(2, math.ceil(likely + SPARED * math.sqrt(likely)))
+    protocol = flame.DoubleProtocol(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "bernoulli")
+    absent = (1 - request.sampling_rate) / (4 * likely)
+    return _flame(request, "double", protocol, flame.noise_std(protocol) ** 2 + absent)
+
+
+def _topk(request: Request, epsilon0: float) -> Row:
+    """The item is the only coordinate that is not 0; bags have room for all users, and the sum is divided by n."""
+    if request.task == "mean":
+        raise DomainError("it reports the largest coordinates only, so that the mean of full vectors comes out wrong")
+    protocol = flame.TopkProtocol(request.n_users, request.dimension, 1.0, LaplaceNoise(epsilon0), 1, request.n_users)
+    return _flame(request, "topk", protocol, (flame.noise_std(protocol) / request.dimension) ** 2)
+
+
+def _flame(request: Request, name: str, protocol: flame.Protocol, variance: float) -> Row:
+    """Rounds are accounted for as so many times more coordinates."""
+    kept, rounds, budget = protocol.kept, request.rounds, protocol.randomizer.epsilon0
+    whole, padded = kept * rounds, protocol.padded
+
+    def epsilon(bound: str, route: str) -> float:
+        size = request.dimension * rounds
+        return account(name, size, request.n_users, budget, request.delta, bound, route, whole, padded)
+
+    bits = kept * (REAL_BITS + modulus_bits(max(2, request.dimension)))
+    return Row(
+        name, "Liu et al. 2021", float(epsilon("blanket", "sound")), finite(epsilon("withdrawn", "paper")),
+        math.sqrt(variance), kept, bits, "a shuffler that pads",
+        parameters={"epsilon0": budget, "kept": whole, "padded": padded},
+    )  # fmt: skip
+
+
+def _shuffled_checkin(request: Request, epsilon0: float) -> Row:
+    """Items and single values by k-ary response, vectors by PrivUnit2, of which the local budget alone counts."""
+    n, rate, size = request.n_users, request.sampling_rate, request.dimension
+    buckets = size if request.task == "histogram" else _levels(epsilon0) + 1
+    vector = request.task == "mean" and size > 1
+    if vector:
+        report = CapMessages.privunit2(size, epsilon0, request.radius).norm ** 2 / (size * rate * n)
+        profile: AnyProfile | KaryProfile = AnyProfile(epsilon0)
+    else:
+        own = _item_variance(request, epsilon0) if size > 1 else _value_variance(epsilon0, buckets - 1)
+        report, profile = own / (rate * n) + request.absence, KaryProfile(epsilon0, buckets)
+    found = float(shuffled_rounds(profile, n, request.rounds, delta=request.delta, checkin_rate=rate))
+    claimed = float(checkin_shuffled(epsilon0, n, rate, request.rounds, request.delta, "thm-2"))
+    bits = REAL_BITS * size if vector else modulus_bits(buckets)
+    return Row(
+        "shuffled check-in", "Liew, Hasegawa, Takahashi 2022", found, finite(claimed), math.sqrt(report), 1, bits,
+        "an anonymous channel", parameters={"epsilon0": epsilon0, "n_buckets": 0 if vector else buckets},
+    )  # fmt: skip
+
+
+LOCAL: dict[str, Maker] = {
+    "local": _local,
+    "blanket": _shuffled,
+    "simple": _simple,
+    "double": _double,
+    "topk": _topk,
+    "shuffled check-in": _shuffled_checkin,
+}

@@ -1,0 +1,121 @@
+"""What is asked of a mechanism, and what it answers: a published mean, with its budget, error, cost and trust."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from flamelib._validate import DomainError, check
+from flamelib.guarantees import Adjacency
+
+TASKS = ("mean", "histogram")
+REAL_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be published, about whom, and how often.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    dimension : int
+        Coordinates of a user's vector, or items of the list.
+    rounds : int
+    delta : float in (0, 1)
+        Of all rounds together.
+    task : "mean" or "histogram"
+    sampling_rate : float in (0, 1]
+        Chance that a user takes part in a round, where the mechanism draws lots for users; that it reports a
+        coordinate, in SS-Double.
+
+    Examples
+    --------
+    >>> Request(1000, dimension=16).moved
+    (4.0, 16)
+    """
+
+    n_users: int
+    dimension: int = 1
+    rounds: int = 1
+    delta: float = 1e-6
+    task: str = "mean"
+    sampling_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, dimension=self.dimension, rounds=self.rounds, sampling_rate=self.sampling_rate)
+        if not 0 < check(delta=self.delta)["delta"] < 1:
+            raise DomainError(f"delta must be a number in (0, 1), got {self.delta!r}")
+        if self.task not in TASKS:
+            raise DomainError(f"task must be one of {', '.join(TASKS)}, got {self.task!r}")
+        if self.task == "histogram" and self.dimension < 2:
+            raise DomainError(f"dimension must be a whole number of at least 2 for a histogram, got {self.dimension}")
+
+    @property
+    def moved(self) -> tuple[float, int]:
+        """Largest change of a user's vector, in the 2-norm and in the 1-norm."""
+        return (math.sqrt(self.dimension), self.dimension) if self.task == "mean" else (math.sqrt(2), 2)
+
+    @property
+    def radius(self) -> float:
+        """Norm of the ball that holds every vector: around one half for values, around 0 for items."""
+        return math.sqrt(self.dimension) / 2 if self.task == "mean" else 1.0
+
+    @property
+    def parts(self) -> int:
+        """Numbers that one user can change in all rounds: among so many the budget is split."""
+        return self.moved[1] * self.rounds
+
+    @property
+    def absence(self) -> float:
+        """Variance that absent users add to the mean, on average over coordinates, at most."""
+        rate = self.sampling_rate
+        return self.radius**2 / self.dimension * (1 - rate) / (rate * self.n_users)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a mechanism yields for a request.
+
+    Attributes
+    ----------
+    mechanism, document : str
+    epsilon : float
+        By an account of the library, at the request's delta (upper).
+    claimed : float or None
+        By the document's formula for the same parameters; none where it states nothing.
+    error : float
+        Root mean squared error of a coordinate of the mean.
+    messages : float
+        Of a user who takes part in a round; bits alike.
+    trusted : str
+        Who must do as told, or must not tell.
+    adjacency : Adjacency
+    warning : str
+        Why its epsilon is not comparable with that of other rows; empty for replace-one.
+    parameters : mapping
+        What the account was called with, beside the request.
+    """
+
+    mechanism: str
+    document: str
+    epsilon: float
+    claimed: float | None
+    error: float
+    messages: float
+    bits: float
+    trusted: str
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+    warning: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+Maker = Callable[[Request, float], Row]
+
+
+def finite(claimed: float) -> float | None:
+    """A claim, or none where the document's formula is silent.
+
+    >>> finite(1.5), finite(math.inf)
+    (1.5, None)
+    """
+    return claimed if math.isfinite(claimed) else None
