@@ -9,8 +9,9 @@ two crowds whose tables are equal are within total variation :math:`2^{-\sigma}`
 the table is published exactly, and that is all there is.  With noise, replacing one user's item costs epsilon, and no
 delta, to whoever sees the table only; whoever sees the bags pays :math:`\delta = (1 + e^\varepsilon) 2^{-\sigma}`
 besides.  The budget is split over all rows and levels that an item touches: each counter gets discrete Laplace noise of
-ratio :math:`e^{-\varepsilon / \Delta}`, where :math:`\Delta` is the sketch's sensitivity, as the sum of all users'
-shares of Pólya's law.  Releases of several sketches about the same users compose: epsilons and deltas add up.
+ratio :math:`e^{-\varepsilon / \Delta}`, where :math:`\Delta` is the sketch's sensitivity, as the sum of the shares of
+Pólya's law of all users who do not collude.  Releases of several sketches about the same users compose: epsilons and
+deltas add up.
 
 Source: Ghazi, Pagh, Velingker 2019, Section 1 (applications); Balle, Bell, Gascon, Nissim 2020 (split-and-mix, Pólya).
 """
@@ -29,10 +30,12 @@ from numpy.typing import ArrayLike
 from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import bits_sent, honest
+from flamelib.amplification.splitting_noise import crowded_reach, log_crowded_tail
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.discrete_noise import PolyaShare
 from flamelib.guarantees import Adjacency, ApproxDP
 from flamelib.hashing import LONGEST, numbered
+from flamelib.logspace import probability
 from flamelib.protocols.cloak import CloakProtocol, add_up, centred, pool, prerandomize, split
 from flamelib.randomness import Randomness
 from flamelib.sketches import Sketch, Table, contributions
@@ -57,7 +60,8 @@ class Release:
     security_bits : float, positive
         :math:`\sigma`, for all counters together.
     colluding : int
-        Users who tell all they know and add no noise.
+        Users who may tell all they know: those who do not make up the noise without them.  As long as nobody colludes,
+        all add their shares, and the noise is larger by ``surplus``.
 
     Examples
     --------
@@ -101,16 +105,21 @@ class Release:
         return 0.0 if self.epsilon is None else _decay(self.epsilon, self.sketch.sensitivity)
 
     @property
+    def surplus(self) -> float:
+        """Shares that all users add, over those that make up the noise; 1 where nobody is expected to collude."""
+        return self.n_users / honest(self.n_users, self.colluding)
+
+    @property
     def noise_variance(self) -> float:
-        """Variance of the noise on each counter."""
-        return 2 * self.decay / (1 - self.decay) ** 2
+        """Variance of the noise on each counter, the shares of all users together."""
+        return 2 * self.decay / (1 - self.decay) ** 2 * self.surplus
 
     @property
     def room(self) -> int:
         """No noise of any counter is larger, but for a chance of 2^-60."""
         if self.epsilon is None:
             return 0
-        return math.ceil((WRAP_BITS * math.log(2) + math.log(2 * self.counters)) / -math.log(self.decay))
+        return crowded_reach(self.decay, 2.0**-WRAP_BITS / self.counters, self.surplus)
 
     @property
     def modulus(self) -> int:
@@ -147,8 +156,12 @@ class Release:
 
     def noise_tail(self, size: float) -> float:
         """Chance, from above, that the noise of a counter exceeds a size in absolute value."""
-        p, least = self.decay, math.floor(float(reals("size", size, 0))) + 1
-        return 2 * p**least / (1 + p) * (1 + 1e-9)
+        least = math.floor(float(reals("size", size, 0))) + 1
+        if self.epsilon is None:
+            return 0.0
+        exact = math.log(2 / (1 + self.decay)) + least * math.log(self.decay)
+        log_tail = log_crowded_tail(self.decay, least, self.surplus) if self.surplus > 1 else exact
+        return min(1.0, probability(log_tail) * (1 + 1e-9))
 
 
 _messages = cache(least_messages)
@@ -216,7 +229,8 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
     shape = np.shape(table)
     if release.epsilon is None:
         return np.array(table, dtype=np.int64)
-    first, second = rng.geometric(1 - release.decay, size=(2, *shape))
+    chance, surplus, size = 1 - release.decay, release.surplus, (2, *shape)
+    first, second = rng.negative_binomial(surplus, chance, size) if surplus > 1 else rng.geometric(chance, size)
     return np.asarray(table + first - second, dtype=np.int64)
 
 

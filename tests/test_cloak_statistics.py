@@ -64,24 +64,44 @@ def test_random_weights_go_through_the_protocol() -> None:
         Release(sketch, n_users=500, epsilon=1.0)
 
 
-@pytest.mark.parametrize("colluding", [0, 200])
-def test_the_noise_of_all_shares_is_discrete_laplace(colluding: int) -> None:
-    """Its variance and the chance of 0, from the users' shares and from the noise drawn at once."""
+@pytest.mark.parametrize("colluding", [0, 200, 298])
+def test_the_noise_of_all_shares_is_what_the_release_says(colluding: int) -> None:
+    """Variance, chance of 0 and law, from the users' shares and from the noise drawn at once."""
     sketch, items = CountMin(columns=500, rows=4, seed=1), np.zeros(300, dtype=int)
     release = Release(sketch, n_users=300, epsilon=6.0, colluding=colluding)
-    direct = direct_table(sketch, items)
-    p, enough = release.decay, 300 / (300 - colluding)
-    for noise, terms in ((collect(release, items, simulation()) - direct, enough), (_drawn(release, direct), 1.0)):
+    direct, law = direct_table(sketch, items), all_shares(release)
+    for noise in (collect(release, items, simulation()) - direct, _drawn(release, direct)):
         assert abs(noise.mean()) < 5 * noise.std() / math.sqrt(noise.size)
-        exact = terms * 2 * p / (1 - p) ** 2
-        assert terms * release.noise_variance == pytest.approx(exact)
         spread = np.square(noise).std() / math.sqrt(noise.size)
-        assert abs(np.square(noise).mean() - exact) < 5 * spread
-        chance = (1 - p) / (1 + p)
-        if terms == 1:
-            assert abs(np.mean(noise == 0) - chance) < 5 * math.sqrt(chance / noise.size)
-            size = 3.7
-            assert abs(np.mean(np.abs(noise) > size) - release.noise_tail(size)) < 0.05
+        assert abs(np.square(noise).mean() - release.noise_variance) < 5 * spread
+        for size in (0, 1, 4):
+            chance = law[np.abs(np.arange(len(law)) - len(law) // 2) <= size].sum()
+            assert abs(np.mean(np.abs(noise) <= size) - chance) < 5 * math.sqrt(chance * (1 - chance) / noise.size)
+        assert np.abs(noise).max() <= release.room
+
+
+def all_shares(release: Release) -> Any:
+    """Law of X - Y around its middle: negative binomial masses by their recursion, and their correlation."""
+    p, shape = release.decay, release.n_users / (release.n_users - release.colluding)
+    steps = np.arange(1, 2 * release.room + 200)
+    mass = np.cumprod(np.append((1 - p) ** shape, p * (shape + steps - 1) / steps))
+    return np.correlate(mass, mass, "full")
+
+
+@pytest.mark.parametrize("colluding", [0, 1, 100, 250, 450, 498])
+@pytest.mark.parametrize("epsilon", [0.7, 20.0])
+def test_tails_and_room_hold_the_noise_of_all_shares(colluding: int, epsilon: float) -> None:
+    """From both sides: the sum of the law's tail, and a multiple of that beyond three quarters."""
+    release = Release(CountMin(64, 4, 1), 500, epsilon, colluding=colluding)
+    law = all_shares(release)
+    away = np.abs(np.arange(len(law)) - len(law) // 2)
+    assert release.noise_variance == pytest.approx(float((away**2 * law).sum()))
+    for size in (0, 1, release.room // 20, release.room // 3, release.room):
+        truth = float(law[away > size].sum())
+        assert truth * (1 - 1e-10) <= release.noise_tail(size) <= min(1.0, 150 * law[away > 0.75 * size].sum())
+    assert release.counters * law[away > release.room].sum() <= 2.0**-60
+    assert release.counters * law[away > 0.75 * release.room - 1].sum() > 2.0**-60
+    assert Release(CountMin(64, 4, 1), 500, colluding=colluding).noise_tail(0) == 0
 
 
 def _drawn(release: Release, table: Any) -> Any:

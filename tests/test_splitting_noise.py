@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -82,10 +82,19 @@ def test_lemma_9(decay):
 @given(st.integers(1, 10**9), st.floats(1e-3, 50))
 def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
     found = noise.shared_noise(scale, epsilon)
-    p = mp.exp(-mpf(epsilon) / scale)
-    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-12)
-    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-12)
-    assert p <= found.decay <= p + mpf(2) ** -51
+    p = mpf(found.decay)
+    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
+    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
+    ideal = 1 / (scale * mp.sinh(mpf(epsilon) / scale))
+    assert ideal <= found.mean_error * (1 + 1e-15) <= ideal * (1 + 1.2e-16 * scale / epsilon + 1e-14)
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(4 * 10**9, 1e-6), (10**15, 1.0), (3 * 10**15, 1.0), (7, 4900.0)])
+def test_the_errors_are_those_of_the_decay_that_is_told(scale, epsilon):
+    found = noise.shared_noise(scale, epsilon)
+    p = mpf(found.decay)
+    assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
+    assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
 
 
 @pytest.mark.parametrize("n_users", [1, 2, 3, 10])
@@ -128,7 +137,8 @@ def test_more_surplus_costs_more():
 
 @given(st.integers(1, 10**9), st.floats(1e-3, 50))
 def test_the_decay_keeps_its_budget(scale, epsilon):
-    assert -scale * mp.log(mpf(noise.noise_decay(scale, epsilon))) <= epsilon
+    decay = noise.noise_decay(scale, epsilon)
+    assert -scale * mp.log(mpf(decay)) <= epsilon < -scale * mp.log(mpf(math.nextafter(decay, 0)))
 
 
 def test_the_error_of_thinned_noise():
@@ -139,6 +149,37 @@ def test_the_error_of_thinned_noise():
     found = noise.noise_bound(modulus, scale, 0.9, rate, n_users)
     assert spread <= found
     assert float(printed) == pytest.approx(found, rel=1e-11)
+
+
+@pytest.mark.parametrize("n_users", [2, 3, 5])
+@pytest.mark.parametrize("rate", [0.3, 0.9, 1.0])
+@pytest.mark.parametrize("shrunk", [1.0, 0.6])
+def test_the_error_of_thinned_noise_whose_decay_was_rounded_up(n_users, rate, shrunk):
+    """All sums of n thinned variables, of a decay well above the one that was meant."""
+    meant, modulus = 0.5, 101
+    told = meant**shrunk
+    one = np.array([float(chance) for chance in law(modulus, told).values()]) * rate
+    one[modulus // 2] += 1 - rate
+    total = np.ones(1)
+    for _ in range(n_users):
+        total = np.convolve(total, one)
+    truth = float(np.abs(np.arange(len(total)) - len(total) // 2) @ total) / 10
+    found = noise.thinned_error(modulus, 10, -math.log(meant), told, rate, n_users)
+    assert truth <= found <= noise.noise_bound(modulus, 10, told, rate, n_users) * (1 + 1e-11)
+    assert found >= noise.noise_bound(modulus, 10, meant, rate, n_users) * (1 - 1e-11)
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 60), st.floats(0.01, 1))
+def test_the_mean_root_of_a_binomial(n_users, rate):
+    """The rounding room is that of a mean root; with decays that differ much, the second bound is the answer."""
+    truth = mp.fsum(
+        mp.sqrt(b) * mp.binomial(n_users, b) * mpf(rate) ** b * (1 - mpf(rate)) ** (n_users - b)
+        for b in range(1, n_users + 1)
+    )
+    spread = mp.sqrt(noise.variance_bound(10**6 + 1, 0.5))
+    found = noise.thinned_error(10**6 + 1, 1, 700.0, 0.5, rate, n_users)
+    assert truth * spread <= found * (1 + 1e-12)
 
 
 def test_rounding():

@@ -11,6 +11,7 @@ from mpmath import mp, mpf
 
 from flamelib._validate import DomainError
 from flamelib.amplification import splitting, splitting_plans
+from flamelib.amplification.splitting_noise import crowded_reach, log_crowded_tail
 from flamelib.amplification.splitting_plans import plans
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion.evaluate import answer
@@ -114,7 +115,8 @@ def test_no_coarser_grid_serves(error):
 @pytest.mark.parametrize(("scale", "epsilon"), [(1, 1.0), (3, 1.0), (5, 4.0)])
 def test_the_sum_hardly_ever_wraps(scale, epsilon, surplus):
     """Surplus shares: so many discrete Laplace variables together, convolved."""
-    decay, reach = math.exp(-epsilon / scale), splitting_plans._reach(scale, epsilon, surplus)
+    decay = math.exp(-epsilon / scale)
+    reach = crowded_reach(decay, 2.0**-40, surplus)
     one = (1 - decay) / (1 + decay) * decay ** np.abs(np.arange(-8 * reach, 8 * reach + 1))
     law = np.ones(1)
     for _ in range(surplus):
@@ -122,6 +124,32 @@ def test_the_sum_hardly_ever_wraps(scale, epsilon, surplus):
     middle = len(law) // 2
     assert 2 * law[middle + reach :].sum() <= 2.0**-40
     assert 2 * law[middle + reach // 4 :].sum() > 2.0**-40
+    for size in (1, reach // 2, reach):
+        truth = 2 * law[middle + size :].sum()
+        assert math.log(truth) - 1e-12 <= log_crowded_tail(decay, size, surplus) <= math.log(150 * truth)
+
+
+@pytest.mark.parametrize(("n_users", "epsilon", "error"), [(2**50, 1.0, 2.0), (2**40, 1.0, 1.01), (10**6, 2.0, 0.6)])
+def test_what_wrapping_costs_is_part_of_the_error(n_users, epsilon, error):
+    """A sum that wraps around is off by the users and the noise: chance of that, by the law of the noise."""
+    mixed = [plan for plan in plans(n_users, epsilon, 1e-6, error) if plan.noise == "Pólya"]
+    assert mixed
+    for plan in mixed:
+        p, reach = mpf(plan.decay), (plan.modulus - n_users * plan.scale) // 2
+        wraps = 2 * p ** (reach + 1) / (1 + p)
+        noise = 2 * p / (1 - p**2) / plan.scale + mp.sqrt(n_users) / 2 / plan.scale
+        assert noise + n_users * wraps <= plan.error * (1 + 1e-13)
+        assert plan.error <= error
+
+
+def test_the_modulus_holds_the_noise_of_the_decay_that_is_told():
+    """A decay is told to 16 digits, and these are nines here."""
+    mixed = [plan for plan in plans(1000, 2e-16, 1e-6, 2e16) if plan.noise == "Pólya"]
+    assert len(mixed) == 2
+    for plan in mixed:
+        p = mpf(plan.decay)
+        assert 2 * p ** ((plan.modulus - 1000 * plan.scale) // 2 + 1) / (1 + p) <= 2.0**-40
+        assert 2 * p / (1 - p**2) / plan.scale <= plan.error <= 2e16
 
 
 def test_the_least_grid():

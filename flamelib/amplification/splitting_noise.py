@@ -13,7 +13,7 @@ from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import MARGIN, odd
 from flamelib.sources import states
 
-DIGITS = Context(prec=120, traps=[])
+DIGITS, FEWER = Context(prec=120, traps=[]), Context(prec=40, traps=[])
 LARGEST_BITS = 1000
 MANY = 1000
 
@@ -189,11 +189,11 @@ def square_sum(decay: float) -> float:
 def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
 
-    Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and
-    :math:`p = e^{-\varepsilon/k}`; the sum has :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
+    Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and decay
+    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}`; the sum has
+    :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
 
-    .. math:: E|W|/k = \frac1{k\sinh(\varepsilon/k)}, \qquad \sqrt{\mathrm{Var}}/k =
-              \frac1{\sqrt2\,k\sinh(\varepsilon/2k)}.
+    .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
 
     Parameters
     ----------
@@ -203,8 +203,8 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     Returns
     -------
     SharedNoise
-        ``decay``, the double next to p and not below it, so that the budget is kept; ``mean_error`` and ``std`` of the
-        sum with p itself, to which the double adds visibly only where :math:`k/\varepsilon` comes near :math:`10^{15}`.
+        ``decay`` is p; ``mean_error`` and ``std`` are of the noise of this decay.  As p is rounded up, they are by
+        :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves, at most, above what :math:`s=\varepsilon/k` would give.
 
     Raises
     ------
@@ -219,12 +219,11 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     >>> round(found.mean_error, 8), round(found.std, 8)
     (1.0, 1.41421356)
     """
-    rate = epsilon / scale
-    if rate > 700:
+    if epsilon / scale > 700:
         raise DomainError(f"epsilon must be a number in (0, {700 * scale:g}] at this scale, got {epsilon!r}")
-    return SharedNoise(
-        noise_decay(scale, epsilon), 1 / (scale * math.sinh(rate)), 1 / (math.sqrt(2) * scale * math.sinh(rate / 2))
-    )
+    decay = noise_decay(scale, epsilon)
+    rate = -math.log(decay)
+    return SharedNoise(decay, 1 / (scale * math.sinh(rate)), 1 / (math.sqrt(2) * scale * math.sinh(rate / 2)))
 
 
 def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
@@ -253,18 +252,58 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
 
+def crowded_reach(decay: float, chance: float, surplus: float) -> int:
+    r"""What the noise reaches with this chance at most, where all n users add the shares of a crowd (upper).
+
+    By :func:`log_crowded_tail`; with :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
+
+    .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
+
+    and where nobody is surplus at T.
+
+    Examples
+    --------
+    >>> [crowded_reach(0.99, 2.0**-40, surplus) for surplus in (1.0, 1.1, 10.0)]
+    [2828, 3249, 4845]
+    """
+    tail = math.log(2 / chance)
+    if surplus > 1:
+        tail = (tail + surplus * math.log1p(tail / surplus)) * math.sqrt(1 + surplus / tail)
+    return math.ceil(tail / -math.log(decay) * (1 + 1e-15))
+
+
+def log_crowded_tail(decay: float, size: float, surplus: float) -> float:
+    r"""Logarithm of the chance of noise of at least this size, where n users add the shares of a crowd of h (upper).
+
+    For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
+    Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
+
+    .. math:: \ln P\Big(|W|\ln\tfrac1p\ge x\Big) \le \ln2 - \frac{x^2}{r+s} + r\ln\frac{r+s}{2r} .
+
+    Examples
+    --------
+    >>> [round(log_crowded_tail(0.99, 3000, surplus), 6) for surplus in (1.0, 1.1, 10.0)]
+    [-25.728208, -25.45826, -13.709403]
+    """
+    reach = size * -math.log(decay)
+    whole = surplus + math.hypot(surplus, reach)
+    return min(0.0, math.log(2) - reach / whole * reach + surplus * math.log(whole / (2 * surplus)))
+
+
 def noise_decay(scale: int, epsilon: float) -> float:
-    r"""The double next to :math:`e^{-\varepsilon/k}` and not below it: noise that keeps epsilon for shifts up to k.
+    r"""The least double that is not below :math:`e^{-\varepsilon/k}`: noise that keeps epsilon for shifts up to k.
 
     Examples
     --------
     >>> round(noise_decay(10, 1.0), 9)
     0.904837418
     """
-    check(scale=scale, epsilon=epsilon)
-    decay = math.nextafter(math.exp(-epsilon / scale), 2)
+    given = check(scale=scale, epsilon=epsilon)
+    wanted = FEWER.exp(FEWER.divide(-Decimal(given["epsilon"]), given["scale"]))
+    nearest = float(wanted)
+    decay = math.nextafter(nearest, 2) if Decimal(nearest) <= wanted else nearest
     if decay >= 1:
-        raise DomainError(f"epsilon must be so large that a decay below 1 keeps it, above {scale * 2.3e-16:.2g}")
+        raise DomainError(f"epsilon must be so large that a decay below 1 keeps it, above {scale * 1.2e-16:.2g}")
     return decay
 
 
@@ -280,6 +319,30 @@ def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_use
     """
     check(scale=scale, noise_rate=noise_rate, n_users=n_users)
     return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
+
+
+def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rate: float, n_users: int) -> float:
+    r"""As :func:`noise_bound` for :math:`p=e^{-s}`, yet a bound for the double ``decay`` above p that is used (upper).
+
+    Given that B users add noise of variance v, the mean of :math:`|W|` is at most :math:`\sqrt{Bv}`, and by
+    :math:`\sqrt t\le1+\frac{t-1}2-\frac{(t-1)^2}8+\frac{(t-1)^3}{16}`
+
+    .. math:: E\sqrt B \le \sqrt{qn}\Big(1-\frac{1-q}{8qn}\Big(1-\frac{1-2q}{2qn}\Big)\Big) .
+
+    This leaves more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or
+    every user adds noise: the larger of the two is the answer.
+
+    Examples
+    --------
+    >>> rate = 1e-15
+    >>> found = thinned_error(10**18 + 1, 10**15, rate, 1 - 2**-50, 0.5, 100)
+    >>> round(found, 6), round(math.sqrt(0.5 * 100 * 2) / (rate * 10**15), 6)
+    (11.244925, 10.0)
+    """
+    adding = noise_rate * n_users
+    meant, told = (math.sqrt(adding * variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
+    room = (1 - noise_rate) / (8 * adding) * (1 - (1 - 2 * noise_rate) / (2 * adding))
+    return max(meant, told * min(1.0, 1 - room)) * (1 + MARGIN)
 
 
 def random_rounding_std(n_users: int, scale: int) -> float:

@@ -13,16 +13,18 @@ from flamelib._validate import LARGEST_MODULUS, DomainError
 from flamelib.amplification.splitting import MARGIN, honest, messages_needed, modulus_bits
 from flamelib.amplification.splitting_noise import (
     crowded_error,
+    crowded_reach,
     noise_decay,
     random_rounding_std,
     shared_noise,
-    variance_bound_at,
+    thinned_error,
 )
 from flamelib.amplification.splitting_rules import (
     ExactRule,
     NoisyRule,
     exact_rule,
     grid_scale,
+    least_odd,
     noise_shares,
     noisy_rule,
     positive_budget,
@@ -34,7 +36,7 @@ from flamelib.amplification.splitting_users import least_messages
 from flamelib.guarantees import Adjacency
 from flamelib.sources import states
 
-WRAPPED = 2.0**-40
+WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def plans(
     ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
     T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and
     ``cloak:own-3``, where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
-    :math:`2^{-40}` at most.
+    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.
 
     Parameters
     ----------
@@ -174,7 +176,9 @@ def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan 
     for_noise, noise_rate = noise_shares(epsilon, delta, honest(n, wish.colluding))
 
     def total(k: int) -> float:
-        return (n + math.sqrt(noise_rate * n * variance_bound_at(for_noise / k, 3 * n * k + 1))) / k
+        decay = noise_decay(k, for_noise)
+        noise = thinned_error(least_odd(3 * n * k + 1), k, for_noise / k, decay, noise_rate, n)
+        return (noise + n / k) * (1 + MARGIN)
 
     scale = _least_scale(total, wish.error)
     if scale is None:
@@ -200,30 +204,20 @@ def _shared_own(wish: _Wish) -> Plan | None:
 def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) -> Plan | None:
     """Pólya noise, randomly rounded values, and a modulus that just holds their sum."""
     n, epsilon, crowd = wish.n_users, wish.epsilon / wish.dimension, honest(wish.n_users, wish.colluding)
+    wrapped = min(WRAPPED, WRAPPED_SHARE * wish.error / n)
 
     def total(k: int) -> float:
-        return crowded_error(shared_noise(k, epsilon), n, crowd) + random_rounding_std(n, k)
+        return crowded_error(shared_noise(k, epsilon), n, crowd) + random_rounding_std(n, k) + n * wrapped
 
     scale = _least_scale(total, wish.error)
     if scale is None:
         return None
-    modulus = n * scale + 2 * _reach(scale, epsilon, n / crowd)
+    decay = noise_decay(scale, epsilon)
+    modulus = n * scale + 2 * crowded_reach(decay, wrapped, n / crowd)
     n_messages = messages(security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
-    shape = (n_messages, modulus, scale, "random", "Pólya", noise_decay(scale, epsilon), 1.0)
+    shape = (n_messages, modulus, scale, "random", "Pólya", decay, 1.0)
     bits = wish.dimension * n_messages * modulus_bits(modulus)
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
-
-
-def _reach(scale: int, epsilon: float, surplus: float) -> int:
-    r"""What Pólya noise reaches with a chance of :math:`2^{-40}` at most, shares of colluding users on top.
-
-    By Chernoff's bound: where r times the shares are added, the mean of :math:`e^{\theta\varepsilon W/k}` is at most
-    :math:`(1-\theta^2)^{-r}`.
-    """
-    tail = math.log(2 / WRAPPED)
-    if surplus > 1:
-        tail = min((tail - surplus * math.log1p(-(theta**2))) / theta for theta in (i / 32 for i in range(1, 32)))
-    return math.ceil(scale / epsilon * tail)
 
 
 def _least_scale(total: Callable[[int], float], error: float) -> int | None:

@@ -24,7 +24,7 @@ from flamelib.amplification.splitting import (
     messages_needed,
     modulus_bits,
 )
-from flamelib.amplification.splitting_noise import crowded_error, noise_decay, shared_noise, variance_bound_at
+from flamelib.amplification.splitting_noise import crowded_error, noise_decay, shared_noise, thinned_error
 from flamelib.logspace import exp_or_inf
 from flamelib.sources import states
 
@@ -88,7 +88,7 @@ class _Shape:
 
     def rule(self, n_messages: int, modulus: int, failure: float, delta: float) -> NoisyRule:
         """The rule at these messages; ``delta`` is what is proven anyway."""
-        noise = math.sqrt(self.noise_rate * self.n_users * variance_bound_at(self.rate, modulus)) / self.scale
+        noise = thinned_error(modulus, self.scale, self.rate, self.decay, self.noise_rate, self.n_users)
         bits, rounding = n_messages * modulus_bits(modulus), self.n_users / self.scale
         total = min(delta, (self.silent + failure) * (1 + MARGIN))
         public = (self.scale, self.decay, self.noise_rate, self.smoothness)
@@ -117,7 +117,8 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     -------
     NoisyRule
         ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in
-        [0, 1]; ``delta`` is :math:`(1-q)^h` plus the failure of Lemma 1, at most the one asked for.
+        [0, 1], with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of
+        Lemma 1, at most the one asked for.
 
     Raises
     ------
@@ -231,7 +232,7 @@ def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = Non
     r"""Split-and-mix by ``cloak:best-1`` around Pólya noise: (epsilon, delta)-private for one user's value (upper).
 
     The released sum keeps epsilon, and what the shares tell beside it costs :math:`(1+e^\varepsilon)2^{-\sigma}`, which
-    is delta; N is :math:`3nk+1`.
+    is delta; N is :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.
 
     Parameters
     ----------
