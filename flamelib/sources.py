@@ -22,7 +22,8 @@ DOCUMENTS: dict[str, str] = {
     "flame": "Liu, Cao, Chen, Guo, Yoshikawa, FLAME: Private Federated Learning in the Shuffle Model, 2021",
     "participation": "Hasircioglu, Gunduz, Privacy Amplification via Random Participation, 2022",
     "checkin": "Liew, Hasegawa, Takahashi, Shuffled Check-in, 2022",
-    "cloak": "Ghazi, Pagh, Velingker, Scalable and Differentially Private Distributed Aggregation in the Shuffled Model, 2019; US20220374542A1",
+    "cloak": "Ghazi, Pagh, Velingker, "
+    "Scalable and Differentially Private Distributed Aggregation in the Shuffled Model, 2019; US20220374542A1",
     "shuffle": "this project, after Balle, Bell, Gascon, Nissim 2019",
     "clones": "Feldman, McMillan, Talwar, Hiding Among the Clones, 2021; Stronger Amplification by Shuffling, 2023",
 }
