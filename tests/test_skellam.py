@@ -122,6 +122,22 @@ def test_the_shares_are_paid_for():
     assert vector_epsilon(**words, security_bits=900.0) == pytest.approx(alone, rel=1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [45.0, 49.0, 50.0, 51.0])
+def test_a_narrow_valley_between_noise_and_shares_is_found(epsilon):
+    """Delta of the sum is near 1 up to where the shares cost much: a dense scan finds no smaller epsilon."""
+    words = {"dimension": 10, "sensitivity_2": 0.5, "sensitivity_1": 0.5, "rounds": 1, "security_bits": 80.0}
+    variance = least_variance(**words, epsilon=epsilon, delta=0.5)
+    found = vector_epsilon(**words, variance=variance, delta=0.5)
+    assert found <= epsilon * (1 + 1e-9)
+    curve = skellam._curve(0.5, variance, 0.25)
+
+    def total(at):
+        return math.exp(curve_log_delta(curve, 1, at)) + (1 + math.exp(at)) * 10 * 2.0**-80
+
+    assert total(found) <= 0.5 * (1 + 1e-9)
+    assert min(total(at) for at in np.linspace(0, found * (1 - 1e-6), 200)) > 0.5
+
+
 def test_discrete_gaussian_noise_costs_what_gaussian_noise_costs():
     assert gaussian_epsilon(10, 4.0, 8.0, 3, 1e-6) == pytest.approx(curve_epsilon(lambda a: a / 8, 3, 1e-6))
     noise = discrete_gaussian_noise(2.0)

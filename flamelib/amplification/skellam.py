@@ -32,7 +32,7 @@ MARGIN = 1e-12
 CONDITIONAL = math.exp(-0.5)
 STEP = 10 ** (1 / 16)
 ORDERS = tuple(1 + STEP**i for i in range(-48, 145))
-SECTIONS = 32
+SECTIONS, SCAN = 32, 32
 FARTHEST = 1e300
 
 
@@ -271,8 +271,8 @@ def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -mat
     def log_delta(epsilon: float) -> float:
         return _with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
-    found = smallest_epsilon(log_delta, delta, log_expm1(spare), rises=True, at_least=alone)
-    return found if log_delta(found) <= math.log(delta) else math.inf
+    low = _valley(log_delta, math.log(delta), alone, log_expm1(spare))
+    return smallest_epsilon(log_delta, delta, low, at_least=alone) if log_delta(low) <= math.log(delta) else math.inf
 
 
 def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
@@ -300,11 +300,28 @@ def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
 def _least(value: Callable[[float], float]) -> float:
     """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
     best = min(ORDERS, key=value)
-    low, high = 1 + (best - 1) / STEP, 1 + (best - 1) * STEP
+    return min(value(best), value(_bottom(value, 1 + (best - 1) / STEP, 1 + (best - 1) * STEP)))
+
+
+def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """The first argument of a scan not above the target; else the bottom of the valley around the lowest."""
+    width = max(0.0, high - low) / SCAN
+    found = [(value(low), low)]
+    while found[-1][0] > target and len(found) <= SCAN:
+        at = low + len(found) * width
+        found.append((value(at), at))
+    if found[-1][0] <= target:
+        return found[-1][1]
+    best = min(found)[1]
+    return _bottom(value, max(low, best - width), best + width)
+
+
+def _bottom(value: Callable[[float], float], low: float, high: float) -> float:
+    """The least of a function that falls and then rises, by golden section."""
     for _ in range(SECTIONS):
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         low, high = (low, right) if value(left) <= value(right) else (left, high)
-    return min(value(best), value((low + high) / 2))
+    return (low + high) / 2
 
 
 def _log_distance(dimension: int, rounds: int, security_bits: float | None) -> float:

@@ -151,8 +151,9 @@ def _recursive(at: _Setting) -> Cost:
         raise DomainError(f"n_users must be larger for the recursive protocol at this budget, got {at.n_users}")
     mse = at.n_users / 4 / math.prod(levels) ** 2
     for j, p in enumerate(levels, 1):
-        mass = (p + (j == m)) / most
-        spread = mass * (p * p - 1) / 12 + (p - 1) ** 2 * mass * (1 - mass) / 4
+        values = p + (j == m)
+        mass = values / most
+        spread = mass * (values**2 - 1) / 12 + (values - 1) ** 2 * mass * (1 - mass) / 4
         mse += at.n_users * spread / (1 - mass) ** 2 / math.prod(levels[:j]) ** 2
     return Cost(at.dimension * m, at.dimension * sum(modulus_bits(p + 1) for p in levels), math.sqrt(mse))
 
