@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,15 +155,21 @@ Law = Callable[[int], Cumulated]
 
 def draw(law: Law, count: int, randomness: Randomness, word: int = WORD) -> Wholes:
     """Independent draws by inversion of the distribution function, exactly."""
-    table = law(word)
+    first, lows, highs = _first_look(law, word)
     drawn = randomness.uniform(2**word, count)
-    place = np.searchsorted(np.array(table.highs), drawn, side="right") - 1
-    inside = (place >= 0) & (place < len(table.lows))
-    settled = inside & (drawn < np.array(table.lows)[np.where(inside, place, 0)])
-    found = table.first + place
+    place = np.searchsorted(highs, drawn, side="right") - 1
+    inside = (place >= 0) & (place < len(lows))
+    settled = inside & (drawn < lows[np.where(inside, place, 0)])
+    found = first + place
     for i in np.flatnonzero(~settled):
         found[i] = _settled_draw(law, int(drawn[i]), randomness, word)
     return np.asarray(found, dtype=np.int64)
+
+
+@lru_cache(maxsize=16)
+def _first_look(law: Law, word: int) -> tuple[int, Wholes, Wholes]:
+    table = law(word)
+    return table.first, np.array(table.lows, dtype=np.int64), np.array(table.highs, dtype=np.int64)
 
 
 def _settled_draw(law: Law, drawn: int, randomness: Randomness, bits: int) -> int:
@@ -173,36 +181,49 @@ def _settled_draw(law: Law, drawn: int, randomness: Randomness, bits: int) -> in
             return table.first + place
 
 
-Ratios = Callable[[int], Iterable[tuple[int, int]]]
+Ratios = Callable[[int], tuple[Iterable[int], int]]
+"""For a number of bits: whole numbers not above 2^b times each ratio, and the j-th is j times the second at most below.
+"""
 
 
 def unimodal(mode: int, up: Ratios, down: Ratios) -> Law:
-    """The law whose probabilities, going away from its mode, change by enclosed ratios that only fall."""
+    """The law whose probabilities, going away from its mode, change by enclosed ratios that only fall.
+
+    Weights are rounded down; what all of them may lack together is known beforehand.
+    """
 
     def law(bits: int) -> Cumulated:
         inner = bits + GUARD
-        above, rest_above = _side(up(inner), inner)
-        below, rest_below = _side(down(inner), inner)
-        weights = [*reversed(below), (1 << inner, 1 << inner), *above]
-        least = sum(low for low, _ in weights)
-        most = sum(high for _, high in weights) + rest_above + rest_below
-        lows, highs, low, high = [], [-(-(rest_below << bits) // least)], 0, rest_below
-        for one in weights:
-            low, high = low + one[0], high + one[1]
-            lows.append((low << bits) // most)
-            highs.append(-(-(high << bits) // least))
-        return Cumulated(mode - len(below), lows, highs)
+        above, lack_above, rest_above = _side(up, inner)
+        below, lack_below, rest_below = (above, lack_above, rest_above) if down is up else _side(down, inner)
+        sums = list(accumulate([*reversed(below), 1 << inner, *above]))
+        least = sums[-1]
+        most = least + lack_above + lack_below + rest_above + rest_below
+        lows = [(one << bits) // most for one in sums]
+        ends = 1 - (-(most - least << bits) // least)  # a share's enclosure is no wider than all that may lack
+        return Cumulated(mode - len(below), lows, [-(-(rest_below << bits) // least), *(low + ends for low in lows)])
 
     return law
 
 
-def _side(ratios: Iterable[tuple[int, int]], bits: int) -> tuple[list[tuple[int, int]], int]:
-    """Weights on one side of the mode until they vanish at this precision, and a bound on the sum of the others."""
-    one = 1 << bits
-    low, high, weights = one, one, list[tuple[int, int]]()
-    for least, most in ratios:
-        low, high = low * least >> bits, -(-high * most >> bits)
-        weights.append((low, high))
-        if low == 0:
-            return weights, -(-high * most // (one - most)) if most < one else one * one
-    return weights, 0
+def _side(ratios: Ratios, bits: int) -> tuple[list[int], int, int]:
+    r"""Weights on one side of the mode until they vanish at this precision; what they lack, and the sum of the others.
+
+    Weights and ratios are at most 2 and, after the first, 1.  So rounding makes the :math:`j`-th weight
+    :math:`2 g j + 1` units less, beside what it has from the one before: in all :math:`(g + 1) j (j + 1)` at most.
+    """
+    (lows, gap), one = ratios(bits), 1 << bits
+    weight, weights = one, list[int]()
+    for n, low in enumerate(lows, 1):
+        weight = weight * low >> bits
+        if not weight:
+            largest = low + gap * n
+            rest = -(-(gap + 1) * n * (n + 1) * one // (one - largest)) if largest < one else one * one
+            return weights, _lack(gap, n - 1), rest
+        weights.append(weight)
+    return weights, _lack(gap, len(weights)), 0
+
+
+def _lack(gap: int, n: int) -> int:
+    """The sum of (g + 1) j (j + 1) over j up to n."""
+    return (gap + 1) * n * (n + 1) * (n + 2) // 3

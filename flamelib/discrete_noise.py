@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import accumulate, repeat
 from itertools import count as naturals
 
 import numpy as np
@@ -37,7 +38,7 @@ from flamelib._enclosures import (
 from flamelib._validate import VOCABULARY, Domain, DomainError, check
 from flamelib.randomness import Randomness
 
-WIDEST = 1e9  # largest variance of a law drawn from a table
+WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
 SHARES = replace(VOCABULARY["n_users"], low=1)
 SPREAD = Domain("parameter of the discrete Gaussian law", low=0, open_low=True, high=math.sqrt(WIDEST))
 
@@ -290,13 +291,13 @@ def _poisson(mean: Enclosure) -> Law:
     low, _ = mean(GUARD)
     mode = low >> GUARD
 
-    def up(bits: int) -> Iterator[tuple[int, int]]:
+    def up(bits: int) -> tuple[Iterator[int], int]:
         least, most = mean(bits)
-        return ((least // k, -(-most // k)) for k in naturals(mode + 1))
+        return (least // k for k in naturals(mode + 1)), most - least + 1
 
-    def down(bits: int) -> Iterator[tuple[int, int]]:
+    def down(bits: int) -> tuple[Iterator[int], int]:
         least, most = mean(bits)
-        return (((k << 2 * bits) // most, -(-(k << 2 * bits) // least)) for k in range(mode, 0, -1))
+        return ((k << 2 * bits) // most for k in range(mode, 0, -1)), 2 * (most - least) + 1
 
     return cache(unimodal(mode, up, down))
 
@@ -316,12 +317,10 @@ def _gaussian(std: float) -> Law:
     """Neighbouring probabilities, at j and j + 1, have the ratio exp(-(2 j + 1) / (2 std^2))."""
     single = exp_minus(1 / (2 * Fraction(std) ** 2))
 
-    def ratios(bits: int) -> Iterator[tuple[int, int]]:
+    def ratios(bits: int) -> tuple[Iterator[int], int]:
         low, high = single(bits)
-        below, above = low, high
-        while True:
-            yield below, above
-            below, above = below * low * low >> 2 * bits, -(-above * high * high >> 2 * bits)
+        square = low * low
+        return accumulate(repeat(square), lambda ratio, by: ratio * by >> 2 * bits, initial=low), 2 * (high - low) + 1
 
     return cache(unimodal(0, ratios, ratios))
 
