@@ -231,7 +231,7 @@ class PolyaNoise:
         half = np.diff(edges)[:, None] / 2
         u = (edges[:-1, None] + half + half * NODES).ravel()
         v = np.exp(u)
-        some = np.log(-np.expm1(count * (log_p - np.log1p(v)))) - np.log(v + gap)
+        some = np.log(-np.expm1(float(count) * (log_p - np.log1p(v)))) - np.log(v + gap)
         logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
         below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
         beyond = -r * HIGHEST - math.log(r) if x == 0 else -math.inf
