@@ -69,7 +69,8 @@ def cost(
     ``cmp-t2``
         Rule T2, the sum itself unprotected; rounding, below n/k.
     ``cmp-ikos``
-        Split-and-mix with :math:`N=3nk+1` and Pólya noise; mean error :math:`1/(k\sinh(\varepsilon/k))`.
+        Split-and-mix with :math:`N=3nk+1` and Pólya noise; mean error :math:`1/(k\sinh(\varepsilon/k))`, the decay
+        being rounded up to a double.
     ``cmp-bon``
         Cryptographic aggregation of Bonawitz et al. 2017: nothing is shuffled, the sum is exact, and a user sends
         :math:`2n\cdot256+(5n-4)\,256+d\lceil\log_2(n(2^b-1)+1)\rceil` bits.
