@@ -51,7 +51,7 @@ def groups(messages: Wholes, n_messages: int, modulus: int, scale: int) -> Whole
 
     Examples
     --------
-    >>> groups(np.array([[5], [9], [96], [40]]), 2, 101, 4).tolist()
+    >>> sorted(groups(np.array([[5], [9], [96], [40]]), 2, 101, 4).tolist())
     [[0, 2], [1, 2]]
     """
     if not 2 <= n_messages <= MOST_MESSAGES:

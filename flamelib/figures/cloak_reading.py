@@ -216,7 +216,7 @@ def compute_damage(protocol: CloakProtocol, repeats: int, seed: int) -> list[Dam
     Examples
     --------
     >>> [(one.refused, one.right) for one in compute_damage(CloakProtocol(5, 61, 4, 4), 1000, seed=1)]
-    [(False, 1000), (True, 10), (True, 10), (False, 18)]
+    [(False, 1000), (True, 17), (True, 17), (False, 15)]
     """
     check(repeats=repeats, seed=seed)
     rng = np.random.default_rng(seed)
