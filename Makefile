@@ -9,6 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
 JOBS ?= 2
 PORT ?= 8000
+BENCH ?= tests/benchmarks
 # Words for Snakemake, such as `--executor slurm`.
 SNAKEMAKE ?=
 VENV := .venv
@@ -51,9 +52,9 @@ serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
 zip: book ## the book as one file that opens from disk, under _build
 	@$(BIN)/python -m flamelib.companion.release
 
-bench: venv ## measure the speeds that the book's status page shows
+bench: venv ## measure the speeds that the book's status page shows (BENCH=tests/benchmarks/test_bench_cloak.py: some)
 	@mkdir -p _build
-	@$(BIN)/python -m pytest -q -o addopts= tests/benchmarks --benchmark-json=_build/benchmarks.json
+	@$(BIN)/python -m pytest -q -o addopts= $(BENCH) --benchmark-json=_build/benchmarks.json
 	@$(BIN)/python -m flamelib.companion.status _build/benchmarks.json
 
 browser: ## install Chromium for the browser tests, where that is possible

@@ -272,3 +272,11 @@ def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
     assert "| whole search[2-ary] | 21.3 ms | 5 |" in page
     assert page.count("Some CPU, Python 3.11.7") == 1
     assert page.index("{dropdown} flame: 1 measured") < page.index("{dropdown} shuffling: 2 measured")
+    report = put(
+        tmp_path / "report.json", {"machine_info": machine, "benchmarks": [measured[1] | {"name": "test_seal"}]}
+    )
+    status.record_speeds(report, tmp_path / "results" / "speeds.csv")
+    page = status.status_page(tmp_path, tmp_path / "results" / "speeds.csv")
+    assert "{dropdown} shuffling: 2 measured" in page
+    assert "| seal | 21.3 ms | 5 |" in page
+    assert "| round | 21.3 ms | 5 |" not in page

@@ -93,14 +93,26 @@ def _subject(name: str, rows: Iterable[dict[str, str]]) -> str:
 
 
 def record_speeds(measured: Path, benchmarks: Path = BENCHMARKS) -> None:
-    """Keep the medians of a pytest-benchmark report, by subject, with the machine they were measured on."""
+    """Keep the medians of a pytest-benchmark report, by subject, with the machine they were measured on.
+
+    Subjects that the report does not speak of keep what was measured before.
+    """
     report = json.loads(measured.read_text(encoding="utf-8"))
     processor = report["machine_info"].get("cpu", {}).get("brand_raw", "unknown processor")
     machine = f"{processor}, Python {report['machine_info']['python_version']}"
-    rows = sorted([*_told(one), machine] for one in report["benchmarks"])
+    fresh = [[*_told(one), machine] for one in report["benchmarks"]]
+    told = {row[0] for row in fresh}
+    rows = sorted(fresh + [row for row in _recorded(benchmarks) if row[0] not in told])
     benchmarks.parent.mkdir(parents=True, exist_ok=True)
     with benchmarks.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["subject", "what", "median", "rounds", "machine"], *rows])
+
+
+def _recorded(benchmarks: Path) -> list[list[str]]:
+    if not benchmarks.is_file():
+        return []
+    with benchmarks.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]
 
 
 def _told(one: dict[str, Any]) -> tuple[str, str, str, str]:
