@@ -1,6 +1,14 @@
 """Settings of all tests: one thread each, no window, sixty digits for oracles, the same random examples every time."""
 
+import fcntl
 import os
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from flamelib.companion.ledger import Judged
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -12,3 +20,19 @@ mpmath.mp.dps = 60
 
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
+    """The whole ledger, computed once for all tests: half a minute, which processes side by side share."""
+    from flamelib.companion import ledger
+
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (shared / "ledger.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = shared / "ledger.pickle"
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(ledger.judge_all()))
+        found: list[Judged] = pickle.loads(kept.read_bytes())
+    return found

@@ -19,11 +19,6 @@ CONTENT = yaml.safe_load(ledger.CLAIMS.read_text(encoding="utf-8"))
 CLAIMS = ledger.load()
 
 
-@pytest.fixture(scope="module")
-def judged() -> list[Judged]:
-    return ledger.judge_all(CLAIMS)
-
-
 def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> None:
     turned = {row.claim.id: f"{row.verdict}, computed {row.value}" for row in judged if not row.as_recorded}
     assert turned == {}

@@ -19,11 +19,6 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def judged() -> list[Judged]:
-    return ledger.judge_all()
-
-
-@pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory, judged: list[Judged]) -> Path:
     """The book as it is staged, with the notebooks' templates in the place of their runs."""
     with pytest.MonkeyPatch.context() as patch:

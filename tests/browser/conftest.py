@@ -183,11 +183,12 @@ def _visit(context: BrowserContext, address: str, folder: Path | None, path: str
     page.goto(address)
     settle(page)
     found.light = _look(page, folder, path, "light")
-    switch_theme(page, "dark")
-    found.dark = _look(page, folder, path, "dark")
-    switch_theme(page, "light")
-    page.set_viewport_size(PHONE)
-    found.phone = _look(page, folder, path, "phone")
+    if folder is not None:  # from disk a page looks the same, as far as it loads
+        switch_theme(page, "dark")
+        found.dark = _look(page, folder, path, "dark")
+        switch_theme(page, "light")
+        page.set_viewport_size(PHONE)
+        found.phone = _look(page, folder, path, "phone")
     page.close()
     return found
 

@@ -13,8 +13,13 @@ pytestmark = pytest.mark.browser
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = {"light": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "dark": ["color-contrast"]}
+# Pages of every kind; the colours of the dark theme are the same on all others.
+DARK = (
+    "book/index.html", "book/cloak.html", "book/ledger.html", "book/sliders.html", "book/refuted.html",
+    "notebooks/cloak_audit.html", "notebooks/flame_exercises.html", "prf-prf.html", "search.html",
+)  # fmt: skip
 # Long lists of one kind are looked at in part, or the checker takes minutes for a page of a thousand equal lines.
-MANY = {"dl.py": 25, "tbody tr": 60, ".genindextable li": 100, "mjx-container": 80}
+MANY = {"dl.py": 10, "tbody tr": 25, ".genindextable li": 50, "mjx-container": 25, "div.highlight": 12}
 
 TRIM = """(many) => {
   for (const [kind, kept] of Object.entries(many))
@@ -34,8 +39,9 @@ def test_nothing_serious_is_found(page: Page, origins: dict[str, str], path: str
     settle(page)
     page.evaluate(TRIM, MANY)
     page.evaluate(AXE)
-    told = {}
-    for theme, kind in (("light", "tag"), ("dark", "rule")):
-        switch_theme(page, theme)
-        told[theme] = page.evaluate(ASK, [kind, RULES[theme]])
-    assert told == {"light": [], "dark": []}
+    assert page.evaluate(ASK, ["tag", RULES["light"]]) == []
+    if path in DARK:
+        switch_theme(page, "dark")
+        told = page.evaluate(ASK, ["rule", RULES["dark"]])
+        switch_theme(page, "light")
+        assert told == []

@@ -39,10 +39,12 @@ def _faults(found: Visit, file: Path) -> Iterator[tuple[str, object]]:
     yield "mathematics set with an error", found.light["faults"]
     yield "formulas shown as source", found.light["raw"]
     yield "pictures without words", found.light["unnamed"]
-    yield "pixels wider than a phone", max(0, found.phone["overflow"])
-    yield "figures of the wrong theme", _wrong(found.light, [True], [False]) + _wrong(found.dark, [False], [True])
+    yield "figures of the wrong theme", _wrong(found.light, [True], [False])
     yield "figures lost", file.read_text(encoding="utf-8").count('<div class="fl-fig">') - len(found.light["figures"])
-    yield "no dark theme", found.light["figures"] and found.dark["theme"] != "dark"
+    if found.dark and found.phone:
+        yield "figures of the wrong theme in the dark", _wrong(found.dark, [False], [True])
+        yield "no dark theme", found.light["figures"] and found.dark["theme"] != "dark"
+        yield "pixels wider than a phone", max(0, found.phone["overflow"])
 
 
 def _wrong(facts: dict[str, Any], light: list[bool], dark: list[bool]) -> list[int]:
