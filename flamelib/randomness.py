@@ -143,20 +143,33 @@ class Release:
     is kept nowhere.  To tell them from uniform bits, given all others, one would have to tell ChaCha20 from a random
     function; the operating systems' own generators rest on the same assumption, and are several times slower.
 
+    Parameters
+    ----------
+    keys : callable from a number of bytes to bytes, optional
+        Where keys come from.  Anything but the operating system is for experiments that are to be repeated.
+
     Examples
     --------
     >>> bool((Release().uniform(10, 1000) < 10).all())
     True
+    >>> Release(np.random.default_rng(0).bytes).uniform(10, 3).tolist()
+    [0, 7, 2]
     """
+
+    keys: Callable[[int], bytes] = secrets.token_bytes
+
+    def __post_init__(self) -> None:
+        if not callable(self.keys):
+            raise DomainError(f"keys must be callable with a number of bytes, got {self.keys!r}")
 
     def uniform(self, modulus: int, shape: Shape) -> Residues:
         """Uniform residues: 63-bit words below the largest multiple of the modulus, drawn again where they are not."""
         if modulus > LARGEST_MACHINE:
-            return _large(_tossed, modulus, shape)
+            return _large(self._tossed, modulus, shape)
         found = np.empty(math.prod(np.atleast_1d(shape).tolist()), dtype=np.int64)
         for start in range(0, found.size, at_once := KEYED // 8):
             part = found[start : start + at_once]
-            part[:] = _below(modulus, part.size)
+            part[:] = self._below(modulus, part.size)
         return found.reshape(shape)
 
     def coins(self, rate: ArrayLike, shape: Shape) -> NDArray[np.bool_]:
@@ -172,28 +185,33 @@ class Release:
 
     def permuted(self, messages: Residues) -> Residues:
         """Uniformly random order: that of random 63-bit keys, all drawn again if two in a row are equal."""
-        return _permuted(messages, _tossed, _by_keys)
+        return _permuted(messages, self._tossed, self._by_keys)
 
     def spawn(self, n: int) -> list["Release"]:
-        """The operating system serves every party."""
+        """One source of keys serves every party."""
         return [self] * n
 
+    def _tossed(self, count: int) -> Bytes:
+        parts = (min(KEYED, count - start) for start in range(0, count, KEYED))
+        return np.frombuffer(b"".join(randombytes_deterministic(n, self.keys(32)) for n in parts), dtype=np.uint8)
 
-def _tossed(count: int) -> Bytes:
-    parts = (min(KEYED, count - start) for start in range(0, count, KEYED))
-    return np.frombuffer(b"".join(randombytes_deterministic(n, secrets.token_bytes(32)) for n in parts), dtype=np.uint8)
+    def _words(self, count: int) -> Residues:
+        """Uniform 63-bit words."""
+        return self._tossed(8 * count).view(np.int64) & (2**63 - 1)
 
+    def _below(self, modulus: int, count: int) -> Residues:
+        words, limit = self._words(count), 2**63 // modulus * modulus
+        while limit < 2**63 and (beyond := np.flatnonzero(words >= limit)).size:
+            words[beyond] = self._words(beyond.size)
+        return residues(words, modulus)
 
-def _words(count: int) -> Residues:
-    """Uniform 63-bit words."""
-    return _tossed(8 * count).view(np.int64) & (2**63 - 1)
-
-
-def _below(modulus: int, count: int) -> Residues:
-    words, limit = _words(count), 2**63 // modulus * modulus
-    while limit < 2**63 and (beyond := np.flatnonzero(words >= limit)).size:
-        words[beyond] = _words(beyond.size)
-    return residues(words, modulus)
+    def _by_keys(self, rows: Residues) -> Residues:
+        while True:
+            keys = self._words(rows.size).reshape(rows.shape)
+            order = keys.argsort(axis=-1)
+            keys = np.take_along_axis(keys, order, axis=-1)
+            if not (keys[..., 1:] == keys[..., :-1]).any():
+                return np.take_along_axis(rows, order, axis=-1)
 
 
 def _large(tossed: Tossed, modulus: int, shape: Shape) -> Residues:
@@ -242,12 +260,3 @@ def _deal(messages: Residues, dealt: Residues, tossed: Tossed) -> list[int]:
         order = digits[start : start + BLOCK].argsort(kind="stable")
         dealt[np.repeat(by, count) + within[: order.size]] = messages[start : start + BLOCK][order]
     return [int(place) for place in places[:: len(counts)]]
-
-
-def _by_keys(rows: Residues) -> Residues:
-    while True:
-        keys = _words(rows.size).reshape(rows.shape)
-        order = keys.argsort(axis=-1)
-        keys = np.take_along_axis(keys, order, axis=-1)
-        if not (keys[..., 1:] == keys[..., :-1]).any():
-            return np.take_along_axis(rows, order, axis=-1)

@@ -121,7 +121,7 @@ def test_equal_keys_are_drawn_again(monkeypatch):
     """Orders come from keys that all differ; with keys of two bits, four messages need many attempts."""
     words = iter(range(10**6))
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(module, "_words", lambda count: next(words) * 0 + rng.integers(0, 4, size=count))
+    monkeypatch.setattr(Release, "_words", lambda _, count: next(words) * 0 + rng.integers(0, 4, size=count))
     counts = sum(orders(Release().permuted, 3, 1) for _ in range(1200))
     assert next(words) > 2 * 1200
     assert chisquare(counts).pvalue > UNLIKELY
@@ -132,6 +132,15 @@ def test_a_simulation_repeats_itself_and_its_children_differ():
     first, second = ([one.uniform(2**60, 4).tolist() for one in pair] for pair in twins)
     assert first == second
     assert first[0] != first[1]
+
+
+def test_a_release_under_given_keys_repeats_itself():
+    """For experiments on what attackers gain against it."""
+    twins = [Release(np.random.default_rng(5).bytes) for _ in range(2)]
+    first, second = ([*one.uniform(2**60, 20_000), *one.permuted(np.arange(99)), *one.coins(0.5, 99)] for one in twins)
+    assert first == second
+    with pytest.raises(DomainError, match=r"keys must be callable with a number of bytes, got b'secret'"):
+        Release(b"secret")
 
 
 def test_release_never_repeats_itself():

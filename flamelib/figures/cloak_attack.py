@@ -253,7 +253,8 @@ def compute_stream(protocol: CloakProtocol, system: bool, repeats: int, seed: in
     protocol : CloakProtocol
         With modulus 2^32, where a random message is one output of the Mersenne Twister.
     system : bool
-        Whether messages come from the operating system instead of the Mersenne Twister.
+        Whether messages come as in a release, by ChaCha20, under keys that the colluders do not know, instead of from
+        the Mersenne Twister.  The keys are drawn by the seed, so that the experiment can be repeated.
     repeats, seed : int
         Values, seeds of the generator and the shuffler's order are drawn by the seed.
 
@@ -278,7 +279,7 @@ def _later(p: CloakProtocol) -> int:
 
 def _stream(p: CloakProtocol, system: bool, rng: np.random.Generator) -> tuple[int, tuple[Wholes, Wholes, Wholes]]:
     twister = Simulation(np.random.Generator(np.random.MT19937(int(rng.integers(2**62)))))
-    source: Randomness = Release() if system else twister
+    source: Randomness = Release(rng.bytes) if system else twister
     values = rng.integers(0, p.scale + 1, size=p.n_users)
     own, theirs = (split(p, block, source) for block in np.split(values, [p.n_users - _later(p)]))
     output = shuffler(np.concatenate([pool(own), pool(theirs)]), Simulation(rng))
@@ -318,7 +319,7 @@ def _seeded(
 ) -> tuple[int, tuple[Wholes, Wholes, Wholes]]:
     seeds = rng.choice(len(masks), p.n_users, replace=False)
     values = rng.integers(0, p.scale + 1, size=p.n_users)
-    sources: list[Randomness] = [Release() if system else _of_seed(int(one)) for one in seeds]
+    sources: list[Randomness] = [Release(rng.bytes) if system else _of_seed(int(one)) for one in seeds]
     shares = [split(p, value, own) for value, own in zip(values[:, None], sources, strict=True)]
     output = shuffler(pool(np.concatenate(shares)), Simulation(rng))
     tried = np.flatnonzero(np.isin(masks, output).all(axis=1))

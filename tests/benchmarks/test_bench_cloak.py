@@ -26,7 +26,7 @@ from flamelib.randomness import Release, Simulation
 
 MODULUS = 2**40 - 87
 MANY = 10**6
-BLOCK = 2**14
+BLOCK = 2**15
 PEAK = "*[line.split()[1] for line in pathlib.Path('/proc/self/status').open() if line.startswith('VmHWM')]"
 SOURCES = {"simulation": Simulation(np.random.Generator(np.random.SFC64(1))), "release": Release()}
 VALUES = np.random.default_rng(0).random(MANY)
