@@ -15,7 +15,7 @@ from flamelib.companion import enumeration, ledger, record_ledger
 from flamelib.companion.ledger import Claim, Judged
 
 ROOT = Path(__file__).parents[1]
-CONTENT = yaml.safe_load(ledger.CLAIMS.read_text(encoding="utf-8"))
+CONTENT = yaml.load(ledger.CLAIMS.read_text(encoding="utf-8"), Loader=ledger.LOADER)
 CLAIMS = ledger.load()
 
 

@@ -1,0 +1,83 @@
+"""Budgets as documents print them, beside what is certified of the same mechanism from above and below."""
+
+import math
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from flamelib.figures.curves import Parameters, to_csv, words
+from flamelib.figures.style import Pen
+
+HEADER = ["guarantee", "printed", "at least", "at most", "so the printed one is"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A printed epsilon and the interval in which the truth lies, at the printed delta.
+
+    Attributes
+    ----------
+    mechanism : str
+    printed : float
+    least, most : float
+        Certified from below, 0 where nothing is, and from above; equal where the epsilon is known exactly.
+    """
+
+    mechanism: str
+    printed: float
+    least: float
+    most: float
+
+    @property
+    def verdict(self) -> str:
+        """In words.
+
+        >>> Budget("SS-Topk", 0.24, 1.198, 1.444).verdict, Budget("SS-Simple", 0.91, 0.09, 0.201).verdict
+        ('too small, at least 4.9 times', 'safe, at least 4.5 times too large')
+        """
+        if self.printed < self.least:
+            return f"too small, at least {_down(self.least / self.printed)} times"
+        if self.printed >= self.most:
+            return f"safe, at least {_down(self.printed / self.most)} times too large"
+        return "neither proven nor refuted"
+
+
+def _down(ratio: float) -> float:
+    return math.floor(ratio * 10) / 10
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Budgets in the order in which they are drawn, from above."""
+
+    budgets: tuple[Budget, ...]
+    parameters: Parameters
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """For a table, as in ``HEADER``."""
+        return [(one.mechanism, one.printed, one.least or "none", one.most, one.verdict) for one in self.budgets]
+
+    def to_csv(self) -> str:
+        """One row a budget."""
+        return to_csv(HEADER, self.rows())
+
+
+def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
+    """A bar from the lower to the upper bound, and a cross where the document puts the budget."""
+    at = range(len(record.budgets))
+    left = min(one.least or one.most / 4 for one in record.budgets) / 1.6
+    for place, one in enumerate(record.budgets):
+        nearest = min(max(one.printed, one.least), one.most)
+        ax.plot([one.printed, nearest], [place, place], color=pen.theme.ink, linewidth=1.2, linestyle=":")
+        ax.plot([one.least or left, one.most], [place, place], color=pen.colour("sky"), linewidth=7,
+                solid_capstyle="butt")  # fmt: skip
+    proven = [(one.least, place) for place, one in enumerate(record.budgets) if one.least]
+    bars = {"linestyle": "", "marker": "|", "markersize": 14, "markeredgewidth": 2}
+    ax.plot(*zip(*proven, strict=True), **pen.line("lower", label="certified lower bound", **bars))
+    ax.plot([one.most for one in record.budgets], at, **pen.line("certified", **bars))
+    ax.plot([one.printed for one in record.budgets], at, color=pen.colour("vermillion"), linestyle="", marker="X",
+            markersize=9, label="printed")  # fmt: skip
+    ax.set(xlabel=words("epsilon"), xscale="log", xlim=(left, None), ylim=(len(record.budgets) - 0.5, -0.5))
+    ax.set_yticks(list(at), [one.mechanism for one in record.budgets])
+    ax.set_axisbelow(True)
+    ax.grid(visible=False, axis="y")
