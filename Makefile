@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep serve zip bench browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep serve zip pdf bench browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -51,6 +51,9 @@ serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
 
 zip: book ## the book as one file that opens from disk, under _build
 	@$(BIN)/python -m flamelib.companion.release
+
+pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
+	@$(BIN)/python -m flamelib.companion.printed
 
 bench: venv ## measure the speeds that the book's status page shows (BENCH=tests/benchmarks/test_bench_cloak.py: some)
 	@mkdir -p _build

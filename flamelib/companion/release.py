@@ -30,18 +30,29 @@ def pack(html: Path, folder: Path) -> Path:
     DomainError
         If ``html`` holds no built book.
     """
-    if not (html / FINGERPRINT).is_file():
-        raise DomainError(f"html must be the folder of a built book (run `make book`), got {str(html)!r}")
-    name = f"flamelib-book-{version('flamelib')}"
-    folder.mkdir(parents=True, exist_ok=True)
-    part, whole = folder / f".{name}.part", folder / f"{name}.zip"
+    part, whole = files(html, folder, "zip")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(path for path in html.rglob("*") if path.is_file()):
-            entry = zipfile.ZipInfo(f"{name}/{path.relative_to(html).as_posix()}", EPOCH)
+            entry = zipfile.ZipInfo(f"{whole.stem}/{path.relative_to(html).as_posix()}", EPOCH)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(entry, path.read_bytes())
     part.replace(whole)
     return whole
+
+
+def files(html: Path, folder: Path, ending: str) -> tuple[Path, Path]:
+    """The hidden file to fill, and the file that it is renamed to once it is whole.
+
+    Raises
+    ------
+    DomainError
+        If ``html`` holds no built book; ``folder`` is made if it does.
+    """
+    if not (html / FINGERPRINT).is_file():
+        raise DomainError(f"html must be the folder of a built book (run `make book`), got {str(html)!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"flamelib-book-{version('flamelib')}.{ending}"
+    return folder / f".{name}.part", folder / name
 
 
 def main(words: Sequence[str]) -> int:

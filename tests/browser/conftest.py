@@ -2,7 +2,6 @@
 
 import functools
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,21 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request
+
+from flamelib.companion.printed import browser
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-# Without these a headless Chromium calls home at every start.
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DESKTOP = {"width": 1280, "height": 1600}
 PHONE = {"width": 390, "height": 1600}
 ORIGINS = ("http", "disk")
@@ -107,13 +96,8 @@ def book() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """One headless browser for the whole session."""
-    executable = next(filter(None, map(shutil.which, NAMES)), None)
-    if executable is None:
-        pytest.fail(f"no browser found ({', '.join(NAMES)}): `make browser` installs one")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+    with browser() as launched:
         yield launched
-        launched.close()
 
 
 class _Quiet(SimpleHTTPRequestHandler):
