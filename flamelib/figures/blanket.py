@@ -231,7 +231,7 @@ def compute_generic_rate(epsilon0: Sequence[float], n_users: Counts, delta: floa
         rate = min(1.0, budget) * math.exp(budget) * np.sqrt(math.log(1 / delta) / n)
         curves[f"hoeffding:local budget {budget:g}"] = np.where(covered, epsilon / rate, np.nan)
         slopes.append(log_log_slope(n[covered], epsilon[covered]))
-    scaled = Curves("n_users", "epsilon / rate of the corollary", n, curves, {"delta": delta})
+    scaled = Curves("n_users", "budget / rate of the corollary", n, curves, {"delta": delta})
     return GenericRate(scaled, tuple(epsilon0), tuple(slopes))
 
 

@@ -92,7 +92,7 @@ def draw_clone_values(ax: Axes, record: CloneValues, pen: Pen) -> None:
     ax.axhline(0, **pen.line("truth", label="truth, enumerated", marker=""))
     ax.set_yscale("symlog", linthresh=1)
     ax.set(
-        xlabel="letters k, users n, budgets",
+        xlabel="letters $k$, users $n$, budgets",
         ylabel="above the truth (%)",
         xticks=range(len(record.cases)),
         ylim=(-6, 300),

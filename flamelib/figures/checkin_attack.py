@@ -18,7 +18,7 @@ from scipy.stats import binomtest
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification.checkin_theorems import binary_renyi
-from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen
 
 CONFIDENCE = 0.95
@@ -201,6 +201,6 @@ def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
                 label="attack, run")  # fmt: skip
     ax.set(
         yscale="log",
-        xlabel=r"check-in rate $\gamma$",
-        ylabel=rf"$\varepsilon({record.parameters['order']})$ of a round",
+        xlabel=words("checkin_rate"),
+        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
     )

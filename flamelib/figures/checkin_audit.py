@@ -97,7 +97,7 @@ def draw_leaks(ax: Axes, record: Leaks, pen: Pen) -> None:
         xscale="log",
         yscale="log",
         xlabel="budget of what leaks",
-        ylabel=rf"$\varepsilon({record.parameters['order']})$",
+        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$",
     )
 
 

@@ -93,7 +93,11 @@ def spent_rows(found: Spent) -> list[tuple[object, ...]]:
 
 def draw_spent(ax: Axes, found: Spent, pen: Pen) -> None:
     """Mean accuracy against epsilon, one curve an accountant."""
-    ax.set(xlabel=r"$\varepsilon$ after the rounds so far", ylabel="accuracy on the test images (%)", xscale="log")
+    ax.set(
+        xlabel=r"central budget $\varepsilon$ after the rounds so far",
+        ylabel="accuracy on the test images (%)",
+        xscale="log",
+    )
     mean = 100 * found.accuracy.mean(axis=0)
     for name, spent in found.epsilon.items():
         ax.plot(spent, mean, **pen.line((SHUFFLED | DISTRIBUTED)[name]))

@@ -79,8 +79,8 @@ def draw_walks(ax: Axes, record: Walks, pen: Pen) -> None:
     for i, sums in enumerate(record.sums):
         angle = 2 * np.pi * sums / record.modulus
         at = rings * np.sin(angle), rings * np.cos(angle)
-        hue = pen.colour(HUES[i % len(HUES)])
-        ax.plot(*at, color=hue, linewidth=1.4, marker="o", markersize=4.5, label=f"encoding {i + 1}", zorder=3)
+        hue, mark = pen.colour(HUES[i % len(HUES)]), "osD^v"[i % 5]
+        ax.plot(*at, color=hue, linewidth=1.4, marker=mark, markersize=4.5, label=f"encoding {i + 1}", zorder=3)
     end = 2 * np.pi * record.sums[0, -1] / record.modulus
     ray = np.array([0.0, 1.1 * rings[-1]])
     ax.plot(ray * np.sin(end), ray * np.cos(end), **pen.line("truth", marker="", label="the scaled value"), zorder=2)
@@ -173,7 +173,7 @@ def draw_seen(ax: Axes, record: Seen, pen: Pen) -> None:
         shares = counts / counts.sum()
         ax.stairs(shares, edges, color=pen.colour(key), fill=True, alpha=0.35)
         ax.stairs(shares, edges, color=pen.colour(key), linewidth=2, label=label)
-    ax.set(xlabel="residue / N", ylabel="share of all", yscale="log", xlim=(0, 1))
+    ax.set(xlabel="residue / $N$", ylabel="share of all", yscale="log", xlim=(0, 1))
 
 
 # --- the reading of the sum -------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def draw_reading(ax: Axes, record: Reading, pen: Pen) -> None:
     ax.fill_between(residues, height, step="mid", color=pen.colour("grey"), alpha=0.35, label="chance of the noisy sum")
     ax.plot(residues, record.centred, **pen.line("certified", marker="", label="centred"), drawstyle="steps-mid")
     ax.plot(residues, record.clipped, **pen.line("theory", marker="", label="clipped"), drawstyle="steps-mid")
-    ax.set(xlabel="sum of all messages modulo N", ylabel="estimated sum", xlim=(0, residues[-1]))
+    ax.set(xlabel="sum of all messages modulo $N$", ylabel="estimated sum", xlim=(0, residues[-1]))
 
 
 # --- rounding ---------------------------------------------------------------------------------------

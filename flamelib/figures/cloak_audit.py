@@ -20,7 +20,7 @@ from flamelib.amplification.splitting_exact import shuffled_distance, subset_mom
 from flamelib.amplification.splitting_rules import noisy_rule
 from flamelib.amplification.splitting_sums import thinned_sum
 from flamelib.amplification.splitting_users import users_distance
-from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen
 
 # --- counting --------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def draw_counted(ax: Axes, record: Counted, pen: Pen) -> None:
     }
     for label, (values, hue, dash, marker) in shown.items():
         ax.plot(record.dimensions, values, color=pen.colour(hue), linestyle=dash, marker=marker, label=label)
-    ax.set(xscale="log", yscale="log", xlabel="coordinates d", ylabel="messages of a user, m")
+    ax.set(xscale="log", yscale="log", xlabel=words("dimension"), ylabel=words("n_messages"))
 
 
 # --- proofs and constants --------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from matplotlib.axes import Axes
 from flamelib.amplification.splitting_costs import cost
 from flamelib.deployments import Refusal, row
 from flamelib.figures.curves import Parameters, to_csv, words
-from flamelib.figures.style import Pen
+from flamelib.figures.style import LOOKS, Pen
 from flamelib.noisy_sums import CENTRAL
 from flamelib.private_reports import LOCAL
 from flamelib.requested import Request, Row
 
 Key = tuple[str, str]
+# A hue for each document, so that its mechanisms are seen together.
 DRAWN: dict[str, Key] = {
     "local": ("grey", "s"), "local Gaussian": ("grey", "v"), "trusted curator": ("black", "*"),
     "blanket": ("blue", "o"),
@@ -24,6 +25,7 @@ DRAWN: dict[str, Key] = {
     "cloak, Theorem 1": ("vermillion", "D"), "cloak, Pólya noise": ("vermillion", "o"),
     "cloak, Skellam noise": ("vermillion", "s"), "cloak, no noise": ("vermillion", "x"),
 }  # fmt: skip
+FLAME = {name: LOOKS[name] for name in ("simple", "double", "topk")}
 CLOAKS = ("cloak, Theorem 1", "cloak, Pólya noise", "cloak, Skellam noise")
 HEADER = ["mechanism", "certified", "claimed", "error", "messages", "bits", "who must be trusted", "neighbours"]
 AGGREGATION = "secure aggregation (Bonawitz et al.)"
@@ -110,7 +112,7 @@ def draw_errors(ax: Axes, record: Crossing, pen: Pen) -> None:
         dash = ":" if any(one.warning for one in points) else "-"
         ax.plot(
             [one.epsilon for one in shown], [one.error for one in shown], color=pen.theme.hues[hue], marker=marker,
-            linestyle=dash, linewidth=1.5, markersize=6, label=name,
+            linestyle=dash, linewidth=1.5, markersize=6, label=FLAME[name].label if name in FLAME else name,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel=words("epsilon"), ylabel="root mean squared error of the mean")
 

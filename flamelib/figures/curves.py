@@ -35,7 +35,7 @@ WORDS = {
     "multiples": r"reported coordinates for each true one, $l$",
     "round_epsilon": r"$\varepsilon'$ of one round",
     "round_delta": r"$\delta'$ of one round",
-    "total_epsilon": r"$\varepsilon$ after all rounds",
+    "total_epsilon": r"central budget $\varepsilon$ after all rounds",
     "noise_std": r"noise $\sigma$ on the sum, $C=1$",
     "record_rate": r"record rate $q$, with $pq$ fixed",
     "rounds": "rounds $T$",
@@ -51,7 +51,7 @@ WORDS = {
     "distance": r"total variation, or $\delta$",
     "bits": "bits of a user",
     "megabytes": "megabytes at the shuffler",
-    "error": "error of the sum",
+    "error": "error of the sum (users)",
     "order": r"Rényi order $\lambda$",
     "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
 }

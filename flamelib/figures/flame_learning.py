@@ -361,7 +361,7 @@ def accuracy_rows(record: Runs) -> list[tuple[object, ...]]:
 
 def draw_runs(ax: Axes, record: Runs, pen: Pen) -> None:
     """Mean accuracy after every round, one standard deviation to either side."""
-    ax.set(xlabel="round", ylabel="accuracy on the users' test images (%)")
+    ax.set(xlabel="rounds", ylabel="accuracy on the users' test images (%)")
     for name, runs in record.curves.items():
         draw_band(ax, np.arange(runs.shape[1]), 100 * runs, name, list(record.curves), pen)
     ax.set_ylim(bottom=0)

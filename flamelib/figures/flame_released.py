@@ -300,4 +300,4 @@ def draw_repeated_noise(ax: Axes, record: RepeatedNoise, pen: Pen) -> None:
         ax.plot(x, values / values[0], **style | {"label": f"{style['label'].split(',')[0]}, {kind}"})
     ax.plot(x, x, color=pen.theme.ink, linewidth=0.8)
     ax.plot(x, np.sqrt(x), color=pen.theme.ink, linewidth=0.8)
-    ax.set(xlabel="round", ylabel="error of the model / error after one round", ylim=(0, None))
+    ax.set(xlabel="rounds", ylabel="error of the model / error after one round", ylim=(0, None))

@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
 from flamelib._validate import check
-from flamelib.figures.curves import Parameters, Values, to_csv
+from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.participation import Setting
 from flamelib.figures.style import Pen
 
@@ -207,4 +207,4 @@ def draw_inner_curve(ax: Axes, record: InnerCurve, pen: Pen) -> None:
     reach = np.array([seen - np.maximum(low, floor), high - seen])
     ax.errorbar([one.epsilon for one in record.attacks], np.maximum(seen, floor), np.maximum(reach, 0), fmt="o",
                 color=pen.colour("green"), capsize=4, label="attack, run")  # fmt: skip
-    ax.set(yscale="log", ylim=(floor, None), xlabel=r"$\varepsilon'$ of one round", ylabel=r"$\delta'$")
+    ax.set(yscale="log", ylim=(floor, None), xlabel=words("round_epsilon"), ylabel=words("round_delta"))

@@ -86,9 +86,9 @@ def _term(setting: Setting, epsilon: float, count: int, angle: float) -> float:
 
 
 def draw_angles(ax: Axes, record: Angles, pen: Pen) -> None:
-    """A curve a size, its value at 0 degrees as a dot, and the upper bound as a thin line of the same colour."""
-    for hue, (name, values) in zip(HUES, record.curves.items(), strict=False):
-        ax.plot(record.angles, values, color=pen.colour(hue), label=name, marker="o", markevery=[0], markersize=7)
+    """A curve a size, with marks of its own, and the upper bound as a thin line of the same colour."""
+    for hue, marker, (name, values) in zip(HUES, "osD^", record.curves.items(), strict=False):
+        ax.plot(record.angles, values, color=pen.colour(hue), label=name, marker=marker, markevery=2)
         ax.axhline(record.levels[name], color=pen.colour(hue), linewidth=1.2, linestyle=(0, (6, 2)))
     low = min(float(values[0]) for values in record.curves.values()) / 2 if record.scale == "log" else 0.0
     ax.set_ylim(low, (1.5 if low else 1.1) * max(record.levels.values()))
