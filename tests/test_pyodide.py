@@ -12,12 +12,15 @@ import pytest
 
 import flamelib
 from flamelib.amplification import closed_form, splitting, splitting_rules
-from flamelib.companion import pyodide, sliders
+from flamelib.companion import evaluate, pyodide, sliders
+from flamelib.companion.certified import grids
+from flamelib.companion.slider_rows import PARTS, ROWS
 from flamelib.profiles import KaryProfile
 
 ROOT = Path(flamelib.__file__).parent.parent
+FIRST = {name: axis[0] for name, axis in sliders.AXES.items()}
 BLANKET = {"epsilon0": 1, "n_users": 10_000, "delta": 1e-6, "n_buckets": 10, "epsilon": 1}
-GIVEN = BLANKET | {"n_messages": 30, "log2_modulus": 32}
+GIVEN = FIRST | BLANKET | {"n_messages": 30, "log2_modulus": 32, "rounds": 100, "n_records": 2}
 
 
 ALONE = """
@@ -34,6 +37,18 @@ def _received(script: Path) -> Any:
     """What a script of the page hands over."""
     call = script.read_text(encoding="utf-8").removeprefix("flamelibSliders.receive(").removesuffix(");\n")
     return json.loads(f"[{call}]")[1]
+
+
+@pytest.fixture(scope="module")
+def values() -> dict[str, list[float | str | None]]:
+    """The grid of the page without Python, made once."""
+    return sliders.grid()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, values: dict[str, list[float | str | None]]) -> None:
+    """Builds that find the grid made."""
+    monkeypatch.setattr(sliders, "grid", lambda: values)
 
 
 @pytest.fixture
@@ -66,7 +81,7 @@ def test_a_source_that_a_browser_cannot_import_is_refused(monkeypatch: pytest.Mo
         pyodide.sources()
 
 
-@pytest.mark.usefixtures("nothing")
+@pytest.mark.usefixtures("nothing", "made")
 def test_without_npm_the_grid_is_placed_and_says_that_there_is_no_runtime(tmp_path: Path) -> None:
     assert pyodide.install(tmp_path / "html", tmp_path / "cache") is False
     facts = _received(tmp_path / "html" / "_static" / "sliders" / "values.js")
@@ -77,6 +92,7 @@ def test_without_npm_the_grid_is_placed_and_says_that_there_is_no_runtime(tmp_pa
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == before
 
 
+@pytest.mark.usefixtures("made")
 def test_a_package_of_another_digest_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def counterfeit(command: list[str], **_: Any) -> None:
         folder = Path(command[command.index("--pack-destination") + 1])
@@ -103,6 +119,7 @@ def test_a_missing_network_does_not_stop_the_build(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("made")
 def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     archive = pyodide.package(pyodide.CACHE if pyodide.CACHE.is_dir() else tmp_path)
     if archive is None:
@@ -115,10 +132,10 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     assert _received(tmp_path / "html" / "_static" / "sliders" / "values.js")["runtime"]["version"] == pyodide.VERSION
 
 
-def test_the_grid_holds_what_the_functions_answer() -> None:
-    row = next(row for row in sliders.ROWS if row.key == "blanket-lem-bennett-kary-epsilon")
+def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float | str | None]]) -> None:
+    row = next(row for row in ROWS if row.key == "blanket-lem-bennett-kary-epsilon")
     points = product(*(sliders.AXES[name] for name in row.needs))
-    for (epsilon0, n_buckets, n_users, delta), value in zip(points, sliders.grid()[row.key], strict=True):
+    for (epsilon0, n_buckets, n_users, delta), value in zip(points, values[row.key], strict=True):
         expected = closed_form.bennett(KaryProfile(epsilon0, int(n_buckets)), int(n_users), delta=delta)
         assert value == ("inf" if math.isinf(expected) else expected)
 
@@ -137,7 +154,55 @@ def test_rows_of_shares_take_their_own_words() -> None:
 @pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])
 def test_rows_of_shares_refuse_what_has_no_answer(inputs: dict[str, Any]) -> None:
     found = sliders.answers(GIVEN | inputs)
-    assert any("refused" in found[row.key] for row in sliders.ROWS if row.randomizer == "shares")
+    assert any("refused" in found[row.key] for row in ROWS if row.about == "shares")
+
+
+def test_a_row_is_what_its_command_answers() -> None:
+    """Rows that are computed, at once; those that are looked up are compared with their grids elsewhere."""
+    found = sliders.answers(GIVEN)
+    commands = [
+        (row, found[row.key]["command"].split())
+        for row in ROWS
+        if not row.recorded and "-c" not in found[row.key].get("command", "-c")
+    ]
+    assert {row.part for row, _ in commands} == set(PARTS)
+    for row, (_, _, statement, *words) in commands:
+        value = evaluate.answer(statement, dict(word.split("=") for word in words))["value"]
+        assert found[row.key]["value"] == (value[row.answers] if isinstance(value, dict) else value), row.key
+
+
+def test_claims_stand_beside_what_holds() -> None:
+    replies = sliders.answers(GIVEN | {"epsilon0": 0.5, "kept": 157})
+    found = {key: reply["value"] for key, reply in replies.items() if "value" in reply}
+    assert found["flame-bennett-withdrawn-coordinate-epsilon"] < found["blanket-lem-bennett-coordinate-epsilon"]
+    assert found["recorded-topk-printed-vector-epsilon"] < found["recorded-topk-lower-vector-epsilon"]
+    assert found["recorded-topk-lower-vector-epsilon"] < found["recorded-topk-vector-epsilon"]
+    joined = [found[f"participation-{name}-round-epsilon"] for name in ("cor-5-3", "thm-5-2", "thm-5-1", "thm-2-4")]
+    assert joined == sorted(joined)
+    assert found["recorded-distributed-sums-epsilon"] < found["recorded-distributed-theorem-sums-epsilon"]
+
+
+def test_a_row_that_is_looked_up_says_where() -> None:
+    found = sliders.answers(GIVEN | {"epsilon0": 0.9, "n_users": 12_345})
+    reply = found["recorded-clones-any-epsilon"]
+    assert reply["at"] == "ε₀ = 1, n = 10000, δ = 1e-06"
+    assert reply["command"] == "flamelib evaluate clones:2021 epsilon0=1 n_users=10000 delta=1e-06"
+    assert found["recorded-shares-shares-distance"]["refused"].startswith("n_users must be one of ")
+    at = sliders.answers(GIVEN)["recorded-shares-shares-distance"]["at"]
+    assert at == "N = 2^32, m = 24, n = 10000"
+
+
+def test_without_python_a_recorded_value_stands_at_points_of_its_grid_alone(
+    values: dict[str, list[float | str | None]],
+) -> None:
+    row = next(row for row in ROWS if row.recorded == "clones")
+    points = product(*(sliders.AXES[name] for name in row.needs))
+    for point, value in zip(points, values[row.key], strict=True):
+        on_grid = all(x in axis for x, axis in zip(point, grids()["clones"]["axes"].values(), strict=True))
+        assert (value is not None) == on_grid
+    for row in ROWS:
+        if row.recorded:
+            assert any(value is not None for value in values[row.key]), row.key
 
 
 def test_the_curves_pass_through_the_answers() -> None:

@@ -130,6 +130,7 @@ def _loaded_by(code: str) -> set[str]:
     "module",
     [
         "flamelib.amplification.closed_form",
+        "flamelib.amplification.coordinate_budgets",
         "flamelib.amplification.known_participants",
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.checkin_closed",

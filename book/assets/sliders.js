@@ -7,12 +7,25 @@
 "use strict";
 
 const flamelibSliders = (() => {
-  const NAMES = ["epsilon0", "n_users", "delta", "n_buckets", "epsilon", "n_messages", "log2_modulus"];
-  const WHOLE = new Set(["n_users", "n_buckets", "n_messages", "log2_modulus"]);
+  const NAMES = [...document.querySelectorAll(".fl-sliders input[name]")].map((field) => field.name);
+  const REAL = new Set(["epsilon0", "delta", "epsilon", "noise_std", "participation_rate", "record_rate", "checkin_rate"]);
   const BASE = new URL("sliders/", document.currentScript.src).href;
-  const WORDS = { kary: "k-ary response", laplace: "Laplace", any: "any ε₀-LDP", shares: "split and mix" };
-  const SYMBOLS = { mass: "γ", epsilon: "ε", delta: "δ", distance: "distance", messages: "messages", bits: "bits", noise_bound: "error" };
-  const GIVES = { upper: "upper bound", exact: "exact", value: "value" };
+  const WORDS = {
+    kary: "k-ary response",
+    laplace: "Laplace",
+    any: "any ε₀-LDP",
+    binary: "binary response",
+    coordinate: "one coordinate, Laplace",
+    padded: "one coordinate, k-ary",
+    vector: "a vector, Laplace",
+    round: "one round",
+    rounds: "T rounds",
+    target: "T rounds of ε each",
+    sums: "noisy sums",
+    shares: "split and mix",
+  };
+  const SYMBOLS = { mass: "γ", epsilon: "ε", delta: "δ", divergence: "Rényi", distance: "distance", messages: "messages", bits: "bits", noise_bound: "error" };
+  const GIVES = { upper: "upper bound", exact: "exact", lower: "lower bound", value: "value" };
   const received = {};
   const $ = (id) => document.getElementById(`fl-${id}`);
   let facts = null;
@@ -67,7 +80,7 @@ const flamelibSliders = (() => {
 
   const number = (text) => (text.trim() === "" ? NaN : Number(text));
 
-  const tidy = (name, value) => (WHOLE.has(name) ? Math.round(Number(value.toPrecision(3))) : Number(value.toPrecision(3)));
+  const tidy = (name, value) => (REAL.has(name) ? Number(value.toPrecision(3)) : Math.round(Number(value.toPrecision(3))));
 
   /** Digits a person reads and Python and Number parse alike. */
   const written = (value) => (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e7) ? value.toExponential().replace("e+", "e") : String(value));
@@ -127,7 +140,8 @@ const flamelibSliders = (() => {
       at = at * facts.axes[name].length + index;
     }
     const value = facts.grid[row.key][at];
-    return value === null ? { refused: "outside the regime of the statement" } : { value };
+    if (value !== null) return { value };
+    return { refused: row.recorded ? "not a point of the recorded grid" : "outside the regime of the statement" };
   }
 
   function answered(inputs) {
@@ -158,9 +172,8 @@ const flamelibSliders = (() => {
     return $("digits").checked ? String(value) : String(Number(value.toPrecision(6)));
   };
 
-  function cell(kind, label, ...content) {
+  function cell(kind, ...content) {
     const element = document.createElement(kind);
-    element.dataset.label = label;
     element.append(...content);
     return element;
   }
@@ -168,23 +181,42 @@ const flamelibSliders = (() => {
   function makeRow(row) {
     const line = document.createElement("tr");
     line.id = `fl-row-${row.key}`;
-    const title = cell("th", "Statement", row.label);
+    const about = Object.assign(document.createElement("span"), { className: "fl-about", textContent: WORDS[row.about] });
+    const title = cell("th", row.label, " ", about);
     title.scope = "row";
-    const copy = Object.assign(document.createElement("button"), { type: "button", className: "fl-copy", textContent: "copy command" });
+    const copy = Object.assign(document.createElement("button"), { type: "button", className: "fl-copy", textContent: "copy" });
+    copy.setAttribute("aria-label", `copy the command of ${row.label}, ${WORDS[row.about]}`);
     copy.hidden = true;
     copy.addEventListener("click", () => copied(copy, line.dataset.command));
-    line.append(title, cell("td", "For", WORDS[row.randomizer]), cell("td", SYMBOLS[row.answers]), cell("td", "Gives"), cell("td", "Command", copy));
+    line.append(title, cell("td"), cell("td"), cell("td", copy));
     return line;
   }
 
+  function makePart([part, heading]) {
+    const title = document.createElement("th");
+    Object.assign(title, { colSpan: 4, scope: "rowgroup", textContent: heading });
+    const body = document.createElement("tbody");
+    const line = body.appendChild(document.createElement("tr"));
+    line.className = "fl-part";
+    line.append(title);
+    body.append(...facts.rows.filter((row) => row.part === part).map(makeRow));
+    return body;
+  }
+
+  const direction = (reply) => {
+    if (reply?.refused) return reply.refused;
+    if (reply?.value === "inf") return "outside the regime of the statement";
+    return `${GIVES[reply?.gives] ?? ""}${reply?.at ? `, computed at ${reply.at}` : ""}`;
+  };
+
   function show(row, reply) {
     const line = $(`row-${row.key}`);
-    const [, , value, gives] = line.children;
+    const [, value, gives] = line.children;
     const copy = line.querySelector("button");
     value.className = "fl-value";
     value.dataset.value = reply?.value ?? "";
     value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${SYMBOLS[row.answers]} = ${digits(reply.value)}`;
-    gives.textContent = reply?.refused ?? (reply?.value === "inf" ? "outside the regime of the statement" : (GIVES[reply?.gives] ?? ""));
+    gives.textContent = direction(reply);
     line.title = reply?.source ?? "";
     line.dataset.command = reply?.command ?? "";
     copy.hidden = !reply?.command;
@@ -196,7 +228,7 @@ const flamelibSliders = (() => {
     try {
       await navigator.clipboard.writeText(command);
       button.textContent = "copied";
-      setTimeout(() => (button.textContent = "copy command"), 1500);
+      setTimeout(() => (button.textContent = "copy"), 1500);
     } catch {
       getSelection().selectAllChildren($("command"));
     }
@@ -221,7 +253,7 @@ const flamelibSliders = (() => {
     $("chart").setAttribute("aria-label", `${about} The values at ${inputs.n_users} users are in the table.`);
   }
 
-  const bounds = () => facts.rows.filter((row) => row.answers === "epsilon").map((row) => ({ ...row, words: `${row.label}, ${WORDS[row.randomizer]}` }));
+  const bounds = () => facts.rows.filter((row) => row.part === "blanket" && row.answers === "epsilon").map((row) => ({ ...row, words: `${row.label}, ${WORDS[row.about]}` }));
 
   function lines(inputs) {
     if (mode === "live") return { users: facts.users, found: ask("curves", inputs).found ?? {} };
@@ -260,7 +292,7 @@ const flamelibSliders = (() => {
       return;
     }
     facts = received.values;
-    $("rows").replaceChildren(...facts.rows.map(makeRow));
+    $("rows").append(...Object.entries(facts.parts).map(makePart));
     flamelibChart.legend($("legend"), bounds());
     say("Starting Python in this page …");
     listen();

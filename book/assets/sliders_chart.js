@@ -5,7 +5,7 @@ const flamelibChart = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const HEIGHT = 360;
   const MARGIN = { left: 62, right: 14, top: 14, bottom: 46 };
-  const DASHES = { kary: "", laplace: "6 3", any: "2 3" };
+  const DASHES = { kary: "", laplace: "6 3", any: "2 3", binary: "" };
   const LOWEST = -8; // a bound below 1e-8 is off the chart
 
   function put(parent, tag, attributes, text) {
@@ -16,7 +16,7 @@ const flamelibChart = (() => {
     return element;
   }
 
-  const look = (row) => ({ class: `fl-curve fl-${row.key.split("-").slice(0, -2).join("-")}`, "stroke-dasharray": DASHES[row.randomizer] });
+  const look = (row) => ({ class: `fl-curve fl-${row.key.split("-").slice(0, -2).join("-")}`, "stroke-dasharray": row.recorded ? "" : DASHES[row.about] });
 
   const raised = (exponent) => [...String(exponent)].map((sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign])).join("");
   const power = (exponent) => (exponent === 0 ? "1" : exponent === 1 ? "10" : `10${raised(exponent)}`);
@@ -63,13 +63,16 @@ const flamelibChart = (() => {
     put(chart, "text", { transform: turned, "text-anchor": "middle" }, "ε after shuffling");
   }
 
-  /** A curve breaks where its bound says nothing. */
+  const circle = (x, y) => `M${(x - 3).toFixed(1)} ${y.toFixed(1)}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`;
+
+  /** A curve breaks where its bound says nothing; what was recorded is points, between which nothing is drawn. */
   function curve(chart, frame, row, users, series) {
     let path = "";
     let pen = "M";
     series.forEach((value, index) => {
       const drawn = typeof value === "number" && value >= 10 ** frame.low;
-      if (drawn) path += `${pen}${frame.x(users[index]).toFixed(1)} ${frame.y(value).toFixed(1)}`;
+      const [x, y] = drawn ? [frame.x(users[index]), frame.y(value)] : [];
+      if (drawn) path += row.recorded ? circle(x, y) : `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
       pen = drawn ? "L" : "M";
     });
     put(put(chart, "path", { ...look(row), d: path }), "title", {}, row.words);
@@ -79,7 +82,7 @@ const flamelibChart = (() => {
     for (const row of rows) {
       const item = document.createElement("li");
       const sample = put(item, "svg", { viewBox: "0 0 28 8", "aria-hidden": "true" });
-      put(sample, "path", { ...look(row), d: "M1 4H27" });
+      put(sample, "path", { ...look(row), d: row.recorded ? circle(14, 4) : "M1 4H27" });
       item.append(row.words);
       list.append(item);
     }

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import flamelib
+from flamelib.companion.certified import RECORDED
 
 # The package is asked for by name and version from whatever registry npm is set up with, and taken by digest.
 VERSION = "314.0.7"
@@ -29,6 +30,11 @@ PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
 ROOTS = (
     "flamelib.companion.sliders",
     "flamelib.amplification.closed_form",
+    "flamelib.amplification.coordinate_budgets",
+    "flamelib.amplification.known_participants",
+    "flamelib.amplification.random_checkins",
+    "flamelib.amplification.checkin_closed",
+    "flamelib.renyi",
     "flamelib.cloak_decoding",
     "flamelib.amplification.splitting_rules",
 )
@@ -66,13 +72,13 @@ def install(html_folder: Path, cache: Path = CACHE) -> bool:
 
 
 def sources() -> dict[str, str]:
-    """Every module that the sliders import, by its path in the package: nothing else runs in the browser.
+    """Every module that the sliders import, and the recorded grids, by path: nothing else runs in the browser.
 
     >>> sorted(sources())[:2]
-    ['flamelib/__init__.py', 'flamelib/_validate.py']
+    ['data/results/certified.json', 'flamelib/__init__.py']
     """
     root = Path(flamelib.__file__).parent.parent
-    found: dict[str, str] = {}
+    found = {RECORDED.relative_to(root).as_posix(): RECORDED.read_text(encoding="utf-8")}
     waiting = list(ROOTS)
     while waiting:
         for path in _files(root, waiting.pop()):

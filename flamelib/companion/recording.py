@@ -31,14 +31,18 @@ def store(table: Path, text: str, command: str, packages: Iterable[str] = PACKAG
     """
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text(text, encoding="utf-8")
-    about = {
+    about = provenance(command, packages, **told) | {"sha256": {table.name: sha256(table)}}
+    table.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def provenance(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> dict[str, Any]:
+    """Date, command, what is told, and versions: how a recorded result came about."""
+    return {
         "date": datetime.now(UTC).date().isoformat(),
         "command": f"python -m flamelib.companion.{command}",
         **told,
         "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
-        "sha256": {table.name: sha256(table)},
     }
-    table.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def revision() -> str:

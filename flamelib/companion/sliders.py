@@ -1,20 +1,20 @@
-"""What the page of sliders shows: which closed forms, at which inputs, and their answers.
+"""What the page of sliders shows: the statements of :mod:`flamelib.companion.slider_rows` and their answers.
 
 The page runs this module in the browser, on the very sources of the package; the build runs it once over
-:data:`AXES` for a reader whose browser cannot.  Answers come from :mod:`flamelib.companion.evaluate`, so a
-row is what the command line under it prints.  Standard library only.
+:data:`AXES` for a reader whose browser cannot.  Answers come from :mod:`flamelib.companion.evaluate`, or from the
+grids of :mod:`flamelib.companion.certified`, so a row is what the command line under it prints.  Standard library only.
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification import closed_form
+from flamelib.companion.certified import certified
 from flamelib.companion.evaluate import answer, plain, sentence, statement
+from flamelib.companion.slider_rows import PARTS, ROWS, Row
 from flamelib.profiles import KaryProfile
 
 Inputs = Mapping[str, Any]
@@ -24,84 +24,37 @@ AXES: dict[str, tuple[float, ...]] = {
     "epsilon0": (0.1, 0.2, 0.5, 1, 2, 3, 4, 6, 8),
     "n_users": (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000),
     "delta": (1e-12, 1e-9, 1e-6, 1e-4, 1e-2),
-    "n_buckets": (2, 10, 100, 1000),
     "epsilon": (0.1, 0.25, 0.5, 1),
+    "n_buckets": (2, 10, 100, 1000),
+    "kept": (10, 157),
+    "padded": (333, 10_000),
+    "dimension": (7850, 100_000),
+    "noise_std": (0.5, 1, 2, 4),
+    "rounds": (1, 100, 1000, 10_000),
+    "participation_rate": (0.01, 0.1, 1),
+    "record_rate": (0.01, 0.1, 1),
+    "n_records": (1, 2, 20),
+    "checkin_rate": (0.01, 0.1, 1),
     "n_messages": (2, 4, 6, 8, 12, 16, 24, 32, 48, 64),
     "log2_modulus": (8, 16, 24, 32, 40, 53, 64),
 }
-USERS = tuple(round(10 ** (2 + step / 4)) for step in range(29))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the page: a registered statement, the randomizer it is asked about, its inputs.
-
-    ``answers`` says what its value is, or which part of an answer of several.
-    """
-
-    statement: str
-    label: str
-    randomizer: str
-    needs: tuple[str, ...]
-    answers: str = "epsilon"
-
-    @property
-    def key(self) -> str:
-        """Name of the row in the page."""
-        return f"{self.statement.replace(':', '-').replace('.', '-')}-{self.randomizer}-{self.answers}"
-
-    def inputs(self, given: Inputs) -> dict[str, Any]:
-        """The named inputs as the command line takes them."""
-        word = {"randomizer": self.randomizer} if self.statement in _WITH_RANDOMIZER else {}
-        named = word | {name: given[name] for name in self.needs}
-        return _OTHERWISE[self.statement](named) if self.statement in _OTHERWISE else named
-
-
-def _shares(named: dict[str, Any]) -> dict[str, Any]:
-    """The modulus of so many bits in the place of its logarithm; too many are refused, not computed."""
-    bits = round(min(named.pop("log2_modulus"), 1000.0))
-    return {"modulus": 2 ** max(bits, 1)} | named
-
-
-def _whole_error(named: dict[str, Any]) -> dict[str, Any]:
-    return named | {"error": 1}
-
-
-def _security(named: dict[str, Any]) -> dict[str, Any]:
-    """Bits of security for a failure probability."""
-    delta = named.pop("delta")
-    return {"security_bits": -math.log2(delta) if delta else math.inf} | named
-
-
-_WITH_RANDOMIZER = ("blanket:lem-5.1", "blanket:lem-hoeffding", "blanket:lem-bennett")
-_OTHERWISE = {
-    "cloak:own-1": _shares,
-    "cloak:own-2": _shares,
-    "cloak:best-1": _security,
-    "cloak:thm-2": _whole_error,
+USERS = (*(round(first * 10**power) for power in range(2, 9) for first in (1, 1.8, 3, 5.6)), 10**9)
+SYMBOLS = {
+    "epsilon0": "ε₀",
+    "n_users": "n",
+    "delta": "δ",
+    "n_buckets": "k",
+    "kept": "k",
+    "padded": "nₚ",
+    "noise_std": "σ",
+    "rounds": "T",
+    "participation_rate": "p",
+    "record_rate": "q",
+    "n_records": "L",
+    "checkin_rate": "γ",
+    "n_messages": "m",
+    "modulus": "N",
 }
-_ANY = ("epsilon0", "n_users", "delta")
-_TARGET = ("n_users", "n_buckets", "epsilon", "delta")
-_KARY = ("epsilon0", "n_buckets", "n_users", "delta")
-ROWS: tuple[Row, ...] = (
-    Row("blanket:lem-5.1", "Blanket mass", "kary", ("epsilon0", "n_buckets"), "mass"),
-    Row("blanket:thm-3.1", "Theorem 3.1, mass for the target", "kary", _TARGET, "mass"),
-    Row("blanket:thm-3.1", "Theorem 3.1", "kary", _KARY),
-    Row("blanket:lem-hoeffding", "Hoeffding", "kary", _KARY),
-    Row("blanket:lem-hoeffding", "Hoeffding", "laplace", _ANY),
-    Row("blanket:lem-hoeffding", "Hoeffding", "any", _ANY),
-    Row("blanket:lem-bennett", "Bennett", "kary", _KARY),
-    Row("blanket:lem-bennett", "Bennett", "laplace", _ANY),
-    Row("blanket:lem-bennett", "Bennett", "any", _ANY),
-    Row("clones:2021-closed", "Clones, closed form", "any", _ANY),
-    Row("blanket:erlingsson", "Erlingsson et al.", "any", _ANY),
-    Row("cloak:own-1", "Two users in shares", "shares", ("n_messages", "log2_modulus"), "distance"),
-    Row("cloak:own-2", "Two users in shares", "shares", ("n_messages", "log2_modulus", "epsilon"), "delta"),
-    Row("cloak:best-1", "Shares among all users", "shares", ("n_users", "delta", "log2_modulus"), "messages"),
-    Row("cloak:thm-2", "Rule T2, error 1", "shares", ("n_users", "epsilon", "delta"), "bits"),
-    Row("cloak:thm-1", "Rule T1", "shares", ("n_users", "epsilon", "delta"), "bits"),
-    Row("cloak:thm-1", "Rule T1", "shares", ("n_users", "epsilon", "delta"), "noise_bound"),
-)
 
 
 def answers(given: Inputs) -> dict[str, dict[str, Any]]:
@@ -110,8 +63,7 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
     Parameters
     ----------
     given : mapping
-        ``epsilon0``, ``n_users``, ``delta``, ``n_buckets``, the target ``epsilon``, ``n_messages`` and
-        ``log2_modulus``, as numbers or text.
+        A number, or its text, for every name in :data:`AXES`; ``epsilon`` is a target.
 
     Raises
     ------
@@ -120,8 +72,8 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> found = answers({"epsilon0": 1, "n_users": 1e4, "delta": 1e-6, "n_buckets": 2, "epsilon": 1,
-    ...                  "n_messages": 30, "log2_modulus": 32})
+    >>> found = answers({name: axis[0] for name, axis in AXES.items()} | {
+    ...     "epsilon0": 1, "n_users": 1e4, "delta": 1e-6, "log2_modulus": 32})
     >>> round(found["blanket-lem-5-1-kary-mass"]["value"], 12), found["cloak-best-1-shares-messages"]["value"]
     (0.53788284274, 9)
     """
@@ -131,6 +83,11 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
 
 def _reply(row: Row, inputs: Inputs) -> dict[str, Any]:
     try:
+        if row.recorded:
+            found = certified(row.recorded, row.inputs(inputs))
+            return found | {
+                "at": ", ".join(f"{SYMBOLS[name]} = {_short(value)}" for name, value in found["at"].items())
+            }
         if row.statement == "blanket:thm-3.1" and row.answers == "epsilon":
             return _inverse(inputs)
         named = row.inputs(inputs)
@@ -143,6 +100,15 @@ def _reply(row: Row, inputs: Inputs) -> dict[str, Any]:
         return {"refused": sentence(refusal)}
 
 
+def _short(value: float) -> str:
+    """A number of a grid as a reader writes it: powers of two from 2^16 on as such."""
+    return (
+        f"2^{value.bit_length() - 1}"
+        if isinstance(value, int) and value >= 2**16 and value & -value == value
+        else f"{value:g}"
+    )
+
+
 def _inverse(inputs: Inputs) -> dict[str, Any]:
     mass = closed_form.blanket_mass(KaryProfile(inputs["epsilon0"], inputs["n_buckets"]))
     called = (inputs["n_users"], inputs["n_buckets"], mass, inputs["delta"])
@@ -153,17 +119,29 @@ def _inverse(inputs: Inputs) -> dict[str, Any]:
     return {"value": value, "gives": "upper", "source": source, "command": f'python -c "{code}"'}
 
 
-def _shown(row: Row, inputs: Inputs) -> float | str | None:
-    """The bare value of a row, ``None`` where the statement refuses."""
-    value: float | str | None = _reply(row, inputs).get("value")
+def _shown(row: Row, inputs: Inputs, exactly: tuple[str, ...]) -> float | str | None:
+    """The bare value of a row; ``None`` where it refuses, or where one of these inputs is not on its recorded grid."""
+    if row.recorded:
+        try:
+            named = row.inputs(inputs)
+            found = certified(row.recorded, named)
+            told = found["value"] if all(found["at"].get(name) == named.get(name) for name in exactly) else None
+        except DomainError:
+            return None
+    else:
+        told = _reply(row, inputs).get("value")
+    value: float | str | None = told
     return value
 
 
 def curves(given: Inputs) -> dict[str, list[float | str | None]]:
-    """Epsilon of every row that answers one, at each of :data:`USERS`; the number of users given plays no part."""
+    """Epsilon after one shuffled round, by every row that answers it, at each of :data:`USERS`.
+
+    The number of users given plays no part; a row that is looked up answers at the users of its grid alone.
+    """
     inputs = check(**given)
-    bounds = [row for row in ROWS if row.answers == "epsilon"]
-    return {row.key: [_shown(row, {**inputs, "n_users": n_users}) for n_users in USERS] for row in bounds}
+    bounds = [row for row in ROWS if row.part == "blanket" and row.answers == "epsilon"]
+    return {row.key: [_shown(row, {**inputs, "n_users": n}, ("n_users",)) for n in USERS] for row in bounds}
 
 
 def grid() -> dict[str, list[float | str | None]]:
@@ -173,13 +151,15 @@ def grid() -> dict[str, list[float | str | None]]:
 
 def _along(row: Row) -> Iterator[float | str | None]:
     for point in product(*(AXES[name] for name in row.needs)):
-        yield _shown(row, check(**dict(zip(row.needs, point, strict=True))))
+        inputs = check(**dict(zip(row.needs, point, strict=True)))
+        yield _shown(row, inputs, tuple(row.inputs(inputs)))
 
 
 def layout() -> dict[str, Any]:
-    """Rows, axes and the abscissae of the curves, for the page."""
-    shown = ("key", "label", "randomizer", "answers", "needs")
-    return {"rows": [{name: getattr(row, name) for name in shown} for row in ROWS], "axes": AXES, "users": USERS}
+    """Parts, rows, axes and the abscissae of the curves, for the page."""
+    shown = ("key", "part", "label", "about", "answers", "needs", "recorded")
+    rows = [{name: getattr(row, name) for name in shown} for row in ROWS]
+    return {"parts": PARTS, "rows": rows, "axes": AXES, "users": USERS}
 
 
 def respond(request: str) -> str:

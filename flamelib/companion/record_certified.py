@@ -1,0 +1,125 @@
+"""Compute the grids of numerical bounds once: ``python -m flamelib.companion.record_certified [KEY ...]``.
+
+Ten minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished is
+kept; with keys, those grids alone are computed again.  :mod:`flamelib.companion.certified` says how they may be read.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flamelib.companion.certified import RECORDED
+from flamelib.companion.evaluate import answer
+from flamelib.companion.recording import PACKAGES, provenance, revision
+
+Number = float | str
+
+
+class Grid(NamedTuple):
+    """A statement, the inputs that all its points share, and the values of the others, the last fastest."""
+
+    statement: str
+    inputs: dict[str, Any]
+    axes: dict[str, tuple[float, ...]]
+    answers: str = "epsilon"
+
+
+_BUDGETS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8)
+_USERS = (100, 300, 1000, 3000, 10**4, 30_000, 10**5, 300_000, 10**6, 10**7, 10**8, 10**9)
+_ANY = {"epsilon0": _BUDGETS, "n_users": _USERS, "delta": (1e-9, 1e-6, 1e-4)}
+_NOISE = (0.5, 1, 2, 4)
+_ROUNDS = (1, 100, 1000, 10_000)
+_FEW = {
+    "epsilon0": (0.5, 1, 2, 4),
+    "n_users": (1000, 10**4, 10**5, 10**6, 10**7, 10**8),
+    "delta": (1e-9, 1e-6),
+}
+_JOINING = {"participation_rate": (0.01, 0.1, 1), "record_rate": (0.01, 0.1, 1)}
+_SENDING = {
+    "n_users": (1000, 10**4, 10**5, 10**6),
+    "checkin_rate": (0.001, 0.01, 0.1, 1),
+    "noise_std": _NOISE,
+    "rounds": _ROUNDS,
+    "delta": (1e-9, 1e-6),
+}
+_TOPK = {"epsilon0": (0.2, 0.5, 1, 2), "kept": (10, 50, 157), "padded": (333, 10_000), "delta": (1e-6,)}
+_TOPK_WORDS = {"protocol": "topk", "dimension": 7850, "n_users": 1000}
+GRIDS: dict[str, Grid] = {
+    "clones": Grid("clones:2021", {}, _ANY),
+    "binary": Grid("shuffle:exact-binary", {}, _ANY),
+    "binary-lower": Grid("shuffle:lower", {"randomizer": "kary", "n_buckets": 2}, _ANY),
+    "laplace": Grid("blanket:lem-reduction", {"randomizer": "laplace"}, _FEW),
+    "kary": Grid("blanket:lem-reduction", {"randomizer": "kary"}, _FEW | {"n_buckets": (10, 100)}),
+    "topk": Grid("flame:account", _TOPK_WORDS | {"bound": "blanket", "route": "sound"}, _TOPK),
+    "topk-printed": Grid("flame:account", _TOPK_WORDS | {"bound": "bennett", "route": "paper"}, _TOPK),
+    "topk-lower": Grid("flame:topk-lower", {}, _TOPK),
+    "participation": Grid(
+        "participation:rounds",
+        {"scheme": "outer", "clip_norm": 1},
+        _JOINING | {"n_records": (1, 2, 20), "noise_std": _NOISE, "rounds": _ROUNDS, "delta": (1e-9, 1e-6)},
+    ),
+    "participation-lower": Grid(
+        "participation:thm-4.1",
+        {"reading": "aligned", "clip_norm": 1},
+        _JOINING | {"n_records": (1, 2), "noise_std": _NOISE, "delta": (1e-9, 1e-6)},
+    ),
+    "distributed": Grid("checkin:distributed", {"route": "pld"}, _SENDING),
+    "distributed-theorem": Grid("checkin:distributed", {"route": "thm-4"}, _SENDING),
+    "shuffled": Grid(
+        "checkin:shuffled",
+        {"route": "clones"},
+        {
+            "epsilon0": (1, 2, 4),
+            "n_users": (10**4, 10**5, 10**6),
+            "checkin_rate": (0.01, 0.1, 1),
+            "rounds": (100, 1000),
+            "delta": (1e-6,),
+        },
+    ),
+    "shares": Grid(
+        "cloak:own-3",
+        {},
+        {
+            "modulus": (2**16, 2**32, 2**64),
+            "n_messages": (4, 6, 8, 12, 16, 24, 32),
+            "n_users": (100, 1000, 10**4, 10**5, 10**6),
+        },
+        "distance",
+    ),
+}
+
+
+def record(path: Path = RECORDED, keys: Iterable[str] = GRIDS) -> None:
+    """Compute the grids of these keys, and write all that there are after each."""
+    found = json.loads(path.read_text(encoding="utf-8"))["grids"] if path.is_file() else {}
+    for key in keys:
+        started = time.perf_counter()
+        found[key] = computed(GRIDS[key]) | {"commit": revision()}
+        ordered = {name: found[name] for name in GRIDS if name in found}
+        whole = provenance("record_certified", PACKAGES) | {"grids": ordered}
+        path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {key}\n")
+
+
+def computed(grid: Grid) -> dict[str, Any]:
+    """A grid with its answers, ready for JSON: inputs and axes, what is given by which source, and the values.
+
+    Examples
+    --------
+    >>> found = computed(Grid("flame:lem-2", {"epsilon": 0.5}, {"times": (1, 2)}))
+    >>> found["values"], found["gives"]
+    ([0.5, 1.0], 'upper')
+    """
+    points = product(*grid.axes.values())
+    answers = [answer(grid.statement, grid.inputs | dict(zip(grid.axes, point, strict=True))) for point in points]
+    [gives], [source] = ({found[name] for found in answers} for name in ("gives", "source"))
+    told = {"statement": grid.statement, "gives": gives, "source": source, "answers": grid.answers}
+    return told | {"inputs": grid.inputs, "axes": grid.axes, "values": [found["value"] for found in answers]}
+
+
+if __name__ == "__main__":
+    record(keys=sys.argv[1:] or GRIDS)

@@ -1,0 +1,162 @@
+"""Which statements the page of sliders shows, part by part, and how its inputs become theirs; standard library only."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Named = dict[str, Any]
+Recast = Callable[[Named], Named]
+
+PARTS: dict[str, str] = {
+    "blanket": "Privacy blanket: one round, one user's value replaced",
+    "flame": "FLAME: one round, one user's vector or one coordinate of it replaced",
+    "participation": "Random participation: one record added or removed",
+    "checkin": "Self check-in: all rounds, one user's record replaced",
+    "cloak": "Cloak aggregation: one value replaced, or changes that keep the sum",
+}
+
+
+def _with(**words: Any) -> Recast:
+    return lambda named: words | named
+
+
+def _renamed(**to: str) -> Recast:
+    return lambda named: {to.get(name, name): value for name, value in named.items()}
+
+
+def _shares(named: Named) -> Named:
+    """The modulus of so many bits in the place of its logarithm; too many are refused, not computed."""
+    bits = round(min(named.pop("log2_modulus"), 1000.0))
+    return {"modulus": 2 ** max(bits, 1)} | named
+
+
+def _security(named: Named) -> Named:
+    """Bits of security for a failure probability."""
+    delta = named.pop("delta")
+    return {"security_bits": -math.log2(delta) if delta else math.inf} | named
+
+
+def _sampled(named: Named) -> Named:
+    """The share of the coordinates that is kept."""
+    return named | {"sampling_rate": named.pop("kept") / named.pop("dimension")}
+
+
+def _coordinate(named: Named) -> Named:
+    """Laplace noise on one coordinate, shuffled with as many messages as it is padded to."""
+    return {"randomizer": "laplace", "n_users": named.pop("padded")} | named
+
+
+def _composed(named: Named) -> Named:
+    """Rounds without a failure probability of their own; all of delta is spent on composing them."""
+    return {"epsilon": named["epsilon"], "delta": 0, "times": named["rounds"], "slack_delta": named["delta"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the page: a registered statement, what it is asked about, and the inputs of the page it needs.
+
+    ``answers`` says what its value is, or which part of an answer of several; ``recast`` turns the named inputs into
+    those of the command line.  A row that names a grid in ``recorded`` is looked up there, not computed.
+    """
+
+    part: str
+    statement: str
+    label: str
+    about: str
+    needs: tuple[str, ...]
+    answers: str = "epsilon"
+    recast: Recast = dict
+    recorded: str = ""
+
+    @property
+    def key(self) -> str:
+        """Name of the row in the page."""
+        stem = f"recorded-{self.recorded}" if self.recorded else self.statement.replace(":", "-").replace(".", "-")
+        return f"{stem}-{self.about}-{self.answers}"
+
+    def inputs(self, given: Mapping[str, Any]) -> Named:
+        """The named inputs as the command line, or the recorded grid, takes them."""
+        return self.recast({name: given[name] for name in self.needs})
+
+
+_ANY = ("epsilon0", "n_users", "delta")
+_TARGET = ("n_users", "n_buckets", "epsilon", "delta")
+_KARY = ("epsilon0", "n_buckets", "n_users", "delta")
+_TOPK = ("epsilon0", "kept", "padded", "delta")
+_JOINED = ("participation_rate", "record_rate", "noise_std", "delta")
+_SUMS = ("n_users", "checkin_rate", "noise_std", "rounds", "delta")
+_RULE = ("n_users", "epsilon", "delta")
+_kary, _laplace, _any = (_with(randomizer=kind) for kind in ("kary", "laplace", "any"))
+_clipped = _with(clip_norm=1)
+
+_BLANKET = (
+    Row("blanket", "blanket:lem-5.1", "Blanket mass", "kary", ("epsilon0", "n_buckets"), "mass", _kary),
+    Row("blanket", "blanket:thm-3.1", "Theorem 3.1, mass for the target", "kary", _TARGET, "mass"),
+    Row("blanket", "blanket:thm-3.1", "Theorem 3.1", "kary", _KARY),
+    Row("blanket", "blanket:lem-hoeffding", "Hoeffding", "kary", _KARY, recast=_kary),
+    Row("blanket", "blanket:lem-hoeffding", "Hoeffding", "laplace", _ANY, recast=_laplace),
+    Row("blanket", "blanket:lem-hoeffding", "Hoeffding", "any", _ANY, recast=_any),
+    Row("blanket", "blanket:lem-bennett", "Bennett", "kary", _KARY, recast=_kary),
+    Row("blanket", "blanket:lem-bennett", "Bennett", "laplace", _ANY, recast=_laplace),
+    Row("blanket", "blanket:lem-bennett", "Bennett", "any", _ANY, recast=_any),
+    Row("blanket", "clones:2021-closed", "Clones, closed form", "any", _ANY),
+    Row("blanket", "blanket:erlingsson", "Erlingsson et al.", "any", _ANY),
+    Row("blanket", "blanket:lem-reduction", "Blanket, numerical", "kary", _KARY, recorded="kary"),
+    Row("blanket", "blanket:lem-reduction", "Blanket, numerical", "laplace", _ANY, recorded="laplace"),
+    Row("blanket", "clones:2021", "Clones, numerical", "any", _ANY, recorded="clones"),
+    Row("blanket", "shuffle:exact-binary", "Exact", "binary", _ANY, recorded="binary"),
+    Row("blanket", "shuffle:lower", "Certified lower bound", "binary", _ANY, recorded="binary-lower"),
+)
+_FLAME = (
+    Row("flame", "flame:bennett-withdrawn", "Bennett, as first printed", "coordinate", ("epsilon0", "padded", "delta"),
+        recast=_coordinate),
+    Row("flame", "blanket:lem-bennett", "Bennett", "coordinate", ("epsilon0", "padded", "delta"), recast=_coordinate),
+    Row("flame", "flame:thm-3", "Theorem 3, as printed", "padded", ("n_buckets", *_TOPK[:3], "dimension", "delta"),
+        recast=_sampled),
+    Row("flame", "flame:lem-1", "Lemma 1", "padded", ("n_buckets", "epsilon0", "padded", "delta"),
+        recast=_renamed(padded="n_users")),
+    Row("flame", "flame:account", "Top-k, as printed", "vector", _TOPK, recorded="topk-printed"),
+    Row("flame", "flame:account", "Top-k, certified", "vector", _TOPK, recorded="topk"),
+    Row("flame", "flame:topk-lower", "Top-k, certified lower bound", "vector", _TOPK, recorded="topk-lower"),
+)  # fmt: skip
+_PARTICIPATION = (
+    Row("participation", "participation:thm-2.4", "Gaussian mechanism", "round", ("noise_std", "delta"),
+        recast=_with(sensitivity=1)),
+    Row("participation", "participation:thm-5.1", "All join (OLS)", "round", _JOINED[1:],
+        recast=_with(participation_rate=1, clip_norm=1)),
+    Row("participation", "participation:thm-5.2", "Who joins is known (WCS)", "round", _JOINED, recast=_clipped),
+    Row("participation", "participation:cor-5.3", "Every record by itself (CS)", "round", _JOINED, recast=_clipped),
+    Row("participation", "participation:rounds", "Nobody knows who joins", "rounds",
+        ("participation_rate", "record_rate", "n_records", "noise_std", "rounds", "delta"), recorded="participation"),
+    Row("participation", "participation:thm-4.1", "Certified lower bound", "rounds",
+        ("participation_rate", "record_rate", "n_records", "noise_std", "delta"), recorded="participation-lower"),
+)  # fmt: skip
+_CHECKIN = (
+    Row("checkin", "participation:cmp-random-checkins", "Random check-ins, T slots", "any",
+        ("epsilon0", "checkin_rate", "rounds", "delta"),
+        recast=_renamed(checkin_rate="participation_rate", rounds="window")),
+    Row("checkin", "checkin:strong-drv", "Composition, Dwork et al.", "target", ("epsilon", "rounds", "delta"),
+        recast=_composed),
+    Row("checkin", "checkin:strong-kov", "Composition, Kairouz et al.", "target", ("epsilon", "rounds", "delta"),
+        recast=_composed),
+    Row("checkin", "checkin:thm-3", "Theorem 3, order 2, one round", "any", ("epsilon0", "n_users", "checkin_rate"),
+        "divergence", _with(order=2)),
+    Row("checkin", "checkin:shuffled", "Shuffled check-in", "any",
+        ("epsilon0", "n_users", "checkin_rate", "rounds", "delta"), recorded="shuffled"),
+    Row("checkin", "checkin:distributed", "Distributed, Theorem 4", "sums", _SUMS, recorded="distributed-theorem"),
+    Row("checkin", "checkin:distributed", "Distributed, privacy losses", "sums", _SUMS, recorded="distributed"),
+)  # fmt: skip
+_CLOAK = (
+    Row("cloak", "cloak:own-1", "Two users in shares", "shares", ("n_messages", "log2_modulus"), "distance", _shares),
+    Row("cloak", "cloak:own-2", "Two users in shares", "shares", ("n_messages", "log2_modulus", "epsilon"), "delta",
+        _shares),
+    Row("cloak", "cloak:own-3", "All users in shares", "shares", ("log2_modulus", "n_messages", "n_users"), "distance",
+        _shares, "shares"),
+    Row("cloak", "cloak:best-1", "Shares among all users", "shares", ("n_users", "delta", "log2_modulus"), "messages",
+        _security),
+    Row("cloak", "cloak:thm-2", "Rule T2, error 1", "shares", _RULE, "bits", lambda named: named | {"error": 1}),
+    Row("cloak", "cloak:thm-1", "Rule T1", "shares", _RULE, "bits"),
+    Row("cloak", "cloak:thm-1", "Rule T1", "shares", _RULE, "noise_bound"),
+)  # fmt: skip
+ROWS: tuple[Row, ...] = (*_BLANKET, *_FLAME, *_PARTICIPATION, *_CHECKIN, *_CLOAK)
