@@ -206,8 +206,12 @@ const flamelibSliders = (() => {
   const direction = (reply) => {
     if (reply?.refused) return reply.refused;
     if (reply?.value === "inf") return "outside the regime of the statement";
-    return `${GIVES[reply?.gives] ?? ""}${reply?.at ? `, computed at ${reply.at}` : ""}`;
+    return `${GIVES[reply?.gives] ?? ""}${reply?.at ? ", computed at " : ""}`;
   };
+
+  /** The point of a grid, broken between its inputs only. */
+  const point = (reply) =>
+    (reply?.at?.split(/(?<=,) /) ?? []).flatMap((text) => [Object.assign(document.createElement("span"), { className: "fl-point", textContent: text }), " "]);
 
   function show(row, reply) {
     const line = $(`row-${row.key}`);
@@ -216,7 +220,7 @@ const flamelibSliders = (() => {
     value.className = "fl-value";
     value.dataset.value = reply?.value ?? "";
     value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${SYMBOLS[row.answers]} = ${digits(reply.value)}`;
-    gives.textContent = direction(reply);
+    gives.replaceChildren(direction(reply), ...point(reply));
     line.title = reply?.source ?? "";
     line.dataset.command = reply?.command ?? "";
     copy.hidden = !reply?.command;
