@@ -1,6 +1,8 @@
 """Noise of whole numbers: Bessel functions of many digits, divergences term by term, and the way to epsilon."""
 
 import math
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -122,6 +124,34 @@ def test_the_shares_are_paid_for():
     assert vector_epsilon(**words, security_bits=900.0) == pytest.approx(alone, rel=1e-9)
 
 
+def test_the_shares_of_discrete_gaussian_sums_are_paid_for():
+    """Per coordinate and round, also at a budget where delta is chiefly that of the shares."""
+    words = {"dimension": 1000, "sensitivity_2": 200.0, "noise_std": 1e3, "rounds": 10}
+    total = gaussian_epsilon(**words, delta=1e-5, security_bits=36.0)
+    lost = (1 + math.exp(total)) * 10 * 1000 * 2.0**-36
+    assert lost > 1e-6
+    assert total == pytest.approx(gaussian_epsilon(**words, delta=1e-5 - lost), rel=1e-6)
+
+
+def test_the_ends_of_delta():
+    words = {"dimension": 4, "sensitivity_2": 3.0, "rounds": 2}
+    for bits in (None, 60.0):
+        for delta, worst, least in ((0.0, math.inf, math.inf), (1.0, 0.0, 0.0)):
+            assert vector_epsilon(**words, variance=9.0, delta=delta, security_bits=bits) == worst
+            assert gaussian_epsilon(**words, noise_std=3.0, delta=delta, security_bits=bits) == worst
+            assert least_variance(**words, epsilon=1.0, delta=delta, security_bits=bits) == least
+    assert vector_epsilon(1, 10.0, 1.0, 1, 1e-5, security_bits=40.0) == math.inf  # shares cost too much beyond 16
+
+
+def test_the_least_1_norm_counts_where_noise_is_small():
+    """The square of the 2-norm is 9, that of four coordinates at most 6."""
+    for answer in (
+        lambda dimension, norm_1=None: vector_epsilon(dimension, 3.0, 40.0, 2, 1e-5, norm_1),
+        lambda dimension, norm_1=None: least_variance(dimension, 3.0, 2, 5.0, 1e-5, norm_1),
+    ):
+        assert answer(4, 5.0) < answer(4) == answer(4, 6.0) == answer(4, 8.0) < answer(100) == answer(100, 9.0)
+
+
 @pytest.mark.parametrize("epsilon", [45.0, 49.0, 50.0, 51.0])
 def test_a_narrow_valley_between_noise_and_shares_is_found(epsilon):
     """Delta of the sum is near 1 up to where the shares cost much: a dense scan finds no smaller epsilon."""
@@ -162,6 +192,24 @@ def test_rounding_keeps_the_norm_often_enough(dimension, norm):
     assert limit == pytest.approx(min(math.sqrt(squared), norm + math.sqrt(dimension)))
 
 
+def test_rounding_by_enumeration():
+    """All ways to round six numbers: no more of them are too long than the chance that is given."""
+    for beta in (0.9, 0.3, 0.01):
+        for row in ([0.5] * 6, [1.9, 0.2, 0.4, 2.5, 0.01, 0.75]):
+            norm, chances = math.hypot(*row), [one % 1 for one in row]
+            limit, beyond = rounded_norm(6, norm, beta), 0.0
+            for ups in product((0, 1), repeat=6):
+                length = math.hypot(*(math.floor(one) + up for one, up in zip(row, ups, strict=True)))
+                weight = math.prod(chance if up else 1 - chance for chance, up in zip(chances, ups, strict=True))
+                beyond += weight * (length > limit)
+            assert beyond <= beta
+    for dimension, norm, beta in ((6, 1.5, 0.01), (50, 40.0, 0.3), (50, 40.0, 1e-9), (50, 40.0, 0.0)):
+        root, c = mp.sqrt(dimension), mpf(norm)
+        ways = [c + root]
+        ways += [mp.sqrt(c**2 + root**2 / 4 + mp.sqrt(-2 * mp.log(beta)) * (c + root / 2))] if beta else []
+        assert min(ways) <= rounded_norm(dimension, norm, beta) <= min(ways) * (1 + 1e-11)
+
+
 # --- exact ------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +220,55 @@ def test_skellam_masses_are_bessel_functions(variance):
         assert noise.log_mass(x) == pytest.approx(float(mp.log(law[x])), abs=noise.error(x))
         above = mp.fsum(mass for y, mass in law.items() if y >= x)
         assert noise.log_above(x) == pytest.approx(float(mp.log(above)), abs=noise.error(x))
+
+
+@pytest.mark.parametrize("variance", [1e-3, 4.0, 30.0, 3e3])
+def test_what_is_not_listed_is_as_rare_as_it_says(variance):
+    """Masses beyond the list fall faster than the last two that are summed."""
+    noise, mu = skellam_noise(variance), mpf(variance)
+    first, second = (mp.exp(-mu) * besseli(len(noise.logs) + i, mu) for i in (0, 1))
+    assert 2 * first / (1 - second / first) <= mp.exp(noise.log_lost)
+    noise = discrete_gaussian_noise(math.sqrt(variance))
+    first, second = (mp.exp(-(mpf(len(noise.logs) + i) ** 2) / (2 * mu)) for i in (0, 1))
+    assert 2 * first / (1 - second / first) <= mp.exp(noise.log_lost) * max(1, math.sqrt(variance))
+
+
+@pytest.mark.parametrize("variance", LAWS)
+def test_what_composition_sees_outright(variance):
+    """After the shift, noise beyond the list of the other law: all of it has an infinite loss."""
+    noise, law = skellam_noise(variance), LAWS[variance]
+    shift = (len(noise.logs) - 1) // 2
+    cells, first = noise.cells(shift), len(noise.logs) - shift
+    truth = mp.fsum(mp.exp(-mpf(variance)) * besseli(x, mpf(variance)) for x in range(first, first + 60))
+    assert cells.gain[-1] == pytest.approx(float(truth), rel=1e-9, abs=2e-86)
+    assert float(cells.base.sum() + cells.gain.sum()) == pytest.approx(1, abs=1e-12)
+    assert float(cells.base.sum()) == pytest.approx(float(mp.fsum(law.values())), abs=1e-12)
+
+
+@pytest.mark.parametrize(("variance", "shift"), [(1.0, 200), (49.0, 400)])
+def test_shifts_beyond_the_list(variance, shift):
+    """Where noise is likely after the shift the other law has no listed mass: by many digits, and Gaussian ones."""
+
+    @cache
+    def bessel(x):
+        return mp.log(besseli(x, mpf(variance)))
+
+    spread = 2 * mpf(variance)
+    for noise, log_mass in (
+        (skellam_noise(variance), bessel),
+        (discrete_gaussian_noise(math.sqrt(variance)), lambda x: -(mpf(x) ** 2) / spread),
+    ):
+        near = range(int(8 * variance**0.5) + 12)
+        total = mp.fsum(mp.exp(log_mass(x)) * (2 if x else 1) for x in near)
+        for target in (1e-6, 0.1):
+            epsilon, delta = float(shift_budget(noise, shift, delta=target)), mpf(0)
+            for x in near:
+                for sign in (1, -1) if x else (1,):
+                    ahead = mp.exp(log_mass(x)) - mp.exp(epsilon + log_mass(shift + sign * x))
+                    delta += max(ahead, mpf(0)) / total
+            assert 1e-9 < delta <= target * (1 + 1e-6)
+    with pytest.raises(DomainError, match="variance"):
+        skellam_noise(1e-310)
 
 
 @pytest.mark.parametrize("variance", LAWS)

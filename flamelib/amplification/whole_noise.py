@@ -7,9 +7,15 @@ Of a vector every coordinate is a pair of its own, and pairs of several coordina
 
 Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
 recursion downwards that forgets where it began; all masses follow, their sum being 1.
+
+Masses are listed as far as they are likely.  After a large shift likely places lie beyond the list of the other law.
+Its masses there are taken too small rather than too large, which makes losses and delta larger: discrete Gaussian ones
+are known, and :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most the integral of
+:math:`\operatorname{arsinh}\frac t\mu` from x + 1 to x + 2.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -25,7 +31,7 @@ from flamelib.logspace import probability
 from flamelib.loss_grids import Cells
 from flamelib.search import smallest_epsilon
 
-LARGEST_VARIANCE = 1e8
+LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8
 SPARE = 64
 
 
@@ -33,7 +39,8 @@ SPARE = 64
 class WholeNoise:
     """A symmetric log-concave law of whole numbers, by the logarithms of its masses at 0, 1, 2, ...
 
-    What is not listed has a mass of at most ``exp(log_lost)``.
+    What is not listed has a mass of at most ``exp(log_lost)``.  Logarithms fall from the last one by no more than
+    ``fall`` rises, a convex function.
 
     Examples
     --------
@@ -44,6 +51,7 @@ class WholeNoise:
 
     logs: Real
     log_lost: float
+    fall: Callable[[int], float]
     concave: ClassVar[bool] = True
     decay: ClassVar[float] = 0.0
 
@@ -53,10 +61,9 @@ class WholeNoise:
         return float(self.logs[0])
 
     def log_mass(self, x: int) -> float:
-        """Logarithm of the mass at x, carried on in a straight line beyond the list."""
+        """Logarithm of the mass at x; beyond the list, one that is not above it."""
         last = len(self.logs) - 1
-        beyond = max(x - last, 0)
-        return float(self.logs[min(x, last)] + (beyond * (self.logs[-1] - self.logs[-2]) if beyond else 0.0))
+        return float(self.logs[min(x, last)]) - (self.fall(x) - self.fall(last) if x > last else 0.0)
 
     def log_above(self, x: int) -> float:
         """Logarithm of the mass at x and beyond."""
@@ -64,7 +71,7 @@ class WholeNoise:
 
     def error(self, x: int) -> float:
         """A bound on the round-off of a logarithm."""
-        return UNIT * (64 + 4 * math.sqrt(len(self.logs)) - 4 * float(self.logs[min(x, len(self.logs) - 1)]))
+        return UNIT * (64 + 4 * math.sqrt(len(self.logs)) - 4 * self.log_mass(x))
 
     @cached_property
     def _tails(self) -> Real:
@@ -97,7 +104,7 @@ def skellam_noise(variance: float) -> WholeNoise:
 
     Parameters
     ----------
-    variance : float in (0, 1e8]
+    variance : float in [1e-100, 1e8]
 
     Source: Agarwal, Kairouz, Liu 2021.
 
@@ -113,7 +120,11 @@ def skellam_noise(variance: float) -> WholeNoise:
         ratio = 1 / (2 * x / variance + ratio)
         if x <= last:
             ratios[x - 1] = ratio
-    return _normalised(np.append(0.0, np.cumsum(np.log(ratios))))
+
+    def fall(x: int) -> float:
+        return (x + 1) * math.asinh((x + 1) / variance) - (x + 1) ** 2 / (math.hypot(x + 1, variance) + variance)
+
+    return _normalised(np.append(0.0, np.cumsum(np.log(ratios))), fall)
 
 
 def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
@@ -121,7 +132,7 @@ def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
 
     Parameters
     ----------
-    noise_std : float in (0, 1e4]
+    noise_std : float in [1e-50, 1e4]
 
     Source: Canonne, Kamath, Steinke 2020.
 
@@ -131,7 +142,11 @@ def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
     0.398942278
     """
     noise_std = check(noise_std=noise_std)["noise_std"]
-    return _normalised(-((np.arange(_reach(noise_std * noise_std) + 1) / noise_std) ** 2) / 2)
+
+    def fall(x: int) -> float:
+        return (x / noise_std) ** 2 / 2
+
+    return _normalised(-((np.arange(_reach(noise_std * noise_std) + 1) / noise_std) ** 2) / 2, fall)
 
 
 def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
@@ -161,12 +176,13 @@ def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, de
 
 def _reach(variance: float) -> int:
     """Beyond this, masses are below ``exp(-RARE)`` together, by Bernstein's inequality."""
-    if variance > LARGEST_VARIANCE:
-        raise DomainError(f"variance must be at most {LARGEST_VARIANCE:g} for exact masses, got {variance:g}")
+    if not LEAST_VARIANCE <= variance <= LARGEST_VARIANCE:
+        ends = f"[{LEAST_VARIANCE:g}, {LARGEST_VARIANCE:g}]"
+        raise DomainError(f"variance must be in {ends} for exact masses, got {variance:g}")
     third = (RARE + 1) / 3
     return math.ceil(third + math.sqrt(third * third + 2 * (RARE + 1) * variance))
 
 
-def _normalised(logs: Real) -> WholeNoise:
+def _normalised(logs: Real, fall: Callable[[int], float]) -> WholeNoise:
     total = 1 + 2 * float(np.exp(logs[1:]).sum())
-    return WholeNoise(logs - math.log(total), math.log(2) - RARE)
+    return WholeNoise(logs - math.log(total), math.log(2) - RARE, fall)
