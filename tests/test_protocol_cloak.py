@@ -4,10 +4,11 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, nbinom, poisson
 
 from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
@@ -468,6 +469,70 @@ def test_exact_and_renyi_accounts_of_skellam_noise_agree():
         for scale in (1000, 10_000)
     ]
     assert found[0].epsilon < found[1].epsilon < 1.2 * found[0].epsilon
+
+
+def moved(law, shift, epsilon):
+    """Delta of a law, an array around its middle, moved by so much against the law itself."""
+    still, gone = np.append(law, np.zeros(shift)), np.append(np.zeros(shift), law)
+    return float(np.maximum(gone - math.exp(epsilon) * still, 0).sum())
+
+
+def both_ways(mass):
+    """Law of a difference of two numbers with these masses, around its middle."""
+    return np.correlate(mass, mass, "full")
+
+
+def truncated(honest):
+    """Sums of noise that seven of ten users add."""
+    one = 0.7 * 0.8 ** np.abs(np.arange(-150.0, 151.0))
+    one /= one.sum() / 0.7
+    one[150] += 0.3
+    return reduce(np.convolve, [one] * honest)
+
+
+SHARED = {
+    "Skellam": (SkellamShare(8, 100.0), 1.0, lambda h: both_ways(poisson.pmf(np.arange(300), 100.0 * h / 16))),
+    "Polya": (PolyaShare(8, 0.7), 1.0, lambda h: both_ways(nbinom.pmf(np.arange(300), min(h, 8) / 8, 0.3))),
+    "Laplace": (TruncatedLaplace(301, 0.8), 0.7, truncated),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("colluding", [4, 8])
+def test_the_account_pays_for_sum_and_shares(name, colluding):
+    """With the noise of the honest users only, by its masses, delta is not exceeded, nor is much of it left."""
+    (noise, rate, law_of), modulus, honest = SHARED[name], 2**20 - 3, 10 - colluding
+    law, distance = law_of(honest), float(users_distance(modulus, 20, honest))
+    known = 0
+    for delta in np.geomspace(2 * distance, min(1e4 * distance, 1.0), 8):
+        protocol = CloakProtocol(10, modulus, 3, 20, noise=noise, noise_rate=rate)
+        try:
+            found = account(protocol, float(delta), colluding).one_user
+        except DomainError:
+            assert not known
+            continue
+        known += 1
+        whole = moved(law, 3, found.epsilon) + (1 + math.exp(found.epsilon)) * distance
+        assert whole <= delta * (1 + 1e-9)
+        assert whole >= 0.8 * delta or found.epsilon == 0
+    assert known > 2
+
+
+def test_whole_noise_of_every_user_is_noise_enough():
+    """Shares made for one user, of ten or two: at least those of two halves."""
+    one, two = (CloakProtocol(10, 2**20 - 3, 3, 30, noise=PolyaShare(n, 0.7)) for n in (1, 2))
+    for colluding in (0, 8):
+        assert account(one, 0.01, colluding) == account(two, 0.01, colluding)
+
+
+def test_cutting_noise_off_is_paid_for():
+    """What it costs of delta is not left for the sum."""
+    wide, cut = (CloakProtocol(10, 2**20 - 3, 3, 30, noise=TruncatedLaplace(end, 0.8)) for end in (301, 81))
+    beyond = 10 * 2 * 0.8**41 / 1.8
+    found = account(cut, 0.02).one_user.epsilon
+    left = 0.02 - (1 + math.exp(found)) * beyond
+    assert found == pytest.approx(account(wide, left).one_user.epsilon, rel=1e-4)
+    assert found > 1.05 * account(wide, 0.02).one_user.epsilon
 
 
 def test_noise_that_is_not_understood_is_refused():

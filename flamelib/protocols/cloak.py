@@ -593,4 +593,5 @@ def _sum_epsilon(protocol: CloakProtocol, delta: float, honest: int) -> float:
         return vector_epsilon(1, scale, variance, 1, delta)
     if noise.n_users > n_users:
         raise DomainError(f"noise must be shares for at most n_users = {n_users}, got {noise.n_users}")
-    return polya_sum(n_users, scale, noise.decay, delta=delta, colluding=n_users - noise.n_users, missing=missing)
+    planned = max(noise.n_users, 2)  # a whole share each is more than two halves
+    return polya_sum(n_users, scale, noise.decay, delta=delta, colluding=n_users - planned, missing=missing)
