@@ -104,6 +104,18 @@ def test_tails_and_room_hold_the_noise_of_all_shares(colluding: int, epsilon: fl
     assert Release(CountMin(64, 4, 1), 500, colluding=colluding).noise_tail(0) == 0
 
 
+@pytest.mark.parametrize("colluding", [0, 7, 10])
+@pytest.mark.parametrize(("kind", "each"), [(SecondMoment, 1), (CountSketch, 2000)])
+def test_second_moments_under_the_noise_of_all_shares(kind: Any, each: int, colluding: int) -> None:
+    """One item only: nothing but the squares of noise, those of colluders' shares included, is off."""
+    sketch, items = kind(2000, 1, seed=1), [7] * 12
+    release = Release(sketch, 12, epsilon=0.05 * sketch.sensitivity, colluding=colluding)
+    table = collect(release, items, simulation(3))
+    read = sketch.estimate if kind is SecondMoment else sketch.second_moment
+    spread = each * np.square(table).std() / math.sqrt(2000)
+    assert abs(read(table, release.noise_variance) - 144) < 5 * spread < each * release.noise_variance
+
+
 def _drawn(release: Release, table: Any) -> Any:
     return simulate(release, table, np.random.default_rng(4)) - table
 
@@ -140,6 +152,7 @@ def test_every_counter_is_read_with_its_sign(sketch: Sketch, epsilon: float | No
     assert half >= 1000 * sketch.bound + release.room
     p, beyond = mp.mpf(release.decay), release.room + 1
     assert release.counters * 2 * p**beyond / (1 + p) <= mp.mpf(2) ** -60
+    assert epsilon or release.modulus == 2 * 1000 * sketch.bound + 1
 
 
 @pytest.mark.parametrize("colluding", [0, 300])

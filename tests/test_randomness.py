@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import secrets
 from fractions import Fraction
 
 import numpy as np
@@ -40,6 +41,19 @@ def test_coins_show_heads_with_their_chance(source, rate):
     heads = source.coins(rate, 20_000).sum()
     assert abs(heads - 20_000 * rate) <= 5.5 * math.sqrt(20_000 * rate * (1 - rate))
     assert source.coins([0.0, 1.0], (3, 2)).tolist() == [[False, True]] * 3
+
+
+def test_coins_of_one_chance_are_tossed_one_by_one(source):
+    heads = source.coins([0.5, 0.3], (10_000, 2))
+    assert np.abs(heads.mean(axis=0) - [0.5, 0.3]).max() < 0.03
+    assert abs(np.corrcoef(heads.T)[0, 1]) < 0.06
+
+
+def test_large_residues_stay_below_the_modulus():
+    """Bytes that are known: 3 is drawn again, the others are kept."""
+    words = iter([3, 2, 7, 0, 1])
+    found = module._large(lambda count: np.full(count, next(words), dtype=np.uint8), 3, (3,))
+    assert found.tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("rate", [math.nan, -0.1, 1.5])
@@ -141,6 +155,23 @@ def test_a_release_under_given_keys_repeats_itself():
     assert first == second
     with pytest.raises(DomainError, match=r"keys must be callable with a number of bytes, got b'secret'"):
         Release(b"secret")
+
+
+def test_a_fresh_key_for_every_piece_of_the_stream():
+    """Of 65536 bytes at most, from the operating system; pieces under one key would be equal."""
+    assert Release().keys is secrets.token_bytes
+    asked = []
+
+    def keys(size):
+        asked.append(size)
+        return secrets.token_bytes(size)
+
+    pieces = Release(keys)._tossed(3 * 65_536 + 5)
+    assert asked == [32] * 4
+    assert len(pieces) == 3 * 65_536 + 5
+    assert len({pieces[start : start + 32].tobytes() for start in (0, 65_536, 2 * 65_536)}) == 3
+    assert Release(keys).uniform(2**62, 2 * 8192 + 1).shape == (2 * 8192 + 1,)
+    assert asked == [32] * 7
 
 
 def test_release_never_repeats_itself():

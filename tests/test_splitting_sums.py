@@ -10,9 +10,11 @@ from mpmath import binomial, mp, mpf
 from oracles_splitting import hockey_stick
 from oracles_splitting import polya_sum as polya_masses
 from oracles_splitting import thinned_sum as thinned_masses
+from scipy.stats import nbinom
 
 from flamelib._validate import DomainError
 from flamelib.amplification import splitting_laws
+from flamelib.amplification.splitting import messages_needed
 from flamelib.amplification.splitting_laws import PolyaNoise, ThinnedNoise, log_from
 from flamelib.amplification.splitting_noise import truncated_laplace
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
@@ -226,6 +228,27 @@ def test_noise_that_is_cut_off_at_the_modulus():
     assert thinned_sum(3, 2, 0.5, 1.0, delta=1e-30, modulus=61) == math.inf
 
 
+@pytest.mark.parametrize(("p", "q", "modulus", "colluding"), [(0.9, 0.3, 101, 0), (0.6, 1.0, 21, 2), (0.1, 0.8, 7, 1)])
+def test_what_cutting_off_costs(p, q, modulus, colluding):
+    """Every honest user's chance of noise beyond the end, by its masses, counts once on either side."""
+    rule = {"n_users": 5, "scale": 3, "decay": p, "noise_rate": q, "colluding": colluding}
+    beyond = mp.fsum((1 - mpf(p)) / (1 + mpf(p)) * mpf(p) ** j for j in range((modulus + 1) // 2, 2000))
+    cut = float((5 - colluding) * mpf(q) * 2 * beyond)
+    for epsilon in (0.0, 0.2, 2.0, -3 * math.log(p) + 5):
+        free, found = (thinned_sum(**rule, epsilon=epsilon, modulus=end) for end in (None, modulus))
+        assert found == pytest.approx(min(1.0, free + (1 + math.exp(epsilon)) * cut), rel=1e-12)
+    epsilon = thinned_sum(**rule, delta=0.5, modulus=modulus)
+    assert epsilon == math.inf or thinned_sum(**rule, epsilon=float(epsilon), modulus=modulus) <= 0.5
+
+
+def test_thinned_noise_alone_at_no_delta():
+    """The largest loss is where noise is 0 after the change, or anywhere beyond it."""
+    for p, q, shift in ((0.5, 0.1, 1), (0.5, 0.1, 4), (0.5, 0.9, 3)):
+        law = thinned_masses(2, p, q, 40)
+        largest = float(max(mp.log(law[0] / law[shift]), -shift * mp.log(mpf(p))))
+        assert thinned_sum(2, shift, p, q, delta=0.0) == pytest.approx(largest, rel=1e-12)
+
+
 # --- chosen noise -----------------------------------------------------------------------------------------
 
 
@@ -242,12 +265,21 @@ def test_least_thinned_noise(scale, active, width, mean):
     assert thinned_sum(1000, scale, less, active / 1000, epsilon=1.0) > 5e-7
 
 
+@pytest.mark.parametrize(("epsilon", "colluding"), [(0.4, 0), (3.0, 200)])
+def test_least_thinned_noise_of_other_budgets(epsilon, colluding):
+    decay = thinned_decay(500, 100, 0.05, epsilon, 1e-3, colluding)
+    rule = {"n_users": 500, "scale": 100, "noise_rate": 0.05, "epsilon": epsilon, "colluding": colluding}
+    assert thinned_sum(**rule, decay=decay) <= 1e-3 < thinned_sum(**rule, decay=decay**1.001)
+
+
 def test_too_few_noisy_users_are_refused():
     assert thinned_sum(1000, 10**4, math.exp(-1 / 5830), 0.01, epsilon=1.0) > 1e-5
     with pytest.raises(DomainError, match="noise_rate"):
         thinned_decay(1000, 10**4, 0.002, 1.0, 5e-7)
     with pytest.raises(DomainError, match="epsilon"):
         thinned_decay(1000, 100, 0.1, 0.0, 1e-6)
+    with pytest.raises(DomainError, match="delta"):
+        thinned_decay(1000, 100, 0.1, 1.0, 1.0)
 
 
 def test_the_recommended_plan_keeps_its_word():
@@ -260,6 +292,19 @@ def test_the_recommended_plan_keeps_its_word():
     alone = recommended(1000, 1.0, 1e-9, 42.0)
     assert 2 * p ** (alone.reach + 1) / (1 + p) <= 1e-9 < 2 * p**alone.reach / (1 + p)
     assert alone.reach <= math.ceil(32 * math.log(2e9))
+    assert alone.bits == alone.n_messages * (alone.modulus - 1).bit_length()
+    assert recommended(100, 0.05, 1e-9, 42.0).scale == 1
+
+
+def test_the_recommended_plan_counts_on_honest_users_only():
+    """A hundred of a thousand: more messages, and the noise of all shares, ten times those needed."""
+    plan = recommended(1000, 1.0, 1e-9, 42.0, colluding=900)
+    assert plan.n_messages == messages_needed(42.0, 100, math.log2(plan.modulus))
+    assert plan.n_messages > messages_needed(42.0, 1000, math.log2(plan.modulus))
+    mass = nbinom.pmf(np.arange(2000), 10.0, 1 - plan.decay)
+    law = np.correlate(mass, mass, "full")
+    error = float(np.abs(np.arange(-1999, 2000)) @ law) / plan.scale
+    assert error <= plan.noise_error <= 1.05 * error
 
 
 def test_noise_that_no_table_holds_is_refused():
