@@ -226,6 +226,7 @@ def test_noise_that_is_cut_off_at_the_modulus():
         assert free <= found <= free + (1 + math.exp(epsilon)) * 4 * 0.5**31 * 1.01
     assert thinned_sum(3, 2, 0.5, 1.0, delta=1e-3, modulus=61) >= thinned_sum(3, 2, 0.5, 1.0, delta=1e-3)
     assert thinned_sum(3, 2, 0.5, 1.0, delta=1e-30, modulus=61) == math.inf
+    assert thinned_sum(3, 2, 0.5, 1.0, delta=0.0, modulus=61) == math.inf  # sums at one end are told apart for sure
 
 
 @pytest.mark.parametrize(("p", "q", "modulus", "colluding"), [(0.9, 0.3, 101, 0), (0.6, 1.0, 21, 2), (0.1, 0.8, 7, 1)])
