@@ -202,6 +202,8 @@ def _lead(sheet: PageObject, owner: str, places: dict[Target, Place], book: PdfW
         entry = cast(DictionaryObject, link.get_object())
         target = _target(entry, owner)
         place = target and (places.get(target) or places.get((target[0], "")))
+        if target:
+            entry.pop("/A", None)  # what is dropped leaves no address of this machine behind
         if place:
             number, top = place
             aim = [
@@ -211,7 +213,6 @@ def _lead(sheet: PageObject, owner: str, places: dict[Target, Place], book: PdfW
                 FloatObject(top),
                 NullObject(),
             ]
-            entry.pop("/A", None)
             entry[NameObject("/Dest")] = ArrayObject(aim)
         if place or not target:
             kept.append(link)
