@@ -13,7 +13,7 @@ adjacency are never comparable as numbers; such rows carry a warning.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flamelib._validate import DomainError, check
@@ -53,7 +53,7 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
     request : Request
     epsilon, epsilon0 : float, positive
         Exactly one.  For a central ``epsilon`` the answer's is never above it (upper), and at least 98 % of it where
-        a local budget is searched for.  ``epsilon0`` is the budget of one report.
+        a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one report.
 
     Examples
     --------
@@ -92,6 +92,48 @@ def rows(
     ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
     """
     return tuple(row(name, request, epsilon, epsilon0) for name in (mechanisms() if names is None else names))
+
+
+def rows_within(
+    request: Request, epsilon: float, budgets: Iterable[float], names: Iterable[str] | None = None
+) -> tuple[Row | Refusal, ...]:
+    """Every mechanism, or those named, at a central budget; private reports at the largest of these local ones.
+
+    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for.
+
+    Parameters
+    ----------
+    request : Request
+    epsilon : float, positive
+    budgets : iterable of float, positive
+        Of one report.  The largest that keeps ``epsilon`` is taken; where none does, the mechanism is refused.
+    names : iterable of str
+        Of :func:`mechanisms`.
+
+    Examples
+    --------
+    >>> found = rows_within(Request(10_000, rounds=12), 1.0, [0.5, 2.0, 4.0], ["local", "blanket"])
+    >>> found[0].reason
+    'no local budget of 0.5, 2, 4 keeps epsilon 1: ask without a list of them'
+    >>> found[1].parameters["epsilon0"], round(found[1].epsilon, 2)
+    (2.0, 0.41)
+    """
+    tried = sorted(set(budgets))
+    if not tried:
+        raise DomainError("epsilon0 must hold at least one local budget")
+    asked = mechanisms() if names is None else names
+    return tuple(
+        row(name, request, epsilon) if name in CENTRAL else _within(name, request, epsilon, tried) for name in asked
+    )
+
+
+def _within(name: str, request: Request, epsilon: float, tried: Sequence[float]) -> Row | Refusal:
+    for budget in reversed(tried):
+        found = row(name, request, epsilon0=budget)
+        if isinstance(found, Refusal) or found.epsilon <= epsilon:
+            return found
+    listed = ", ".join(f"{budget:g}" for budget in tried)
+    return Refusal(name, f"no local budget of {listed} keeps epsilon {epsilon:g}: ask without a list of them")
 
 
 def _local_budget(name: str, request: Request, epsilon: float) -> float:

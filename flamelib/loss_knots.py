@@ -4,6 +4,7 @@ What the hull is and why it errs upwards stands in :mod:`flamelib.privacy_loss`.
 :math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither side loses to cancellation.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ Delta = Callable[[float], float]
 FINEST = 2**16
 START = 8
 MOST = 600
+RUNGS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,50 @@ class Curve:
         """The larger of the two directions."""
         found = self.forward(epsilon)
         return found if self.backward is None else max(found, self.backward(epsilon))
+
+
+def laddered(curve: Curve) -> Curve:
+    r"""The same curve seen at ``RUNGS`` places an octave, each asked for once, with chords between them (upper).
+
+    Profiles are convex in :math:`e^\varepsilon`, so that a chord lies above them.  Answers at many deltas and numbers
+    of mechanisms then share the values that they ask for, and are larger by some thousandths at most.
+
+    Parameters
+    ----------
+    curve : Curve
+        Of pure privacy; any other one is given back as it is.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> 1 <= laddered(coin).forward(0.03) / coin.forward(0.03) < 1.00001
+    True
+    """
+    if math.isinf(curve.at_most):
+        return curve
+    backward = None if curve.backward is None else _chords(curve.backward, curve.at_most)
+    return Curve(_chords(curve.forward, curve.at_most), backward, curve.at_most, curve.error)
+
+
+def _chords(value: Delta, most: float) -> Delta:
+    """Rungs are counted downwards from ``most``, where the curve has come to 0."""
+    at = functools.cache(lambda rung: value(_rung(most, rung)) if rung else 0.0)
+    start = functools.cache(lambda: value(0.0))
+
+    def delta(epsilon: float) -> float:
+        if epsilon <= 0 or epsilon >= most:
+            return start() if epsilon <= 0 else 0.0
+        above = math.floor(RUNGS * math.log2(most / epsilon))
+        above += (_rung(most, above + 1) > epsilon) - (_rung(most, above) < epsilon)
+        low, high = _rung(most, above + 1), _rung(most, above)
+        share = math.expm1(epsilon - low) / math.expm1(high - low)
+        return (at(above + 1) * (1 - share) + at(above) * share) * (1 + 8 * UNIT)
+
+    return delta
+
+
+def _rung(most: float, rung: int) -> float:
+    return float(most * 2.0 ** (-rung / RUNGS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 One function for each, from the request and the epsilon that is to be kept; accounts and errors are the library's.
 """
 
+import functools
 import math
 
 from flamelib.amplification.checkin_distributed import distributed, distributed_noise, distributed_rounds
@@ -62,14 +63,20 @@ def _gaussian(request: Request, epsilon: float) -> tuple[float, float]:
 def _distributed_checkin(request: Request, epsilon: float) -> Row:
     """Records of norm 1 at most; every client that checks in adds Gaussian noise of its own."""
     n, rate, rounds, delta = request.n_users, request.sampling_rate, request.rounds, request.delta
-    std = distributed_noise(n, rate, rounds, epsilon, delta)
-    found = float(distributed_rounds(n, rate, std, rounds, delta=delta))
+    std, found = _checkin_noise(n, rate, rounds, epsilon, delta)
     claimed = float(distributed(n, rate, std, rounds, delta, "thm-4"))
     error = math.sqrt((std * request.radius) ** 2 / (rate * n) + request.absence)
     return Row(
         "distributed check-in", "Liew, Hasegawa, Takahashi 2022", found, finite(claimed), error, request.dimension,
         REAL_BITS * request.dimension, "secure aggregation; all others add their noise", parameters={"noise_std": std},
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def _checkin_noise(n_users: int, rate: float, rounds: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Noise of a client for records of norm 1, whatever their dimension, and its certified epsilon."""
+    std = distributed_noise(n_users, rate, rounds, epsilon, delta)
+    return std, float(distributed_rounds(n_users, rate, std, rounds, delta=delta))
 
 
 def _participation(request: Request, epsilon: float) -> Row:
@@ -95,14 +102,8 @@ def _participation(request: Request, epsilon: float) -> Row:
 def _cloak_rule(request: Request, epsilon: float) -> Row:
     """Rule T1 on an even share of the budget for every number that a user can change."""
     n, parts = request.n_users, request.parts
-    budget, delta = epsilon / parts, request.delta / parts
-    rule = noisy_rule(budget, delta, n)
-    noise = TruncatedLaplace(rule.modulus, rule.decay)
-    protocol = cloak.CloakProtocol(
-        n, rule.modulus, rule.scale, rule.n_messages, noise=noise, noise_rate=rule.noise_rate
-    )
-    one = cloak.account(protocol, delta).one_user
-    found = parts * one.epsilon if one else math.inf
+    rule = noisy_rule(epsilon / parts, request.delta / parts, n)
+    found = parts * _rule_epsilon(n, epsilon / parts, request.delta / parts)
     std = math.sqrt(rule.noise_rate * n * truncated_variance(rule.modulus, rule.decay)) / rule.scale
     size = request.dimension
     return Row(
@@ -110,6 +111,18 @@ def _cloak_rule(request: Request, epsilon: float) -> Row:
         math.hypot(std, rule.rounding_bound) / n, size * rule.n_messages, size * rule.bits, SHUFFLERS,
         parameters={"decay": rule.decay, "noise_rate": rule.noise_rate, "scale": rule.scale},
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def _rule_epsilon(n_users: int, epsilon: float, delta: float) -> float:
+    """Certified epsilon of one number by rule T1 for this claim."""
+    rule = noisy_rule(epsilon, delta, n_users)
+    noise = TruncatedLaplace(rule.modulus, rule.decay)
+    protocol = cloak.CloakProtocol(
+        n_users, rule.modulus, rule.scale, rule.n_messages, noise=noise, noise_rate=rule.noise_rate
+    )
+    one = cloak.account(protocol, delta).one_user
+    return one.epsilon if one else math.inf
 
 
 def _cloak_polya(request: Request, epsilon: float) -> Row:

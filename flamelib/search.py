@@ -14,7 +14,7 @@ from flamelib._validate import DomainError
 STEPS = 200
 WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
-CLOSE, ATTEMPTS, LEAP = 0.98, 20, 4.0
+CLOSE, NARROW, ATTEMPTS, LEAP = 0.98, 1.01, 20, 4.0
 
 
 def smallest_epsilon(
@@ -95,6 +95,7 @@ def largest(log_delta: Callable[[float], float], delta: float, at_least: float, 
 def greatest(rising: Callable[[float], float], target: float, start: float) -> float:
     """An argument at which a rising function was evaluated, found not above the target, and close below it if possible.
 
+    At a jump of the function the answer is within 1 % of it.
     Straight lines on logarithmic axes are followed; where one leaves the bracket, its middle is taken.
 
     >>> round(greatest(lambda x: x * x, 9.0, 1.0), 2)
@@ -108,7 +109,7 @@ def greatest(rising: Callable[[float], float], target: float, start: float) -> f
             low = (argument, found)
         else:
             high = (argument, found)
-        if found <= target and found >= CLOSE * target:
+        if low[1] >= CLOSE * target or high[0] <= NARROW * low[0]:
             break
         argument = _between(low, high, (1 + CLOSE) / 2 * target)
     if not low[0]:

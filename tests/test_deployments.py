@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from flamelib import private_reports
 from flamelib._validate import DomainError
 from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_shuffled import checkin_shuffled
+from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds
 from flamelib.amplification.counting import simple_lower
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
 from flamelib.amplification.shuffling import all_equal, blanket_divergence
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum
-from flamelib.deployments import Refusal, mechanisms, row, rows
+from flamelib.amplification.vectors import account, shared_account
+from flamelib.deployments import Refusal, mechanisms, row, rows, rows_within
 from flamelib.guarantees import Adjacency
 from flamelib.noisy_sums import CENTRAL
 from flamelib.private_reports import LOCAL
@@ -54,19 +55,23 @@ def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.Mo
     """Which account is asked what; its answer is passed on as it is."""
     asked: list[tuple[object, ...]] = []
 
-    def account_of(*given: object, **named: object) -> float:
-        asked.append((*given, *named.items()))
+    def account_of(*given: object) -> float:
+        asked.append(given)
         return 0.75
 
-    monkeypatch.setattr(private_reports, "shuffled_rounds", account_of)
+    monkeypatch.setattr(private_reports, "_shuffles", account_of)
     one = served("blanket", REQUESTS[key], epsilon0=1.5)
     other = served("shuffled check-in", REQUESTS[key], epsilon0=1.5)
     assert one.epsilon == other.epsilon == 0.75
     profile = KaryProfile(1.5, int(one.parameters["n_buckets"]))
     randomizer = AnyProfile(1.5) if key == "vector" else profile
-    assert asked[0] == (profile, N, times, ("delta", DELTA))
-    assert asked[1] == (randomizer, N, 2, ("delta", DELTA), ("checkin_rate", 0.25))
+    assert asked == [(profile, N, times, DELTA), (randomizer, N, 2, DELTA, 0.25)]
     assert other.claimed == checkin_shuffled(1.5, N, 0.25, 2, DELTA, "thm-2")
+
+
+def test_what_requests_share_costs_next_to_nothing() -> None:
+    direct = float(shuffled_rounds(KaryProfile(1.5, 3), N, 30, delta=DELTA))
+    assert 0.999 * direct < private_reports._shuffles(KaryProfile(1.5, 3), N, 30, DELTA) < 1.005 * direct
 
 
 @pytest.mark.parametrize(("name", "kept"), [("simple", 8), ("double", 2), ("topk", 2)])
@@ -75,14 +80,29 @@ def test_vectors_of_flame(name: str, kept: int, monkeypatch: pytest.MonkeyPatch)
 
     def account_of(*given: object) -> float:
         asked.append(given)
-        return 0.5 if given[6] == "sound" else math.inf
+        return math.inf if "paper" in given else 0.5
 
     monkeypatch.setattr(private_reports, "account", account_of)
+    monkeypatch.setattr(private_reports, "_flame_epsilon", account_of)
     found = served(name, ITEMS, epsilon0=0.7)
     assert (found.epsilon, found.claimed) == (0.5, None)
     padded = {"simple": N, "double": math.ceil(N / 4 + 6 * math.sqrt(N / 4)), "topk": N}[name]
-    assert asked[0] == (name, 8, N, 0.7, DELTA, "blanket", "sound", kept, padded)
-    assert asked[1] == (name, 8, N, 0.7, DELTA, "withdrawn", "paper", kept, padded)
+    size = 2 if name == "topk" else 8
+    assert asked[0] == (name, 8, N, 0.7, DELTA, "withdrawn", "paper", kept, padded)
+    assert asked[1] == (name, size, N, 0.7, DELTA, kept, padded)
+
+
+@pytest.mark.parametrize(("name", "given"), [("simple", {}), ("double", {"kept": 2.0, "padded": 90})])
+def test_shared_answers_about_vectors_are_hardly_above_the_account(name: str, given: dict[str, float]) -> None:
+    direct = account(name, 8, N, 0.7, DELTA, "blanket", "sound", **given)
+    shared = [shared_account(name, 8, N, 0.7, delta, **given) for delta in (DELTA, 1e-30)]
+    assert 0.999 * direct < shared[0] < (1.005 if name == "simple" else 1.04) * direct
+    assert shared[0] < shared[1] < math.inf
+
+
+def test_of_the_largest_coordinates_each_counts_as_one_that_is_always_reported() -> None:
+    found = shared_account("topk", 2, N, 0.7, DELTA, 2, N)
+    assert found == pytest.approx(shared_account("simple", 2, N, 0.7, DELTA), rel=1e-3)
 
 
 @pytest.mark.parametrize("key", REQUESTS)
@@ -159,6 +179,18 @@ def test_a_larger_epsilon_never_errs_more(name: str, key: str) -> None:
 @pytest.mark.parametrize("name", ["local", "blanket"])
 def test_a_local_budget_is_found_for_a_central_one(name: str) -> None:
     assert 0.98 <= served(name, ONE, epsilon=1.0).epsilon <= 1.0
+
+
+def test_of_several_local_budgets_the_largest_is_taken_that_keeps_the_central_one() -> None:
+    names = ("local", "blanket", "topk", "cloak, Pólya noise")
+    local, shuffled, refused, noisy = rows_within(VECTOR, 2.0, [0.5, 0.4, 1.5], names)
+    assert isinstance(local, Refusal)
+    assert local.reason.startswith("no local budget of 0.4, 0.5, 1.5 keeps epsilon 2")
+    assert shuffled == served("blanket", VECTOR, epsilon0=0.5)
+    assert served("blanket", VECTOR, epsilon0=1.5).epsilon > 2.0
+    assert (refused, noisy) == (row("topk", VECTOR, epsilon0=1.5), row("cloak, Pólya noise", VECTOR, 2.0))
+    with pytest.raises(DomainError, match="epsilon0"):
+        rows_within(VECTOR, 2.0, [])
 
 
 def test_only_budgets_of_one_adjacency_are_without_a_warning() -> None:

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from flamelib._validate import DomainError
-from flamelib.loss_knots import Curve, Knots
+from flamelib.loss_knots import Curve, Knots, laddered
 from flamelib.loss_sums import Loss, LossSum
 from flamelib.privacy_loss import composed_delta, composed_epsilon, together
 
@@ -293,3 +293,41 @@ class TestBadInput:
     def test_nothing_to_compose(self):
         with pytest.raises(DomainError, match="parts"):
             composed_epsilon([], 0.1)
+
+
+class TestLadders:
+    """Chords between places that many questions share: above the curve, hardly, and asked for once each."""
+
+    @staticmethod
+    def _curve(asked: list[float]) -> Curve:
+        def forward(epsilon: float) -> float:
+            asked.append(epsilon)
+            return max(0.0, -math.expm1(epsilon - 0.5)) / (1 + math.exp(-0.5))
+
+        return Curve(forward, lambda epsilon: 0.5 * forward(epsilon), at_most=0.5, error=1e-3)
+
+    def test_chords_lie_hardly_above_the_curve(self) -> None:
+        curve = self._curve([])
+        found = laddered(curve)
+        assert (found.at_most, found.error) == (0.5, 1e-3)
+        for epsilon in [0.0, 1e-9, *np.geomspace(1e-4, 0.499, 300).tolist(), 0.5, 0.7]:
+            exact = curve.forward(epsilon)
+            assert exact <= found.forward(epsilon) <= exact * (1 + 1e-3) + 1e-4 * epsilon
+            assert found.backward is not None
+            assert curve.larger(epsilon) <= found.larger(epsilon)
+            assert found.backward(epsilon) == pytest.approx(found.forward(epsilon) / 2)
+
+    def test_compositions_share_what_they_ask(self) -> None:
+        asked: list[float] = []
+        found = laddered(self._curve(asked))
+        first = composed_epsilon([(found, 30)], 1e-6)
+        before = len(asked)
+        second = composed_epsilon([(found, 60)], 1e-8)
+        assert len(asked) - before < before / 2
+        for answer, count, delta in ((first, 30, 1e-6), (second, 60, 1e-8)):
+            direct = composed_epsilon([(self._curve([]), count)], delta)
+            assert 0.995 * direct <= answer <= 1.005 * direct
+
+    def test_a_curve_without_an_end_stays_as_it_is(self) -> None:
+        curve = Curve(lambda epsilon: math.exp(-epsilon))
+        assert laddered(curve) is curve

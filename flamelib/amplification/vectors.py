@@ -30,6 +30,7 @@ stands in place of another user's, which may be anything, so that even a coordin
 bad as real against real.  That is 2k-fold, and holds for all data: :func:`topk_truncated`.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,16 +39,17 @@ from typing import Any
 from flamelib._validate import LARGEST_WHOLE, VOCABULARY, DomainError, check
 from flamelib.amplification import closed_form, shuffling
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.padded import Bound, Coordinate, Others, all_real, moments, sampled
+from flamelib.amplification.padded import Bound, Coordinate, all_real, moments, sampled
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
 from flamelib.guarantees import Certified, Gives
-from flamelib.loss_knots import Curve
-from flamelib.privacy_loss import composed_epsilon, together
+from flamelib.loss_knots import Curve, laddered
+from flamelib.privacy_loss import ACCURACY, composed_epsilon, together
 from flamelib.profiles import LaplaceProfile
 from flamelib.sources import states
 
 SPARED = 1e-6
+SHARED_REST, SHARED_ACCURACY = 1e-20, 0.02
 # Two coordinates of real against dummy are well below one of real against real: their curve need not be fine.
 ROUGH = 0.1
 
@@ -128,6 +130,46 @@ def account(
     if bound == "withdrawn":
         raise DomainError("bound must be one of bennett, hoeffding, blanket for route=sound: the withdrawn one is none")
     return vector.certified(delta, bound)
+
+
+def shared_account(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> Certified:
+    """Route ``sound`` of :func:`account` with the blanket, made for many questions about one coordinate (upper).
+
+    Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
+    answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
+
+    Parameters
+    ----------
+    protocol, dimension, n_users, epsilon0, delta, kept, padded
+        As for :func:`account`.
+
+    Examples
+    --------
+    >>> one = {"protocol": "double", "dimension": 7850, "kept": 157, "n_users": 1000, "padded": 333, "epsilon0": 0.5}
+    >>> round(shared_account(**one, delta=5.0118723e-6), 3)
+    0.152
+    """
+    check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    if protocol == "topk":
+        return vector.most_reported(delta, "blanket", _shared_curve, SHARED_ACCURACY)
+    rest = SHARED_REST
+    while 0 < SPARED * delta / dimension < rest and rest > 1e-160:
+        rest *= rest
+    return composed_epsilon([(_shared_curve(vector.coordinate(rest), "blanket"), dimension)], delta, SHARED_ACCURACY)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_curve(coordinate: Coordinate, bound: Bound) -> Curve:
+    return laddered(coordinate.curve(bound))
 
 
 def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
@@ -233,25 +275,33 @@ class Vector:
     def certified(self, delta: float, bound: Any) -> Certified:
         """The certified routes."""
         if self.protocol == "topk":
-            return self._topk(delta, bound)
-        rate, others = 1.0, all_real(self.noise, self.messages)
-        if self.protocol == "double":
-            rate, others = self.kept / self.dimension, self._included(delta)
-        return composed_epsilon([(Coordinate(self.noise, others, rate, rate).curve(bound), self.dimension)], delta)
-
-    def _included(self, delta: float) -> Others:
+            return self.most_reported(delta, bound)
         spared = min(max(SPARED * delta / self.dimension, 1e-290), 1e-10)
-        return sampled(self.noise, self.messages, self.n_users, self.kept / self.dimension, spared)
+        return composed_epsilon([(self.coordinate(spared).curve(bound), self.dimension)], delta)
 
-    def _topk(self, delta: float, bound: Any) -> Certified:
+    def coordinate(self, spared: float) -> Coordinate:
+        """One coordinate of ``simple`` or ``double``; of the latter up to an event of about this chance."""
+        if self.protocol == "simple":
+            return Coordinate(self.noise, all_real(self.noise, self.messages))
+        rate = self.kept / self.dimension
+        return Coordinate(self.noise, sampled(self.noise, self.messages, self.n_users, rate, spared), rate, rate)
+
+    def most_reported(
+        self,
+        delta: float,
+        bound: Any,
+        curve: Callable[[Coordinate, Any], Curve] = Coordinate.curve,
+        accuracy: float = ACCURACY,
+    ) -> Certified:
+        """The certified route of ``topk``."""
         others, times = all_real(self.noise, self.messages), math.ceil(self.kept)
-        real = Coordinate(self.noise, others).curve(bound)
+        real = curve(Coordinate(self.noise, others), bound)
         if 0 < delta < 1:
-            first = Coordinate(self.noise, others, 1.0, 0.0).curve(bound)
+            first = curve(Coordinate(self.noise, others, 1.0, 0.0), bound)
             second = Curve(first.backward or first.forward, first.forward, first.at_most, first.error)
             both = together([(first, 1), (second, 1)], times, delta, symmetric=True, accuracy=ROUGH)
             real = _largest(real, both.forward, both.at_most)
-        return composed_epsilon([(real, times)], delta)
+        return composed_epsilon([(real, times)], delta, accuracy)
 
 
 def _largest(real: Curve, other: Callable[[float], float], at_most: float) -> Curve:
