@@ -43,7 +43,7 @@ PATIENCE_MS = 300_000
 CONTENTS = """() => {
   const listed = (caption) => [...caption.nextElementSibling.querySelectorAll("a")].map(
     (link) => [caption.textContent.trim(), link.textContent.trim(), link.href.split("#")[0]]);
-  const home = [["", document.querySelector("h1").firstChild.textContent.trim(), location.href.split("#")[0]]];
+  const home = [["", document.querySelector("h1").textContent.replace(/#$/, "").trim(), location.href.split("#")[0]]];
   return home.concat([...document.querySelectorAll("nav.bd-links p.caption")].flatMap(listed));
 }"""
 # A PDF knows the places that its own page links to, so every place that another page may mean is linked to, unseen.
@@ -53,7 +53,7 @@ SECTIONS = """() => {
   for (const place of document.querySelectorAll("article [id]:not(svg *, mjx-container *)")) {
     unseen.appendChild(document.createElement("a")).href = "#" + place.id;
   }
-  const named = (section) => [section.id, section.querySelector("h2").firstChild.textContent.trim()];
+  const named = (section) => [section.id, section.querySelector("h2").textContent.replace(/#$/, "").trim()];
   return [...document.querySelectorAll("article section[id]:has(> h2)")].map(named);
 }"""
 # Formulas wider than the sheet are set smaller.
