@@ -1,4 +1,4 @@
-"""The commands that take their time: ``flamelib run``, ``sweep``, ``diff`` and ``data``, and the help of them all."""
+"""The commands that take their time: ``flamelib compare``, ``run``, ``sweep``, ``diff``, ``data``; the help of all."""
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,6 +11,7 @@ from flamelib._download import DataError
 from flamelib._validate import DomainError
 from flamelib.companion import cli, editions, own, parameters
 from flamelib.companion import sweep as sweeps
+from flamelib.companion.evaluate import dumps, plain
 from flamelib.companion.runs import RunFailed
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -19,7 +20,7 @@ app = typer.Typer(
     help="Differential privacy in the shuffle model and in federated learning: five documents, recomputed.\n\n"
     "Answer with a theorem, run a notebook with parameters of your own, or sweep a grid of them.",
     epilog="Examples:\n\nflamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10\n\n"
-    "flamelib run blanket_histogram -p epsilon=0.5\n\n"
+    "flamelib compare n_users=1e4 dimension=16 epsilon0=1\n\nflamelib run blanket_histogram -p epsilon=0.5\n\n"
     "flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1\n\nflamelib data list",
     context_settings=SETTINGS,
     pretty_exceptions_enable=False,
@@ -73,6 +74,26 @@ def root(
 def evaluate() -> None:
     """Answer with a statement of the documents by its id, at once (see flamelib evaluate --help)."""
     typer.echo(cli.EVALUATE_HELP)
+
+
+@app.command(
+    "compare",
+    epilog="Examples:\n\nflamelib compare n_users=1e4 dimension=16 rounds=12 delta=1e-6 epsilon0=1\n\n"
+    "flamelib compare task=histogram n_users=1e5 dimension=256 epsilon=1\n\n"
+    "flamelib compare n_users=1e4 epsilon=1 epsilon0=0.5,1,2",
+)
+def compare(words: Annotated[list[str], typer.Argument(metavar="name=value...")]) -> None:
+    """Put one request to every mechanism of the five documents; one JSON object a line.
+
+    The request: task (mean or histogram), n_users, dimension, rounds, delta, sampling_rate.  The budget: epsilon,
+    for which private reports are tuned until they keep it; or epsilon0 of a report; or epsilon and a list of
+    epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.
+    """
+    # The accounts of all documents: no other command needs them.
+    from flamelib.companion import bench
+
+    for one in bench.compared(parameters.assignments(words)):
+        typer.echo(dumps(plain(one)))
 
 
 @app.command(

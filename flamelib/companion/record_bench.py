@@ -1,0 +1,133 @@
+"""Compute the grid of the bench once, on all cores: ``python -m flamelib.companion.record_bench``.
+
+Numbers are rounded up to six digits, so that no epsilon is too small.  A column holds its values along those axes on
+which they depend, the last one running fastest.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from decimal import ROUND_CEILING, Context
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flamelib._validate import DomainError
+from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED
+from flamelib.companion.recording import provenance
+from flamelib.deployments import Refusal, mechanisms, row
+from flamelib.figures.crossing import DRAWN
+from flamelib.private_reports import LOCAL
+from flamelib.requested import Request, Row
+
+DIGITS = Context(prec=6, rounding=ROUND_CEILING)
+NUMBERS = ("epsilon", "claimed", "error", "messages", "bits")
+WORDS = ("document", "trusted", "adjacency", "warning")
+Answers = dict[tuple[str, tuple[Any, ...]], Row | Refusal]
+
+
+def record(path: Path = RECORDED) -> None:
+    """Compute and write the grid, with how it came about."""
+    parts = list(product(AXES["n_users"], [*_named("epsilon0"), *_named("epsilon")]))
+    found: Answers = {}
+    with ProcessPoolExecutor() as pool:
+        for part in pool.map(_answers, *zip(*parts, strict=True)):
+            found |= part
+    spent = os.times()
+    about = provenance("record_bench", cpu_seconds=round(spent.children_user + spent.children_system))
+    path.write_text(json.dumps({"about": about} | table(found), separators=(",", ":"), ensure_ascii=False) + "\n")
+
+
+def _named(budget: str) -> list[tuple[str, float]]:
+    return [(budget, size) for size in (EPSILON0 if budget == "epsilon0" else EPSILON)]
+
+
+def _answers(n_users: int, budget: tuple[str, float]) -> Answers:
+    """All requests of so many users at one budget: what they share is asked for once."""
+    kind, size = budget
+    names = [name for name in mechanisms() if (name in LOCAL) == (kind == "epsilon0")]
+    requests = [point for point in product(*AXES.values()) if point[1] == n_users]
+    return {(name, (*point, size)): answered(name, point, kind, size) for point in requests for name in names}
+
+
+def answered(name: str, point: tuple[Any, ...], kind: str, size: float) -> Row | Refusal:
+    """The library's answer at a point of :data:`~flamelib.companion.bench.AXES`."""
+    try:
+        return row(name, Request(**dict(zip(AXES, point, strict=True))), **{kind: size})
+    except DomainError as refusal:
+        return Refusal(name, str(refusal))
+
+
+def table(found: Mapping[tuple[str, tuple[Any, ...]], Row | Refusal]) -> dict[str, Any]:
+    """The grid as columns, one set for each mechanism."""
+    reasons = sorted({one.reason for one in found.values() if isinstance(one, Refusal)})
+    return {
+        "axes": AXES,
+        "budgets": {"epsilon0": EPSILON0, "epsilon": EPSILON},
+        "sampling_rate": Request(2).sampling_rate,
+        "unasked": _unasked(),
+        "reasons": reasons,
+        "mechanisms": [_mechanism(name, found, reasons) for name in mechanisms()],
+    }
+
+
+def _unasked() -> str:
+    """What a sum says when it is asked for a local budget."""
+    found = row("trusted curator", Request(2), epsilon0=1.0)
+    return found.reason if isinstance(found, Refusal) else ""
+
+
+def _mechanism(
+    name: str, found: Mapping[tuple[str, tuple[Any, ...]], Row | Refusal], reasons: list[str]
+) -> dict[str, Any]:
+    kind = "epsilon0" if name in LOCAL else "epsilon"
+    axes = {**AXES, "budget": EPSILON0 if kind == "epsilon0" else EPSILON}
+    answers = [found[name, point] for point in product(*axes.values())]
+    example = next(one for one in answers if isinstance(one, Row))
+
+    def column(values: Iterable[Any]) -> dict[str, Any]:
+        return compact(list(values), {axis: len(places) for axis, places in axes.items()})
+
+    hue, marker = DRAWN[name]
+    told = {"name": name, "asked": kind, "hue": hue, "marker": marker}
+    told |= {word: str(getattr(example, word)) for word in WORDS}
+    numbers = {field: column(upwards(getattr(one, field, None)) for one in answers) for field in NUMBERS}
+    reason = column(reasons.index(one.reason) if isinstance(one, Refusal) else None for one in answers)
+    return told | numbers | {"reason": reason}
+
+
+def upwards(value: float | None) -> float | None:
+    """The least number of six digits that is not below this one.
+
+    >>> upwards(0.12345601), upwards(3.0), upwards(None)
+    (0.123457, 3, None)
+    """
+    if value is None:
+        return None
+    rounded = float(DIGITS.create_decimal(repr(float(value))))
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def compact(values: list[Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Values on a grid, without the axes along which they never change.
+
+    >>> compact([1, 2, 1, 2], {"rounds": 2, "budget": 2})
+    {'along': ['budget'], 'values': [1, 2]}
+    """
+    whole = np.empty(len(values), dtype=object)
+    whole[:] = values
+    whole = whole.reshape(tuple(sizes.values()))
+    along = list(sizes)
+    for axis in reversed(range(len(along))):
+        first = np.take(whole, [0], axis)
+        if (whole == first).all():
+            whole = first.squeeze(axis)
+            del along[axis]
+    return {"along": along, "values": whole.ravel().tolist()}
+
+
+if __name__ == "__main__":
+    record()
