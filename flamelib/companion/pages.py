@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from flamelib._validate import DomainError
-from flamelib.companion import ledger, refuted, theorems
+from flamelib.companion import bench, ledger, refuted, theorems
 from flamelib.companion.ledger import Judged, Value
 from flamelib.companion.markup import anchor, shown, verdict
 from flamelib.companion.runs import RECEIPT
@@ -55,14 +55,15 @@ def write(runs_folder: Path, book_folder: Path) -> None:
     texts = {
         generated / "ledger.json": ledger_json(judged),
         generated / "ledger.csv": ledger_csv(judged),
+        book_folder / "assets" / "bench_grid.js": bench.script(),
         generated / "counts.md": counts(judged, runs_folder),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "theorems.md": theorems.page(ROOT, book_folder, link, judged, source_url),
         book_folder / "status.md": status_page(runs_folder),
     }
-    generated.mkdir(exist_ok=True)
     for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
