@@ -23,7 +23,8 @@ PAGES = {
     "index.html": '<meta http-equiv="refresh" content="0;url=book/home.html">',
     "book/home.html": f"""<h1>The book</h1><article><a href="a.html#deep%20down">deep</a>
         <a href="https://example.org/x">outside</a> <a href="../files/data.csv">data</a></article>{NAV}""",
-    "book/a.html": """<h1>Tall</h1><article><section id="end"><h2><span>1.1. </span>A section<a>#</a></h2><a href="#deep%20down">down</a>
+    "book/a.html": """<h1>Tall</h1><article><section id="end"><h2><span>1.1. </span>A section<a>#</a></h2>
+        <a href="#deep%20down">down</a>
         <p style="break-before: page" id="deep down">low</p></section></article>""",
     "notebooks/b.html": """<h1>Far</h1><article><a href="../book/a.html#end">section</a>
         <a href="../book/gone.html">gone</a> <a href="../book/home.html">home</a></article>""",
