@@ -1,5 +1,6 @@
 """The bench in a browser: what it shows is the library's, its address keeps the choice, its command gives the rows."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from flamelib.companion.bench import EPSILON0, compared
 from flamelib.companion.parameters import assignments
 from flamelib.companion.record_bench import upwards
 from flamelib.deployments import Refusal, mechanisms, rows
-from flamelib.requested import Request
+from flamelib.requested import Request, Row
 
 from .conftest import ORIGINS, Visit, settle, switch_theme
 
@@ -62,11 +63,16 @@ def _shown(page: Page) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in page.eval_on_selector_all(".fl-bench-table tbody tr", READ)}
 
 
+@functools.cache
+def _answers() -> tuple[Row | Refusal, ...]:
+    return rows(Request(100, 16, 1, 1e-8, "histogram"), epsilon0=1.0, names=QUICK)
+
+
 def test_the_rows_are_the_library_s(bench: Page) -> None:
     _choose(bench, "epsilon0=1")
     shown = _shown(bench)
     assert set(shown) == set(mechanisms())
-    for one in rows(Request(100, 16, 1, 1e-8, "histogram"), epsilon0=1.0, names=QUICK):
+    for one in _answers():
         told = shown[one.mechanism]
         if isinstance(one, Refusal):
             assert told["refused"] == f"refused: {one.reason}"
