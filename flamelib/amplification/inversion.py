@@ -129,9 +129,10 @@ class Line(Tilted):
             if start == 0:
                 damping[0] /= 2
             damped = self._powers(y) * damping
-            total += float((damped * self._kernel(s)).real.sum())
+            terms = damped * self._kernel(s)
+            total += float(terms.real.sum())
             density += float(damped.real.sum())
-            either += float(self._doubt(y) @ np.abs(damped * self._kernel(s)))
+            either += float(self._doubt(y) @ np.abs(terms))
         price = plan.noise**2 * (abs(density) + plan.dense)
         return Sums(total, either + plan.beyond, self._aliases(plan.step), price)
 
