@@ -42,7 +42,7 @@ def test_equal_inputs_give_equal_pages(staged: Path, tmp_path: Path) -> None:
 
 
 def test_every_page_of_the_contents_is_there(staged: Path) -> None:
-    for name in ("ledger.md", "refuted.md", "theorems.md", "status.md", "generated/counts.md"):
+    for name in ("ledger.md", "refuted.md", "theorems.md", "spread.md", "status.md", "generated/counts.md"):
         assert (staged / "book" / name).read_text(encoding="utf-8").strip(), name
 
 

@@ -46,7 +46,7 @@ def digests(template: Path, root: Path) -> dict[str, str]:
     files = [template.resolve(), *found, *_data_files(sources, [root / "data", *(path.parent for path in found)])]
     files += [root / LOCK] if (root / LOCK).is_file() else []
     named = {Path(os.path.relpath(path, root)).as_posix(): sha256(path) for path in files}
-    return named | ({DATA_SETS: _listing()} if READS_DATA_SETS in named else {})
+    return named | ({DATA_SETS: listing()} if READS_DATA_SETS in named else {})
 
 
 def modules(code: str, root: Path) -> list[Path]:
@@ -103,7 +103,8 @@ def _data_files(sources: list[str], folders: list[Path]) -> list[Path]:
     return sorted(path for path in files if path.suffix != ".py")
 
 
-def _listing() -> str:
+def listing() -> str:
+    """Digest of which data files are there, by name and size."""
     # The registry holds the digest of every data file; which of them are there decides what a notebook reads.
     folder = os.environ.get(DATA_SETS)
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file()) if folder else []

@@ -1,4 +1,4 @@
-"""The pages that are made: ledger with its downloads, what does not hold, headline counts, theorem index, run status.
+"""The pages that are made: ledger and downloads, what does not hold, counts, theorem index, spread, run status.
 
 They are written into the staged copy of ``book/`` before the book is built.  Given the same claims, library
 and receipts they are the same, byte for byte.
@@ -22,6 +22,7 @@ from flamelib.companion import bench, ledger, refuted, theorems
 from flamelib.companion.ledger import Judged, Value
 from flamelib.companion.markup import anchor, shown, verdict
 from flamelib.companion.runs import RECEIPT
+from flamelib.companion.spread import recorded, spread_page
 from flamelib.companion.status import status_page
 from flamelib.sources import DOCUMENTS
 
@@ -60,6 +61,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "theorems.md": theorems.page(ROOT, book_folder, link, judged, source_url),
+        book_folder / "spread.md": spread_page(recorded()),
         book_folder / "status.md": status_page(runs_folder),
     }
     for path, text in texts.items():

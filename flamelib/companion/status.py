@@ -24,6 +24,7 @@ nosearch: true
 Every page with figures is a notebook that was executed from nothing for this book.
 Its receipt says from what: the digests of the template, of every module it imports and of every file it reads,
 the parameters, the seed and the versions. A run whose receipt still holds is not repeated.
+How far the numbers move with the seed is a {doc}`page of its own <spread>`.
 """
 
 
