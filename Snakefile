@@ -30,3 +30,15 @@ rule notebook:
         mem_mb=2000,
     shell:
         "{params.command}"
+
+
+# The longest runs begin first, so that none is left for the end, when the other cores have nothing to do.
+use rule notebook as training with:
+    wildcard_constraints:
+        run=".*_learning",
+    output:
+        f"{PLAN.folder}/{{run}}/receipt.json",
+    priority: 1
+
+
+ruleorder: training > notebook

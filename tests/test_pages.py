@@ -21,15 +21,15 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory, judged: list[Judged]) -> Path:
     """The book as it is staged, with the notebooks' templates in the place of their runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "judge_all", lambda: judged)
-        return _staged(tmp_path_factory.mktemp("book") / "src")
+    return _staged(tmp_path_factory.mktemp("book") / "src", judged)
 
 
-def _staged(source: Path) -> Path:
+def _staged(source: Path, judged: list[Judged]) -> Path:
     shutil.copytree(ROOT / "book", source / "book")
     shutil.copytree(ROOT / "notebooks", source / "notebooks")
-    pages.write(source / "runs", source / "book")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "judge_all", lambda jobs: judged)
+        pages.write(source / "runs", source / "book")
     return source
 
 
@@ -37,8 +37,8 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def test_equal_inputs_give_equal_pages(staged: Path, tmp_path: Path) -> None:
-    assert _files(_staged(tmp_path / "again")) == _files(staged)
+def test_equal_inputs_give_equal_pages(staged: Path, judged: list[Judged], tmp_path: Path) -> None:
+    assert _files(_staged(tmp_path / "again", judged)) == _files(staged)
 
 
 def test_every_page_of_the_contents_is_there(staged: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_page_that_is_not_staged_is_named_and_a_missing_label_refused(staged: 
 
 
 def test_nothing_is_written_when_the_ledger_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def bad(*_: object) -> list[Judged]:
+    def bad(**_: object) -> list[Judged]:
         raise DomainError("claims ledger, row x: claim is missing")
 
     monkeypatch.setattr(ledger, "judge_all", bad)

@@ -57,7 +57,7 @@ class TestSqueeze:
             assert low <= exact_binary(epsilon0, n_users, epsilon=epsilon) <= high * WIDE
             assert exact_binary(epsilon0, n_users, epsilon=epsilon) == pytest.approx(truth, rel=1e-8)
 
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     @given(BUDGETS, FAMILIES, USERS, SHARES)
     def test_chain_of_bounds(self, epsilon0, family, n_users, share):
         profile = profile_of(family, epsilon0)
@@ -77,7 +77,7 @@ class TestSqueeze:
             assert low <= exact_binary(epsilon0, n_users, epsilon=epsilon) <= blanket * WIDE
             assert blanket == pytest.approx(clones_2023(profile, n_users, epsilon=epsilon), rel=2e-6, abs=1e-300)
 
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(BUDGETS, FAMILIES, USERS, st.floats(-12, -1).map(lambda x: 10**x))
     def test_chain_of_epsilons(self, epsilon0, family, n_users, delta):
         profile = profile_of(family, epsilon0)
@@ -92,7 +92,7 @@ class TestSqueeze:
 
 
 class TestSearch:
-    @settings(max_examples=25)
+    @settings(max_examples=12)
     @given(BUDGETS, FAMILIES, USERS, st.floats(-100, -0.5).map(lambda x: 10**x))
     def test_upper_round_trip(self, epsilon0, family, n_users, delta):
         profile = profile_of(family, epsilon0)
@@ -103,7 +103,7 @@ class TestSearch:
         earlier = epsilon - max(2 * epsilon.uncertainty, 4e-15 * epsilon0)
         assert earlier <= 0 or blanket_divergence(profile, n_users, epsilon=earlier) > delta * (1 - 1e-6)
 
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(BUDGETS, FAMILIES, USERS, st.floats(-100, -0.5).map(lambda x: 10**x))
     def test_lower_round_trip(self, epsilon0, family, n_users, delta):
         profile = profile_of(family, epsilon0)
@@ -111,7 +111,7 @@ class TestSearch:
         assume(0 < epsilon < epsilon0 * (1 - 1e-9))
         assert all_equal(profile, n_users, epsilon=epsilon) >= delta * (1 - 2e-6)
 
-    @settings(max_examples=25)
+    @settings(max_examples=12)
     @given(BUDGETS, USERS, st.floats(-100, -0.5).map(lambda x: 10**x))
     def test_exact_round_trip(self, epsilon0, n_users, delta):
         epsilon = exact_binary(epsilon0, n_users, delta=delta)

@@ -11,6 +11,7 @@ side that contradicts, may fail it.  What nobody can compute is *not-checkable*,
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -234,9 +235,13 @@ def judge(claim: Claim) -> Judged:
     return Judged(claim, value, _verdict(claim, value))
 
 
-def judge_all(claims: Iterable[Claim] | None = None) -> list[Judged]:
-    """Every row judged, in the order of the file."""
-    return [judge(claim) for claim in (load() if claims is None else claims)]
+def judge_all(claims: Iterable[Claim] | None = None, jobs: int = 1) -> list[Judged]:
+    """Every row judged, in the order of the file, by so many processes."""
+    rows = list(load() if claims is None else claims)
+    if jobs == 1:
+        return [judge(claim) for claim in rows]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(judge, rows, chunksize=4))
 
 
 def _verdict(claim: Claim, value: Value | None) -> str:

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -50,7 +51,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
     DomainError
         If the ledger is not well formed, or a row points at a label that its page does not have.
     """
-    judged = ledger.judge_all()
+    judged = ledger.judge_all(jobs=os.cpu_count() or 1)
     link = linker(book_folder.parent)
     generated = book_folder / "generated"
     texts = {

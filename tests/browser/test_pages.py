@@ -21,10 +21,12 @@ PAGES = [path for path in _ALL if path not in _FORWARDING and not path.startswit
 LISTINGS = [path for path in _ALL if path.startswith("_modules/")]
 
 from_everywhere = pytest.mark.parametrize("origin", ORIGINS)
+# From disk the notebooks are of one kind, for which the audits stand.
+VISITS = [("http", path) for path in PAGES]
+VISITS += [("disk", path) for path in PAGES if not path.startswith("notebooks/") or "audit" in path]
 
 
-@pytest.mark.parametrize("path", PAGES)
-@from_everywhere
+@pytest.mark.parametrize(("origin", "path"), VISITS)
 def test_a_page_is_whole(visit: Visitor, book: Path, path: str, origin: str) -> None:
     found = visit(path, origin)
     assert found.light["title"]
@@ -51,17 +53,12 @@ def _wrong(facts: dict[str, Any], light: list[bool], dark: list[bool]) -> list[i
     return [at for at, figure in enumerate(facts["figures"]) if figure != {"light": light, "dark": dark}]
 
 
-@from_everywhere
-def test_source_listings_load_without_error(
-    contexts: dict[str, BrowserContext], origins: dict[str, str], book: Path, origin: str
-) -> None:
-    page = contexts[origin].new_page()
+def test_source_listings_load_without_error(page: Page, origins: dict[str, str]) -> None:
     for path in LISTINGS:
-        found = Visit(f"{origins[origin]}/{path}")
+        found = Visit(f"{origins['http']}/{path}")
         found.listen(page)
         page.goto(found.address)
         assert (found.complaints, found.outside()) == ([], []), path
-    page.close()
 
 
 @from_everywhere
