@@ -83,8 +83,9 @@ def _chords(value: Delta, most: float) -> Delta:
         above = math.floor(RUNGS * math.log2(most / epsilon))
         above += (_rung(most, above + 1) > epsilon) - (_rung(most, above) < epsilon)
         low, high = _rung(most, above + 1), _rung(most, above)
-        share = math.expm1(epsilon - low) / math.expm1(high - low)
-        return (at(above + 1) * (1 - share) + at(above) * share) * (1 + 8 * UNIT)
+        left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right: near the end it is next to nothing
+        right = math.expm1(epsilon - low) / math.expm1(high - low)
+        return (at(above + 1) * left + at(above) * right) * (1 + 16 * UNIT)
 
     return delta
 

@@ -331,3 +331,13 @@ class TestLadders:
     def test_a_curve_without_an_end_stays_as_it_is(self) -> None:
         curve = Curve(lambda epsilon: math.exp(-epsilon))
         assert laddered(curve) is curve
+
+
+@pytest.mark.parametrize("end", [0.01, 0.1, 1.0, 3.7])
+def test_a_ladder_is_never_below_a_curve_that_is_its_own_chord(end):
+    """The profile of one coin is a straight line in the exponential of epsilon; close to its end, in sixty digits."""
+    ladder = laddered(Curve(lambda epsilon: -math.expm1(epsilon - end) / 2, at_most=end))
+    for step in range(1, 50):
+        epsilon = end * (1 - 2.0**-step)
+        truth = -mp.expm1(mpf(epsilon) - mpf(end)) / 2
+        assert 1 <= ladder.forward(epsilon) / truth < 1 + 1e-13

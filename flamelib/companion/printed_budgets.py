@@ -1,5 +1,6 @@
 """The budgets that the documents print, beside what the ledger has recorded of the same mechanisms."""
 
+from flamelib._validate import DomainError
 from flamelib.companion.ledger import load
 from flamelib.companion.record_ledger import recorded
 from flamelib.figures.printed_budgets import Budget, Budgets
@@ -43,5 +44,6 @@ def compute_budgets() -> Budgets:
 
 
 def _number(value: object) -> float:
-    assert isinstance(value, int | float)
+    if not isinstance(value, int | float):
+        raise DomainError(f"the rows of printed budgets must hold one number each, got {value!r}")
     return float(value)
