@@ -108,10 +108,6 @@ def audit(
         Of the guarantee.
     rng : numpy.random.Generator
 
-    Returns
-    -------
-    Audit
-
     Raises
     ------
     DomainError
@@ -125,7 +121,7 @@ def audit(
     >>> 0.5 < found.epsilon < 1.0, found.refutes(0.5)
     (True, True)
     """
-    _known(trials, confidence, delta)
+    check(trials=trials, confidence=confidence, delta=delta)
     if len(neighbours) != 2:
         raise DomainError(f"neighbours must be two data sets, got {len(neighbours)}")
     first, second = (
@@ -156,7 +152,7 @@ def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, 
     left, right = reals("first", first), reals("second", second)
     if left.shape != right.shape or left.ndim != 1:
         raise DomainError(f"first and second must be lists of one length, got shapes {left.shape} and {right.shape}")
-    _known(len(left), confidence, delta)
+    check(trials=len(left), confidence=confidence, delta=delta)
     half = len(left) // 2
     event, exchanged = _chosen(left[:half], right[:half], confidence, delta)
     held = (left[half:], right[half:])
@@ -164,10 +160,6 @@ def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, 
     likelier, other = reversed(hits) if exchanged else hits
     epsilon = float(_least_epsilon(np.array(likelier), np.array(other), len(held[0]), confidence, delta))
     return Audit(max(0.0, epsilon), delta, confidence, event, hits, len(held[0]), exchanged)
-
-
-def _known(trials: int, confidence: float, delta: float) -> None:
-    check(trials=trials, confidence=confidence, delta=delta)
 
 
 def _chosen(left: Reals, right: Reals, confidence: float, delta: float) -> tuple[Event, bool]:

@@ -7,7 +7,7 @@ import oracles
 import pytest
 from mpmath import mp, mpf
 
-from flamelib.laws import LaplaceLaw, clone_blanket, kary_blanket, kary_others
+from flamelib.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
 from flamelib.profiles import KaryProfile, LaplaceProfile
 
 LAPLACE = [
@@ -88,6 +88,18 @@ class TestAtoms:
             whole = law.transform(t + 1j * y) - law.transform(np.array([t + 0j]))
             assert law.turn(t, y) == pytest.approx(whole, abs=1e-14)
         assert law.turn(0.0, np.array([1e-9]))[0].imag == pytest.approx(-1e-9 * math.expm1(0.4), rel=1e-12)
+
+    def test_turn_is_exact_to_its_own_size_next_to_the_poles_of_the_tangent(self):
+        """Sixty digits at the very doubles: both parts within eight units of rounding of themselves."""
+        law = AtomicLaw(np.array([2.0]), np.array([1.0]), 1.0, 0.0)
+        poles = math.pi / 2 * np.array([1, 3, 11, 1001, 10**6 + 1])
+        y = np.concatenate(
+            [pole * (1 + np.array([0, 1, -3, 1e3, -1e6]) * 2.0**-52) for pole in poles] + [[1e-100, 1e12]]
+        )
+        for at, found in zip(y, law.turn(0.0, y), strict=True):
+            sine, cosine = mp.sin(mpf(at)), mp.cos(mpf(at))
+            for got, want in ((found.real, -2 * sine**2), (found.imag, 2 * sine * cosine)):
+                assert abs(got - want) <= 8 * 2.0**-53 * abs(want)
 
 
 class TestLaplace:

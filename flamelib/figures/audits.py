@@ -102,6 +102,15 @@ def simple_vector(setting: Setting) -> Case:
     return Case("SS-Simple", _bags(protocol), _last(rows, 1.0), _above_half, promised, setting.delta)
 
 
+def double_vector(setting: Setting) -> Case:
+    """SS-Double, each of two coordinates reported with chance one half; all others hold -1, the victim 1 or -1."""
+    randomizer, n_users = LaplaceNoise(setting.epsilon0), setting.n_users
+    protocol = flame.DoubleProtocol(n_users, 2, 1.0, randomizer, kept=1, padded=n_users, inclusion="bernoulli")
+    promised = account("double", 2, n_users, randomizer.epsilon0, setting.delta, "blanket", "sound", 1, n_users)
+    rows = np.full((n_users, 2), -1.0)
+    return Case("SS-Double", _bags(protocol), _last(rows, 1.0), _above_half, promised, setting.delta)
+
+
 def topk_vector(setting: Setting) -> Case:
     """SS-Topk, one of two coordinates; all report the first one, all others -1, the victim 1 or -1."""
     randomizer = LaplaceNoise(setting.epsilon0)
@@ -170,7 +179,7 @@ Maker = Callable[[Setting], Case]
 
 CASES: tuple[Maker, ...] = (
     histogram, shuffled_sum, unary_sum,
-    simple_vector, topk_vector,
+    simple_vector, double_vector, topk_vector,
     random_participation,
     shuffled_checkin, noisy_checkin,
     cloaked_sum,
