@@ -23,8 +23,10 @@ from numpy.typing import ArrayLike
 from flamelib._arrays import Reals, Wholes, reals
 from flamelib._validate import DomainError, check
 from flamelib.discrete_noise import SkellamShare
-from flamelib.protocols.cloak import CloakProtocol, run_vector
-from flamelib.randomness import LARGEST_MACHINE, Randomness, Simulation
+from flamelib.modular import LARGEST_MACHINE
+from flamelib.protocols.cloak import CloakProtocol
+from flamelib.protocols.cloak_rounds import run_vector
+from flamelib.randomness import Randomness, Simulation
 
 ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 COORDINATES_AT_ONCE = 256

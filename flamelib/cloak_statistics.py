@@ -36,7 +36,8 @@ from flamelib.discrete_noise import PolyaShare
 from flamelib.guarantees import Adjacency, ApproxDP
 from flamelib.hashing import LONGEST, numbered
 from flamelib.logspace import probability
-from flamelib.protocols.cloak import CloakProtocol, add_up, centred, pool, prerandomize, split
+from flamelib.modular import add_up, centred
+from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 from flamelib.randomness import Randomness
 from flamelib.sketches import Sketch, Table, contributions
 from flamelib.support_sketches import WeightedCounting
@@ -179,7 +180,7 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
     """The table by the protocol itself: every user's vector, with its share of noise, split and added up modulo N.
 
     Users come in blocks, in constant memory.  Sums do not depend on the order of messages, so nothing is shuffled here;
-    :func:`flamelib.protocols.cloak.run_vector` is the same with the shuffler.
+    :func:`flamelib.protocols.cloak_rounds.run_vector` is the same with the shuffler.
 
     Parameters
     ----------

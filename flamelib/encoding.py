@@ -1,4 +1,4 @@
-"""From a user's value to what a randomizer takes: clipping, and unbiased rounding to a few levels."""
+"""From a user's value to what is sent for it: moved into [0, 1], and rounded to a few levels or to whole numbers."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import LARGEST_WHOLE, check
+from flamelib._validate import LARGEST_WHOLE, DomainError, check
+
+FINEST_GRID = 2**48
 
 
 def clip(values: ArrayLike) -> Reals:
@@ -34,6 +36,24 @@ def clip(values: ArrayLike) -> Reals:
     array([0.  , 0.25, 1.  ])
     """
     return np.clip(reals("values", values), 0.0, 1.0)
+
+
+def normalise(raw: ArrayLike, largest: float) -> Reals:
+    """Values as a share of the largest that is expected; what is below 0 or above it is moved to the nearest end.
+
+    >>> normalise([-3.0, 5.0, 40.0], 20.0).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    return clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"])
+
+
+def from_signed(values: ArrayLike, bound: float) -> Reals:
+    """Values of [-bound, bound], to which others are moved, as numbers in [0, 1].
+
+    >>> from_signed([-2.0, 0.0, 1.0], 2.0).tolist()
+    [0.0, 0.5, 0.75]
+    """
+    return (np.clip(reals("values", values), -check(clip_norm=bound)["clip_norm"], bound) / bound + 1) / 2
 
 
 def round_randomly(values: ArrayLike, n_levels: int, rng: np.random.Generator) -> Wholes:
@@ -125,6 +145,29 @@ def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArra
         product = numbers * scale
         rest = product - below + _product_error(numbers, scale, product)
     return np.asarray(below + coins(rest))
+
+
+def grid_multiples(values: ArrayLike, scale: int) -> NDArray[np.int64]:
+    """Values that are known to be multiples of 1 / scale, times the scale; others are refused.
+
+    Raises
+    ------
+    DomainError
+        For values outside [0, 1] or between the points of the grid, and for scales above 2^48.
+
+    Examples
+    --------
+    >>> grid_multiples([0.29, 0.5], 100).tolist()
+    [29, 50]
+    """
+    numbers = reals("values", values, 0, 1)
+    if scale > FINEST_GRID:
+        raise DomainError(f"scale must be a whole number in [1, {FINEST_GRID}] for values on the grid, got {scale}")
+    nearest = np.rint(numbers * scale)
+    off = np.abs(numbers - nearest / scale) > 4 * np.finfo(np.float64).eps
+    if off.any():
+        raise DomainError(f"values must be multiples of 1 / {scale}, got {numbers[off].flat[0]}")
+    return nearest.astype(np.int64)
 
 
 def _product_error(x: Reals, scale: int, product: Reals) -> Reals:

@@ -18,7 +18,8 @@ from flamelib.amplification.splitting_users import least_messages
 from flamelib.amplification.sum_plans import recommended
 from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.guarantees import Adjacency
-from flamelib.protocols import cloak
+from flamelib.protocols.cloak import CloakProtocol
+from flamelib.protocols.cloak_guarantees import account
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
 from flamelib.search import greatest
 
@@ -118,10 +119,10 @@ def _rule_epsilon(n_users: int, epsilon: float, delta: float) -> float:
     """Certified epsilon of one number by rule T1 for this claim."""
     rule = noisy_rule(epsilon, delta, n_users)
     noise = TruncatedLaplace(rule.modulus, rule.decay)
-    protocol = cloak.CloakProtocol(
+    protocol = CloakProtocol(
         n_users, rule.modulus, rule.scale, rule.n_messages, noise=noise, noise_rate=rule.noise_rate
     )
-    one = cloak.account(protocol, delta).one_user
+    one = account(protocol, delta).one_user
     return one.epsilon if one else math.inf
 
 

@@ -4,9 +4,6 @@ Both have the interface of :class:`Randomness`, so that a protocol is written on
 repeated from a seed and is quick; but whoever sees a few of its numbers can compute the others, so it protects
 nothing.  :class:`Release` cannot be repeated, and nobody can compute its numbers from others.  Both are exact as far
 as their bits are uniform: residues are unbiased for every modulus, orders uniform over all permutations.
-
-Residues are 64-bit whole numbers for moduli up to :math:`2^{62}`, so that two of them can be added, and Python's own
-whole numbers (arrays of objects) beyond.
 """
 
 import math
@@ -14,8 +11,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import index
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from nacl.utils import randombytes_deterministic
@@ -23,12 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib._arrays import Shape, reals
 from flamelib._validate import DomainError
+from flamelib.modular import LARGEST_MACHINE, Residues, residues
 
-Residues = NDArray[Any]
 Bytes = NDArray[np.uint8]
 Tossed = Callable[[int], Bytes]
 
-LARGEST_MACHINE = 2**62
 CACHED = 2**17  # messages that the processor's cache holds
 BLOCK = 2**14  # messages dealt to buckets at once, a power of two
 BUCKETS = 2**8  # a power of two, so that a digit is the end of a byte
@@ -49,58 +44,6 @@ class Randomness(Protocol):
 
     def spawn(self, n: int) -> Sequence[Self]:
         """Independent sources, one for each party."""
-
-
-def residue_type(modulus: int) -> type:
-    """The type of arrays of residues: 64-bit whole numbers as long as two of them can be added.
-
-    >>> residue_type(2**40).__name__, residue_type(2**80).__name__
-    ('int64', 'object')
-    """
-    return np.int64 if modulus <= LARGEST_MACHINE else object
-
-
-def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -> Residues:
-    """The values as an array of whole numbers of any size: 64-bit, or Python's own.
-
-    Numpy alone makes doubles of a list with numbers on both sides of 2^63.
-
-    >>> whole_numbers("values", [2**63, -1]).tolist()
-    [9223372036854775808, -1]
-    >>> whole_numbers("values", [1, 0.5])
-    Traceback (most recent call last):
-    flamelib._validate.DomainError: values must be whole numbers, got [1, 0.5]
-    """
-    try:
-        array: Residues = np.asarray(values)
-        if array.dtype.kind in "biu":
-            return array
-        exact = array if isinstance(values, np.ndarray | np.generic) else np.asarray(values, dtype=object)
-        return np.array([index(one) for one in exact.flat], dtype=object).reshape(exact.shape)
-    except (TypeError, ValueError):
-        raise DomainError(f"{name} must be {domain}, got {values!r}"[:200]) from None
-
-
-def residues(wholes: ArrayLike, modulus: int) -> Residues:
-    """Whole numbers of any sign and size modulo ``modulus``, in its type.
-
-    Raises
-    ------
-    DomainError
-        For anything that is no whole number; nothing is truncated.
-
-    Examples
-    --------
-    >>> residues([-1, 7], 5).tolist(), residues([-1], 2**80).tolist() == [2**80 - 1]
-    ([4, 2], True)
-    """
-    array = whole_numbers("wholes", wholes)
-    if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
-        return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))
-    array = array.astype(np.int64, copy=False)
-    multiple = np.asarray(array // modulus)  # numpy divides by one number quickly, but has no quick remainder
-    multiple *= modulus
-    return np.asarray(array - multiple)
 
 
 @dataclass(frozen=True, slots=True)

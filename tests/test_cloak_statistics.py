@@ -14,7 +14,7 @@ from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
 from flamelib.guarantees import Adjacency
 from flamelib.hashing import PRIME, spelled
-from flamelib.protocols.cloak import run_vector
+from flamelib.protocols.cloak_rounds import run_vector
 from flamelib.randomness import Release as SystemRandomness
 from flamelib.randomness import Simulation
 from flamelib.sketches import CountMin, CountSketch, SecondMoment, Sketch, Total, contributions, direct_table

@@ -14,31 +14,26 @@ from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_decoding import estimate
 from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.encoding import floor_of_product, round_exactly
+from flamelib.encoding import floor_of_product, from_signed, normalise, round_exactly
 from flamelib.guarantees import Adjacency
+from flamelib.modular import add_up, centred
 from flamelib.protocols.cloak import (
     CloakProtocol,
-    account,
-    add_up,
     analyze,
     analyze_centred,
     average,
-    centred,
     encode,
-    from_signed,
-    normalise,
     pool,
     prerandomize,
     relay,
-    run,
-    run_vector,
     scaled,
     shuffler,
     split,
-    stream,
     to_signed,
     total,
 )
+from flamelib.protocols.cloak_guarantees import account
+from flamelib.protocols.cloak_rounds import run, run_vector, stream
 from flamelib.randomness import Release, Simulation
 
 MODULI = [1001, 2**16, 2**40 - 87, 2**62, 2**62 + 1, 2**100 + 7]

@@ -11,7 +11,8 @@ from scipy.stats import chisquare
 
 import flamelib.randomness as module
 from flamelib._validate import DomainError
-from flamelib.randomness import LARGEST_MACHINE, Release, Simulation, residue_type, residues
+from flamelib.modular import LARGEST_MACHINE, residue_type, residues
+from flamelib.randomness import Release, Simulation
 
 SOURCES = {"simulation": Simulation(np.random.default_rng(6)), "release": Release()}
 UNLIKELY = 1e-6  # a test of the system's randomness fails once in so many runs

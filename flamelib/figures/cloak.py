@@ -15,6 +15,7 @@ from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.figures.cloak_reading import noise_law
 from flamelib.figures.curves import Curves, Parameters, Values, to_csv
 from flamelib.figures.style import Pen
+from flamelib.modular import Residues
 from flamelib.protocols.cloak import (
     CloakProtocol,
     analyze,
@@ -28,7 +29,7 @@ from flamelib.protocols.cloak import (
     split,
     total,
 )
-from flamelib.randomness import Residues, Simulation
+from flamelib.randomness import Simulation
 
 Rows = list[list[object]]
 HUES = ("blue", "vermillion", "green", "purple", "ochre", "sky")

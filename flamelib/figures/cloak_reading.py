@@ -18,9 +18,9 @@ from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.figures.cloak_attack import CONFIDENCE, Wholes, at_least
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
+from flamelib.modular import add_up
 from flamelib.protocols.cloak import (
     CloakProtocol,
-    add_up,
     analyze,
     analyze_centred,
     pool,

@@ -11,17 +11,8 @@ import numpy as np
 import pytest
 
 from flamelib.discrete_noise import PolyaShare
-from flamelib.protocols.cloak import (
-    CloakProtocol,
-    analyze,
-    encode,
-    pool,
-    run,
-    run_vector,
-    scaled,
-    shuffler,
-    total,
-)
+from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, scaled, shuffler, total
+from flamelib.protocols.cloak_rounds import run, run_vector
 from flamelib.randomness import Release, Simulation
 
 MODULUS = 2**40 - 87
@@ -106,7 +97,8 @@ def test_a_hundred_million_users_in_the_memory_of_one_block(benchmark):
     """A stream of the same block, by a process of its own whose largest memory is asked for: below 300 MB."""
     code = (
         "import itertools, pathlib, numpy as np\n"
-        "from flamelib.protocols.cloak import CloakProtocol, stream\n"
+        "from flamelib.protocols.cloak import CloakProtocol\n"
+        "from flamelib.protocols.cloak_rounds import stream\n"
         "from flamelib.randomness import Simulation\n"
         f"n, block = 10**8, np.full({BLOCK}, 0.5)\n"
         "blocks = itertools.chain(itertools.repeat(block, n // block.size), [block[: n % block.size]])\n"
@@ -125,7 +117,8 @@ def test_the_memory_of_a_million_users(benchmark):
     """Below 300 MB for the whole process, shuffle included."""
     code = (
         "import pathlib, numpy as np\n"
-        "from flamelib.protocols.cloak import CloakProtocol, run\n"
+        "from flamelib.protocols.cloak import CloakProtocol\n"
+        "from flamelib.protocols.cloak_rounds import run\n"
         "from flamelib.randomness import Simulation\n"
         "rng = np.random.Generator(np.random.SFC64(1))\n"
         "run(CloakProtocol(10**6, 2**40 - 87, 1000, 8), rng.random(10**6), Simulation(rng))\n"
