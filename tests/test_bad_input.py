@@ -22,7 +22,8 @@ from flamelib.guarantees import Adjacency
 MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
-    "amplification.coordinate_budgets", "amplification.counting", "amplification.vectors",
+    "amplification.coordinate_budgets", "amplification.coordinate_gains", "amplification.index_privacy",
+    "amplification.padded_accuracy", "amplification.counting", "amplification.vectors",
     "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
     "amplification.participation_noise",
     "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",
@@ -72,6 +73,7 @@ EDGES: dict[str, list[Any]] = {
 CLOSED = (
     "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
     "flamelib.amplification.sampling", "flamelib.amplification.coordinate_budgets",
+    "flamelib.amplification.index_privacy",
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
     "flamelib.amplification.splitting", "flamelib.cloak_decoding",

@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
-from flamelib.accuracy import worst_input
+from flamelib.accuracy import summation_plan, worst_input
 from flamelib.amplification import closed_form as cf
 from flamelib.amplification import coordinate_budgets as sp
+from flamelib.amplification import coordinate_gains as gains
+from flamelib.amplification import index_privacy as index
+from flamelib.amplification import padded_accuracy as accuracy
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.composition import advanced_composition
@@ -93,8 +96,8 @@ def test_theorem_2_is_theorem_3_for_the_sampled_users():
 def test_figure_3_with_the_inferred_parameters():
     """2.55 and 137.36 come out at 5000 users, two buckets and a budget of 0.8 a coordinate."""
     delta = 0.01 / 5000**1.1
-    assert sp.simple_ratio(75755, 5000, 2, 0.8, delta) == pytest.approx(2.55264, abs=5e-6)
-    assert sp.double_ratio(75755, 1515.1, 1666, 2, 0.8, delta) == pytest.approx(137.3550, abs=5e-5)
+    assert gains.simple_ratio(75755, 5000, 2, 0.8, delta) == pytest.approx(2.55264, abs=5e-6)
+    assert gains.double_ratio(75755, 1515.1, 1666, 2, 0.8, delta) == pytest.approx(137.3550, abs=5e-5)
 
 
 @pytest.mark.parametrize(("epsilon0", "unsampled"), [(0.8, 0.7135), (0.5, 0.647), (0.1, 0.576)])
@@ -111,8 +114,8 @@ def test_lemma_1_is_useless_for_the_budgets_of_the_experiments():
 
 
 def test_index_privacy_of_the_experiments():
-    assert sp.strongest_index_privacy(1000, 333, 1 / 50) == sp.IndexPrivacy(3.125, 16)
-    assert sp.least_multiples(1 / 50, 3.125) == 16.0
+    assert index.strongest_index_privacy(1000, 333, 1 / 50) == index.IndexPrivacy(3.125, 16)
+    assert index.least_multiples(1 / 50, 3.125) == 16.0
 
 
 def test_composition_alone_would_gain_fifteen():
@@ -191,9 +194,9 @@ TINY = 1e-200
 @pytest.mark.parametrize(
     ("rate", "chain"),
     [
-        (lambda n: sp.generic_rate(0.5, n, TINY), lambda n: one(0.5, n, TINY)),
-        (lambda n: sp.simple_rate(0.5, 1000, n, TINY), lambda n: simple(0.5, 1000, n, TINY)),
-        (lambda n: sp.double_rate(0.5, 10_000, 0.05, n, TINY), lambda n: double(0.5, 10_000, 0.05, n, TINY)),
+        (lambda n: gains.generic_rate(0.5, n, TINY), lambda n: one(0.5, n, TINY)),
+        (lambda n: gains.simple_rate(0.5, 1000, n, TINY), lambda n: simple(0.5, 1000, n, TINY)),
+        (lambda n: gains.double_rate(0.5, 10_000, 0.05, n, TINY), lambda n: double(0.5, 10_000, 0.05, n, TINY)),
     ],
     ids=["corollary 1", "corollary 2", "corollary 3"],
 )
@@ -206,8 +209,8 @@ def test_the_root_of_the_dimension():
     """Once there are enough coordinates for the advanced theorem to be the better one."""
     dimensions = np.geomspace(1e5, 1e8, 7).astype(int).tolist()
     for rate, chain in (
-        (lambda d: sp.simple_rate(0.5, d, 10**13, TINY), lambda d: simple(0.5, d, 10**13, TINY)),
-        (lambda d: sp.double_rate(0.5, d, 0.05, 10**13, TINY), lambda d: double(0.5, d, 0.05, 10**13, TINY)),
+        (lambda d: gains.simple_rate(0.5, d, 10**13, TINY), lambda d: simple(0.5, d, 10**13, TINY)),
+        (lambda d: gains.double_rate(0.5, d, 0.05, 10**13, TINY), lambda d: double(0.5, d, 0.05, 10**13, TINY)),
     ):
         assert slope(rate, dimensions) == pytest.approx(0.5, abs=0.01)
         assert slope(chain, dimensions) == pytest.approx(0.5, abs=0.02)
@@ -215,7 +218,7 @@ def test_the_root_of_the_dimension():
 
 def test_the_power_of_the_sampling_rate():
     rates = np.geomspace(1e-3, 1e-1, 7).tolist()
-    assert slope(lambda rate: sp.double_rate(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
+    assert slope(lambda rate: gains.double_rate(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
     assert slope(lambda rate: double(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
 
 
@@ -240,27 +243,29 @@ def test_the_dimension_enters_linearly_in_the_end():
 def test_corollaries_beyond_their_condition():
     edge = math.log(10_000 / math.log(1e6)) / 2
     assert (
-        sp.generic_rate(edge * (1 - 1e-9), 10_000, 1e-6) < math.inf == sp.generic_rate(edge * (1 + 1e-9), 10_000, 1e-6)
+        gains.generic_rate(edge * (1 - 1e-9), 10_000, 1e-6)
+        < math.inf
+        == gains.generic_rate(edge * (1 + 1e-9), 10_000, 1e-6)
     )
     assert (
-        sp.generic_rate(1.0, 100, 0)
-        == sp.simple_rate(1.0, 5, 100, 0)
-        == sp.double_rate(1.0, 5, 0.5, 100, 0)
+        gains.generic_rate(1.0, 100, 0)
+        == gains.simple_rate(1.0, 5, 100, 0)
+        == gains.double_rate(1.0, 5, 0.5, 100, 0)
         == math.inf
     )
-    assert sp.generic_rate(700.0, 100, 1e-6) == math.inf
-    assert sp.generic_rate(1.0, 100, 1) == 0.0
-    assert sp.double_rate(1.0, 5, 0.01, 10_000, 0.5) == math.inf
+    assert gains.generic_rate(700.0, 100, 1e-6) == math.inf
+    assert gains.generic_rate(1.0, 100, 1) == 0.0
+    assert gains.double_rate(1.0, 5, 0.01, 10_000, 0.5) == math.inf
 
 
 # --- Figure 3 ---------------------------------------------------------------------------------------------
 
 
 def test_ratios_are_zero_where_nothing_is_proved():
-    assert sp.simple_ratio(1000, 100, 2, 1.0, 1e-6) == 0.0
-    assert sp.double_ratio(1000, 20, 100, 2, 1.0, 1e-6) == 0.0
+    assert gains.simple_ratio(1000, 100, 2, 1.0, 1e-6) == 0.0
+    assert gains.double_ratio(1000, 20, 100, 2, 1.0, 1e-6) == 0.0
     with pytest.raises(DomainError, match=r"^kept must be a number in \(0, 1000\]"):
-        sp.double_ratio(1000, 1000.5, 100, 2, 1.0, 1e-6)
+        gains.double_ratio(1000, 1000.5, 100, 2, 1.0, 1e-6)
 
 
 # --- Proposition 1 ----------------------------------------------------------------------------------------
@@ -287,16 +292,18 @@ def deviation_by_enumeration(padded, sampled, n_levels, mass):
 
 @pytest.mark.parametrize(("padded", "sampled", "n_levels", "mass"), [(4, 1, 2, 0.3), (5, 3, 1, 0.6), (4, 2, 3, 0.1)])
 def test_deviation_of_a_padded_mean(padded, sampled, n_levels, mass):
-    found = sp.padded_deviation(padded, sampled, n_levels, mass)
+    found = accuracy.padded_deviation(padded, sampled, n_levels, mass)
     assert found == pytest.approx(deviation_by_enumeration(padded, sampled, n_levels, mass), rel=1e-12)
 
 
 def test_proposition_1_has_its_slopes():
     padded = np.geomspace(1e8, 1e12, 5).astype(int).tolist()
-    assert slope(lambda n: sp.mean_deviation(n, 100, 1.0, 1e-6), padded) == pytest.approx(1 / 6, abs=0.01)
-    assert slope(lambda n: sp.mean_deviation(10**10, n, 1.0, 1e-6), [10, 100, 1000]) == pytest.approx(-1, abs=1e-9)
+    assert slope(lambda n: accuracy.mean_deviation(n, 100, 1.0, 1e-6), padded) == pytest.approx(1 / 6, abs=0.01)
+    assert slope(lambda n: accuracy.mean_deviation(10**10, n, 1.0, 1e-6), [10, 100, 1000]) == pytest.approx(
+        -1, abs=1e-9
+    )
     epsilons = [0.01, 0.1, 1.0]
-    assert slope(lambda e: sp.mean_deviation(10**12, 100, e, 1e-6), epsilons) == pytest.approx(-2 / 3, abs=0.01)
+    assert slope(lambda e: accuracy.mean_deviation(10**12, 100, e, 1e-6), epsilons) == pytest.approx(-2 / 3, abs=0.01)
 
 
 def test_dummies_are_noisier_than_proposition_1_says():
@@ -304,11 +311,11 @@ def test_dummies_are_noisier_than_proposition_1_says():
     padded = np.geomspace(1e8, 1e12, 5).astype(int).tolist()
 
     def honest(n):
-        plan = sp.summation_plan(n, 1.0, 1e-6)
-        return sp.padded_deviation(n, n // 2, plan.n_levels, plan.blanket_mass) * (n // 2)
+        plan = summation_plan(n, 1.0, 1e-6)
+        return accuracy.padded_deviation(n, n // 2, plan.n_levels, plan.blanket_mass) * (n // 2)
 
     assert slope(honest, padded) == pytest.approx(1 / 2, abs=0.01)
-    assert honest(10**10) > 20 * sp.mean_deviation(10**10, 1, 1.0, 1e-6)
+    assert honest(10**10) > 20 * accuracy.mean_deviation(10**10, 1, 1.0, 1e-6)
 
 
 # --- index privacy ----------------------------------------------------------------------------------------
@@ -335,14 +342,14 @@ def test_definition_3_by_enumeration(d, k):
         assert chance == Fraction(1, multiples)
         for ratio in (Fraction(1), Fraction(6, 5), Fraction(2), Fraction(3), Fraction(10**6)):
             holds = chance <= ratio * rate and 1 - chance >= (1 - rate) / ratio
-            assert holds == (multiples >= sp.least_multiples(k / d, float(ratio)) * (1 - 1e-12))
+            assert holds == (multiples >= index.least_multiples(k / d, float(ratio)) * (1 - 1e-12))
 
 
 @given(st.floats(1e-6, 1), st.floats(1, 1e6))
 def test_the_two_branches(rate, ratio):
     truth = max(1 / (mp.mpf(ratio) * rate), mp.mpf(ratio) / (mp.mpf(ratio) - 1 + mp.mpf(rate)))
-    assert sp.least_multiples(rate, ratio) == pytest.approx(float(truth), rel=1e-13)
-    found = sp.multiples_range(rate, ratio)
+    assert index.least_multiples(rate, ratio) == pytest.approx(float(truth), rel=1e-13)
+    found = index.multiples_range(rate, ratio)
     assert found.least <= found.most * (1 + 1e-12)
 
 
@@ -354,24 +361,24 @@ def test_theorem_5_in_whole_numbers(kept, extra, n_users, padded):
     multiples = math.floor(padded / (n_users * rate))
     if multiples < 1:
         with pytest.raises(DomainError, match=r"^padded must be at least"):
-            sp.strongest_index_privacy(n_users, padded, float(rate))
+            index.strongest_index_privacy(n_users, padded, float(rate))
         return
-    found = sp.strongest_index_privacy(n_users, padded, float(rate))
+    found = index.strongest_index_privacy(n_users, padded, float(rate))
     assert found.multiples == multiples
     assert found.index_privacy == (
         math.inf if multiples == 1 else pytest.approx(max(1, float(1 / (multiples * rate))), rel=1e-12)
     )
     if 1 < multiples <= 1 / rate:
-        assert multiples >= sp.least_multiples(float(rate), found.index_privacy) * (1 - 1e-9)
+        assert multiples >= index.least_multiples(float(rate), found.index_privacy) * (1 - 1e-9)
 
 
 def test_no_index_privacy_at_one_multiple():
     """Every reported index is true: Definition 3 fails for every finite ratio, though the formula prints 50."""
-    assert sp.strongest_index_privacy(1000, 39, 0.02) == sp.IndexPrivacy(math.inf, 1)
-    assert 1 < sp.least_multiples(0.02, 50) == pytest.approx(1.02, abs=5e-5)
-    assert sp.least_multiples(0.02, 1e12) > 1
-    assert sp.strongest_index_privacy(10, 10, 1.0) == sp.IndexPrivacy(1.0, 1)
-    assert sp.multiples_range(1 / 49, 1.0) == sp.MultiplesRange(pytest.approx(49), 49)
+    assert index.strongest_index_privacy(1000, 39, 0.02) == index.IndexPrivacy(math.inf, 1)
+    assert 1 < index.least_multiples(0.02, 50) == pytest.approx(1.02, abs=5e-5)
+    assert index.least_multiples(0.02, 1e12) > 1
+    assert index.strongest_index_privacy(10, 10, 1.0) == index.IndexPrivacy(1.0, 1)
+    assert index.multiples_range(1 / 49, 1.0) == index.MultiplesRange(pytest.approx(49), 49)
 
 
 # --- bad input --------------------------------------------------------------------------------------------
@@ -395,16 +402,16 @@ TAKES = {
     sp.padded_kary: ("n_buckets", "epsilon0", "padded", "sampling_rate", "delta"),
     sp.simple_vector: ("dimension", "epsilon", "delta"),
     sp.double_vector: ("kept", "epsilon", "delta"),
-    sp.simple_ratio: ("dimension", "n_users", "n_buckets", "epsilon0", "delta"),
-    sp.double_ratio: ("dimension", "kept", "padded", "n_buckets", "epsilon0", "delta"),
-    sp.generic_rate: ("epsilon0", "n_users", "delta"),
-    sp.simple_rate: ("epsilon0", "dimension", "n_users", "delta"),
-    sp.double_rate: ("epsilon0", "dimension", "sampling_rate", "padded", "delta"),
-    sp.mean_deviation: ("padded", "sampled", "epsilon", "delta"),
-    sp.padded_deviation: ("padded", "sampled", "n_levels", "blanket_mass"),
-    sp.least_multiples: ("sampling_rate", "index_privacy"),
-    sp.multiples_range: ("sampling_rate", "index_privacy"),
-    sp.strongest_index_privacy: ("n_users", "padded", "sampling_rate"),
+    gains.simple_ratio: ("dimension", "n_users", "n_buckets", "epsilon0", "delta"),
+    gains.double_ratio: ("dimension", "kept", "padded", "n_buckets", "epsilon0", "delta"),
+    gains.generic_rate: ("epsilon0", "n_users", "delta"),
+    gains.simple_rate: ("epsilon0", "dimension", "n_users", "delta"),
+    gains.double_rate: ("epsilon0", "dimension", "sampling_rate", "padded", "delta"),
+    accuracy.mean_deviation: ("padded", "sampled", "epsilon", "delta"),
+    accuracy.padded_deviation: ("padded", "sampled", "n_levels", "blanket_mass"),
+    index.least_multiples: ("sampling_rate", "index_privacy"),
+    index.multiples_range: ("sampling_rate", "index_privacy"),
+    index.strongest_index_privacy: ("n_users", "padded", "sampling_rate"),
 }
 
 
@@ -419,7 +426,7 @@ def test_bad_input_is_refused_by_name(function):
 
 
 def test_more_messages_of_users_than_messages_are_refused():
-    for function, rest in ((sp.mean_deviation, (0.5, 1e-6)), (sp.padded_deviation, (4, 0.5))):
+    for function, rest in ((accuracy.mean_deviation, (0.5, 1e-6)), (accuracy.padded_deviation, (4, 0.5))):
         with pytest.raises(DomainError, match=r"^sampled .*at most padded"):
             function(100, 101, *rest)
 

@@ -132,7 +132,9 @@ def _loaded_by(code: str) -> set[str]:
     "module",
     [
         "flamelib.amplification.closed_form",
-        "flamelib.amplification.coordinate_budgets",
+        "flamelib.amplification.coordinate_gains",
+        "flamelib.amplification.index_privacy",
+        "flamelib.amplification.padded_accuracy",
         "flamelib.amplification.known_participants",
         "flamelib.amplification.random_checkins",
         "flamelib.amplification.checkin_closed",

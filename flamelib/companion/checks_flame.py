@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.accuracy import summation_plan
-from flamelib.amplification import closed_form, coordinate_budgets, counting, shuffling
+from flamelib.amplification import (
+    closed_form,
+    coordinate_budgets,
+    coordinate_gains,
+    counting,
+    padded_accuracy,
+    shuffling,
+)
 from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.vectors import double_revealed
@@ -179,7 +186,7 @@ def double_route(
 
 def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     """Local over central epsilon of SS-Simple with k-ary response, by Lemma 1 and Theorem 1."""
-    return coordinate_budgets.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
+    return coordinate_gains.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
 
 
 def double_ratio(
@@ -187,7 +194,7 @@ def double_ratio(
 ) -> float:
     """The same of SS-Double, by Theorems 3 and 4; ``hidden`` counts all coordinates, each with the gain of sampling."""
     if not hidden:
-        return coordinate_budgets.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
+        return coordinate_gains.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
     each = delta / (dimension + 1)
     one = coordinate_budgets.padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
     return kept * epsilon0 / least_epsilon(one, dimension, each)
@@ -227,7 +234,7 @@ def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: fl
     """Slope in d of a certified lower bound for SS-Simple over what Corollary 2 puts into its O; 0 if it is right."""
     points = [int(d) for d in np.geomspace(start, stop, 3)]
     lower = [float(counting.simple_lower(d, n_users, epsilon0, delta=delta)) for d in points]
-    rates = [coordinate_budgets.simple_rate(epsilon0, d, n_users, delta) for d in points]
+    rates = [coordinate_gains.simple_rate(epsilon0, d, n_users, delta) for d in points]
     return float(np.polyfit(np.log(points), np.log(np.divide(lower, rates)), 1)[0])
 
 
@@ -303,8 +310,8 @@ def deviation_slope(along: str, start: float, stop: float, fixed: dict[str, floa
         given: dict[str, Any] = fixed | ({"delta": math.exp(-point)} if along == "tail" else {along: float(point)})
         padded, target = int(given["padded"]), (given["epsilon"], given["delta"])
         if share == 1:
-            values.append(coordinate_budgets.mean_deviation(padded, 1, *target))
+            values.append(padded_accuracy.mean_deviation(padded, 1, *target))
             continue
         plan, sampled = summation_plan(padded, *target), int(share * padded)
-        values.append(coordinate_budgets.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
+        values.append(padded_accuracy.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
     return float(np.polyfit(np.log(points), np.log(values), 1)[0])

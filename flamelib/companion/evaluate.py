@@ -31,6 +31,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "flamelib.composition",
         "flamelib.amplification.sampling",
         "flamelib.amplification.coordinate_budgets",
+        "flamelib.amplification.index_privacy",
         "flamelib.amplification.full_bags",
         "flamelib.amplification.counting",
         "flamelib.amplification.vectors",

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification import closed_form, coordinate_budgets
+from flamelib.amplification import closed_form, coordinate_budgets, coordinate_gains, index_privacy
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
 from flamelib.figures.curves import Curves, Parameters, Slope, Values, draw_curves, log_log_slope, to_csv, words
@@ -36,11 +36,11 @@ class RatioSetting:
 
     def simple(self, epsilon0: float) -> float:
         """Ratio of SS-Simple; 0 where Lemma 1 is silent."""
-        return coordinate_budgets.simple_ratio(self.dimension, self.n_users, self.n_buckets, epsilon0, self.delta)
+        return coordinate_gains.simple_ratio(self.dimension, self.n_users, self.n_buckets, epsilon0, self.delta)
 
     def double(self, epsilon0: float) -> float:
         """Ratio of SS-Double by Theorems 3 and 4 as printed; 0 where they are silent."""
-        return coordinate_budgets.double_ratio(
+        return coordinate_gains.double_ratio(
             self.dimension, self.kept, self.padded, self.n_buckets, epsilon0, self.delta
         )
 
@@ -105,7 +105,7 @@ def compute_region(rates: Sequence[float], points: int) -> Region:
     grid = np.geomspace(1, 1 / min(rates), points)
     least, most = {}, {}
     for rate in rates:
-        found = [coordinate_budgets.multiples_range(rate, float(ratio)) for ratio in grid]
+        found = [index_privacy.multiples_range(rate, float(ratio)) for ratio in grid]
         least[rate] = np.array([one.least if ratio <= 1 / rate * (1 + 1e-9) else math.nan for ratio, one in
                                 zip(grid, found, strict=True)])  # fmt: skip
         most[rate] = found[0].most
@@ -138,7 +138,7 @@ def index_rows(n_users: int, dimension: int, kept: int, multiples: Sequence[int]
     rows: list[tuple[object, ...]] = []
     for count in multiples:
         expected = count * n_users * kept / dimension
-        found = coordinate_budgets.strongest_index_privacy(n_users, max(2, math.ceil(expected)), kept / dimension)
+        found = index_privacy.strongest_index_privacy(n_users, max(2, math.ceil(expected)), kept / dimension)
         whole = _log_choices(dimension, kept) - _log_choices(count * kept, kept)
         rows.append((count, expected, found.index_privacy, f"10^{whole / math.log(10):.0f}"))
     return rows
@@ -190,9 +190,9 @@ def compute_rates(
         ("double", sampling_rate, 2 * sampling_rate * dimension),
     ):
         bounds[name] = np.array([_generic(epsilon0, int(m), delta / (count + 1), rate, count) for m in messages])
-    rates["simple"] = [coordinate_budgets.simple_rate(epsilon0, dimension, int(m), delta) for m in messages]
+    rates["simple"] = [coordinate_gains.simple_rate(epsilon0, dimension, int(m), delta) for m in messages]
     rates["double"] = [
-        coordinate_budgets.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages
+        coordinate_gains.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages
     ]
     curves = {name: bounds[name] / np.array(rates[name]) for name in bounds}
     x = np.asarray(messages, dtype=float)
