@@ -88,7 +88,7 @@ def audit(
     confidence: float = 0.95,
     *,
     delta: float = 0.0,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
 ) -> Audit:
     """Certified lower bound on a protocol's epsilon, from runs on two neighbouring data sets.
 
@@ -106,7 +106,8 @@ def audit(
         Probability, over the runs, that the bound is valid.
     delta : float in [0, 1]
         Of the guarantee.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
+        Left out, the one of seed 0, so that the answer can be repeated.
 
     Raises
     ------
@@ -117,7 +118,7 @@ def audit(
     --------
     >>> from flamelib.randomizers import KaryResponse
     >>> coin = KaryResponse(epsilon0=1.0, n_buckets=2)
-    >>> found = audit(lambda bit, rng: coin.sample([bit], rng)[0], (1, 0), float, 2000, rng=np.random.default_rng(0))
+    >>> found = audit(lambda bit, rng: coin.sample([bit], rng)[0], (1, 0), float, trials=2000)
     >>> 0.5 < found.epsilon < 1.0, found.refutes(0.5)
     (True, True)
     """
@@ -125,8 +126,8 @@ def audit(
     if len(neighbours) != 2:
         raise DomainError(f"neighbours must be two data sets, got {len(neighbours)}")
     first, second = (
-        [statistic(protocol(data, own)) for own in generator.spawn(trials)]
-        for data, generator in zip(neighbours, rng.spawn(2), strict=True)
+        reals("statistic", [statistic(protocol(data, own)) for own in generator.spawn(trials)])
+        for data, generator in zip(neighbours, (rng or np.random.default_rng(0)).spawn(2), strict=True)
     )
     return certified(first, second, confidence, delta=delta)
 

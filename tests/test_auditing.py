@@ -90,6 +90,7 @@ def test_a_protocol_of_the_library() -> None:
 def test_equal_seeds_give_equal_audits() -> None:
     one, two = (audit(response, (1, 0), float, 50, rng=np.random.default_rng(7)) for _ in range(2))
     assert one == two
+    assert audit(response, (1, 0), float, 50) == audit(response, (1, 0), float, 50, rng=np.random.default_rng(0)) != one
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_equal_seeds_give_equal_audits() -> None:
         ({"confidence": math.nan}, "confidence"),
         ({"delta": -0.1}, "delta"),
         ({"neighbours": (1, 0, 1)}, "neighbours"),
-        ({"statistic": lambda view: math.nan}, "first"),
+        ({"statistic": lambda view: math.nan}, "statistic"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, object], word: str) -> None:
