@@ -17,7 +17,7 @@ from flamelib.amplification.vectors import account, shared_account
 from flamelib.loss_knots import Curve, laddered
 from flamelib.privacy_loss import composed_epsilon
 from flamelib.profiles import AnyProfile, KaryProfile
-from flamelib.protocols import blanket, flame
+from flamelib.protocols import blanket, flame, flame_accuracy
 from flamelib.randomizers import LaplaceNoise
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
 from flamelib.vector_randomizers import CapMessages
@@ -91,7 +91,7 @@ def _shuffled(request: Request, epsilon0: float) -> Row:
 
 def _simple(request: Request, epsilon0: float) -> Row:
     protocol = flame.SimpleProtocol(request.n_users, request.dimension, 0.5, LaplaceNoise(epsilon0))
-    return _flame(request, "simple", protocol, flame.noise_std(protocol) ** 2)
+    return _flame(request, "simple", protocol, flame_accuracy.noise_std(protocol) ** 2)
 
 
 def _double(request: Request, epsilon0: float) -> Row:
@@ -101,7 +101,7 @@ def _double(request: Request, epsilon0: float) -> Row:
     padded = max(2, math.ceil(likely + SPARED * math.sqrt(likely)))
     protocol = flame.DoubleProtocol(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "bernoulli")
     absent = (1 - request.sampling_rate) / (4 * likely)
-    return _flame(request, "double", protocol, flame.noise_std(protocol) ** 2 + absent)
+    return _flame(request, "double", protocol, flame_accuracy.noise_std(protocol) ** 2 + absent)
 
 
 def _topk(request: Request, epsilon0: float) -> Row:
@@ -109,7 +109,7 @@ def _topk(request: Request, epsilon0: float) -> Row:
     if request.task == "mean":
         raise DomainError("it reports the largest coordinates only, so that the mean of full vectors comes out wrong")
     protocol = flame.TopkProtocol(request.n_users, request.dimension, 1.0, LaplaceNoise(epsilon0), 1, request.n_users)
-    return _flame(request, "topk", protocol, (flame.noise_std(protocol) / request.dimension) ** 2)
+    return _flame(request, "topk", protocol, (flame_accuracy.noise_std(protocol) / request.dimension) ** 2)
 
 
 def _flame(request: Request, name: str, protocol: flame.Protocol, variance: float) -> Row:

@@ -13,6 +13,8 @@ from flamelib import sealing
 from flamelib._validate import DomainError
 from flamelib.protocols import flame
 from flamelib.protocols.flame import DoubleProtocol, Reports, SimpleProtocol, TopkProtocol
+from flamelib.protocols.flame_accuracy import noise_std, variance
+from flamelib.protocols.flame_rounds import run, run_sealed
 from flamelib.randomizers import KaryResponse, LaplaceNoise
 
 USERS, COPIES, CLIP = 40, 100, 0.5
@@ -70,7 +72,7 @@ def expected(kind, randomizer):
 
 def draws(protocol, repeats=40, seed=0, **how):
     """Estimates of the coordinates of the base, shape (repeats * copies, 6)."""
-    runs = [flame.run(protocol, UPDATES, rng, **how).estimate for rng in np.random.default_rng(seed).spawn(repeats)]
+    runs = [run(protocol, UPDATES, rng, **how).estimate for rng in np.random.default_rng(seed).spawn(repeats)]
     return np.array(runs).reshape(-1, 6)
 
 
@@ -83,10 +85,10 @@ def draws(protocol, repeats=40, seed=0, **how):
 def test_estimates_have_the_exact_mean_and_variance(kind, randomizer, literal):
     protocol = protocols(randomizer)[kind]
     found = draws(protocol, literal=literal)
-    mean, variance = expected(kind, randomizer)
-    assert np.all(np.abs(found.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(found)))
-    assert np.all(np.abs(found.var(axis=0) / variance - 1) < 5 * math.sqrt(2 / len(found)))
-    assert flame.variance(protocol, UPDATES) == pytest.approx(np.tile(variance, COPIES), rel=1e-12)
+    mean, spread = expected(kind, randomizer)
+    assert np.all(np.abs(found.mean(axis=0) - mean) < 5 * np.sqrt(spread / len(found)))
+    assert np.all(np.abs(found.var(axis=0) / spread - 1) < 5 * math.sqrt(2 / len(found)))
+    assert variance(protocol, UPDATES) == pytest.approx(np.tile(spread, COPIES), rel=1e-12)
 
 
 def test_double_and_simple_estimate_the_mean_and_topk_a_multiple_of_the_sparse_mean():
@@ -110,8 +112,8 @@ def test_the_sealed_round_has_the_law_of_the_open_one(kind):
     protocol = protocols(LETTERS, copies=1)[kind]
     few = dataclasses.replace(protocol, n_users=10, **({} if kind == "simple" else {"padded": 10}))
     streams = np.random.default_rng(3).spawn(160)
-    sealed = [flame.run_sealed(few, BASE[:10], rng).estimate for rng in streams[:40]]
-    opened = [flame.run(few, BASE[:10], rng).estimate for rng in streams[40:]]
+    sealed = [run_sealed(few, BASE[:10], rng).estimate for rng in streams[:40]]
+    opened = [run(few, BASE[:10], rng).estimate for rng in streams[40:]]
     assert (
         min(ks_2samp(one, other).pvalue for one, other in zip(*map(np.transpose, (sealed, opened)), strict=True)) > 1e-3
     )
@@ -119,16 +121,16 @@ def test_the_sealed_round_has_the_law_of_the_open_one(kind):
 
 def test_noise_has_the_published_sizes():
     figure_five = (1000, 7850, 0.01)
-    assert flame.noise_std(SimpleProtocol(*figure_five, LaplaceNoise(0.01))) == pytest.approx(0.0894, abs=5e-5)
+    assert noise_std(SimpleProtocol(*figure_five, LaplaceNoise(0.01))) == pytest.approx(0.0894, abs=5e-5)
     for make in (DoubleProtocol, TopkProtocol):
-        assert flame.noise_std(make(*figure_five, LaplaceNoise(0.5), 157, 333)) == pytest.approx(0.0516, abs=5e-5)
-        assert flame.noise_std(make(*figure_five, LaplaceNoise(0.5), 785, 666)) == pytest.approx(0.0146, abs=5e-5)
+        assert noise_std(make(*figure_five, LaplaceNoise(0.5), 157, 333)) == pytest.approx(0.0516, abs=5e-5)
+        assert noise_std(make(*figure_five, LaplaceNoise(0.5), 785, 666)) == pytest.approx(0.0146, abs=5e-5)
 
 
 @pytest.mark.parametrize("kind", ["simple", "topk", "hidden"])
 def test_laplace_noise_is_the_same_for_every_coordinate(kind):
     protocol = protocols(LAPLACE)[kind]
-    assert flame.variance(protocol, UPDATES) == pytest.approx(np.full(600, flame.noise_std(protocol) ** 2), rel=1e-12)
+    assert variance(protocol, UPDATES) == pytest.approx(np.full(600, noise_std(protocol) ** 2), rel=1e-12)
 
 
 def test_a_round_is_decided_by_its_generator():
@@ -142,8 +144,8 @@ def test_a_round_is_decided_by_its_generator():
 @pytest.mark.parametrize("literal", [False, True])
 def test_users_may_come_in_blocks(literal):
     protocol = protocols(LAPLACE)["topk"]
-    whole = flame.run(protocol, UPDATES, np.random.default_rng(0), literal=literal)
-    blocks = flame.run(protocol, iter(np.split(UPDATES, [3, 3, 20])), np.random.default_rng(0), literal=literal)
+    whole = run(protocol, UPDATES, np.random.default_rng(0), literal=literal)
+    blocks = run(protocol, iter(np.split(UPDATES, [3, 3, 20])), np.random.default_rng(0), literal=literal)
     assert (whole.overflow == blocks.overflow).all()
     if not literal:  # the literal way draws the noise block by block
         assert whole.estimate == pytest.approx(blocks.estimate, rel=1e-12)
@@ -254,7 +256,7 @@ def test_the_slots_of_a_sender_in_two_bags_say_nothing():
 
 
 def test_an_observer_sees_models():
-    result = flame.run(protocols(LAPLACE)["topk"], UPDATES, np.random.default_rng(0))
+    result = run(protocols(LAPLACE)["topk"], UPDATES, np.random.default_rng(0))
     assert (flame.observer(np.ones(600), result.estimate) == 1 + result.estimate).all()
 
 
@@ -279,7 +281,7 @@ CROWD = np.tile([1.0, 0.1, 0.0, 0.0, 0.2], (30, 1))  # all users agree on the to
 def test_a_full_bag_keeps_a_random_part_and_counts_the_rest(literal):
     protocol = TopkProtocol(30, 5, 1.0, LaplaceNoise(20.0), kept=1, padded=10)
     updates = CROWD * np.linspace(0.5, 1, 30)[:, None]
-    found = [flame.run(protocol, updates, rng, literal=literal) for rng in np.random.default_rng(0).spawn(1500)]
+    found = [run(protocol, updates, rng, literal=literal) for rng in np.random.default_rng(0).spawn(1500)]
     assert all(result.overflow.tolist() == [20, 0, 0, 0, 0] for result in found)
     assert all((result.received == 10).all() for result in found)
     top = np.array([result.estimate[0] for result in found])
@@ -295,7 +297,7 @@ def test_a_full_bag_keeps_a_random_part_and_counts_the_rest(literal):
 def test_full_bags_have_the_same_law_on_both_paths(randomizer, multiples):
     protocol = TopkProtocol(30, 5, 1.0, randomizer, kept=1, padded=12, multiples=multiples)
     paths = [
-        np.array([flame.run(protocol, CROWD, rng, literal=literal).estimate for rng in stream.spawn(1200)])
+        np.array([run(protocol, CROWD, rng, literal=literal).estimate for rng in stream.spawn(1200)])
         for stream, literal in zip(np.random.default_rng(11).spawn(2), (False, True), strict=True)
     ]
     sums, messages = np.round(paths, 9)
@@ -318,12 +320,12 @@ def test_hiding_among_as_many_as_the_theorem_allows_overflows_the_padding():
     users, dimension, padded = 1000, 500, 333
     protocol = TopkProtocol(users, dimension, 0.01, LaplaceNoise(0.5), kept=10, padded=padded, multiples=16)
     updates = np.random.default_rng(0).normal(size=(users, dimension))
-    share = float(np.mean(flame.run(protocol, updates, np.random.default_rng(1)).overflow > 0))
+    share = float(np.mean(run(protocol, updates, np.random.default_rng(1)).overflow > 0))
     exact = float(binom.sf(padded, users, 16 * 10 / dimension))
     assert exact == pytest.approx(0.18, abs=0.005)
     assert abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / dimension)
     alone = dataclasses.replace(protocol, multiples=1)
-    assert not flame.run(alone, updates, np.random.default_rng(1)).overflow.any()
+    assert not run(alone, updates, np.random.default_rng(1)).overflow.any()
     with pytest.raises(DomainError, match="multiples must be at most"):
         dataclasses.replace(protocol, multiples=17)
 
@@ -341,7 +343,7 @@ ROWS = np.array([[1.0, 0.5, 0.0, 0.1]] * 6)
 
 
 def sealed_round(on_the_way, protocol=SMALL):
-    result = flame.run_sealed(protocol, ROWS, np.random.default_rng(0), on_the_way)
+    result = run_sealed(protocol, ROWS, np.random.default_rng(0), on_the_way)
     assert np.isfinite(result.estimate).all()
     return result, {reason: count for reason, count in result.rejected.items() if count}
 
@@ -492,7 +494,7 @@ def test_numbers_of_other_types_are_taken_as_what_they_are():
     assert TopkProtocol("40", 6.0, "0.5", LAPLACE, 2.0, 5e1) == TopkProtocol(40, 6, 0.5, LAPLACE, 2, 50)
 
 
-@pytest.mark.parametrize("play", [flame.run, flame.run_sealed, lambda p, u, rng: flame.run(p, u, rng, literal=True)])
+@pytest.mark.parametrize("play", [run, run_sealed, lambda p, u, rng: run(p, u, rng, literal=True)])
 @pytest.mark.parametrize(
     ("updates", "sentence"),
     [
@@ -521,7 +523,7 @@ def test_updates_that_do_not_belong_are_refused(kind, updates, sentence, play):
 @pytest.mark.parametrize("blocks", [[], [BASE[:39]], [BASE, BASE[:1]], [BASE[:20], BASE[20:, :5]]])
 def test_blocks_must_make_up_all_users(blocks):
     with pytest.raises(DomainError, match=r"updates must have shape \(40, 6\)"):
-        flame.run(protocols(LAPLACE, copies=1)["topk"], iter(blocks), np.random.default_rng(0))
+        run(protocols(LAPLACE, copies=1)["topk"], iter(blocks), np.random.default_rng(0))
 
 
 def test_a_user_with_another_dimension_is_refused():
@@ -532,7 +534,7 @@ def test_a_user_with_another_dimension_is_refused():
 def test_updates_near_the_largest_number_are_fine():
     huge = np.full((40, 6), 1.7e308)
     for kind, protocol in protocols(LAPLACE, copies=1).items():
-        estimate = flame.run(protocol, huge, np.random.default_rng(0)).estimate
+        estimate = run(protocol, huge, np.random.default_rng(0)).estimate
         assert np.isfinite(estimate).all(), kind
 
 

@@ -15,7 +15,7 @@ from flamelib.amplification.full_bags import full_bags, full_bags_lower
 from flamelib.amplification.vectors import account, double_revealed, topk_truncated
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.protocols import flame
+from flamelib.protocols import flame, flame_accuracy
 from flamelib.randomizers import LaplaceNoise
 
 BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
@@ -51,9 +51,9 @@ class Setting:
         """Standard deviation of the noise on each coordinate of the published mean, in units of the clip."""
         laplace = LaplaceNoise(self.budget(protocol))
         if protocol == "simple":
-            return flame.noise_std(flame.SimpleProtocol(self.n_users, self.dimension, 1.0, laplace))
+            return flame_accuracy.noise_std(flame.SimpleProtocol(self.n_users, self.dimension, 1.0, laplace))
         shape = (self.n_users, self.dimension, 1.0, laplace, self.kept, self.padded)
-        return flame.noise_std(flame.DoubleProtocol(*shape, inclusion="bernoulli"))
+        return flame_accuracy.noise_std(flame.DoubleProtocol(*shape, inclusion="bernoulli"))
 
     def epsilon(self, protocol: str, bound: str = "blanket", route: str = "sound") -> float:
         """Budget of the vector: upper with route ``sound``, else the value of a formula."""

@@ -22,7 +22,7 @@ from flamelib.federated import Aggregate, Published, Users, train
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import DOTTED, LOOKS, Pen
 from flamelib.models import Floats
-from flamelib.protocols import flame
+from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import (
     CentralGaussian,
     LocalGaussian,
@@ -316,7 +316,7 @@ def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
         if not isinstance(noise, LaplaceNoise):
             raise DomainError(f"randomizer must be LaplaceNoise for noise in order, got {noise!r}")
         return OrderedTopk(method.clip_norm, noise.epsilon0, method.kept, method.padded).run
-    return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
+    return partial(flame_rounds.run, method) if isinstance(method, flame.Protocol) else method.run
 
 
 def _overfull(published: Published) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from flamelib import coordinates, sealing
 from flamelib._validate import DomainError, check
 from flamelib.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.protocols import flame
+from flamelib.protocols import flame, flame_accuracy, flame_rounds
 from flamelib.protocols.flame import DoubleProtocol, TopkProtocol
 from flamelib.randomizers import LaplaceNoise
 
@@ -116,7 +116,7 @@ def compute_round_cost(
 
     def seconds(make: Callable[..., flame.Protocol], n_users: int) -> float:
         protocol = make(n_users, dimension, 0.01, LaplaceNoise(epsilon0), kept, max(2, -(-n_users // 3)))
-        return _least_time(lambda: flame.run(protocol, _repeated(block, n_users), np.random.default_rng(0)))
+        return _least_time(lambda: flame_rounds.run(protocol, _repeated(block, n_users), np.random.default_rng(0)))
 
     measured = {
         name: np.array([(n_users * kept, seconds(make, n_users)) for n_users in users], dtype=float)
@@ -249,7 +249,7 @@ def compute_one_value(update: float, n_users: int, padded: int, epsilon0: float,
         kind=kind,
         estimate=float(estimate[0]),
         truth=float(clipped[reports.senders[here]].sum() / (n_users / 50)),
-        spread=flame.noise_std(protocol),
+        spread=flame_accuracy.noise_std(protocol),
         parameters={"update": update, "n_users": n_users, "padded": padded, "epsilon0": epsilon0, "seed": seed},
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from flamelib import sealing
-from flamelib.protocols import flame
+from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.flame import Reports
 from flamelib.randomizers import LaplaceNoise
 
@@ -60,7 +60,7 @@ def sealed_rounds(
     updates = np.random.default_rng(seed).normal(size=(n_users, dimension))
     rows: list[list[object]] = []
     for name, adversary in ADVERSARIES:
-        result = flame.run_sealed(protocol, updates, np.random.default_rng(seed), adversary)
+        result = flame_rounds.run_sealed(protocol, updates, np.random.default_rng(seed), adversary)
         reasons = ", ".join(f"{count} {reason}" for reason, count in result.rejected.items() if count)
         rows.append([name, int(result.received.sum()), reasons or "none"])
     return rows

@@ -11,7 +11,7 @@ import pytest
 
 from flamelib.federated import Samples, Users, train
 from flamelib.models import SoftmaxRegression, gram_matrices
-from flamelib.protocols import flame
+from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import PlainAverage
 from flamelib.randomizers import LaplaceNoise
 
@@ -30,7 +30,7 @@ def users():
     return Users(images, rng.integers(10, size=(6000, 7)), gram_matrices(images), held, official, none, none, 10, "")
 
 
-@pytest.mark.parametrize(("name", "method"), [("topk", partial(flame.run, TOPK)), ("plain", PlainAverage().run)])
+@pytest.mark.parametrize(("name", "method"), [("topk", partial(flame_rounds.run, TOPK)), ("plain", PlainAverage().run)])
 def test_two_passes_over_the_users(benchmark, users, name, method):
     """Twelve rounds with evaluation after each: due within 3 s on an idle core with SS-Topk."""
     history = benchmark.pedantic(
