@@ -15,7 +15,7 @@ from flamelib.amplification.vectors import topk_truncated
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.federated import load_users
-from flamelib.figures import cloak_learning, cloak_recorded, flame_learning, present
+from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present
 from flamelib.figures import cloak_tradeoffs as tradeoffs
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_tradeoffs import draw_sweep
@@ -104,7 +104,7 @@ def test_tables_say_what_is_sent():
 
 
 def test_taking_part_twice_costs_more_than_once_and_less_than_twice_as_much():
-    setting = flame_learning.Setting()
+    setting = flame_methods.Setting()
     once, twice = (tradeoffs.flame_epsilon("topk", setting, 7850, times, 1e-6) for times in (1, 2))
     assert once == topk_truncated(157, 333, 0.5, 1e-6) < twice < 2 * once
 
@@ -120,9 +120,9 @@ def test_the_local_budget_is_the_largest_that_keeps_the_guarantee(users, monkeyp
 
 
 def test_the_protocols_are_those_that_are_accounted_for():
-    setting = flame_learning.Setting()
-    assert tradeoffs.flame_method("topk", setting, 7850) == flame_learning.topk(setting, 7850)
-    assert tradeoffs.flame_method("simple", setting, 7850) == flame_learning.simple(setting, 7850)
+    setting = flame_methods.Setting()
+    assert tradeoffs.flame_method("topk", setting, 7850) == flame_methods.topk(setting, 7850)
+    assert tradeoffs.flame_method("simple", setting, 7850) == flame_methods.simple(setting, 7850)
     assert tradeoffs.flame_method("double", setting, 7850).inclusion == "bernoulli"
 
 
@@ -217,7 +217,7 @@ def test_recorded_noise_and_local_budgets_keep_the_guarantee():
         given = {"dimension": 7850, "rounds": 2, "delta": about["setting"]["delta"]}
         found = vector_epsilon(sensitivity_2=2 * method["norm_limit"], variance=method["variance"], **given)
         assert 0.95 * float(epsilon) < found < float(epsilon)
-    setting = flame_learning.Setting(epsilon0=about["local budgets"]["1"]["topk"])
+    setting = flame_methods.Setting(epsilon0=about["local budgets"]["1"]["topk"])
     assert 0.95 < tradeoffs.flame_epsilon("topk", setting, 7850, 2, about["setting"]["delta"]) <= 1
 
 

@@ -14,9 +14,10 @@ from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.companion import checks_learning, ledger, record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.federated import load_users
-from flamelib.figures import flame_budgets, flame_learning, flame_recorded, flame_tradeoffs, present
+from flamelib.figures import flame_budgets, flame_learning, flame_methods, flame_recorded, flame_tradeoffs, present
 from flamelib.figures.flame_budgets import EqualBudget, Interval
-from flamelib.figures.flame_learning import Gap, Setting
+from flamelib.figures.flame_learning import Gap
+from flamelib.figures.flame_methods import Setting
 
 SMALL = Setting(n_users=150, padded=60, rounds=3)
 
@@ -28,7 +29,7 @@ def users():
 
 @pytest.fixture(scope="module")
 def runs(users):
-    return flame_learning.compute_runs(users, SMALL, flame_learning.all_methods(SMALL, users.model.dimension), 3, 1)
+    return flame_learning.compute_runs(users, SMALL, flame_methods.all_methods(SMALL, users.model.dimension), 3, 1)
 
 
 @pytest.fixture
@@ -54,20 +55,20 @@ def test_the_setting_is_that_of_the_experiments():
     assert replace(setting, sampling_rate=0.1).kept(7850) == 785
     assert setting.delta == pytest.approx(5.0118723e-6, rel=1e-8)
     assert setting.epsilon0 * setting.kept(7850) == 78.5
-    assert flame_learning.simple(setting, 7850).randomizer.epsilon0 == pytest.approx(0.01)
+    assert flame_methods.simple(setting, 7850).randomizer.epsilon0 == pytest.approx(0.01)
 
 
 def test_baselines_keep_the_printed_budgets():
     """0.24 with sampling, 20.53 without, 2.348 at one coordinate in ten, 0.91 for SS-Simple."""
     setting = Setting()
-    assert flame_learning.claimed_epsilon(setting, 7850) == pytest.approx(0.237926, abs=2e-6)
-    assert flame_learning.claimed_epsilon(setting, 7850, "unsampled") == pytest.approx(20.5352544, abs=1e-6)
-    assert flame_learning.claimed_epsilon(setting, 7850, protocol="simple") == pytest.approx(0.910056, abs=1e-6)
-    dense = flame_learning.dense(setting)
+    assert flame_methods.claimed_epsilon(setting, 7850) == pytest.approx(0.237926, abs=2e-6)
+    assert flame_methods.claimed_epsilon(setting, 7850, "unsampled") == pytest.approx(20.5352544, abs=1e-6)
+    assert flame_methods.claimed_epsilon(setting, 7850, protocol="simple") == pytest.approx(0.910056, abs=1e-6)
+    dense = flame_methods.dense(setting)
     assert (dense.kept(7850), dense.padded) == (785, 666)
-    assert flame_learning.claimed_epsilon(dense, 7850) == pytest.approx(2.348191, abs=1e-6)
-    methods = flame_learning.all_methods(setting, 7850)
-    assert methods["topk:dense"] == flame_learning.topk(dense, 7850)
+    assert flame_methods.claimed_epsilon(dense, 7850) == pytest.approx(2.348191, abs=1e-6)
+    methods = flame_methods.all_methods(setting, 7850)
+    assert methods["topk:dense"] == flame_methods.topk(dense, 7850)
     assert methods["dp:claimed"].noise_std == pytest.approx(37.1, abs=0.05)
     assert methods["dp:claimed"].clip_norm == pytest.approx(0.886, abs=1e-4)
     assert methods["ldp:Gaussian"].noise_std == pytest.approx(1.645e5, rel=1e-3)
@@ -77,7 +78,7 @@ def test_a_small_crowd_gets_a_setting_that_fits(users):
     fitted = Setting().fitted(users)
     assert fitted.n_users == len(users) == 174
     assert fitted.padded >= fitted.n_users * fitted.sampling_rate
-    assert flame_learning.topk(fitted, 650).padded == fitted.padded == 58
+    assert flame_methods.topk(fitted, 650).padded == fitted.padded == 58
     assert SMALL.fitted(users) == SMALL
 
 
@@ -96,9 +97,9 @@ def test_a_bad_setting_is_refused_by_name(changes, name):
 
 def test_runs_start_alike_and_a_seed_fixes_them(users, runs):
     assert {curves[:, 0].tobytes() for curves in runs.curves.values()} == {runs.curves["np"][:, 0].tobytes()}
-    again = flame_learning.compute_runs(users, SMALL, {"topk": flame_learning.topk(SMALL, 650)}, 3, 1)
+    again = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 3, 1)
     assert np.array_equal(again.curves["topk"], runs.curves["topk"])
-    other = flame_learning.compute_runs(users, SMALL, {"topk": flame_learning.topk(SMALL, 650)}, 3, 2)
+    other = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 3, 2)
     assert not np.array_equal(other.curves["topk"], runs.curves["topk"])
 
 
@@ -112,10 +113,10 @@ def test_methods_that_see_more_learn_more(runs):
 def test_repeated_noise_is_the_same_for_random_coordinates_and_not_for_chosen_ones():
     """Noise of two rounds from one generator state, on users who know nothing in common."""
     setting = replace(SMALL, clip_norm=1e-6)
-    methods = {"double": flame_learning.double(setting, 650), "topk": flame_learning.topk(setting, 650)}
+    methods = {"double": flame_methods.double(setting, 650), "topk": flame_methods.topk(setting, 650)}
     found = {}
     for name, method in methods.items():
-        aggregate = flame_learning.aggregate(method, repeat_noise=True)
+        aggregate = flame_methods.aggregate(method, repeat_noise=True)
         rounds = [
             aggregate(np.random.default_rng(n).normal(size=(150, 650)).astype(np.float32), np.random.default_rng(9))
             for n in (1, 2)
@@ -177,7 +178,7 @@ def test_the_step_of_the_honest_mean_is_the_unit(users, sweeps):
     """At the step 1 / beta the sweep is the protocol itself."""
     unit = 650 / SMALL.kept(650)
     here = flame_tradeoffs.compute_sweep(users, SMALL, "server_step", [unit], 2, 1)
-    plain = flame_learning.compute_runs(users, SMALL, {"topk": flame_learning.topk(SMALL, 650)}, 2, 1)
+    plain = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 2, 1)
     assert here.finals["topk"][:, 0] == pytest.approx(plain.final("topk"), abs=1e-9)
     assert set(sweeps["server_step"].finals) == {"topk", "sparse", "clipped"}
     assert sweeps["server_step"].best("clipped") == 4

@@ -19,7 +19,8 @@ from flamelib.federated import Users, load_users
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.cloak_recorded import TABLE
 from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
-from flamelib.figures.flame_learning import Method, Runs, compute_runs
+from flamelib.figures.flame_learning import Runs, compute_runs
+from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_recorded import RESULTS, Key, as_csv
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3

@@ -13,7 +13,8 @@ from pathlib import Path
 from flamelib.companion.recording import store
 from flamelib.federated import Users, load_users
 from flamelib.figures import flame_tradeoffs as tradeoffs
-from flamelib.figures.flame_learning import Runs, Setting, all_methods, compute_runs
+from flamelib.figures.flame_learning import Runs, compute_runs
+from flamelib.figures.flame_methods import Setting, all_methods
 from flamelib.figures.flame_recorded import RESULTS, TABLE, Key, as_csv
 
 SETTING, REPEATS, SWEEP_REPEATS, SEED = Setting(), 10, 5, 2021

@@ -18,7 +18,7 @@ from flamelib.amplification.splitting import bits_sent, modulus_bits
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.cloak_learning import CloakAverage
 from flamelib.federated import Users
-from flamelib.figures import flame_learning
+from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters
 from flamelib.models import Floats
 from flamelib.protocols.federated_baselines import CentralGaussian
@@ -186,7 +186,7 @@ def crowd_rows(setting: Setting, dimension: int, times: int, crowds: Iterable[in
 
 def cost_rows(setting: Setting, dimension: int, times: int) -> list[tuple[object, ...]]:
     """For a table: numbers that a user sends in a round, and their size in kB, way by way."""
-    method, kept = setting.cloak(dimension, times), flame_learning.Setting().kept(dimension)
+    method, kept = setting.cloak(dimension, times), flame_methods.Setting().kept(dimension)
     bits, place = modulus_bits(method.modulus), (dimension - 1).bit_length()
     shares = dimension * method.n_messages
     return [

@@ -12,9 +12,9 @@ from typing import Any
 from flamelib._validate import DomainError
 from flamelib.amplification.vectors import account, topk_truncated
 from flamelib.federated import Users
-from flamelib.figures import flame_learning
+from flamelib.figures import flame_methods
 from flamelib.figures.cloak_learning import Setting
-from flamelib.figures.flame_learning import Method
+from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_tradeoffs import Point, Sweep
 from flamelib.protocols.federated_baselines import PlainAverage
 from flamelib.search import greatest
@@ -31,7 +31,7 @@ def averages(setting: Setting, dimension: int, times: int) -> dict[str, Method]:
     return {PLAIN: PlainAverage(), SERVER: setting.server(times), CLOAK: setting.cloak(dimension, times)}
 
 
-def flame_epsilon(protocol: str, setting: flame_learning.Setting, dimension: int, times: int, delta: float) -> float:
+def flame_epsilon(protocol: str, setting: flame_methods.Setting, dimension: int, times: int, delta: float) -> float:
     """Certified epsilon of users who take part so many times (upper), by the protocol's own accounting."""
     kept = setting.kept(dimension)
     if protocol == "topk":
@@ -45,10 +45,10 @@ def flame_epsilon(protocol: str, setting: flame_learning.Setting, dimension: int
     )  # fmt: skip
 
 
-def flame_setting(protocol: str, setting: Setting, users: Users) -> flame_learning.Setting:
+def flame_setting(protocol: str, setting: Setting, users: Users) -> flame_methods.Setting:
     """FLAME's printed setting, with the largest local budget found that keeps the guarantee: never too large."""
     dimension, times = users.model.dimension, setting.taking_part(len(users))
-    here = flame_learning.Setting(n_users=setting.n_users, rounds=setting.rounds).fitted(users)
+    here = flame_methods.Setting(n_users=setting.n_users, rounds=setting.rounds).fitted(users)
 
     def epsilon(epsilon0: float) -> float:
         return flame_epsilon(protocol, replace(here, epsilon0=epsilon0), dimension, times, setting.delta)
@@ -56,13 +56,13 @@ def flame_setting(protocol: str, setting: Setting, users: Users) -> flame_learni
     return replace(here, epsilon0=greatest(epsilon, setting.epsilon, here.epsilon0 * min(setting.epsilon, 4.0)))
 
 
-def flame_method(protocol: str, setting: flame_learning.Setting, dimension: int) -> Method:
+def flame_method(protocol: str, setting: flame_methods.Setting, dimension: int) -> Method:
     """A protocol of FLAME; SS-Double includes every coordinate by itself, which its accounting needs."""
     if protocol == "topk":
-        return flame_learning.topk(setting, dimension)
+        return flame_methods.topk(setting, dimension)
     if protocol == "simple":
-        return flame_learning.simple(setting, dimension)
-    return replace(flame_learning.double(setting, dimension), inclusion="bernoulli")
+        return flame_methods.simple(setting, dimension)
+    return replace(flame_methods.double(setting, dimension), inclusion="bernoulli")
 
 
 def points(setting: Setting, users: Users, experiment: str, values: Iterable[float], steps: Steps) -> list[Point]:

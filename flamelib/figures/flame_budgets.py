@@ -15,7 +15,8 @@ from flamelib.amplification import counting
 from flamelib.amplification.vectors import account, topk_truncated
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
-from flamelib.figures.flame_learning import Gap, Runs, Setting, claimed_epsilon, dense, draw_band, named
+from flamelib.figures.flame_learning import Gap, Runs, draw_band, named
+from flamelib.figures.flame_methods import Setting, claimed_epsilon, dense
 from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep
 from flamelib.figures.style import Pen
 

@@ -18,7 +18,8 @@ from matplotlib.axes import Axes
 from flamelib._validate import DomainError
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, to_csv
-from flamelib.figures.flame_learning import Runs, Setting, fitting_gaps
+from flamelib.figures.flame_learning import Runs, fitting_gaps
+from flamelib.figures.flame_methods import Setting
 from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep, draw_sweep
 from flamelib.figures.style import Pen
 

@@ -20,7 +20,8 @@ from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
-from flamelib.figures.flame_learning import Crowd, Gap, Method, Runs, Setting, compute_runs, double, draw_band, topk
+from flamelib.figures.flame_learning import Gap, Runs, compute_runs, draw_band
+from flamelib.figures.flame_methods import Crowd, Method, Setting, double, topk
 from flamelib.figures.style import Pen
 from flamelib.protocols.federated_baselines import CentralGaussian, ClippedAverage, SparseAverage
 
