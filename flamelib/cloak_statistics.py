@@ -29,8 +29,9 @@ from numpy.typing import ArrayLike
 
 from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib._validate import DomainError, check
-from flamelib.amplification.splitting import bits_sent, honest
-from flamelib.amplification.splitting_noise import crowded_reach, log_crowded_tail
+from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
+from flamelib.amplification.splitting import honest
+from flamelib.amplification.splitting_messages import bits_sent
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.discrete_noise import PolyaShare
 from flamelib.guarantees import Adjacency, ApproxDP

@@ -2,6 +2,8 @@
 
 import math
 
+# More than a logarithm made of a few functions of doubles is wrong, and than each of their values is, relatively.
+MARGIN, ROUNDING = 1e-12, 2.0**-51
 SMALLEST = math.ulp(0.0)
 
 
@@ -68,3 +70,14 @@ def probability(log_value: float) -> float:
     if log_value == -math.inf:
         return 0.0
     return max(math.exp(min(log_value, 0.0)), SMALLEST)
+
+
+def added_up(*logarithms: float) -> float:
+    """The sum of logarithms, rounded up by what each of them may be wrong.
+
+    Examples
+    --------
+    >>> 0 < added_up(1.0, -1.0) < 1e-11
+    True
+    """
+    return math.fsum(logarithms) + MARGIN + ROUNDING * sum(map(abs, logarithms))

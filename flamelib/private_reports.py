@@ -12,7 +12,7 @@ from flamelib.accuracy import summation_worst_mse
 from flamelib.amplification.checkin_round import Analyzed, round_curve
 from flamelib.amplification.checkin_shuffled import ACCURACY, checkin_shuffled
 from flamelib.amplification.closed_form import histogram_epsilon
-from flamelib.amplification.splitting import modulus_bits
+from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.amplification.vectors import account, shared_account
 from flamelib.loss_knots import Curve, laddered
 from flamelib.privacy_loss import composed_epsilon

@@ -76,8 +76,10 @@ CLOSED = (
     "flamelib.amplification.index_privacy",
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
-    "flamelib.amplification.splitting", "flamelib.cloak_decoding",
-    "flamelib.amplification.splitting_noise", "flamelib.amplification.splitting_rules",
+    "flamelib.amplification.splitting", "flamelib.amplification.splitting_pairs",
+    "flamelib.amplification.splitting_messages", "flamelib.cloak_decoding",
+    "flamelib.amplification.splitting_noise", "flamelib.amplification.polya_noise",
+    "flamelib.amplification.splitting_rules", "flamelib.amplification.equal_sum_rules",
     "flamelib.amplification.splitting_costs",
 )  # fmt: skip
 

@@ -11,8 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamelib._validate import DomainError
-from flamelib.amplification.splitting import messages_needed, smooth_failure
+from flamelib.amplification.splitting import smooth_failure
 from flamelib.amplification.splitting_exact import shuffled_distance
+from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.figures import cloak_audit as audit
 from flamelib.figures import cloak_reading as reading
 from flamelib.figures.style import LIGHT, look

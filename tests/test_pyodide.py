@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import flamelib
-from flamelib.amplification import closed_form, splitting, splitting_rules
+from flamelib.amplification import closed_form, equal_sum_rules, splitting_messages, splitting_pairs, splitting_rules
 from flamelib.companion import evaluate, pyodide, sliders
 from flamelib.companion.certified import grids
 from flamelib.companion.slider_rows import PARTS, ROWS
@@ -142,12 +142,12 @@ def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float |
 
 def test_rows_of_shares_take_their_own_words() -> None:
     found = sliders.answers(GIVEN)
-    assert found["cloak-own-1-shares-distance"]["value"] == splitting.two_user_distance(2**32, 30)
-    assert found["cloak-own-2-shares-delta"]["value"] == splitting.two_user_delta(2**32, 30, 1)
+    assert found["cloak-own-1-shares-distance"]["value"] == splitting_pairs.two_user_distance(2**32, 30)
+    assert found["cloak-own-2-shares-delta"]["value"] == splitting_pairs.two_user_delta(2**32, 30, 1)
     bits = -math.log2(1e-6)
-    assert found["cloak-best-1-shares-messages"]["value"] == splitting.messages_needed(bits, 10_000, 32)
+    assert found["cloak-best-1-shares-messages"]["value"] == splitting_messages.messages_needed(bits, 10_000, 32)
     assert found["cloak-thm-1-shares-bits"]["value"] == splitting_rules.noisy_rule(1, 1e-6, 10_000).bits
-    assert found["cloak-thm-2-shares-bits"]["value"] == splitting_rules.exact_rule(1, 1e-6, 10_000, 1).bits
+    assert found["cloak-thm-2-shares-bits"]["value"] == equal_sum_rules.exact_rule(1, 1e-6, 10_000, 1).bits
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
 
 

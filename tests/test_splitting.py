@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
 from flamelib._validate import DomainError
-from flamelib.amplification import splitting
+from flamelib.amplification import splitting, splitting_messages, splitting_pairs
 from flamelib.companion.evaluate import answer
 
 ODD = st.integers(1, 2**100).map(lambda half: 2 * half + 1)
@@ -59,13 +59,13 @@ SMALL_WORLDS = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 3), (3, 4), (3, 5), (4, 2), 
 @pytest.mark.parametrize(("modulus", "m"), SMALL_WORLDS)
 def test_two_users_never_tell_more_than_the_bounds(modulus, m):
     one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
-    assert 0 < divergence(one, two, 1) <= Fraction(splitting.two_user_distance(modulus, m))
+    assert 0 < divergence(one, two, 1) <= Fraction(splitting_pairs.two_user_distance(modulus, m))
     for epsilon in (0.1, 0.5, 1.0, 3.0):
         weight = Fraction(math.exp(epsilon))
         truth = max(divergence(one, two, weight), divergence(two, one, weight))
-        assert truth <= Fraction(splitting.two_user_delta(modulus, m, epsilon))
+        assert truth <= Fraction(splitting_pairs.two_user_delta(modulus, m, epsilon))
         if modulus % 2:
-            assert truth <= Fraction(splitting.odd_two_user_delta(modulus, m, epsilon))
+            assert truth <= Fraction(splitting_pairs.odd_two_user_delta(modulus, m, epsilon))
 
 
 def test_the_distance_is_the_printed_one():
@@ -94,7 +94,7 @@ def test_the_printed_failures_of_lemma_5(modulus, printed):
 
 @pytest.mark.parametrize(("modulus", "m", "printed"), [(3, 4, 0.179), (5, 4, 0.231), (7, 4, 0.274)])
 def test_the_printed_distances(modulus, m, printed):
-    assert splitting.two_user_distance(modulus, m) == pytest.approx(printed, abs=5e-4)
+    assert splitting_pairs.two_user_distance(modulus, m) == pytest.approx(printed, abs=5e-4)
 
 
 def test_the_printed_chebyshev_term():
@@ -145,7 +145,7 @@ def test_lemmas_11_and_13(modulus, m, smoothness, scale, decay, rate, n_users, p
 def test_the_distance_of_two_users(modulus, m):
     shrunk = mpf(3) / 4 if modulus % 2 else 1
     truth = min(mpf(1), mp.sqrt(shrunk * modulus / binomial(2 * m, m)))
-    found = splitting.two_user_distance(modulus, m)
+    found = splitting_pairs.two_user_distance(modulus, m)
     assert found == 1 if truth == 1 else close_above(found, truth)
 
 
@@ -154,47 +154,51 @@ def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
     e, choices = mpf(epsilon), binomial(2 * m, m)
     shares = 4 * (mp.exp(e) - 1) * choices
     truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
-    found = splitting.two_user_delta(modulus, m, epsilon)
+    found = splitting_pairs.two_user_delta(modulus, m, epsilon)
     assert found == 1 if truth >= 1 else close_above(found, truth)
     if modulus % 2:
         sharp = ((modulus - 2) + 2 * (modulus - 1) * mp.exp(2 * e) + 4 * mp.exp(e)) / shares
         assert sharp <= truth
-        found = splitting.odd_two_user_delta(modulus, m, epsilon)
+        found = splitting_pairs.odd_two_user_delta(modulus, m, epsilon)
         assert found == 1 if sharp >= 1 else close_above(found, sharp)
 
 
 @pytest.mark.parametrize("m", [1, 2, 10, 511, 512, 513, 1000, 10**4, 10**6, 10**9, 10**15])
 def test_central_binomials_of_any_size(m):
     truth = mp.loggamma(2 * m + 1) - 2 * mp.loggamma(m + 1)
-    assert splitting.log_central_binomial(m) == pytest.approx(float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0)
+    assert splitting_pairs.log_central_binomial(m) == pytest.approx(
+        float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0
+    )
 
 
 # --- how many messages ------------------------------------------------------------------------------
 
 
 def test_the_published_number_of_messages():
-    assert splitting.messages_needed(40, 10_000, 32) == 12
+    assert splitting_messages.messages_needed(40, 10_000, 32) == 12
     printed = {(100, 40, 20): 22, (1000, 40, 32): 16, (1000, 53, 40): 20, (3000, 40, 32): 14, (20, 40, 32): 41}
     for (n_users, sigma, size), m in printed.items():
-        assert splitting.messages_needed(sigma, n_users, size) == m
+        assert splitting_messages.messages_needed(sigma, n_users, size) == m
 
 
 @given(st.floats(0.01, 1000), st.integers(19, 10**12), st.floats(1, 300))
 def test_never_too_few_messages(sigma, n_users, size):
     truth = 2 + (2 * mpf(sigma) + mpf(size)) / (mp.log(n_users, 2) - mp.log(mp.e, 2))
-    assert max(3, truth) <= splitting.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
+    assert (
+        max(3, truth) <= splitting_messages.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
+    )
 
 
 def test_the_theorem_begins_at_19_users():
     with pytest.raises(DomainError, match="n_users"):
-        splitting.messages_needed(40, 18, 32)
-    assert splitting.messages_needed(1e-9, 10**15, 1e-9) == 3
+        splitting_messages.messages_needed(40, 18, 32)
+    assert splitting_messages.messages_needed(1e-9, 10**15, 1e-9) == 3
 
 
 def test_bits():
-    assert splitting.bits_sent(2, 1) == 1
-    assert splitting.bits_sent(2**32, 5) == 160
-    assert splitting.bits_sent(2**32 + 1, 5, 10) == 1650
+    assert splitting_messages.bits_sent(2, 1) == 1
+    assert splitting_messages.bits_sent(2**32, 5) == 160
+    assert splitting_messages.bits_sent(2**32 + 1, 5, 10) == 1650
 
 
 # --- order ------------------------------------------------------------------------------------------
@@ -208,10 +212,10 @@ def test_more_of_what_hides_hides_more(half, m, smoothness, swaps):
     budget, longer = (splitting.swaps_budget(modulus, m, smoothness, t) for t in (swaps, swaps + 1))
     assert budget.epsilon < longer.epsilon
     assert budget.delta <= longer.delta
-    assert splitting.two_user_distance(modulus, m + 1) <= splitting.two_user_distance(modulus, m)
-    assert splitting.two_user_distance(modulus, m) <= splitting.two_user_distance(modulus + 2, m)
-    assert splitting.two_user_delta(modulus, m + 1, 0.5) <= splitting.two_user_delta(modulus, m, 0.5)
-    assert splitting.two_user_delta(modulus, m, 0.5) <= splitting.two_user_delta(modulus + 1, m, 0.5)
+    assert splitting_pairs.two_user_distance(modulus, m + 1) <= splitting_pairs.two_user_distance(modulus, m)
+    assert splitting_pairs.two_user_distance(modulus, m) <= splitting_pairs.two_user_distance(modulus + 2, m)
+    assert splitting_pairs.two_user_delta(modulus, m + 1, 0.5) <= splitting_pairs.two_user_delta(modulus, m, 0.5)
+    assert splitting_pairs.two_user_delta(modulus, m, 0.5) <= splitting_pairs.two_user_delta(modulus + 1, m, 0.5)
 
 
 def test_a_larger_modulus_repeats_less_and_is_rougher():
@@ -231,7 +235,7 @@ def test_a_larger_modulus_repeats_less_and_is_rougher():
         lambda: splitting.narrow_failure(10),
         lambda: splitting.swaps_budget(10, 5, 0.1, 2),
         lambda: splitting.single_user_budget(10, 5, 0.1, 2, 0.5, 0.5, 10),
-        lambda: splitting.odd_two_user_delta(10, 5, 0.1),
+        lambda: splitting_pairs.odd_two_user_delta(10, 5, 0.1),
     ],
 )
 def test_even_moduli_are_refused_where_the_proof_needs_odd_ones(call):
@@ -243,10 +247,10 @@ def test_out_of_the_regime():
     assert splitting.smooth_failure(101, 3, 0.5) == math.inf
     assert splitting.smooth_failure(101, 4, 6 * 2 / 256) == math.inf
     assert splitting.swaps_budget(101, 3, 0.5, 2).delta == math.inf
-    assert splitting.two_user_distance(101, 1) == math.inf
-    assert splitting.two_user_delta(101, 20, 0) == math.inf
-    assert splitting.two_user_delta(101, 1, 1.0) == math.inf
-    assert splitting.odd_two_user_delta(101, 1, 1.0) == math.inf
+    assert splitting_pairs.two_user_distance(101, 1) == math.inf
+    assert splitting_pairs.two_user_delta(101, 20, 0) == math.inf
+    assert splitting_pairs.two_user_delta(101, 1, 1.0) == math.inf
+    assert splitting_pairs.odd_two_user_delta(101, 1, 1.0) == math.inf
     with pytest.raises(DomainError, match="colluding"):
         splitting.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
 from flamelib.amplification import splitting_exact
-from flamelib.amplification.splitting import two_user_delta, two_user_distance
-from flamelib.amplification.splitting_exact import (
+from flamelib.amplification.splitting_exact import shuffled_distance
+from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
+from flamelib.amplification.splitting_subsets import (
     least_smoothness,
     shares_probability,
-    shuffled_distance,
     smooth_ratio,
     subset_counts,
     subset_moments,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from flamelib._validate import DomainError
-from flamelib.amplification import splitting, splitting_plans
-from flamelib.amplification.splitting_noise import crowded_reach, log_crowded_tail
+from flamelib.amplification import splitting, splitting_messages, splitting_plans
+from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
 from flamelib.amplification.splitting_plans import plans
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion.evaluate import answer
@@ -88,7 +88,7 @@ def test_what_is_known_now_costs_less():
 @pytest.mark.parametrize("n_users", [19, 20, 100, 1000, 10**6])
 @pytest.mark.parametrize(("sigma", "size"), [(1, 1), (10, 32), (40, 20), (80, 256)])
 def test_the_proven_distance_confirms_the_formula_of_others(n_users, sigma, size):
-    n_messages = splitting.messages_needed(sigma, n_users, size)
+    n_messages = splitting_messages.messages_needed(sigma, n_users, size)
     assert users_distance(2**size, n_messages, n_users) <= 2.0**-sigma
 
 

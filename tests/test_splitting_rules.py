@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
 from flamelib._validate import DomainError
-from flamelib.amplification import splitting, splitting_rules
+from flamelib.amplification import equal_sum_rules, splitting, splitting_messages, splitting_pairs, splitting_rules
 from flamelib.amplification.splitting_noise import noise_bound
 
 EPSILON = st.floats(1e-3, 20)
@@ -91,7 +91,7 @@ def test_ten_times_the_rate_against_nine_tenths_colluding():
     ],
 )
 def test_the_table_of_rule_t2(setting, printed):
-    found = splitting_rules.exact_rule(*setting)
+    found = equal_sum_rules.exact_rule(*setting)
     assert (found.scale, found.n_messages, found.bits) == (printed[0], printed[1], printed[3])
     assert found.modulus == pytest.approx(printed[2], rel=5e-4)
 
@@ -120,17 +120,17 @@ def test_the_table_of_three_accounts(epsilon, n_users, plain, sharp, mixed):
 @pytest.mark.parametrize(("n_users", "printed"), [(2, 27), (100, 51), (1000, 65)])
 def test_theorem_2_at_an_error_of_two_to_the_minus_m(n_users, printed):
     """By Lemma 1 no number of messages serves, by the sharper bound these do."""
-    served = [m for m in range(2, 80) if splitting_rules.sharp_exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages <= m]
+    served = [m for m in range(2, 80) if equal_sum_rules.sharp_exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages <= m]
     assert served[0] == printed
     assert served == list(range(printed, 80))
-    assert all(splitting_rules.exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages > m for m in range(2, 80))
+    assert all(equal_sum_rules.exact_rule(1, 1e-6, n_users, 2.0**-m).n_messages > m for m in range(2, 80))
     assert printed < 10 * math.log2(n_users / 1e-6)
 
 
 @pytest.mark.parametrize(("n_users", "printed"), [(100, 16), (1000, 11)])
 def test_the_same_by_total_variation(n_users, printed):
     def needed(m):
-        return splitting.messages_needed(-math.log2(1e-6), n_users, 2 * math.log2(n_users) + m)
+        return splitting_messages.messages_needed(-math.log2(1e-6), n_users, 2 * math.log2(n_users) + m)
 
     assert next(m for m in range(3, 80) if needed(m) <= m) == printed
 
@@ -156,7 +156,7 @@ def test_rule_t1_is_the_slow_search(epsilon, delta, n_users, part, scale):
 @settings(max_examples=40)
 @given(EPSILON, DELTA, st.integers(2, 10**6), st.integers(1, 10**9))
 def test_rule_t2_is_the_slow_search(epsilon, delta, n_users, scale):
-    found = splitting_rules.exact_rule(epsilon, delta, n_users, n_users / scale)
+    found = equal_sum_rules.exact_rule(epsilon, delta, n_users, n_users / scale)
     m, modulus, smoothness = slow_t2(epsilon, delta, n_users, found.scale)
     assert n_users / found.scale <= n_users / scale
     assert found.scale == 1 or n_users / (found.scale - 1) > n_users / scale
@@ -167,12 +167,12 @@ def test_rule_t2_is_the_slow_search(epsilon, delta, n_users, scale):
 
 @pytest.mark.parametrize(("error", "scale"), [(0.01, 10_000), (0.3, 334), (1 / 3, 300), (0.07, 1429), (1e300, 1)])
 def test_the_grid_of_an_error(error, scale):
-    assert splitting_rules.grid_scale(100, error) == scale
+    assert equal_sum_rules.grid_scale(100, error) == scale
 
 
 @given(st.integers(2, 10**15), st.floats(1e-12, 1e12))
 def test_the_grid_is_the_first_fine_enough(n_users, error):
-    scale = splitting_rules.grid_scale(n_users, error)
+    scale = equal_sum_rules.grid_scale(n_users, error)
     assert n_users / scale <= error
     assert scale == 1 or n_users / (scale - 1) > error
     assert abs(scale - n_users / Fraction(error)) <= 1 + n_users / Fraction(error) / 2**52
@@ -181,7 +181,7 @@ def test_the_grid_is_the_first_fine_enough(n_users, error):
 @given(st.floats(1e-9, 700), st.integers(1, 10**9))
 def test_what_swaps_cost_together(epsilon, swaps):
     truth = mp.expm1(mpf(epsilon)) / mp.expm1(mpf(epsilon) / swaps)
-    found = splitting_rules.together(epsilon, swaps)
+    found = equal_sum_rules.together(epsilon, swaps)
     assert mp.almosteq(mpf(str(found)), truth, rel_eps=mpf(10) ** -45)
     if swaps == 1:
         assert found == 1
@@ -218,9 +218,9 @@ def test_sharper_rules_cost_less_and_keep_the_budget(epsilon, delta, n_users):
     leak = splitting.log_ratio(rule.smoothness)
     spent = leak - rule.scale * mp.log(mpf(rule.decay))
     assert spent <= epsilon
-    told = splitting.two_user_delta(rule.modulus, rule.n_messages, leak)
+    told = splitting_pairs.two_user_delta(rule.modulus, rule.n_messages, leak)
     assert (1 - mpf(rule.noise_rate)) ** n_users + told <= delta
-    assert splitting.two_user_delta(rule.modulus, rule.n_messages - 1, leak) > delta / 2
+    assert splitting_pairs.two_user_delta(rule.modulus, rule.n_messages - 1, leak) > delta / 2
 
 
 @settings(max_examples=50)
@@ -228,14 +228,14 @@ def test_sharper_rules_cost_less_and_keep_the_budget(epsilon, delta, n_users):
 def test_the_lemmas_confirm_rule_t2(epsilon, delta, n_users, error, part):
     colluding = int(part * (n_users - 2))
     swaps = n_users - colluding - 1
-    rule = splitting_rules.exact_rule(epsilon, delta, n_users, error, colluding)
+    rule = equal_sum_rules.exact_rule(epsilon, delta, n_users, error, colluding)
     budget = splitting.swaps_budget(rule.modulus, rule.n_messages, rule.smoothness, swaps)
     assert budget.epsilon <= epsilon
     assert budget.delta <= delta
-    sharp = splitting_rules.sharp_exact_rule(epsilon, delta, n_users, error, colluding)
+    sharp = equal_sum_rules.sharp_exact_rule(epsilon, delta, n_users, error, colluding)
     step = splitting.log_ratio(sharp.smoothness)
     chained = mp.expm1(swaps * mpf(step)) / mp.expm1(mpf(step))
-    assert splitting.two_user_delta(sharp.modulus, sharp.n_messages, step) * chained <= delta
+    assert splitting_pairs.two_user_delta(sharp.modulus, sharp.n_messages, step) * chained <= delta
     assert swaps * step <= epsilon
     assert sharp.bits <= rule.bits
 
@@ -246,7 +246,7 @@ def test_split_and_mix_keeps_the_budget(epsilon, delta, n_users):
     assert (1 + mp.exp(mpf(epsilon))) * mpf(2) ** -mpf(rule.security_bits) <= delta
     assert -1000 * mp.log(mpf(rule.decay)) <= epsilon
     size = math.log2(rule.modulus)
-    assert rule.n_messages == splitting.messages_needed(rule.security_bits, n_users, size)
+    assert rule.n_messages == splitting_messages.messages_needed(rule.security_bits, n_users, size)
     p = mpf(rule.decay)
     assert rule.mean_error == pytest.approx(float(2 * p / (1 - p**2) / 1000), rel=1e-13)
     assert rule.mean_error <= 1 / epsilon * (1 + 1.2e-16 * 1000 / epsilon)
@@ -323,11 +323,11 @@ def test_the_exact_binomials_behind_the_sharper_rule():
         ("delta", lambda: splitting_rules.noisy_rule(1, 0, 100)),
         ("epsilon", lambda: splitting_rules.noisy_rule(1e-18, 1e-6, 100)),
         ("colluding", lambda: splitting_rules.noisy_rule(1, 1e-6, 100, colluding=99)),
-        ("epsilon", lambda: splitting_rules.exact_rule(701, 1e-6, 100, 0.1)),
-        ("epsilon", lambda: splitting_rules.exact_rule(1e-300, 1e-6, 10**9, 0.1)),
-        ("error", lambda: splitting_rules.exact_rule(1, 1e-6, 100, 0)),
-        ("error", lambda: splitting_rules.sharp_exact_rule(1, 1e-6, 100, math.nan)),
-        ("colluding", lambda: splitting_rules.exact_rule(1, 1e-6, 100, 0.1, 99)),
+        ("epsilon", lambda: equal_sum_rules.exact_rule(701, 1e-6, 100, 0.1)),
+        ("epsilon", lambda: equal_sum_rules.exact_rule(1e-300, 1e-6, 10**9, 0.1)),
+        ("error", lambda: equal_sum_rules.exact_rule(1, 1e-6, 100, 0)),
+        ("error", lambda: equal_sum_rules.sharp_exact_rule(1, 1e-6, 100, math.nan)),
+        ("colluding", lambda: equal_sum_rules.exact_rule(1, 1e-6, 100, 0.1, 99)),
         ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 18)),
         ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 100, colluding=82)),
         ("scale", lambda: splitting_rules.sharp_noisy_rule(1, 1e-6, 100, 0)),
@@ -345,6 +345,6 @@ def test_refusals_name_the_argument(name, call):
 def test_far_away(epsilon, delta, n_users):
     rule = splitting_rules.noisy_rule(epsilon, delta, n_users, 100)
     assert rule.delta <= delta
-    assert splitting_rules.exact_rule(epsilon, delta, n_users, 0.1).modulus % 2
-    assert splitting_rules.sharp_exact_rule(epsilon, delta, n_users, 0.1).n_messages >= 2
+    assert equal_sum_rules.exact_rule(epsilon, delta, n_users, 0.1).modulus % 2
+    assert equal_sum_rules.sharp_exact_rule(epsilon, delta, n_users, 0.1).n_messages >= 2
     assert splitting_rules.sharp_noisy_rule(epsilon, delta, n_users, 100).delta <= delta

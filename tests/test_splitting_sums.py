@@ -14,8 +14,8 @@ from scipy.stats import nbinom
 
 from flamelib._validate import DomainError
 from flamelib.amplification import splitting_laws
-from flamelib.amplification.splitting import messages_needed
 from flamelib.amplification.splitting_laws import PolyaNoise, ThinnedNoise, log_from
+from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.amplification.splitting_noise import truncated_laplace
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.sum_plans import outside, recommended, thinned_decay

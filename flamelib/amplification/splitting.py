@@ -1,4 +1,4 @@
-r"""Privacy of split-and-mix in closed form: what shuffled shares tell beside the sum of the values.
+r"""Privacy of split-and-mix by smooth shares: the lemmas of Ghazi, Pagh and Velingker, in closed form.
 
 Every user's value becomes ``n_messages`` shares that add up to it modulo ``modulus``.  Logarithms hold what doubles
 cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by some 1e-12 of themselves.
@@ -8,14 +8,12 @@ Standard library only: the same source runs in a browser.
 import math
 
 from flamelib._validate import VOCABULARY, DomainError, check
+from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.composition import Budget
-from flamelib.logspace import exp_or_inf, log_expm1, logaddexp, probability
+from flamelib.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
 from flamelib.sources import states
 
-MARGIN = 1e-12
-ROUNDING = 2.0**-51
 LEAST_MESSAGES = 4
-SMALL = 512
 
 
 @states("cloak", "lemma-1", item="Lemma 1", gives="upper", adjacency="none")
@@ -193,141 +191,6 @@ def single_user_budget(
     return Budget(epsilon * (1 + MARGIN), delta * (1 + MARGIN))
 
 
-@states("cloak", "own-1", item="this project: two users, total variation", gives="upper", adjacency="sum-preserving")
-def two_user_distance(modulus: int, n_messages: int) -> float:
-    r"""Total variation between the shuffled shares of two pairs of inputs with equal sum (upper).
-
-    .. math:: \sqrt{N/C_m} \text{ for every modulus}, \qquad \sqrt{3N/(4C_m)} \text{ for an odd one}, \qquad
-              C_m = \binom{2m}m
-
-    for :math:`m\ge2`, at most 1; ``inf`` for a single message, which hides nothing.
-
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-
-    Source: this project, by the exact variance of the number of subsets with a given sum.
-
-    Examples
-    --------
-    >>> round(two_user_distance(3, 4), 5), round(two_user_distance(4, 4), 5)
-    (0.17928, 0.23905)
-    """
-    if n_messages < 2:
-        return math.inf
-    shrunk = math.log(0.75) if modulus % 2 else 0.0
-    return probability(added_up(math.log(modulus), shrunk, -log_central_binomial(n_messages)) / 2)
-
-
-@states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
-def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
-    r"""Delta between the shuffled shares of two pairs of inputs with equal sum (upper).
-
-    .. math:: \frac{2(N-1)(1+e^{2\varepsilon})+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}, \qquad C_m = \binom{2m}m
-
-    for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  No smoothness and no distinct messages are
-    asked for.
-
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-    epsilon : float, at least 0
-
-    Source: this project, by :math:`(u)_+\le(u-Eu)^2/(4|Eu|)` and exact variances.
-
-    Examples
-    --------
-    >>> f"{two_user_delta(30_000_001, 27, 0.1):.4e}"
-    '1.6273e-07'
-    """
-    found = log_two_user_delta(modulus, n_messages, epsilon)
-    return probability(found) if found < math.inf else math.inf
-
-
-def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
-    r"""As :func:`two_user_delta` for odd moduli only, with the smaller numerator (upper).
-
-    .. math:: \frac{(N-2)+2(N-1)e^{2\varepsilon}+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}
-
-    Examples
-    --------
-    >>> f"{odd_two_user_delta(30_000_001, 27, 0.1):.4e}"
-    '1.2610e-07'
-    """
-    check(modulus=modulus, n_messages=n_messages, epsilon=epsilon)
-    found = log_two_user_delta(modulus, n_messages, epsilon, parity=True)
-    return probability(found) if found < math.inf else math.inf
-
-
-@states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
-def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> int:
-    r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
-
-    .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
-
-    Of several colluding users, subtract their number from ``n_users``.  The formula is theirs; wherever the two were
-    compared, ``cloak:own-3``, which is proven here, needs no more messages.
-
-    Parameters
-    ----------
-    security_bits : float in (0, 1e6]
-        Minus the base-2 logarithm σ of the total variation distance.
-    n_users : int, at least 19
-    log2_modulus : float in (0, 1e6]
-
-    Raises
-    ------
-    DomainError
-        With fewer than 19 users: the theorem is silent.
-
-    Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
-
-    Examples
-    --------
-    >>> messages_needed(40, 10_000, 32)
-    12
-    """
-    if n_users < 19:
-        raise DomainError(f"n_users must be a whole number in [19, 2^53] for this theorem, got {n_users}")
-    needed = (2 * security_bits + log2_modulus) / (math.log2(n_users) - math.log2(math.e))
-    return max(3, math.ceil(2 + needed * (1 + MARGIN)))
-
-
-@states("cloak", "bits", item="Section 8, bits per user", gives="exact", adjacency="none")
-def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
-    r"""Bits that a user sends, :math:`d\,m\lceil\log_2N\rceil` (exact).
-
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-    dimension : int, at least 1
-
-    Source: Ghazi, Pagh, Velingker 2019: messages are whole numbers below the modulus.
-
-    Examples
-    --------
-    >>> bits_sent(23_328_000_001, 54)
-    1890
-    """
-    return dimension * n_messages * modulus_bits(modulus)
-
-
-def modulus_bits(modulus: int) -> int:
-    r"""Bits of one message, :math:`\lceil\log_2N\rceil`.
-
-    Examples
-    --------
-    >>> modulus_bits(2**32), modulus_bits(2**32 + 1)
-    (32, 33)
-    """
-    return (modulus - 1).bit_length()
-
-
 def log_ratio(smoothness: float) -> float:
     r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness.
 
@@ -338,23 +201,6 @@ def log_ratio(smoothness: float) -> float:
     """
     check(smoothness=smoothness)
     return math.log1p(smoothness) - math.log1p(-smoothness)
-
-
-def log_central_binomial(n_messages: int) -> float:
-    r"""Natural logarithm of :math:`\binom{2m}m` to some ulps, for m of any size.
-
-    Beyond 512 by :math:`m\ln4-\frac12\ln(\pi m)-\frac1{8m}+\frac1{192m^3}`, whose remainder is below
-    :math:`1/(640m^5)`.
-
-    Examples
-    --------
-    >>> round(math.exp(log_central_binomial(5)), 9)
-    252.0
-    """
-    if n_messages <= SMALL:
-        return math.log(math.comb(2 * n_messages, n_messages))
-    correction = (1 / 24 / n_messages**2 - 1) / (8 * n_messages)
-    return math.fsum([n_messages * math.log(4), -math.log(math.pi * n_messages) / 2, correction])
 
 
 def honest(n_users: int, colluding: int) -> int:
@@ -396,26 +242,3 @@ def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
     if n_messages < LEAST_MESSAGES or slack <= math.log(6) + root - subsets:
         return math.inf
     return added_up(math.log(18), root, -subsets, 2 * math.log(modulus), -2 * slack)
-
-
-def log_two_user_delta(modulus: int, n_messages: int, epsilon: float, parity: bool = False) -> float:
-    """Logarithm of :func:`two_user_delta`, or of the odd form, for a modulus of any size; may exceed 0."""
-    if n_messages < 2 or epsilon == 0:
-        return math.inf
-    terms = [
-        math.log(odd(modulus) - 2 if parity else 2 * modulus - 2),
-        math.log(2) + math.log(modulus - 1) + 2 * epsilon,
-    ]
-    numerator = logaddexp(logaddexp(*terms), math.log(4) + epsilon)
-    return added_up(numerator, -math.log(4), -log_expm1(epsilon), -log_central_binomial(n_messages))
-
-
-def added_up(*logarithms: float) -> float:
-    """The sum of logarithms, rounded up by what each of them may be wrong.
-
-    Examples
-    --------
-    >>> 0 < added_up(1.0, -1.0) < 1e-11
-    True
-    """
-    return math.fsum(logarithms) + MARGIN + ROUNDING * sum(map(abs, logarithms))

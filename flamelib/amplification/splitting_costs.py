@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from flamelib._validate import VOCABULARY, DomainError
 from flamelib.accuracy import summation_plan
 from flamelib.amplification.closed_form import blankets_needed
-from flamelib.amplification.splitting import modulus_bits
-from flamelib.amplification.splitting_rules import default_scale, exact_rule, mix_rule, noisy_rule, positive_budget
+from flamelib.amplification.equal_sum_rules import exact_rule
+from flamelib.amplification.splitting_messages import modulus_bits
+from flamelib.amplification.splitting_rules import default_scale, mix_rule, noisy_rule
+from flamelib.amplification.splitting_search import positive_budget
 from flamelib.sources import states
 
 KEY_BITS = 256

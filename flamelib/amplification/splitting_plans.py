@@ -10,30 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flamelib._validate import LARGEST_MODULUS, DomainError
-from flamelib.amplification.splitting import MARGIN, honest, messages_needed, modulus_bits
-from flamelib.amplification.splitting_noise import (
-    crowded_error,
-    crowded_reach,
-    noise_decay,
-    random_rounding_std,
-    shared_noise,
-    thinned_error,
-)
+from flamelib.amplification.equal_sum_rules import ExactRule, exact_rule, grid_scale, sharp_exact_rule
+from flamelib.amplification.polya_noise import crowded_error, crowded_reach, noise_decay, shared_noise
+from flamelib.amplification.splitting import honest
+from flamelib.amplification.splitting_messages import messages_needed, modulus_bits
+from flamelib.amplification.splitting_noise import random_rounding_std, thinned_error
 from flamelib.amplification.splitting_rules import (
-    ExactRule,
     NoisyRule,
-    exact_rule,
-    grid_scale,
-    least_odd,
     noise_shares,
     noisy_rule,
-    positive_budget,
     security_needed,
-    sharp_exact_rule,
     sharp_noisy_rule,
 )
+from flamelib.amplification.splitting_search import least_odd, positive_budget
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.guarantees import Adjacency
+from flamelib.logspace import MARGIN
 from flamelib.sources import states
 
 WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20

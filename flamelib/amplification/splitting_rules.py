@@ -1,37 +1,32 @@
-r"""Parameters of split-and-mix that keep a given budget: the rules T1 and T2 and their sharper relatives.
+r"""Parameters of split-and-mix that hide one user's value: rule T1, its sharper relative, and Pólya noise.
 
-Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions, or of 60
-digits; what is rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their
-modulus is as small as the sum of the values permits.  Standard library only.
+Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions; what is
+rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their modulus is as small
+as the sum of the values permits.  Standard library only.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import count
 
-from flamelib._validate import DomainError, check
-from flamelib.amplification.splitting import (
-    LEAST_MESSAGES,
-    MARGIN,
-    honest,
-    log_failure,
-    log_ratio,
-    log_two_user_delta,
-    log_unsmooth,
-    messages_needed,
-    modulus_bits,
+from flamelib._validate import check
+from flamelib.amplification.polya_noise import crowded_error, noise_decay, shared_noise
+from flamelib.amplification.splitting import honest, log_failure, log_ratio, log_unsmooth
+from flamelib.amplification.splitting_messages import messages_needed, modulus_bits
+from flamelib.amplification.splitting_noise import thinned_error
+from flamelib.amplification.splitting_pairs import log_two_user_delta
+from flamelib.amplification.splitting_search import (
+    KEPT,
+    first_number,
+    least_odd,
+    positive_budget,
+    smoothness_of,
+    too_few,
 )
-from flamelib.amplification.splitting_noise import crowded_error, noise_decay, shared_noise, thinned_error
-from flamelib.logspace import exp_or_inf
+from flamelib.logspace import MARGIN, exp_or_inf
 from flamelib.sources import states
 
 FOR_SHARES = 0.1
-KEPT = 1 - 4 * MARGIN
-LARGEST_EPSILON = 700.0
-LEAST_SMOOTHNESS = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +43,6 @@ class NoisyRule:
     noise_bound: float
     rounding_bound: float
     delta: float
-
-
-@dataclass(frozen=True, slots=True)
-class ExactRule:
-    """Parameters that hide everything but the sum of the rounded values."""
-
-    n_messages: int
-    modulus: int
-    scale: int
-    smoothness: float
-    bits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +119,10 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
     eighth, log_quarter = Fraction(delta) / 8, math.log(delta) - math.log(4)
-    n_messages, modulus = _first(
+    n_messages, modulus = first_number(
         lambda m: least_odd(max(3 * n_users * shape.scale + 1, math.ceil(m * m / eighth))),
         lambda m, modulus: log_unsmooth(modulus, m, shape.smoothness) <= log_quarter,
-        lambda least: _too_few(least, shape.smoothness, log_quarter),
+        lambda least: too_few(least, shape.smoothness, log_quarter),
     )
     failure = exp_or_inf(log_failure(modulus, n_messages, shape.smoothness))
     return shape.rule(n_messages, modulus, failure, delta)
@@ -159,73 +143,11 @@ def sharp_noisy_rule(
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
     leak, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
-    n_messages, modulus = _first(
+    n_messages, modulus = first_number(
         lambda _: least_odd(3 * n_users * shape.scale + 1),
         lambda m, modulus: log_two_user_delta(modulus, m, leak) <= log_half,
     )
     return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, leak)), delta)
-
-
-@states("cloak", "thm-2", item="Theorem 2, by Lemma 6 with explicit constants (rule T2)", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
-def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
-    r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
-
-    With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and
-    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil`; for m = 4, 5, ... N is
-    the smallest odd whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with
-    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.
-
-    Parameters
-    ----------
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
-    n_users : int, at least 2
-    error : float, positive
-        The α that rounding may cost: k is the least whole number whose n/k, as a double, is not above it.
-    colluding : int, from 0 to n_users - 2
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700.
-
-    Source: Ghazi, Pagh, Velingker 2019, Theorem 2 and Lemma 6.
-
-    Examples
-    --------
-    >>> exact_rule(1.0, 1e-6, 100, 0.01).n_messages, exact_rule(1.0, 1e-6, 1000, 1e-3).bits
-    (67, 3496)
-    """
-    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    chained = together(epsilon, swaps)
-    log_allowed, quarter = math.log(delta) - float(chained.ln()) - 4 * MARGIN, Fraction(delta) / 4 / Fraction(chained)
-    n_messages, modulus = _first(
-        lambda m: least_odd(max(n_users * scale + 1, math.ceil(m * m / quarter))),
-        lambda m, modulus: log_failure(modulus, m, smoothness) <= log_allowed,
-        lambda least: _too_few(least, smoothness, log_allowed),
-    )
-    return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
-
-
-def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
-    r"""As :func:`exact_rule`, with ``cloak:own-2`` for each swap in place of Lemma 5 (upper).
-
-    N is :math:`nk+1`, of either parity, and shares may repeat.
-
-    Examples
-    --------
-    >>> found = sharp_exact_rule(1.0, 1e-6, 100, 0.01)
-    >>> found.n_messages, found.modulus, found.bits
-    (29, 1000001, 580)
-    """
-    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    log_allowed = math.log(delta) - float(together(epsilon, swaps).ln()) - 4 * MARGIN
-    n_messages, modulus = _first(
-        lambda _: n_users * scale + 1,
-        lambda m, modulus: log_two_user_delta(modulus, m, log_ratio(smoothness)) <= log_allowed,
-    )
-    return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
 
 
 def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> MixRule:
@@ -285,57 +207,6 @@ def default_scale(n_users: int, scale: int | None) -> int:
     return 10 * n_users if scale is None else scale
 
 
-def grid_scale(n_users: int, error: float) -> int:
-    r"""The least k whose n/k, as a double, is not above ``error``.
-
-    Examples
-    --------
-    >>> grid_scale(3, 0.3), grid_scale(100, 0.01), grid_scale(7, 1e300)
-    (10, 10000, 1)
-    """
-    check(n_users=n_users, error=error)
-    if error >= n_users:
-        return 1
-    # What is below the middle between two doubles is rounded down; the middle itself may be rounded up.
-    scale = math.ceil(2 * n_users / (Fraction(error) + Fraction(math.nextafter(error, math.inf))))
-    return scale if n_users / scale <= error else scale + 1
-
-
-def least_odd(least: int) -> int:
-    """The smallest odd whole number of at least this.
-
-    Examples
-    --------
-    >>> least_odd(4), least_odd(5)
-    (5, 5)
-    """
-    return least | 1
-
-
-def together(epsilon: float, swaps: int) -> Decimal:
-    r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits.
-
-    Examples
-    --------
-    >>> round(float(together(1.0, 99)), 6)
-    169.252206
-    """
-    step = Decimal(epsilon) / swaps
-    digits = Context(prec=60 + 2 * max(0, -step.adjusted()), traps=[])
-    step = digits.divide(Decimal(epsilon), swaps)
-    grown, once = (digits.subtract(digits.exp(power), 1) for power in (Decimal(epsilon), step))
-    return digits.divide(grown, once)
-
-
-def positive_budget(epsilon: float, delta: float) -> None:
-    """Refuse budgets for which a rule has no parameters."""
-    check(epsilon=epsilon, delta=delta)
-    if not 0 < epsilon <= LARGEST_EPSILON:
-        raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
-    if delta == 0:
-        raise DomainError("delta must be a number in (0, 1] for this rule, got 0")
-
-
 def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
     r"""The share of epsilon that noise has, and the rate at which half of delta covers that nobody of a crowd adds any.
 
@@ -353,37 +224,5 @@ def _shape(epsilon: float, delta: float, n_users: int, scale: int | None, collud
     steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
     for_noise, noise_rate = noise_shares(epsilon, delta, crowd)
     silent = math.exp(crowd * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
-    decay, smoothness = noise_decay(steps, for_noise), _smoothness(FOR_SHARES * epsilon)
+    decay, smoothness = noise_decay(steps, for_noise), smoothness_of(FOR_SHARES * epsilon)
     return _Shape(n_users, steps, for_noise / steps, decay, noise_rate, smoothness, silent)
-
-
-def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: int) -> tuple[int, int, float]:
-    """Swaps, scale and smoothness of the rules for data sets of equal sum."""
-    positive_budget(epsilon, delta)
-    swaps = honest(n_users, colluding) - 1
-    return swaps, grid_scale(n_users, error), _smoothness(epsilon / swaps)
-
-
-def _smoothness(leak: float) -> float:
-    """The smoothness whose log ratio is this, not above it."""
-    found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
-    while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
-        found = math.nextafter(found, 0.0)
-    if found < LEAST_SMOOTHNESS:
-        raise DomainError(
-            f"epsilon must be so large that shares have a smoothness of {LEAST_SMOOTHNESS:g}, not {found:g}"
-        )
-    return found
-
-
-def _too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
-    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
-    bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
-    return max(LEAST_MESSAGES, math.floor(bits))
-
-
-def _first(
-    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
-) -> tuple[int, int]:
-    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
-    return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))

@@ -37,6 +37,7 @@ ROOTS = (
     "flamelib.renyi",
     "flamelib.cloak_decoding",
     "flamelib.amplification.splitting_rules",
+    "flamelib.amplification.equal_sum_rules",
 )
 CACHE = Path("_build/cache")
 PATIENCE_S = 180

@@ -9,15 +9,12 @@ from matplotlib.axes import Axes
 from scipy.special import gammaln
 
 from flamelib._validate import check
-from flamelib.amplification.splitting import (
-    messages_needed,
-    smooth_failure,
-    swap_budget,
-    two_user_delta,
-    two_user_distance,
-)
-from flamelib.amplification.splitting_exact import shuffled_distance, subset_moments
+from flamelib.amplification.splitting import smooth_failure, swap_budget
+from flamelib.amplification.splitting_exact import shuffled_distance
+from flamelib.amplification.splitting_messages import messages_needed
+from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
 from flamelib.amplification.splitting_rules import noisy_rule
+from flamelib.amplification.splitting_subsets import subset_moments
 from flamelib.amplification.splitting_sums import thinned_sum
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.figures.curves import Parameters, Values, to_csv, words

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from flamelib._validate import DomainError
-from flamelib.amplification.splitting import modulus_bits
+from flamelib.amplification.equal_sum_rules import exact_rule, sharp_exact_rule
+from flamelib.amplification.polya_noise import shared_noise
 from flamelib.amplification.splitting_costs import Cost, cost
 from flamelib.amplification.splitting_laws import ThinnedNoise
-from flamelib.amplification.splitting_noise import shared_noise
+from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.amplification.splitting_plans import plans
-from flamelib.amplification.splitting_rules import (
-    exact_rule,
-    noisy_rule,
-    security_needed,
-    sharp_exact_rule,
-    sharp_noisy_rule,
-)
+from flamelib.amplification.splitting_rules import noisy_rule, security_needed, sharp_noisy_rule
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.figures.curves import Curves

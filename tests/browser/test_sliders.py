@@ -13,10 +13,12 @@ from flamelib.amplification import (
     checkin_closed,
     closed_form,
     coordinate_budgets,
+    equal_sum_rules,
     gaussian_mechanism,
     known_participants,
     random_checkins,
-    splitting,
+    splitting_messages,
+    splitting_pairs,
     splitting_rules,
 )
 from flamelib.companion import sliders
@@ -133,12 +135,12 @@ def _tried(answer: Callable[[], float]) -> float | None:
 def _shares(n: int, epsilon: float, delta: float) -> dict[str, float | None]:
     """Rows of shares, 32 of 32 bits, where the page starts."""
     return {
-        "cloak-own-1-shares-distance": splitting.two_user_distance(2**32, 32),
-        "cloak-own-2-shares-delta": splitting.two_user_delta(2**32, 32, epsilon),
+        "cloak-own-1-shares-distance": splitting_pairs.two_user_distance(2**32, 32),
+        "cloak-own-2-shares-delta": splitting_pairs.two_user_delta(2**32, 32, epsilon),
         "cloak-best-1-shares-messages": _tried(
-            lambda: splitting.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
+            lambda: splitting_messages.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
         ),
-        "cloak-thm-2-shares-bits": _tried(lambda: splitting_rules.exact_rule(epsilon, delta, n, 1).bits),
+        "cloak-thm-2-shares-bits": _tried(lambda: equal_sum_rules.exact_rule(epsilon, delta, n, 1).bits),
         "cloak-thm-1-shares-bits": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).bits),
         "cloak-thm-1-shares-noise_bound": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).noise_bound),
     }
