@@ -14,15 +14,8 @@ from oracles_splitting import hockey_stick
 from flamelib._validate import DomainError
 from flamelib.amplification import skellam
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.skellam import (
-    curve_epsilon,
-    curve_log_delta,
-    gaussian_epsilon,
-    least_variance,
-    rounded_norm,
-    skellam_renyi,
-    vector_epsilon,
-)
+from flamelib.amplification.renyi_curves import curve_epsilon, curve_log_delta
+from flamelib.amplification.skellam import gaussian_epsilon, least_variance, rounded_norm, skellam_renyi, vector_epsilon
 from flamelib.amplification.whole_noise import discrete_gaussian_noise, shift_budget, skellam_noise
 from flamelib.loss_cells import composed, composed_below
 from flamelib.randomness import Simulation
