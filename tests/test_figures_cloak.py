@@ -10,7 +10,7 @@ from scipy.stats import kstest
 from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.discrete_noise import PolyaShare, TruncatedLaplace
-from flamelib.figures import cloak
+from flamelib.figures import cloak, cloak_shufflers
 from flamelib.figures.curves import draw_curves
 from flamelib.figures.style import LIGHT, look
 from flamelib.protocols.cloak import CloakProtocol
@@ -86,14 +86,14 @@ def test_rounding_errors_follow_their_laws():
 
 
 def test_one_honest_shuffler_sends_a_message_everywhere():
-    rows = cloak.shuffler_rows(6, 300, seed=4)
+    rows = cloak_shufflers.shuffler_rows(6, 300, seed=4)
     assert [row[1] for row in rows] == [1, 6, 6, 6, 6]
     assert rows[0][2] < 1e-12
     assert min(row[2] for row in rows[1:]) > 1e-6
 
 
 def test_traffic_counts_messages_that_are_enough_and_not_too_many():
-    messages, traffic = cloak.compute_traffic([100, 1000, 10**5], 100, 40.0)
+    messages, traffic = cloak_shufflers.compute_traffic([100, 1000, 10**5], 100, 40.0)
     for n, m, megabytes in zip((100, 1000, 10**5), messages.curves["own-3"], traffic.curves["all-shares"], strict=True):
         modulus = 300 * n + 1
         assert users_distance(modulus, int(m), n) <= 2.0**-40 < users_distance(modulus, int(m) - 1, n)

@@ -15,6 +15,7 @@ from scipy.stats import binom
 from flamelib._validate import DomainError
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.figures import cloak_attack as attack
+from flamelib.figures import cloak_generators as generators
 from flamelib.figures import cloak_pairing as pairing
 from flamelib.figures.style import LIGHT, look
 from flamelib.protocols.cloak import CloakProtocol, split
@@ -189,16 +190,16 @@ def test_the_crowd_does_not_help_two_messages() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2**31])
 def test_the_twister_is_rebuilt_from_the_words_of_its_oldest_interface(seed: int) -> None:
     words = np.frombuffer(np.random.RandomState(seed).bytes(4 * 3000), dtype="<u4")
-    again = attack.rebuilt(words[777 : 777 + 624].astype(np.int64))
+    again = generators.rebuilt(words[777 : 777 + 624].astype(np.int64))
     assert (again.integers(0, 2**32, size=1000) == words[777 + 624 : 777 + 1624]).all()
 
 
 def test_colluders_foretell_the_messages_of_all_who_share_their_generator() -> None:
     protocol = CloakProtocol(300, 2**32, 2**10, 8)
-    told = attack.compute_stream(protocol, False, 2, seed=1)
+    told = generators.compute_stream(protocol, False, 2, seed=1)
     assert told.found == (2 * 210 * 7, 2 * 210 * 7)
     assert told.recovery.share > 0.99
-    safe = attack.compute_stream(protocol, True, 2, seed=1)
+    safe = generators.compute_stream(protocol, True, 2, seed=1)
     assert safe.found[0] <= 2
     assert safe.recovery.share < 0.02
     assert safe.recovery.at_least == 0.0
@@ -206,7 +207,7 @@ def test_colluders_foretell_the_messages_of_all_who_share_their_generator() -> N
 
 def test_small_seeds_are_tried_out() -> None:
     protocol = CloakProtocol(40, LOOSE, 10**4, 8)
-    told, safe = (attack.compute_seeds(protocol, 9, system, 2, seed=1) for system in (False, True))
+    told, safe = (generators.compute_seeds(protocol, 9, system, 2, seed=1) for system in (False, True))
     assert told.found == (2 * 40 * 7, 2 * 40 * 7)
     assert told.recovery.recovered == (40, 40)
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
@@ -229,8 +230,8 @@ def test_confidence_limits_cover() -> None:
         (lambda p: attack.compute_opened(p, 3, 1, 1), "encrypted"),
         (lambda p: attack.compute_opened(p, 1, 0, 1), "repeats"),
         (lambda p: attack.compute_mirror(CloakProtocol(4, 5, 1, 2), 1, 1), "scale"),
-        (lambda p: attack.compute_stream(p, False, 1, 1), "modulus"),
-        (lambda p: attack.rebuilt(np.zeros(623, dtype=np.int64)), "outputs"),
+        (lambda p: generators.compute_stream(p, False, 1, 1), "modulus"),
+        (lambda p: generators.rebuilt(np.zeros(623, dtype=np.int64)), "outputs"),
         (lambda p: pairing.compute_vectors(p, 0, True, 1, 1), "dimension"),
         (lambda p: pairing.groups(np.zeros((9, 1), dtype=np.int64), 5, p.modulus, 1), "n_messages"),
     ],

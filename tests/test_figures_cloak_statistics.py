@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamelib.cloak_statistics import Release, Words, simulate
-from flamelib.figures import cloak_moments, cloak_statistics
+from flamelib.figures import cloak_frequent, cloak_moments, cloak_statistics
 from flamelib.figures.curves import Curves
 from flamelib.figures.style import LIGHT, look
 from flamelib.hashing import numbered
@@ -72,16 +72,16 @@ def test_noise_of_a_median_by_enumeration(rows: int) -> None:
 
 
 def test_a_search_tells_what_was_found_and_what_was_not() -> None:
-    plain = cloak_statistics.search_sketch(4, 500, 3, seed=1, signed=False)
-    record = cloak_statistics.compute_frequent(BOOK, plain, None, 30, seed=1)
+    plain = cloak_frequent.search_sketch(4, 500, 3, seed=1, signed=False)
+    record = cloak_frequent.compute_frequent(BOOK, plain, None, 30, seed=1)
     assert record.names == ("and", "the", "ark")
     assert record.recall == 1
     assert record.rare == 0
-    noisy = cloak_statistics.search_sketch(4, 500, 3, seed=1)
-    rows = cloak_statistics.frequent_rows(BOOK, noisy, [0.02, 50.0], 30, seed=1)
+    noisy = cloak_frequent.search_sketch(4, 500, 3, seed=1)
+    rows = cloak_frequent.frequent_rows(BOOK, noisy, [0.02, 50.0], 30, seed=1)
     assert rows[0][2] > rows[1][2] == 0
     assert rows[1][1] == 1
-    ax = draws(cloak_statistics.draw_frequent, record)
+    ax = draws(cloak_frequent.draw_frequent, record)
     assert [text.get_text() for text in ax.get_xticklabels()] == list(record.names)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from flamelib._validate import DomainError
-from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, present
+from flamelib.amplification import index_privacy
+from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, flame_sweeps, present
 
 # As in the experiments, but quick: a tenth of forty coordinates and bags of sixty for a hundred users.
 SMALL = flame.Setting(dimension=40, n_users=100, kept=4, padded=40, epsilon0=0.5, delta=1e-4)
@@ -117,14 +118,14 @@ def test_simple_with_more_budget_adds_the_noise_of_double_and_keeps_about_its_bu
 
 def test_theorem_4_crosses_the_lower_bound_and_the_certified_budget_does_not():
     setting = flame.Setting(dimension=75755, n_users=5000, padded=1666, delta=0.01 / 5000**1.1)
-    record = flame.compute_sampling_rate(setting, [0.0005, 0.2])
+    record = flame_sweeps.compute_sampling_rate(setting, [0.0005, 0.2])
     first, last = zip(*(record.curves[key] for key in ("theorem-4", "lower", "certified")), strict=True)
     assert first[0] < 0.25 * first[1] <= 0.25 * first[2]
     assert last[1] <= last[2] < last[0]
 
 
 def test_certified_budgets_are_asked_for_at_some_points_only():
-    record = flame.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
+    record = flame_sweeps.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
     assert np.isnan(record.curves["certified:SS-Simple"]).tolist() == [False, True, True]
     for protocol, name in (("simple", "SS-Simple"), ("double", "SS-Double")):
         assert np.isfinite(record.curves[f"lower:{name}"]).all()
@@ -132,7 +133,7 @@ def test_certified_budgets_are_asked_for_at_some_points_only():
 
 
 def test_more_coordinates_share_the_same_local_budget():
-    record = flame.compute_overall(flame.FIGURE_5, "dimension", [7850.0, 15700.0, 31400.0], every=3)
+    record = flame_sweeps.compute_overall(flame.FIGURE_5, "dimension", [7850.0, 15700.0, 31400.0], every=3)
     assert record.curves["lower:SS-Double"][0] == flame.FIGURE_5.lower("double")
     assert (np.diff(record.curves["lower:SS-Simple"]) < 0).all()
     assert set(record.parameters) == {"n_users", "padded", "delta"}
@@ -174,7 +175,7 @@ def test_the_region_of_index_privacy():
 def test_the_branches_of_the_least_multiples_meet_where_the_page_says(rate):
     meeting = (1 - rate) / rate
     assert 1 / (meeting * rate) == pytest.approx(meeting / (meeting - 1 + rate)) == pytest.approx(1 / (1 - rate))
-    least = flame_ratios.coordinate_budgets.least_multiples
+    least = index_privacy.least_multiples
     assert least(rate, 0.9 * meeting) == pytest.approx(1 / (0.9 * meeting * rate))
     assert least(rate, 1.1 * meeting) == pytest.approx(1.1 * meeting / (1.1 * meeting - 1 + rate))
 
@@ -233,11 +234,11 @@ def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
 
 
 def figures(now):
-    overall = flame.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
+    overall = flame_sweeps.compute_overall(flame.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
     ratio = flame_ratios.compute_ratio(flame_ratios.RatioSetting(), np.array([0.1, 0.8]))
     rates = flame_ratios.compute_rates(7850, 0.02, 0.5, 1e-6, [10**6, 10**7, 10**8])
     yield "then-and-now", now, flame.draw_then_and_now
-    yield "overall", overall, flame.draw_overall
+    yield "overall", overall, flame_sweeps.draw_overall
     yield "ratio", ratio, flame_ratios.draw_ratio
     yield "region", flame_ratios.compute_region((0.1, 0.02), 5), flame_ratios.draw_region
     yield "rates", rates, flame_ratios.draw_rates

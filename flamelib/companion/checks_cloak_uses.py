@@ -9,7 +9,8 @@ from scipy.integrate import quad
 
 from flamelib._validate import DomainError
 from flamelib.companion.checks import evaluate
-from flamelib.figures.cloak_attack import compute_opened, compute_stream
+from flamelib.figures.cloak_attack import compute_opened
+from flamelib.figures.cloak_generators import compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
 from flamelib.protocols.cloak import CloakProtocol, analyze, average, encode, pool, relay, shuffler, total
 from flamelib.randomness import Simulation
