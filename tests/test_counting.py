@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from flamelib._validate import DomainError
-from flamelib.amplification.counting import (
-    LARGEST,
-    Count,
-    _deviance,
-    _pmf,
-    _tails,
-    _whole,
-    disjoint_lower,
-    double_lower,
-    simple_lower,
-    topk_lower,
-)
+from flamelib.amplification.coin_counts import Count, _deviance, _pmf, _tails
+from flamelib.amplification.counting import LARGEST, _whole, disjoint_lower, double_lower, simple_lower, topk_lower
 from flamelib.amplification.padded import padded_divergence
 from flamelib.amplification.vectors import account, central_limit, topk_truncated
 from flamelib.profiles import LaplaceProfile

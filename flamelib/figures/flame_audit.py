@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification import shuffling
-from flamelib.amplification.counting import Count, double_lower, simple_lower, topk_lower
+from flamelib.amplification.coin_counts import Count
+from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
 from flamelib.amplification.full_bags import full_bags_lower
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.vectors import account, double_revealed, topk_truncated
