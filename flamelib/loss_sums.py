@@ -249,11 +249,11 @@ class Window:
     def _log_excess(self, epsilon: float, side: int) -> float:
         t = self.tilt.t
         start = max(math.floor(epsilon / self.step) - self.first, 0)
-        far = len(self.law) if t * self.step * len(self.law) <= FAR else start + math.ceil(FAR / (t * self.step))
+        far = len(self.law) if t * self.step * len(self.law) <= FAR else start + 1 + math.ceil(FAR / (t * self.step))
         excess = np.maximum(self.step * (self.first + np.arange(start, min(far, len(self.law)))) - epsilon, 0)
         weights = -np.expm1(-excess) * np.exp(-t * excess)
         total = float(self.law[start:far] @ weights) * (1 + side * len(self.law) * UNIT)
         total += side * (float(np.linalg.norm(weights)) * self.error + self.outside)
-        total += 2 * math.exp(-FAR) if side > 0 and far < len(self.law) else 0.0
+        total += 2 * math.exp(-FAR) if side > 0 else 0.0
         log_total = math.log(total) if total > 0 else -math.inf
         return self.tilt.log_mass - t * epsilon + log_total + side * (self.rounding + 16 * UNIT * t * epsilon)

@@ -123,6 +123,15 @@ class TestEveryOutcome:
             found = composed_delta([(response(epsilon0), times)], epsilon)
             assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-7)
 
+    @pytest.mark.parametrize(("epsilon0", "times", "delta"), [(8.0, 1, 1e-8), (4.0, 2, 1e-6), (50.0, 2, 0.3)])
+    def test_a_delta_below_the_largest_atom(self, epsilon0, times, delta):
+        """The tilt is as steep as it can be: of a whole step of the grid nothing is left but the next loss."""
+        wins = np.arange(times + 1)
+        chances, losses = binom.pmf(wins, times, 1 / (1 + math.exp(-epsilon0))), (2 * wins - times) * epsilon0
+        found = float(composed_epsilon([(response(epsilon0), times)], delta))
+        assert chances @ -np.expm1(np.minimum(found - losses, 0)) <= delta * EXACT
+        assert found <= times * epsilon0
+
     LAWS = st.lists(st.floats(0.05, 1), min_size=2, max_size=4)
 
     @settings(max_examples=25)
