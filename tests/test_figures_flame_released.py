@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from flamelib._validate import DomainError
-from flamelib.figures import flame_released, present
+from flamelib.figures import flame_printed, flame_released, present
 
 DELTA = 0.01 / 1000**1.1
 
@@ -24,7 +24,7 @@ def law(n_levels, mass, lowest, level):
 
 @pytest.mark.parametrize(("n_levels", "epsilon0"), [(1, 0.5), (2, 2.0), (5, 0.5), (9, 0.01)])
 def test_the_printed_alphabet_has_no_budget_and_the_corrected_one_has_its_own(n_levels, epsilon0):
-    printed, corrected = (flame_released.compute_alphabet(n_levels, epsilon0, 1000, one) for one in (True, False))
+    printed, corrected = (flame_printed.compute_alphabet(n_levels, epsilon0, 1000, one) for one in (True, False))
     mass = n_levels / (math.exp(epsilon0) + n_levels - 1)
     assert printed.zero_from_zero == pytest.approx(law(n_levels, mass, 1, 0)[0])
     assert (printed.zero_from_one, printed.budget) == (0, math.inf)
@@ -37,7 +37,7 @@ def test_the_printed_alphabet_has_no_budget_and_the_corrected_one_has_its_own(n_
 def test_the_bias_is_that_of_the_expectation():
     mass = 4 / (math.exp(1.0) + 3)
     mean = np.mean([np.dot(law(4, mass, 1, level), np.arange(5)) / 4 for level in (0, 2, 4)])
-    found = flame_released.compute_alphabet(4, 1.0, 30, printed=True)
+    found = flame_printed.compute_alphabet(4, 1.0, 30, printed=True)
     assert found.bias == pytest.approx((30 * mean - 30 * mass / 2) / (1 - mass) - 15)
 
 
@@ -45,7 +45,7 @@ def test_the_bias_is_that_of_the_expectation():
 
 
 def test_a_whole_message_is_always_found_and_hardly_ever_mistaken():
-    found = flame_released.compute_linked(8, 9, 3, 5, repeats=800, seed=2)
+    found = flame_printed.compute_linked(8, 9, 3, 5, repeats=800, seed=2)
     vectors = 7 + 9 * 5 // 3 - 8
     lists = len(list(combinations(range(9), 3)))
     assert found.chance == pytest.approx(1 - (1 - 1 / lists) ** vectors)
@@ -60,7 +60,7 @@ def test_a_whole_message_is_always_found_and_hardly_ever_mistaken():
 def test_the_size_of_the_experiments_leaves_no_mistakes():
     lists = math.comb(7850, 157)
     assert lists > 10**300
-    found = flame_released.compute_linked(3, 400, 157, 2, repeats=3, seed=0)
+    found = flame_printed.compute_linked(3, 400, 157, 2, repeats=3, seed=0)
     assert (found.found, found.mistaken) == (3, 0)
     assert found.delta(20.0) == 1.0
 
@@ -68,7 +68,7 @@ def test_the_size_of_the_experiments_leaves_no_mistakes():
 @pytest.mark.parametrize("kept", [6, 2.5, 0])
 def test_lists_that_cannot_be_disjoint_are_refused(kept):
     with pytest.raises(DomainError, match=r"^kept "):
-        flame_released.compute_linked(5, 10, kept, 5, 10, 0)
+        flame_printed.compute_linked(5, 10, kept, 5, 10, 0)
 
 
 # --- Gaussian baselines -------------------------------------------------------------------------------------------

@@ -81,6 +81,24 @@ class Attack:
         (low, _), (_, most) = self._shares(self.epsilon)
         return math.log((low - delta) / most) if low > delta else 0.0
 
+    def rows(self, delta: float, lower: float) -> list[tuple[object, ...]]:
+        """For a table: what is given away at the attacked budget beside the claimed ``delta``, and budgets at least.
+
+        ``lower`` is what the exact law shows of the budget at that delta.
+        """
+        exact, (low, high) = self.exact(self.epsilon), self.interval(self.epsilon)
+        return [
+            ("delta claimed at that epsilon", delta),
+            ("delta given away, from the law", exact),
+            ("times the claim", exact / delta),
+            ("delta given away, in rounds run", self.seen(self.epsilon)),
+            ("its 95% interval (Clopper-Pearson), from", low),
+            ("to", high),
+            ("epsilon claimed", self.epsilon),
+            ("epsilon at least, at the claimed delta, from the law", lower),
+            ("epsilon at least, from the rounds run alone", self.epsilon_at_least(delta)),
+        ]
+
     def _shares(self, epsilon: float) -> list[tuple[float, float]]:
         at, each = self.threshold(epsilon), (1 + CONFIDENCE) / 2
         tests = (binomtest(int((counts >= at).sum()), len(counts)) for counts in (self.plus, self.minus))
