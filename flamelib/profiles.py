@@ -71,6 +71,11 @@ class LaplaceProfile:
         return math.exp(-self.epsilon0 / 2)
 
     @property
+    def kept(self) -> float:
+        """Probability that a message is not of the blanket, ``1 - mass`` without cancellation."""
+        return -math.expm1(-self.epsilon0 / 2)
+
+    @property
     def same(self) -> float:
         return (2 * math.exp(self.epsilon0 / 2) + math.exp(-self.epsilon0)) / 3
 

@@ -24,6 +24,7 @@ MODULES = (
     "amplification.calibration", "amplification.gaussian_mechanism", "composition", "amplification.sampling",
     "amplification.coordinate_budgets", "amplification.coordinate_gains", "amplification.index_privacy",
     "amplification.padded_accuracy", "amplification.counting", "amplification.vectors",
+    "amplification.known_coordinates",
     "amplification.known_participants", "amplification.random_checkins", "amplification.participation",
     "amplification.participation_noise",
     "renyi", "amplification.checkin_closed", "protocols.blanket", "protocols.baselines",

@@ -13,8 +13,9 @@ from scipy.stats import binom, norm
 from flamelib._validate import DomainError
 from flamelib.amplification.coin_counts import Count, _deviance, _pmf, _tails
 from flamelib.amplification.counting import LARGEST, _whole, disjoint_lower, double_lower, simple_lower, topk_lower
+from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.padded import padded_divergence
-from flamelib.amplification.vectors import account, central_limit, topk_truncated
+from flamelib.amplification.vectors import account, central_limit
 from flamelib.profiles import LaplaceProfile
 
 DELTA = 0.01 / 1000**1.1

@@ -9,9 +9,9 @@ import pytest
 
 from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
+from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_users import users_distance
-from flamelib.amplification.vectors import topk_truncated
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.federated import load_users

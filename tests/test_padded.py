@@ -13,7 +13,8 @@ from scipy.stats import binom
 
 from flamelib._validate import DomainError
 from flamelib.amplification import excess
-from flamelib.amplification.padded import Coordinate, Others, all_real, padded_divergence, sampled, some_real
+from flamelib.amplification.padded import Coordinate, padded_divergence
+from flamelib.amplification.padded_others import Others, all_real, sampled, some_real
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.laws import LaplaceLaw, PaddedLaplaceLaw
 from flamelib.profiles import KaryProfile, LaplaceProfile

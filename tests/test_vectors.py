@@ -9,8 +9,10 @@ import pytest
 from flamelib._validate import DomainError
 from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
 from flamelib.amplification.full_bags import full_bags_lower
-from flamelib.amplification.padded import Coordinate, all_real
-from flamelib.amplification.vectors import account, central_limit, double_revealed, topk_truncated
+from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
+from flamelib.amplification.padded import Coordinate
+from flamelib.amplification.padded_others import all_real
+from flamelib.amplification.vectors import account, central_limit
 from flamelib.companion import evaluate
 from flamelib.composition import least_epsilon
 from flamelib.privacy_loss import Curve, composed_epsilon

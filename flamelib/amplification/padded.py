@@ -19,41 +19,23 @@ For a = b this is the theorem on subsampling in its sharp form: with
 :math:`L = \beta\,(r_x - e^{\varepsilon'}(1-c+c\,r_{x'}))`, and by convexity
 :math:`\delta \le \beta[(1-c)\,\delta_{\mu_x,\omega}(\varepsilon')+c\,\delta_{\mu_x,\mu_{x'}}(\varepsilon')]`.
 
-**The others.**  D(m) falls with m (the mean of m variables is a conditional expectation of that of m - 1), so a bound
-on the number K of messages that are real and not blanket is all that is needed: if K is stochastically below
-:math:`\mathrm{Bin}(n_p-1, 1-g)`, then the divergence is at most that of :math:`n_p` messages of blanket mass g,
-:math:`\frac{1}{gn_p}E[(\sum_{i\le M}L_i)_+]`, :math:`M\sim\mathrm{Bin}(n_p,g)`.
-
-* Nothing is known about who reports: all others are real in the worst case and :math:`g=\gamma`, since turning a real
-  message into a dummy makes K smaller.
-* :math:`n_s` messages are real, hers included: :math:`1-g = 1-\gamma^{(n_s-1)/(n_p-1)}`.  Proof: throw a Poisson
-  number of balls, mean :math:`-(n_s-1)\log\gamma`, at :math:`n_s-1` cells, or at :math:`n_p-1`: the occupied cells
-  are :math:`\mathrm{Bin}(n_s-1,1-\gamma)` and :math:`\mathrm{Bin}(n_p-1,1-g)`.  With k cells occupied the next ball
-  finds a new one with probability one minus k over the number of cells, so that more cells mean more occupied ones.
-* Each of n - 1 others reports with chance :math:`\beta`: K is :math:`\mathrm{Bin}(n-1,q)`, :math:`q=\beta(1-\gamma)`.
-  If :math:`n\le n_p` as before.  Else it is compared up to some :math:`k_0` only, by the likelihood ratio of
-  :math:`\mathrm{Bin}(n_p-1,1-g)` to it, which grows up to there if
-  :math:`\frac{1-g}{g}=\frac{q}{1-q}\cdot\frac{n-k_0}{n_p-k_0}`; then the part :math:`K\le k_0` contributes at most the
-  divergence for g.  What is left, :math:`K>k_0` or more than :math:`n_p-1` other real messages, is improbable, and
-  counts with the divergence of her message in clear: who reports does not depend on the data, so that an overflow,
-  whatever is done about it by looking at indices, shows no more than the messages themselves.
+**The others.**  What is known of how many of them are real is :mod:`flamelib.amplification.padded_others`.
 
 Adjacency everywhere: one user's value is replaced.
 """
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import binom
 
 from flamelib._validate import DomainError, check
 from flamelib.amplification import excess
 from flamelib.amplification.certify import answer, locally, within_reach
 from flamelib.amplification.excess import Bracket
+from flamelib.amplification.padded_others import Others, Padded, all_real, some_real
 from flamelib.amplification.tail_bounds import phi_over_square
 from flamelib.guarantees import Certified
 from flamelib.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
@@ -61,14 +43,9 @@ from flamelib.logspace import log1mexp
 from flamelib.loss_knots import Curve, Delta
 from flamelib.profiles import KaryProfile, LaplaceProfile
 
-__all__ = ["Coordinate", "Others", "all_real", "padded_divergence", "sampled", "some_real"]
-
-Padded = KaryProfile | LaplaceProfile
 Bound = Literal["bennett", "hoeffding", "blanket"]
 
 CLOSE = 1e-4
-REST = 1e-20
-ABOVE = 1 + 1e-9
 # A large budget and hardly any blanket: the inversion would be slow and gain nothing to speak of.
 HARD, FEW = 8.0, 10.0
 
@@ -109,11 +86,9 @@ def padded_divergence(
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
     check(padded=padded, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
-    if real is not None and not (real == int(real) and 1 <= real <= padded):
-        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
+    others = _others(randomizer, padded, real)
     if against not in ("real", "dummy"):
         raise DomainError(f"against must be one of real, dummy, got {against!r}")
-    others = all_real(randomizer, padded) if real is None else some_real(randomizer, padded, int(real))
     pairs = [(1.0, 1.0)] if against == "real" else [(1.0, 0.0), (0.0, 1.0)]
     both = [Coordinate(randomizer, others, *pair) for pair in pairs]
 
@@ -127,76 +102,12 @@ def padded_divergence(
     return answer(certified, quick, max(one.most for one in both), epsilon, delta)
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """All messages, and the chance that one of the others ignores its value (``mass``, else ``kept``).
-
-    This holds up to an event of probability ``rest``, on which nothing hides the message in question.
-    """
-
-    messages: int
-    mass: float
-    kept: float
-    rest: float = 0.0
-
-
-def all_real(randomizer: Padded, padded: int) -> Others:
-    """No dummy among the messages: the worst case when nobody knows how many there are."""
-    return Others(padded, randomizer.mass, _kept(randomizer))
-
-
-def some_real(randomizer: Padded, padded: int, real: int) -> Others:
-    """``real`` messages, the one in question included, and dummies up to ``padded``."""
-    return _spread(padded, _log_mass(randomizer) * (real - 1))
-
-
-def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
-    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
-
-    Examples
-    --------
-    >>> found = sampled(LaplaceProfile(0.5), 333, 1000, 0.02)
-    >>> round(found.kept * 332, 2), found.rest < 1e-19
-    (4.71, True)
-    """
-    chance, others = sampling_rate * _kept(randomizer), n_users - 1
-    if others < padded:
-        return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
-    overflow = ABOVE * float(binom.sf(padded - 1, others, sampling_rate))
-    far = -math.log(rest)
-    most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
-    most = _least(lambda count: binom.sf(count, others, chance) <= rest, most)
-    worst = all_real(randomizer, padded)
-    if chance >= 1:
-        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
-    odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
-    if odds / (1 + odds) >= worst.kept:
-        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
-    rest = overflow + ABOVE * float(binom.sf(most, others, chance))
-    return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0))
-
-
-def _least(holds: Callable[[int], bool], enough: int) -> int:
-    """The least count from 0 on at which something holds that then never ends, ``enough`` being one."""
-    low, high = -1, enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def _spread(padded: int, log_none: float) -> Others:
-    """As many others as there are places, with this logarithm of the chance that all of them are blanket."""
-    log_mass = log_none / (padded - 1)
-    return Others(padded, math.exp(log_mass), -math.expm1(log_mass))
-
-
-def _kept(randomizer: Padded) -> float:
-    return randomizer.kept if isinstance(randomizer, KaryProfile) else -math.expm1(-randomizer.epsilon0 / 2)
-
-
-def _log_mass(randomizer: Padded) -> float:
-    return math.log1p(-_kept(randomizer)) if _kept(randomizer) < 0.5 else math.log(randomizer.mass)
+def _others(randomizer: Padded, padded: int, real: int | None) -> Others:
+    if real is None:
+        return all_real(randomizer, padded)
+    if not (real == int(real) and 1 <= real <= padded):
+        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
+    return some_real(randomizer, padded, int(real))
 
 
 def _top(randomizer: Padded) -> float:
@@ -215,7 +126,7 @@ def moments(randomizer: Padded) -> tuple[float, float]:
     >>> round(2 * (variance + cross), 5)
     0.21425
     """
-    kept = _kept(randomizer)
+    kept = randomizer.kept
     if isinstance(randomizer, KaryProfile):
         return kept**2 * (randomizer.n_buckets - 1), kept**2
     half = randomizer.epsilon0 / 2
@@ -237,7 +148,7 @@ class Coordinate:
     @property
     def most(self) -> float:
         """From this epsilon on the divergence is 0: logarithm of the largest ratio of the two laws of the message."""
-        kept, mass = _kept(self.randomizer), self.randomizer.mass
+        kept, mass = self.randomizer.kept, self.randomizer.mass
         lost = self.second * kept
         log_least = math.log1p(-lost) if lost < 0.5 else math.log(1 - self.second + self.second * mass)
         return math.log1p(self.first * _top(self.randomizer)) - log_least
@@ -298,7 +209,7 @@ class Coordinate:
         """Hoeffding's or Bennett's inequality for every number of blanket messages, averaged; of ``L / scale``."""
         gain, loss = self.first / self.scale, math.exp(epsilon) * self.second / self.scale
         growth = math.expm1(epsilon) / self.scale
-        top, kept = _top(self.randomizer), _kept(self.randomizer)
+        top, kept = _top(self.randomizer), self.randomizer.kept
         high, spread = gain * top + loss * kept - growth, (gain + loss) * (top + kept)
         n, mass = self.others.messages, self.others.mass
         if bound == "hoeffding":

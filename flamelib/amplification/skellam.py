@@ -130,8 +130,8 @@ def least_variance(
     Returns
     -------
     float
-        Variance of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself;
-        where the shares cost much of it there, less noise may keep a smaller epsilon.
+        Of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself; where the
+        shares cost much of it there, less noise may keep a smaller epsilon.
 
     Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6.
 

@@ -4,6 +4,11 @@ A vector of d coordinates is randomized coordinate by coordinate with Laplace no
 every coordinate is shuffled by itself, with its own permutation.  (Messages that carry all coordinates of a user stay
 linked, and no statement about single coordinates applies to them.)  Adjacency: one user's whole vector is replaced.
 
+The paper's route: with t = d and n = ``n_users`` for SS-Simple, t = 2k and n = :math:`n_p` else, a bound on one
+coordinate is asked at :math:`\delta/(t+1)`, for the latter two at :math:`\delta/(t+1)/\beta`, :math:`\beta = k/d`, and
+followed by :math:`\log(1+\beta(e^\varepsilon-1))`; the answer is the smaller of basic and advanced composition of t of
+these.  Unsampled, :math:`\beta` is left out.  Both are values and no guarantees.
+
 Certified routes, with any of the bounds on one coordinate (:mod:`flamelib.amplification.padded`) and privacy loss
 distributions in place of advanced composition (:mod:`flamelib.privacy_loss`):
 
@@ -15,9 +20,9 @@ and does not depend on data, so coordinates are independent and each one is the 
 :math:`\mathrm{Bin}(n-1,\beta)` are real: d-fold composition.  Publishing who reports what is never better, since the
 pair is then :math:`\beta` times real against real, above the mixture by convexity.  A choice of exactly k of d
 makes the coordinates dependent; what holds then is the guarantee with the sets published, in which only the k
-coordinates of the one set change: :func:`double_revealed`.  No condition relates :math:`n_p` and :math:`n\beta`.  Where
-more than :math:`n_p` messages meet, whatever the shuffler does by looking at indices alone is independent of the
-data: these events are counted as if they laid the messages bare.
+coordinates of the one set change: :func:`~flamelib.amplification.known_coordinates.double_revealed`.  No condition
+relates :math:`n_p` and :math:`n\beta`.  Where more than :math:`n_p` messages meet, whatever the shuffler does by
+looking at indices alone is independent of the data: these events are counted as if they laid the messages bare.
 
 *SS-Topk.*  The selection is a function of the data and nothing is sampled.  Let o coordinates be chosen in both data
 sets and k - o in one of them only: o times real against real, k - o times each real against dummy and dummy against
@@ -27,7 +32,8 @@ epsilon, of that of real against real and of that of the two others together, so
 it; with :math:`n_p\ge n` that is no assumption.  A shuffler that keeps :math:`n_p` of too many messages at random
 protects less (:func:`flamelib.amplification.full_bags.full_bags_lower` proves it): her message, where it is kept,
 stands in place of another user's, which may be anything, so that even a coordinate chosen in one data set only is as
-bad as real against real.  That is 2k-fold, and holds for all data: :func:`topk_truncated`.
+bad as real against real.  That is 2k-fold, and holds for all data
+(:func:`~flamelib.amplification.known_coordinates.topk_truncated`).
 """
 
 import functools
@@ -36,10 +42,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flamelib._validate import LARGEST_WHOLE, VOCABULARY, DomainError, check
+from flamelib._validate import VOCABULARY, DomainError, check
 from flamelib.amplification import closed_form, shuffling
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.padded import Bound, Coordinate, all_real, moments, sampled
+from flamelib.amplification.padded import Bound, Coordinate, moments
+from flamelib.amplification.padded_others import all_real, sampled
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
 from flamelib.guarantees import Certified, Gives
@@ -81,38 +88,25 @@ def account(
 ) -> float:
     r"""Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
 
-    Route ``paper``: with t = d and n = ``n_users`` for ``simple``, t = 2k and n = ``padded`` else, the bound on one
-    coordinate is asked at :math:`\delta/(t+1)`, for the latter two at :math:`\delta/(t+1)/\beta` and followed by
-    :math:`\log(1+\beta(e^\varepsilon-1))`; the answer is the smaller of basic and advanced composition of t of these.
-    Route ``unsampled``: the same without the step for :math:`\beta = k/d`.  Both are values and no guarantees.
-    Route ``sound``: the smallest epsilon that this library can certify from the bound, as the module describes; for
-    ``topk`` it stands while no coordinate holds more than ``padded`` real messages.
-
     Parameters
     ----------
-    protocol : str
-        ``simple``, ``double`` or ``topk``.
+    protocol : {"simple", "double", "topk"}
     dimension : int, at least 1
     n_users : int, at least 2
-        Users of one round.
     epsilon0 : float in (0, 700]
         Local budget of one coordinate: Laplace noise on [0, 1].
     delta : float in [0, 1]
         For the whole vector.
     bound : str
         ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
-    route : str
-        ``paper``, ``unsampled`` or ``sound``.
+    route : {"paper", "unsampled", "sound"}
+        The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
     kept : float, at most ``dimension``
-        Coordinates that a user reports, for ``double`` on average.  Needed but for ``simple``.  The formulas take a
+        Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
         fraction as it stands; certified, ``topk`` counts it as the next whole number.
     padded : int, at least 2
-        Messages of each coordinate after padding.  Needed but for ``simple``.
-
-    Returns
-    -------
-    float or Certified
-        With ``sound``, a number with the width of its numerical error.
+        Messages of each coordinate after padding; needed but for ``simple``.  For ``topk``, ``sound`` stands while no
+        coordinate holds more real ones.
 
     Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
 
@@ -170,57 +164,6 @@ def shared_account(
 @functools.lru_cache(maxsize=64)
 def _shared_curve(coordinate: Coordinate, bound: Bound) -> Curve:
     return laddered(coordinate.curve(bound))
-
-
-def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
-    """Epsilon of SS-Double when every user's set of coordinates is published, and does not depend on data (upper).
-
-    Only the at most ``kept`` coordinates of the victim's one set differ, real against real; nothing is gained from the
-    choice.  Holds for every way to choose the sets and every rule for too many messages that looks at indices alone.
-
-    Parameters
-    ----------
-    kept : float, positive
-        Most coordinates in a set; a fraction counts as the next whole number.
-    padded : int, at least 2
-    epsilon0 : float in (0, 700]
-    delta : float in [0, 1]
-    bound : str
-        ``bennett``, ``hoeffding`` or ``blanket``.
-
-    Examples
-    --------
-    >>> round(double_revealed(157, 333, 0.5, 5.0118723e-6), 2)
-    1.44
-    """
-    noise = _noise(kept, padded, epsilon0, delta, bound)
-    return composed_epsilon([(Coordinate(noise, all_real(noise, padded)).curve(bound), math.ceil(kept))], delta)
-
-
-def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
-    r"""Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
-
-    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  A dummy is a
-    message of the value one half, hence no worse than another real one.  Where her message makes one too many, the data
-    sets are, with the chance that it is kept, one of her messages against one of another user; else they agree.
-
-    Parameters
-    ----------
-    kept : float, positive
-        A fraction counts as the next whole number.
-    padded : int, at least 2
-    epsilon0 : float in (0, 700]
-    delta : float in [0, 1]
-    bound : str
-        ``bennett``, ``hoeffding`` or ``blanket``.
-
-    Examples
-    --------
-    >>> round(topk_truncated(157, 333, 0.5, 5.0118723e-6), 2)
-    2.12
-    """
-    noise = _noise(kept, padded, epsilon0, delta, bound)
-    return composed_epsilon([(Coordinate(noise, all_real(noise, padded)).curve(bound), 2 * math.ceil(kept))], delta)
 
 
 def central_limit(
@@ -324,12 +267,3 @@ def _vector(
     if given["kept"] > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
     return Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"])
-
-
-def _noise(kept: float, padded: int, epsilon0: float, delta: float, bound: str) -> LaplaceProfile:
-    check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta)
-    if kept > LARGEST_WHOLE / 2:
-        raise DomainError(f"kept must be a number in (0, 2^52] here, got {kept!r}")
-    if bound not in ("bennett", "hoeffding", "blanket"):
-        raise DomainError(f"bound must be one of bennett, hoeffding, blanket, got {bound!r}")
-    return LaplaceProfile(epsilon0)

@@ -21,8 +21,8 @@ from flamelib.amplification import (
     shuffling,
 )
 from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
+from flamelib.amplification.known_coordinates import double_revealed
 from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.amplification.vectors import double_revealed
 from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
 from flamelib.composition import least_epsilon

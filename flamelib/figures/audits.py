@@ -17,8 +17,9 @@ from flamelib._validate import check
 from flamelib.amplification import participation as accounts
 from flamelib.amplification.checkin_distributed import distributed_rounds
 from flamelib.amplification.checkin_shuffled import shuffled_rounds
+from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.splitting_users import least_messages
-from flamelib.amplification.vectors import account, topk_truncated
+from flamelib.amplification.vectors import account
 from flamelib.auditing import Audit, audit
 from flamelib.discrete_noise import PolyaShare
 from flamelib.figures.curves import Parameters, to_csv, words

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from flamelib._validate import DomainError
-from flamelib.amplification.vectors import account, topk_truncated
+from flamelib.amplification.known_coordinates import topk_truncated
+from flamelib.amplification.vectors import account
 from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.cloak_learning import Setting

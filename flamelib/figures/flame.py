@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 
 from flamelib.amplification import counting
 from flamelib.amplification.full_bags import full_bags, full_bags_lower
-from flamelib.amplification.vectors import account, double_revealed, topk_truncated
+from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
+from flamelib.amplification.vectors import account
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.protocols import flame, flame_accuracy

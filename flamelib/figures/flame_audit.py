@@ -11,8 +11,9 @@ from flamelib.amplification import shuffling
 from flamelib.amplification.coin_counts import Count
 from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
 from flamelib.amplification.full_bags import full_bags_lower
+from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
 from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.amplification.vectors import account, double_revealed, topk_truncated
+from flamelib.amplification.vectors import account
 from flamelib.composition import least_epsilon
 from flamelib.figures.curves import Parameters, name_decades, to_csv, words
 from flamelib.figures.style import Pen

@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib.amplification import counting
-from flamelib.amplification.vectors import account, topk_truncated
+from flamelib.amplification.known_coordinates import topk_truncated
+from flamelib.amplification.vectors import account
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, draw_band, named
