@@ -100,11 +100,11 @@ def equation_11(order, n, rate, std, slack):
 
 
 def three_way(excess, n, rate, slack):
-    """The repaired split with the exact mass of each part: what Chernoff's bound may only exceed."""
+    """The repaired split with the exact mass of each part; that of no client at all goes with the first."""
     low, high = int(mp.floor((1 - mpf(slack)) * n * rate)), min(n, int(mp.floor((1 + mpf(slack)) * n * rate)))
     chances = binomial(n, rate)
     found = mpf(0)
-    for first, last, mass in ((1, low, chances[1 : low + 1]), (low + 1, high, chances[low + 1 : high + 1])):
+    for first, last, mass in ((1, low, chances[: low + 1]), (low + 1, high, chances[low + 1 : high + 1])):
         found += mp.fsum(mass) * (excess(first, mpf(last) / n) if last >= first else 0)
     return found + (mp.fsum(chances[high + 1 :]) * excess(high + 1, mpf(1)) if high < n else 0)
 

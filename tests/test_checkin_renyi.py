@@ -111,6 +111,8 @@ def test_tails_are_never_below_the_truth(n, rate):
             assert truth <= np.exp(log_tail(np.array(float(count)), n, rate)) * (1 + 1e-9) <= bound * (1 + 2e-9)
             sharp = float(np.exp(log_chance(np.array(float(count)), n, rate, few=count == low)))
             assert truth <= sharp * (1 + 1e-12) <= truth * (1 + 1e-8)
+    nobody = float(np.exp(log_chance(np.array(0.0), 10**9, 1e-8, few=True)))  # 1 - rate is no double
+    assert 1 <= nobody / math.exp(10**9 * math.log1p(-1e-8)) <= 1 + 1e-8
     for chance in (1e-12, 1e-3, 0.3):
         low, high = quantiles(n, rate, chance)
         assert binom.cdf(low - 1, n, rate) <= chance
@@ -226,7 +228,7 @@ def test_splits_are_never_below_the_sum(order, n, rate, slack, epsilon0, std):
         assert summed <= found * (1 + 1e-10)
         edges = [(1 - slack) * n * rate, (1 + slack) * n * rate]
         if all(abs(edge - round(edge)) > 1e-6 for edge in edges):
-            assert value(three_way(excess, n, rate, slack), order) <= found * (1 + 1e-10)
+            assert found == pytest.approx(value(three_way(excess, n, rate, slack), order), rel=1e-7)
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -10,13 +10,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import betainc, gammaln
+from scipy.special import betainc, betaincc, gammaln
 
 from flamelib.laws import Real
 
 SMALL = 16
 MOST, DENSE = 2**16, 2**13
 TRUSTED = 2**30
+MARGIN = 1e-9
 _COUNTS = np.arange(1.0, SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
@@ -136,11 +137,28 @@ def log_chance(counts: Real, n: int, rate: float, few: bool) -> Real:
     """
     bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
     bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
+    tail = _tail(counts, n, rate, few)
+    return np.where(tail > 0, np.minimum(bound, np.log(np.where(tail > 0, tail, 1.0)) + MARGIN), bound)
+
+
+def log_between(low: Real, high: Real, n: int, rate: float) -> Real:
+    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted.
+
+    Examples
+    --------
+    >>> log_between(np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), 2, 0.25).round(6).tolist()
+    [-0.980829, -2.772589, -inf]
+    """
+    outside = _tail(low, n, rate, few=True) + _tail(high + 1, n, rate, few=False)
+    return np.where(high > low, np.log1p(-outside * (1 - 2 * MARGIN)), -np.inf)
+
+
+def _tail(counts: Real, n: int, rate: float, few: bool) -> Real:
+    """Chances by the incomplete beta function; 0 where that may not be trusted."""
     inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
     at = np.where(inside, counts, 1.0 - few)
-    tail = betainc(n - at, at + 1, 1 - rate) if few else betainc(at, n - at + 1, rate)
-    close = inside & (tail > 1e-200) & (n <= TRUSTED)
-    return np.where(close, np.minimum(bound, np.log(np.where(close, tail, 1.0)) + 1e-9), bound)
+    tail = betaincc(at + 1, n - at, rate) if few else betainc(at, n - at + 1, rate)
+    return np.where(inside & (tail > 1e-200) & (n <= TRUSTED), tail, 0.0)
 
 
 def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
@@ -159,7 +177,7 @@ def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     def rare(count: int, few: bool) -> bool:
         """Whether at most that many, or at least, are rare enough."""
         if trusted and 0 <= count <= n and not (few and count == n) and not (not few and count == 0):
-            tail = betainc(n - count, count + 1, 1 - rate) if few else betainc(count, n - count + 1, rate)
+            tail = betaincc(count + 1, n - count, rate) if few else betainc(count, n - count + 1, rate)
             return bool(tail * (1 + 1e-9) <= chance)
         return bool(log_tail(np.array(float(count)), n, rate) <= target)
 

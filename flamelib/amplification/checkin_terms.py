@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from flamelib._validate import DomainError
-from flamelib.amplification.binomial import log_chance, log_pmf, log_tail, window
+from flamelib.amplification.binomial import log_between, log_chance, log_pmf, log_tail, window
 from flamelib.laws import Real
 from flamelib.logspace import log1mexp
 
@@ -131,7 +131,7 @@ def three_way(n_users: int, checkin_rate: float, tried: Real) -> Pieces:
     above = log_chance(high + 1, n_users, checkin_rate, few=False)
     firsts = np.stack([np.ones(low.shape), low + 1, high + 1], -1)
     lasts = np.stack([low, high, np.full(low.shape, float(n_users))], -1)
-    middle = np.where(high > low, 0.0, -np.inf)
+    middle = log_between(low, high, n_users, checkin_rate)
     return Pieces(firsts, lasts, np.stack([below, middle, above], -1))
 
 
