@@ -67,7 +67,7 @@ class Release:
 
     Examples
     --------
-    >>> from flamelib.sketches import CountSketch
+    >>> from flamelib.count_sketches import CountSketch
     >>> release = Release(CountSketch(columns=100, rows=5, seed=1), n_users=10_000, epsilon=1.0)
     >>> release.n_messages, release.modulus, release.bits
     (10, 20971, 75000)
@@ -195,8 +195,9 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
 
     Examples
     --------
+    >>> from flamelib.count_sketches import CountMin
     >>> from flamelib.randomness import Simulation
-    >>> from flamelib.sketches import CountMin, direct_table
+    >>> from flamelib.sketches import direct_table
     >>> release = Release(CountMin(columns=8, rows=2, seed=1), n_users=100)
     >>> table = collect(release, np.arange(100) % 7, Simulation(np.random.default_rng(0)))
     >>> bool((table == direct_table(release.sketch, np.arange(100) % 7)).all())

@@ -11,15 +11,15 @@ HyperLogLog: a maximum is no sum.  Hash functions are public (:mod:`flamelib.has
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from flamelib._arrays import Reals, Wholes, reals, wholes
+from flamelib._arrays import Wholes, reals, wholes
 from flamelib._validate import DomainError, check
-from flamelib.hashing import PRIME, Hashes
+from flamelib.hashing import PRIME
 
 MOST_COUNTERS = 2**28
 Table = NDArray[Any]
@@ -58,6 +58,7 @@ def contributions(sketch: Sketch, items: ArrayLike) -> Wholes:
 
     Examples
     --------
+    >>> from flamelib.count_sketches import CountSketch
     >>> contributions(CountSketch(columns=4, rows=1, seed=1), [3, 4])
     array([[ 0,  0, -1,  0],
            [ 0, -1,  0,  0]])
@@ -73,6 +74,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 
     Examples
     --------
+    >>> from flamelib.count_sketches import CountMin
     >>> direct_table(CountMin(columns=4, rows=2, seed=1), [3, 4, 3])
     array([[0, 0, 0, 3],
            [0, 3, 0, 0]])
@@ -135,167 +137,6 @@ class Total:
     def estimate(self, table: Table) -> float:
         """The sum of the values."""
         return float(shaped(table, self.shape)[0]) / self.scale
-
-
-@dataclass(frozen=True, slots=True)
-class Hashed:
-    """Rows of counters; one hash function a row."""
-
-    columns: int
-    rows: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        check(columns=self.columns, rows=self.rows, seed=self.seed)
-        if self.columns * self.rows > MOST_COUNTERS:
-            raise DomainError(f"rows times columns must be at most 2^28, got {self.rows} times {self.columns}")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return self.rows, self.columns
-
-    @property
-    def bound(self) -> int:
-        """A user adds or takes 1."""
-        return 1
-
-    @property
-    def sensitivity(self) -> int:
-        """Two counters of every row change by 1, or one by 2."""
-        return 2 * self.rows
-
-    def places(self, items: ArrayLike) -> Wholes:
-        """Numbers of the counters that each item touches, one in every row, of shape (rows, n)."""
-        starts = self.columns * np.arange(self.rows)[:, None]
-        return np.asarray(starts + Hashes(self.rows, 2, self.seed).buckets(np.ravel(items), self.columns))
-
-    def read(self, table: Table, items: ArrayLike) -> Reals:
-        """The counters that each item touches, of shape (rows, n)."""
-        return np.asarray(shaped(table, self.shape).ravel()[self.places(items)], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class CountMin(Hashed):
-    r"""How often an item occurs, from above: every item adds 1 to one counter of each row.
-
-    Without noise :math:`f_x \le \hat f_x`, and :math:`\hat f_x \le f_x + \alpha n` but for probability :math:`\xi`,
-    with :math:`w = \lceil e / \alpha \rceil` columns and :math:`D = \lceil \ln(1/\xi) \rceil` rows.
-
-    Source: Cormode, Muthukrishnan 2005.
-
-    Examples
-    --------
-    >>> sketch = CountMin.within(accuracy=0.01, failure=0.01, seed=1)
-    >>> sketch.shape, sketch.sensitivity
-    ((5, 272), 10)
-    >>> sketch.estimate(direct_table(sketch, [7] * 30 + [8] * 5), [7, 8, 9])
-    array([30.,  5.,  0.])
-    """
-
-    @classmethod
-    def within(cls, accuracy: float, failure: float, seed: int) -> Self:
-        """The smallest sketch of this form with the guarantee."""
-        check(accuracy=accuracy, failure=failure)
-        return cls(math.ceil(math.e / accuracy), math.ceil(-math.log(failure)), seed)
-
-    def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
-        """One counter of each row, 1 each."""
-        places = self.places(items)
-        return places, np.ones_like(places)
-
-    def estimate(self, table: Table, items: ArrayLike, rule: str = "min") -> Reals:
-        """How often each item occurs: the least counter of all rows, or their median where noise was added.
-
-        With noise the least of several counters is too small on average; the median is not drawn down by it.
-        """
-        if rule not in ("min", "median"):
-            raise DomainError(f"rule must be one of min, median, got {rule!r}")
-        found = self.read(table, items)
-        return found.min(axis=0) if rule == "min" else np.asarray(np.median(found, axis=0))
-
-    def excess(self, n_users: int) -> float:
-        """Mean of what other items add to a counter, from above: Markov's inequality bounds a row by it."""
-        return float(check(n_users=n_users)["n_users"] / self.columns)
-
-    def failure(self, n_users: int, error: float) -> float:
-        """Chance, from above, that an item is overestimated by more than ``error`` without noise."""
-        return min(1.0, (self.excess(n_users) / error) ** self.rows) if error > 0 else 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class CountSketch(Hashed):
-    r"""How often an item occurs, without bias: every item adds its sign to one counter of each row.
-
-    A row is off by :math:`\sqrt{(F_2 - f_x^2) / w}` in standard deviation; the median of :math:`D` rows is within
-    :math:`\alpha \lVert f \rVert_2` but for the chance of :meth:`failure`.  The sum of squares of a row has mean
-    :math:`F_2` and variance :math:`2 (F_2^2 - F_4) / w`.
-
-    Source: Charikar, Chen, Farach-Colton 2004; Thorup, Zhang 2004 (second moment).
-
-    Examples
-    --------
-    >>> sketch = CountSketch(columns=300, rows=5, seed=1)
-    >>> table = direct_table(sketch, [7] * 30 + [8] * 5)
-    >>> sketch.estimate(table, [7, 8, 9]), sketch.second_moment(table)
-    (array([30.,  5.,  0.]), 925.0)
-    """
-
-    def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
-        """One counter of each row, +1 or -1."""
-        return self.places(items), self._signs(items)
-
-    def _signs(self, items: ArrayLike) -> Wholes:
-        return Hashes(self.rows, 4, self.seed, part=1).signs(np.ravel(items))
-
-    def estimate(self, table: Table, items: ArrayLike) -> Reals:
-        """How often each item occurs: the median over rows of sign times counter."""
-        return np.asarray(np.median(self._signs(items) * self.read(table, items), axis=0))
-
-    def second_moment(self, table: Table, noise_variance: float = 0.0) -> float:
-        """Sum of the squares of all counts: the median over rows of the sum of squares, less what noise adds."""
-        squares = np.square(reals("table", shaped(table, self.shape))).sum(axis=1)
-        return float(np.median(squares) - self.columns * noise_variance)
-
-    def failure(self, accuracy: float) -> float:
-        r"""Chance, from above, that an estimate errs by more than :math:`\alpha \lVert f \rVert_2`, by Chebyshev's."""
-        check(accuracy=accuracy)
-        return majority_failure(min(1.0, 1 / (self.columns * accuracy**2)), self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class SecondMoment(Hashed):
-    r"""Sum of squares of all counts by random signs: every item adds its sign to every counter.
-
-    .. math:: Z = \sum_x s(x) f_x, \qquad E Z^2 = F_2, \qquad \mathrm{Var} Z^2 = 2 (F_2^2 - F_4) \le 2 F_2^2
-
-    with 4-wise independent signs.  The mean over the columns of a row, then the median over rows.  A user touches
-    every counter, so the sensitivity is :math:`2 D w`, against :math:`2 D` of :meth:`CountSketch.second_moment`, which
-    has the same variance without noise.
-
-    Source: Alon, Matias, Szegedy 1999.
-
-    Examples
-    --------
-    >>> sketch = SecondMoment(columns=200, rows=3, seed=1)
-    >>> sketch.estimate(direct_table(sketch, [7] * 30 + [8] * 5)), sketch.sensitivity
-    (916.0, 1200)
-    """
-
-    @property
-    def sensitivity(self) -> int:
-        """Every counter may turn from -1 to +1."""
-        return 2 * self.rows * self.columns
-
-    def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
-        """All counters, +1 or -1."""
-        signs = Hashes(self.rows * self.columns, 4, self.seed).signs(np.ravel(items))
-        return np.broadcast_to(np.arange(len(signs))[:, None], signs.shape), signs
-
-    def estimate(self, table: Table, noise_variance: float = 0.0) -> float:
-        """Sum of the squares of all counts; the variance of the noise of a counter is taken off."""
-        means = np.square(reals("table", shaped(table, self.shape))).mean(axis=1)
-        return float(np.median(means) - noise_variance)
 
 
 def shaped(table: Table, shape: tuple[int, ...]) -> Table:

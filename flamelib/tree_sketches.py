@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from flamelib._arrays import Reals, Wholes, reals, wholes
 from flamelib._validate import DomainError, check
+from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.hashing import PRIME
-from flamelib.sketches import MOST_COUNTERS, CountMin, CountSketch, Table, shaped
+from flamelib.sketches import MOST_COUNTERS, Table, shaped
 
 
 @dataclass(frozen=True, slots=True)

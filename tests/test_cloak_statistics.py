@@ -12,12 +12,13 @@ import pytest
 from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
+from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
 from flamelib.guarantees import Adjacency
 from flamelib.hashing import PRIME, spelled
 from flamelib.protocols.cloak_rounds import run_vector
 from flamelib.randomness import Release as SystemRandomness
 from flamelib.randomness import Simulation
-from flamelib.sketches import CountMin, CountSketch, SecondMoment, Sketch, Total, contributions, direct_table
+from flamelib.sketches import Sketch, Total, contributions, direct_table
 from flamelib.stable_sketches import CauchyNorm, StableEntropy
 from flamelib.support_sketches import LinearCounting, WeightedCounting
 from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch

@@ -9,11 +9,12 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamelib.cloak_statistics import Release, Words, simulate
+from flamelib.count_sketches import CountSketch
 from flamelib.figures import cloak_frequent, cloak_moments, cloak_statistics
 from flamelib.figures.curves import Curves
 from flamelib.figures.style import LIGHT, look
 from flamelib.hashing import numbered
-from flamelib.sketches import CountSketch, direct_table
+from flamelib.sketches import direct_table
 from flamelib.support_sketches import LinearCounting
 
 COUNTS = np.array([90, 40, 30, 12, 5, 5, 1, 1, 1, 1])

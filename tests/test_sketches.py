@@ -13,18 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib._validate import DomainError
+from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
 from flamelib.hashing import PRIME
-from flamelib.sketches import (
-    CountMin,
-    CountSketch,
-    SecondMoment,
-    Sketch,
-    Total,
-    contributions,
-    direct_table,
-    majority_failure,
-    moments,
-)
+from flamelib.sketches import Sketch, Total, contributions, direct_table, majority_failure, moments
 from flamelib.stable_sketches import CauchyNorm, StableEntropy, cut_moment, noise_factor
 from flamelib.support_sketches import LinearCounting, WeightedCounting, empty_weights, occupied_to_support
 from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch

@@ -9,13 +9,14 @@ from scipy.integrate import quad
 
 from flamelib._validate import DomainError
 from flamelib.companion.checks import evaluate
+from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.figures.cloak_attack import compute_opened
 from flamelib.figures.cloak_generators import compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
 from flamelib.protocols.cloak import CloakProtocol, analyze, average, encode, pool, relay, shuffler, total
 from flamelib.randomness import Simulation
 from flamelib.sealing import AnalyzerKey, new_round, open_bags, seal
-from flamelib.sketches import CountMin, CountSketch, direct_table
+from flamelib.sketches import direct_table
 from flamelib.stable_sketches import CauchyNorm
 from flamelib.support_sketches import LinearCounting
 from flamelib.tree_sketches import DyadicQuantiles

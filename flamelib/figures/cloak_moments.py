@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from flamelib._arrays import Reals, Wholes
 from flamelib.cloak_statistics import Release, Words, shannon, simulate
+from flamelib.count_sketches import CountSketch, SecondMoment
 from flamelib.figures.cloak_statistics import each, rms
 from flamelib.figures.curves import Curves
-from flamelib.sketches import CountSketch, SecondMoment, direct_table, distinct, moments
+from flamelib.sketches import direct_table, distinct, moments
 from flamelib.stable_sketches import CauchyNorm, StableEntropy
 from flamelib.support_sketches import LinearCounting, empty_weights
 

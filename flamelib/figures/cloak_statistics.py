@@ -16,11 +16,12 @@ from scipy.stats import binom
 
 from flamelib._arrays import Reals, Wholes, reals
 from flamelib.cloak_statistics import Release, Words, collect, simulate
+from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.encoding import round_randomly
 from flamelib.figures.curves import Curves, Values, name_decades, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.randomness import Simulation
-from flamelib.sketches import CountMin, CountSketch, Sketch, Total, direct_table, distinct
+from flamelib.sketches import Sketch, Total, direct_table, distinct
 from flamelib.tree_sketches import DyadicQuantiles
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
