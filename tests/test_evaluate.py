@@ -283,6 +283,7 @@ def test_the_list_tells_every_id_its_inputs_and_domains() -> None:
     for key, found in evaluate.load_all().items():
         assert key in told
         assert found.source in told
+        assert found.either or all(f"    {name} " in told for name in found.parameters), key
     one = "\n".join(evaluate.listing("blanket:lem-hoeffding"))
     for word in ("upper", "replace-one", "kary (with epsilon0, n_buckets)", "(0, 700]", "[2, 2^53]", "either epsilon"):
         assert word in one

@@ -283,12 +283,12 @@ def _describe(key: str, found: Statement) -> Iterator[str]:
     yield f"    {found.source}"
     for name, parameter in found.parameters.items():
         if name == "randomizer":
-            yield f"    {name:<14}one of " + "; ".join(f"{k} (with {', '.join(_fields(k))})" for k in found.randomizers)
+            yield f"    {name:<19}one of " + "; ".join(f"{k} (with {', '.join(_fields(k))})" for k in found.randomizers)
             for field in dict.fromkeys(f for k in found.randomizers for f in _fields(k)):
-                yield f"      {field:<12}{VOCABULARY[field]}"
+                yield f"      {field:<17}{VOCABULARY[field]}"
         elif not (found.either and name in ("epsilon", "delta")):
             optional = "" if parameter.default is parameter.empty else " (may be left out)"
-            yield f"    {name:<14}{found.domain(name)}{optional}"
+            yield f"    {name:<19}{found.domain(name)}{optional}"
     if found.either:
         yield f"    either epsilon ({VOCABULARY['epsilon']}) or delta ({VOCABULARY['delta']}); answers with the other"
     yield ""
