@@ -120,8 +120,8 @@ def greatest(rising: Callable[[float], float], target: float, start: float) -> f
 def _between(low: tuple[float, float], high: tuple[float, float], target: float) -> float:
     if not low[0] or math.isinf(high[0]):
         argument, value = low if low[0] else high
-        return argument * min(max(target / value, 1 / LEAP), LEAP)
-    if math.isinf(high[1]):
+        return argument * (min(max(target / value, 1 / LEAP), LEAP) if value else LEAP)
+    if math.isinf(high[1]) or not low[1]:
         return math.sqrt(low[0] * high[0])
     share = math.log(target / low[1]) / math.log(high[1] / low[1])
     return low[0] * math.pow(high[0] / low[0], min(max(share, 0.05), 0.95))

@@ -129,8 +129,12 @@ def test_an_answer_is_sought_no_lower_and_no_closer_than_it_is_asked_for():
 
 @pytest.mark.parametrize("start", [1e-3, 1.0, 50.0])
 def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
-    """A cubic, and a function without a value beyond 10."""
-    for rising, best in ((lambda x: x**3, 2.0), (lambda x: x if x < 10 else math.inf, 8.0)):
+    """A cubic, a function without a value beyond 10, and one that begins at 0."""
+    for rising, best in (
+        (lambda x: x**3, 2.0),
+        (lambda x: x if x < 10 else math.inf, 8.0),
+        (lambda x: max(0, x - 2), 10),
+    ):
         found = greatest(rising, 8.0, start)
         assert 0.95 * best < found <= best
     with pytest.raises(DomainError, match="target"):
