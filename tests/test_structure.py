@@ -46,9 +46,9 @@ def _imports(tree: ast.AST, prefix: str = "flamelib.") -> set[str]:
 
 MECHANISM = {
     "encoding", "randomizers", "vector_randomizers", "coordinates", "selection", "shuffling", "sealing", "clipping",
-    "cloak_decoding", "randomness", "discrete_noise", "_enclosures", "_arrays", "_folded", "_vector_protocols",
-    "_cloak_protocol", "modular", "hashing", "sketches", "count_sketches", "support_sketches", "tree_sketches",
-    "stable_sketches",
+    "cloak_decoding", "randomness", "discrete_noise", "_enclosures", "_geometric", "_arrays", "_folded",
+    "_vector_protocols", "_cloak_protocol", "modular", "hashing", "sketches", "count_sketches", "support_sketches",
+    "tree_sketches", "stable_sketches",
 }  # fmt: skip
 PRIVACY = {
     "laws", "divergences", "amplification", "composition", "renyi", "accuracy", "loss_cells", "loss_grids",
