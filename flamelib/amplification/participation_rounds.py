@@ -54,16 +54,12 @@ def participation_rounds(
     scheme : str
         ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
         record is drawn on its own, at the product of the rates.
-    participation_rate : float in (0, 1]
-        Chance p that the client joins a round; ignored by ``ols``.
-    record_rate : float in (0, 1]
-        Chance q that a record of a joining client is drawn.
+    participation_rate, record_rate : float in (0, 1]
+        Chances that the client joins a round, ignored by ``ols``, and that a record of a joining client is drawn.
     n_records : int, at least 1
         Records of the client in the larger data set; ignored but by ``outer``.
-    noise_std : float, positive
-        Standard deviation of the noise of each coordinate of the sum.
-    clip_norm : float, positive
-        Largest 2-norm of a record's contribution to the sum.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
     rounds : int, at least 1
     epsilon, delta : float
         Exactly one, of the whole; the answer is the other one.
@@ -88,9 +84,8 @@ def participation_rounds(
         return _disclosed(_rate(scheme, participation_rate, record_rate), rounds, epsilon, delta)
     cells = round_cells(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm)
     found = composed([(cells, rounds)], epsilon, delta)
-    if min(participation_rate, record_rate) < LEAST or clip_norm / noise_std < LEAST_RATIO:
-        return Certified(found, found)
-    return found
+    coarse = min(participation_rate, record_rate) < LEAST or clip_norm / noise_std < LEAST_RATIO
+    return Certified(found, found) if coarse else found
 
 
 def round_cells(

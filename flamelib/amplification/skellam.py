@@ -150,9 +150,8 @@ def least_variance(
     def log_delta(variance: float) -> float:
         if variance == 0:
             return 0.0
-        return log_with_shares(
-            curve_log_delta(_curve(sensitivity_2, variance, norm_1), rounds, epsilon), epsilon, log_eta
-        )
+        curve = _curve(sensitivity_2, variance, norm_1)
+        return log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
     reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / FARTHEST)
     while reach < FARTHEST and not (delta and log_delta(reach) <= math.log(delta)):

@@ -3,6 +3,24 @@ r"""What a private sum costs a user, and how far it is off: cloak aggregation be
 Errors are absolute errors of an unnormalised sum of values in [0, 1] at one and the same (epsilon, delta): the mean
 where it is known, a bound on it or a standard deviation else.  A vector costs its dimension times as much, every
 coordinate with this budget and this error.  Standard library only.
+
+``cmp-t1``
+    Rule T1; its bound on the mean error of the noise.
+``cmp-t2``
+    Rule T2, the sum itself unprotected; rounding, below n/k.
+``cmp-ikos``
+    Split-and-mix with :math:`N=3nk+1` and Pólya noise; mean error :math:`1/(k\sinh(\varepsilon/k))`, the decay being
+    rounded up to a double.
+``cmp-bon``
+    Cryptographic aggregation of Bonawitz et al. 2017: nothing is shuffled, the sum is exact, and a user sends
+    :math:`2n\cdot256+(5n-4)\,256+d\lceil\log_2(n(2^b-1)+1)\rceil` bits.
+``cmp-blanket``
+    One message by Theorem 4.1 of Balle et al. 2019 (``blanket:thm-4.1``); standard deviation.
+``cmp-rec``
+    The recursive protocol of Balle et al. 2020 with the parameters of the paper; standard deviation.
+``cmp-central``, ``cmp-local``
+    A trusted curator with Laplace noise, mean error :math:`1/\varepsilon`; Laplace noise of every user, standard
+    deviation :math:`\sqrt{2n}/\varepsilon`.  A real number counts 64 bits.
 """
 
 import math
@@ -64,29 +82,12 @@ def cost(
     dimension: int = 1,
     input_bits: int = INPUT_BITS,
 ) -> Cost:
-    r"""Messages and bits per user, and the error of the sum, of a protocol (value).
-
-    ``cmp-t1``
-        Rule T1; its bound on the mean error of the noise.
-    ``cmp-t2``
-        Rule T2, the sum itself unprotected; rounding, below n/k.
-    ``cmp-ikos``
-        Split-and-mix with :math:`N=3nk+1` and Pólya noise; mean error :math:`1/(k\sinh(\varepsilon/k))`, the decay
-        being rounded up to a double.
-    ``cmp-bon``
-        Cryptographic aggregation of Bonawitz et al. 2017: nothing is shuffled, the sum is exact, and a user sends
-        :math:`2n\cdot256+(5n-4)\,256+d\lceil\log_2(n(2^b-1)+1)\rceil` bits.
-    ``cmp-blanket``
-        One message by Theorem 4.1 of Balle et al. 2019 (``blanket:thm-4.1``); standard deviation.
-    ``cmp-rec``
-        The recursive protocol of Balle et al. 2020 with the parameters of the paper; standard deviation.
-    ``cmp-central``, ``cmp-local``
-        A trusted curator with Laplace noise, mean error :math:`1/\varepsilon`; Laplace noise of every user, standard
-        deviation :math:`\sqrt{2n}/\varepsilon`.  A real number counts 64 bits.
+    """Messages and bits per user, and the error of the sum, of a protocol (value).
 
     Parameters
     ----------
     protocol : str
+        A name that the module explains.
     n_users : int, at least 2
     epsilon : float in (0, 700]
     delta : float in (0, 1]
