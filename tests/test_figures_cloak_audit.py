@@ -15,6 +15,8 @@ from flamelib.amplification.splitting import smooth_failure
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.figures import cloak_audit as audit
+from flamelib.figures import cloak_counting as counting
+from flamelib.figures import cloak_faults as faults
 from flamelib.figures import cloak_reading as reading
 from flamelib.figures.style import LIGHT, look
 from flamelib.protocols.cloak import CloakProtocol
@@ -101,7 +103,7 @@ def test_sixty_four_bits_hold_eight_million_messages_of_forty_bits_and_not_nine(
     n_messages: int, modulus: int, wrong: set[str]
 ) -> None:
     """Wrapping round 2^64 does no harm where the modulus divides it; doubles lose units beyond 2^53."""
-    found = reading.compute_sums(10**6, n_messages, modulus, True, seed=1)
+    found = faults.compute_sums(10**6, n_messages, modulus, True, seed=1)
     assert found.size == pytest.approx(10**6 * n_messages * (modulus - 1) / 2**63, rel=1e-12)
     failed = {name for name, right in found.right.items() if not right}
     assert failed | {"float64"} == wrong | {"float64"}
@@ -109,15 +111,15 @@ def test_sixty_four_bits_hold_eight_million_messages_of_forty_bits_and_not_nine(
 
 
 def test_uniform_messages_are_half_as_large() -> None:
-    assert reading.compute_sums(10**5, 16, 2**43 - 57, False, seed=1).right["int64"]
-    assert not reading.compute_sums(10**5, 22, 2**43 - 57, False, seed=1).right["int64"]
+    assert faults.compute_sums(10**5, 16, 2**43 - 57, False, seed=1).right["int64"]
+    assert not faults.compute_sums(10**5, 22, 2**43 - 57, False, seed=1).right["int64"]
 
 
 # --- messages that are lost or sent twice -----------------------------------------------------------
 
 
 def test_one_lost_message_leaves_nothing_of_the_sum() -> None:
-    whole, lost, twice, both = reading.compute_damage(CloakProtocol(5, 61, 4, 4), 20_000, seed=1)
+    whole, lost, twice, both = faults.compute_damage(CloakProtocol(5, 61, 4, 4), 20_000, seed=1)
     assert (whole.right, whole.refused) == (20_000, False)
     for one in (lost, twice, both):
         low, high = one.interval
@@ -131,20 +133,20 @@ def test_one_lost_message_leaves_nothing_of_the_sum() -> None:
 
 
 def test_floors_of_doubles_lose_units() -> None:
-    assert reading.lost_units(100) == (3, 44, 0)
-    assert reading.lost_units(10**4)[0] == 573
+    assert faults.lost_units(100) == (3, 44, 0)
+    assert faults.lost_units(10**4)[0] == 573
     assert [i for i in range(101) if math.floor(i / 100 * 100) < i] == [29, 57, 58]
 
 
 def test_values_that_nobody_may_hold_are_refused() -> None:
-    rows = reading.admitted([math.nan, math.inf, -0.5, 1.5, 0.5], 100)
+    rows = faults.admitted([math.nan, math.inf, -0.5, 1.5, 0.5], 100)
     assert [row[2] for row in rows] == ["refused"] * 4 + [50]
     assert [row[1] for row in rows[2:]] == [-50, 150, 50]
 
 
 @pytest.mark.parametrize("wanted", [0.0, 1000.0])
 def test_one_client_puts_the_sum_where_it_likes(wanted: float) -> None:
-    honest, shifted = reading.poisoned(CloakProtocol(1000, 2**40 - 87, 10**4, 4), wanted, seed=1)
+    honest, shifted = faults.poisoned(CloakProtocol(1000, 2**40 - 87, 10**4, 4), wanted, seed=1)
     assert abs(honest - 500) < 50
     assert abs(shifted - wanted) < 50
 
@@ -165,7 +167,7 @@ def test_components_of_all_pairings(n: int, m: int, weight: float) -> None:
             merged = [one for one in merged if not one & part] + [part.union(*touching)]
         total += weight ** (len(merged) - 1)
         count += 1
-    assert audit._components(n, m, math.log(weight)) == pytest.approx(math.log(total / count), abs=1e-12)
+    assert counting._components(n, m, math.log(weight)) == pytest.approx(math.log(total / count), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "m", "modulus", "scale"), [(2, 2, 61, 3), (2, 2, 101, 5), (2, 3, 19, 2), (3, 2, 13, 1)])
@@ -174,25 +176,25 @@ def test_counting_bounds_what_data_sets_have_in_common(n: int, m: int, modulus: 
     data_sets = list(product(range(scale + 1), repeat=n))
     sums = [sum(one) for one in data_sets]
     of_sum = [one for one in data_sets if sum(one) == max(set(sums), key=sums.count)]
-    bound = 2 ** audit.ambiguity(n, m, modulus, scale)
+    bound = 2 ** counting.ambiguity(n, m, modulus, scale)
     for first in of_sum:
         common = [1 - shuffled_distance(modulus, m, first, second, 0) for second in of_sum]
         assert sum(common) / len(common) <= bound
 
 
 def test_counting_bites_where_it_is_used() -> None:
-    assert 2 ** audit.ambiguity(2, 2, 101, 5) < 0.7
-    assert audit.ambiguity(1000, 4, 2**40, 10**4) < -2000
-    assert audit.messages_by_counting(100, 2**31 - 1, 2**16) == 5
+    assert 2 ** counting.ambiguity(2, 2, 101, 5) < 0.7
+    assert counting.ambiguity(1000, 4, 2**40, 10**4) < -2000
+    assert counting.messages_by_counting(100, 2**31 - 1, 2**16) == 5
 
 
 def test_whole_vectors_need_messages_in_proportion_to_their_length() -> None:
-    record = audit.compute_counted(50, 2**31 - 1, 2**16, 40, [1, 10, 100])
+    record = counting.compute_counted(50, 2**31 - 1, 2**16, 40, [1, 10, 100])
     assert (record.refuted <= record.proven).all()
     assert record.refuted[2] / record.refuted[1] == pytest.approx(10, rel=0.1)
     assert record.proven[2] == messages_needed(40, 50, 100 * math.log2(2**31 - 1))
     assert record.to_csv().count("\n") == 4
-    assert len(labels(audit.draw_counted, record)) == 3
+    assert len(labels(counting.draw_counted, record)) == 3
 
 
 # --- proofs and constants ---------------------------------------------------------------------------

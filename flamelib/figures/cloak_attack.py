@@ -135,6 +135,14 @@ def opened_chance(protocol: CloakProtocol, encrypted: int) -> float:
     return math.exp(others * math.log1p(-(protocol.scale + 1) / protocol.modulus))
 
 
+def opened_rows(settings: Iterable[tuple[CloakProtocol, int]], found: Iterable[Recovery]) -> list[tuple[object, ...]]:
+    """For a table: modulus, scale, encrypted messages, chance of a recovery by the formula, and what was recovered."""
+    return [
+        (protocol.modulus, protocol.scale, encrypted, opened_chance(protocol, encrypted), *one.cells())
+        for (protocol, encrypted), one in zip(settings, found, strict=True)
+    ]
+
+
 # --- two messages a user ---------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ Against each stands the same round with shares as in a release, under keys that 
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,12 @@ class Predicted:
     def cells(self) -> tuple[object, ...]:
         """For a table: predicted messages found, values recovered, wrong ones, the confidence limit."""
         return f"{self.found[0]:,} of {self.found[1]:,}", *self.recovery.cells()
+
+
+def stream_rows(found: Mapping[tuple[str, bool], Predicted]) -> list[tuple[object, ...]]:
+    """For a table: attack, where messages come from, and the cells of what it found, by attack and release or not."""
+    sources = {False: "that generator", True: "ChaCha20, secret keys"}
+    return [(name, sources[system], *one.cells()) for (name, system), one in found.items()]
 
 
 def compute_stream(protocol: CloakProtocol, system: bool, repeats: int, seed: int) -> Predicted:

@@ -7,7 +7,7 @@ its true group is always listed; the messages of a proven group are taken out, w
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,6 +162,21 @@ def chance_groups(protocol: CloakProtocol, dimension: int) -> float:
     """
     p = protocol
     return math.comb(p.n_users * p.n_messages, p.n_messages) * ((p.scale + 1) / p.modulus) ** dimension
+
+
+def vector_cells(protocol: CloakProtocol, dimension: int, found: Recovery | None) -> tuple[object, ...]:
+    """For a table: chance groups expected, and what was recovered if it was tried."""
+    return chance_groups(protocol, dimension), *(found.cells() if found else ("not tried", "", ""))
+
+
+def vector_rows(
+    cases: Iterable[tuple[CloakProtocol, int, bool]], found: Iterable[Recovery]
+) -> list[tuple[object, ...]]:
+    """For a table: modulus, coordinates, how they were shuffled, and those cells."""
+    return [
+        (one.modulus, d, "share vectors" if together else "each coordinate", *vector_cells(one, d, recovery))
+        for (one, d, together), recovery in zip(cases, found, strict=True)
+    ]
 
 
 def closing_chance(protocol: CloakProtocol) -> float:
