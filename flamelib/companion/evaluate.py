@@ -18,58 +18,35 @@ from flamelib.guarantees import Certified
 from flamelib.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.sources import DOCUMENTS, STATEMENTS, Statement, admit
 
-_CLOSED = "flamelib.amplification.closed_form"
-_NUMERIC = "flamelib.amplification.shuffling"
+
+def _amplification(*names: str) -> tuple[str, ...]:
+    return tuple(f"flamelib.amplification.{name}" for name in names)
+
 
 # Document prefix -> the modules that state its items, the quick ones first; loaded when first asked for.
 HOMES: dict[str, tuple[str, ...]] = {
-    "blanket": (_CLOSED, "flamelib.accuracy", _NUMERIC),
-    "shuffle": (_NUMERIC,),
-    "clones": (_CLOSED, _NUMERIC),
+    "blanket": (*_amplification("closed_form"), "flamelib.accuracy", *_amplification("shuffling")),
+    "shuffle": _amplification("shuffling"),
+    "clones": _amplification("closed_form", "shuffling"),
     "flame": (
-        _CLOSED,
         "flamelib.composition",
-        "flamelib.amplification.sampling",
-        "flamelib.amplification.coordinate_budgets",
-        "flamelib.amplification.index_privacy",
-        "flamelib.amplification.full_bags",
-        "flamelib.amplification.counting",
-        "flamelib.amplification.vectors",
+        *_amplification("closed_form", "sampling", "coordinate_budgets", "index_privacy"),
+        *_amplification("full_bags", "counting", "vectors"),
     ),
-    "participation": (
-        "flamelib.amplification.gaussian_mechanism",
-        "flamelib.amplification.sampling",
-        "flamelib.amplification.known_participants",
-        "flamelib.amplification.random_checkins",
-        "flamelib.amplification.participation",
-        "flamelib.amplification.participation_noise",
-        "flamelib.amplification.turned_gradients",
-        "flamelib.amplification.participation_rounds",
+    "participation": _amplification(
+        *("gaussian_mechanism", "sampling", "known_participants", "random_checkins", "participation"),
+        *("participation_noise", "turned_gradients", "participation_rounds"),
     ),
     "checkin": (
-        "flamelib.renyi",
-        "flamelib.composition",
-        "flamelib.amplification.checkin_closed",
-        "flamelib.amplification.checkin_theorems",
-        "flamelib.amplification.checkin_baselines",
-        "flamelib.amplification.checkin_distributed",
-        "flamelib.amplification.checkin_shuffled",
+        *("flamelib.renyi", "flamelib.composition"),
+        *_amplification("checkin_closed", "checkin_theorems", "checkin_baselines", "checkin_distributed"),
+        *_amplification("checkin_shuffled"),
     ),
     "cloak": (
-        "flamelib.amplification.splitting",
-        "flamelib.amplification.splitting_pairs",
-        "flamelib.amplification.splitting_messages",
         "flamelib.cloak_decoding",
-        "flamelib.amplification.splitting_noise",
-        "flamelib.amplification.polya_noise",
-        "flamelib.amplification.splitting_rules",
-        "flamelib.amplification.equal_sum_rules",
-        "flamelib.amplification.splitting_costs",
-        "flamelib.amplification.splitting_exact",
-        "flamelib.amplification.splitting_subsets",
-        "flamelib.amplification.splitting_users",
-        "flamelib.amplification.splitting_plans",
-        "flamelib.amplification.splitting_sums",
+        *_amplification("splitting", "splitting_pairs", "splitting_messages", "splitting_noise", "polya_noise"),
+        *_amplification("splitting_rules", "equal_sum_rules", "splitting_costs"),
+        *_amplification("splitting_exact", "splitting_subsets", "splitting_users", "splitting_plans", "splitting_sums"),
     ),
 }
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
