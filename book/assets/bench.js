@@ -26,7 +26,6 @@ const flamelibBench = (() => {
   let order = "error";
 
   const written = (value) => (value < 1e-3 && value > 0 ? value.toExponential() : String(value));
-  const shown = (value) => (value === 0 ? "0" : value >= 1e5 || value < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4))));
   const make = (kind, content = [], told = {}) => {
     const element = Object.assign(document.createElement(kind), told);
     element.append(...content);
@@ -77,7 +76,7 @@ const flamelibBench = (() => {
   /* Table */
 
   const told = {
-    claimed: (one) => (one.claimed === null ? "none" : shown(one.claimed)),
+    claimed: (one) => (one.claimed === null ? "none" : written(one.claimed)),
     local: (one) => (one.local === undefined ? "" : String(one.local)),
     adjacency: (one) => (one.warning ? `${one.adjacency} (not comparable)` : one.adjacency),
   };
@@ -87,7 +86,7 @@ const flamelibBench = (() => {
     const head = make("th", [one[name]], { scope: "row", title: one.document });
     if (one.refused) return make("tr", [head, make("td", [`refused: ${one.refused}`], { colSpan: others.length })], { className: "fl-refused" });
     const cells = others.map((field) => {
-      const cell = make("td", [told[field] ? told[field](one) : typeof one[field] === "number" ? shown(one[field]) : one[field]]);
+      const cell = make("td", [told[field] ? told[field](one) : typeof one[field] === "number" ? written(one[field]) : one[field]]);
       cell.dataset.field = field;
       if (typeof one[field] === "number") cell.dataset.value = one[field];
       return cell;
@@ -199,7 +198,7 @@ const flamelibBench = (() => {
       }
       const shape = marker(chart, one, place, 1.5);
       shape.dataset.name = one.name;
-      put(shape, "title", {}, `${one.name}: ε ${shown(one.epsilon)}, error ${shown(one.error)}`);
+      put(shape, "title", {}, `${one.name}: ε ${written(one.epsilon)}, error ${written(one.error)}`);
     }
     chart.setAttribute("aria-label", `Error against certified epsilon, both logarithmic, ${rows.filter(drawn).length} mechanisms; the values are in the table above.`);
   }

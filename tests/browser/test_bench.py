@@ -23,6 +23,7 @@ PATH = "book/bench.html"
 READ = """rows => rows.map(row => ({
   name: row.querySelector("th").textContent,
   refused: row.className === "fl-refused" ? row.querySelector("td").textContent : null,
+  told: row.querySelector("td[data-field=epsilon]")?.textContent ?? null,
   ...Object.fromEntries(
     [...row.querySelectorAll("td[data-value]")].map(cell => [cell.dataset.field, Number(cell.dataset.value)])),
 }))"""
@@ -77,6 +78,7 @@ def test_the_rows_are_the_library_s(bench: Page) -> None:
         if isinstance(one, Refusal):
             assert told["refused"] == f"refused: {one.reason}"
         else:
+            assert float(told["told"]) == told["epsilon"]  # no digit less than recorded, and none rounded down
             for field in ("epsilon", "error", "bits", "messages"):
                 assert told[field] == pytest.approx(upwards(getattr(one, field)), rel=2e-5), one
             assert told.get("claimed") == (one.claimed and pytest.approx(upwards(one.claimed), rel=2e-5))
