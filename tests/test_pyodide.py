@@ -149,6 +149,8 @@ def test_rows_of_shares_take_their_own_words() -> None:
     assert found["cloak-thm-1-shares-bits"]["value"] == splitting_rules.noisy_rule(1, 1e-6, 10_000).bits
     assert found["cloak-thm-2-shares-bits"]["value"] == equal_sum_rules.exact_rule(1, 1e-6, 10_000, 1).bits
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
+    between = sliders.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
+    assert between["cloak-own-1-shares-distance"]["value"] == splitting_pairs.two_user_distance(2**33, 30)
 
 
 @pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])

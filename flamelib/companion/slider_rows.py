@@ -26,9 +26,8 @@ def _renamed(**to: str) -> Recast:
 
 
 def _shares(named: Named) -> Named:
-    """The modulus of so many bits in the place of its logarithm; too many are refused, not computed."""
-    bits = round(min(named.pop("log2_modulus"), 1000.0))
-    return {"modulus": 2 ** max(bits, 1)} | named
+    """The modulus of so many bits, upwards, in the place of its logarithm; too many are refused, not computed."""
+    return {"modulus": 2 ** math.ceil(min(named.pop("log2_modulus"), 1000.0))} | named
 
 
 def _security(named: Named) -> Named:
