@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from flamelib._arrays import Reals, Wholes
 from flamelib._validate import check
+from flamelib.federated import Samples
 from flamelib.models import Floats, Weights
 from flamelib.protocols.checkin import draw_clients
 from flamelib.random_participation import Classifier, History, Records, follow
@@ -73,27 +74,21 @@ def train(
     dropout: float = 0.0,
     points: int = 10,
 ) -> History:
-    """Rounds of stochastic descent by the mean of the messages that arrive; a round without any changes nothing.
+    """Rounds of descent by the mean of the messages that arrive (``batches``); a round without any changes nothing.
 
     Parameters
     ----------
     model : Model
     records : Records
     schemes : mapping from name to Scheme
-    rounds : int
     rng : numpy.random.Generator
         Initial model, users with their images, messages and noise come from children of their own.
     n_users : int
         Each with one image: its own, if there are as many images; one drawn at random otherwise.
     checkin_rate : float in [0, 1]
     dropout : float in [0, 1)
-    points : int
-        How often models are tested, at equal distances, the last time at the end.
-
-    Returns
-    -------
-    History
-        ``batches`` are the messages that arrived.
+    rounds, points : int
+        How many rounds, and how often models are tested: at equal distances, the last time at the end.
 
     Examples
     --------
@@ -108,21 +103,31 @@ def train(
     """
     given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
     for_model, for_users, for_messages, for_noise = rng.spawn(4)
-    held = holdings(len(records), given["n_users"], for_users)
-    start = model.initial(for_model)
+    held, start = holdings(len(records), given["n_users"], for_users), model.initial(for_model)
     parameters = {name: start.copy() for name in schemes}
 
     def one_round() -> int:
         users = draw_clients(checkin_rate * (1 - dropout), len(held), for_users)
-        batch = records.batch(held[users].astype(np.int64))
         uniforms, noise = for_messages.random((3, len(users))), for_noise.standard_normal(model.dimension)
-        for name, scheme in schemes.items():
-            now = parameters[name]
-            total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
-            now -= scheme.learning_rate / max(len(users), 1) * total
-        return len(users)
+        return _step(model, parameters, schemes, records.batch(held[users].astype(np.int64)), uniforms, noise)
 
     return follow(model, records, parameters, one_round, given["rounds"], given["points"])
+
+
+def _step(
+    model: Model,
+    parameters: Mapping[str, Reals],
+    schemes: Mapping[str, Scheme],
+    batch: Samples,
+    uniforms: Reals,
+    noise: Reals,
+) -> int:
+    """Move every scheme's model, in place, by the mean of its messages about a batch; how many these are."""
+    for name, scheme in schemes.items():
+        now = parameters[name]
+        total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
+        now -= scheme.learning_rate / max(len(batch), 1) * total
+    return len(batch)
 
 
 def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:

@@ -74,6 +74,22 @@ class Users:
         """The model that fits these images."""
         return SoftmaxRegression(self.images.shape[-1], self.n_classes)
 
+    def updates(self, block: slice, parameters: Reals, learning_rate: float, epochs: int) -> Floats:
+        """What the gradient descent of each user of a block adds to a model."""
+        images, labels, gram = self.images[block], self.labels[block], self.gram[block]
+        fit = self.model.local_updates
+        return fit(parameters, images, labels, learning_rate=learning_rate, epochs=epochs, gram=gram)
+
+    def accuracy(self, parameters: Reals) -> float:
+        """Share of the users' own test images that a model tells right."""
+        return self.model.accuracy(parameters, self.held_back.images, self.held_back.labels)
+
+    def official_accuracy(self, parameters: Reals) -> tuple[float, float]:
+        """The same of the published test part, and of those of its images that no user holds (NaN without any)."""
+        right = self.model.scores(parameters, self.official.images).argmax(axis=-1) == self.official.labels
+        untouched = float(right[~self.official_held].mean()) if not self.official_held.all() else math.nan
+        return float(right.mean()), untouched
+
 
 def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CROWD) -> Users:
     """The users of the experiments, from a data set by its name.
@@ -209,19 +225,14 @@ def train(
     Parameters
     ----------
     method : callable
-        ``method(updates, rng)``: updates of shape (n_users, dimension) to something with an ``estimate``, which is
-        added to the model.
+        From updates of shape (n_users, dimension) and a generator to what has an ``estimate`` to add to the model.
     users : Users
-    rounds : int
+    rounds, n_users : int
+        How many rounds, and users in each: all there are, if there are fewer.
     rng : numpy.random.Generator
-        The initial model comes from its first child, everything else from its second: runs that differ in the
-        method alone begin alike.
-    n_users : int
-        Users in a round; all there are, if there are fewer.
-    learning_rate : float
+        Its first child draws the initial model, its second everything else: runs of several methods begin alike.
+    learning_rate, epochs : float, int
         Of the users' own gradient descent.
-    epochs : int
-        Its steps.
     server_step : float
         Factor on the estimate.
     repeat_noise : bool
@@ -231,33 +242,21 @@ def train(
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> users = load_users("digits", n_users=100)
-    >>> mean = lambda updates, rng: SimpleNamespace(estimate=updates.mean(axis=0))
-    >>> train(mean, users, 2, np.random.default_rng(0)).held_back.round(1)
+    >>> from flamelib.protocols.federated_baselines import PlainAverage
+    >>> train(PlainAverage().run, load_users("digits", n_users=100), 2, np.random.default_rng(0)).held_back.round(1)
     array([0.2, 0.4, 0.6])
     """
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)
-    model = users.model
-    parameters = model.initial(for_model)
-    held_back, observed = [_accuracy(model, parameters, users.held_back)], []
+    parameters = users.model.initial(for_model)
+    held_back, observed = [users.accuracy(parameters)], []
     for block in _blocks(users, given["n_users"], given["rounds"]):
-        updates = model.local_updates(
-            parameters,
-            users.images[block],
-            users.labels[block],
-            learning_rate=learning_rate,
-            epochs=epochs,
-            gram=users.gram[block],
-        )
+        updates = users.updates(block, parameters, learning_rate, epochs)
         published = method(updates, copy.deepcopy(for_noise) if repeat_noise else for_noise)
         parameters = parameters + given["server_step"] * published.estimate
-        held_back.append(_accuracy(model, parameters, users.held_back))
+        held_back.append(users.accuracy(parameters))
         observed.append(observe(published) if observe else None)
-    right = model.scores(parameters, users.official.images).argmax(axis=-1) == users.official.labels
-    untouched = float(right[~users.official_held].mean()) if not users.official_held.all() else math.nan
-    return History(np.array(held_back), float(right.mean()), untouched, tuple(observed))
+    return History(np.array(held_back), *users.official_accuracy(parameters), tuple(observed))
 
 
 def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
@@ -265,7 +264,3 @@ def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
     for count in range(rounds):
         start = count % (len(users) // size) * size
         yield slice(start, start + size)
-
-
-def _accuracy(model: SoftmaxRegression, parameters: Reals, samples: Samples) -> float:
-    return model.accuracy(parameters, samples.images, samples.labels)

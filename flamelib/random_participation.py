@@ -201,16 +201,12 @@ def train(
     model : Model
     records : Records
     schemes : mapping from name to Scheme
-    rounds : int
     rng : numpy.random.Generator
-        Initial model, batches and noise come from children of their own.
     participation_rate, record_rate : float in (0, 1]
-    n_records : int
-        Records of every client.
-    momentum : float in [0, 1)
-        Of heavy-ball descent: each step is the published gradient and this share of the step before.
-    points : int
-        How often models are tested, at equal distances, the last time at the end.
+    n_records : int, of every client
+    momentum : float in [0, 1), the share of the step before in each step
+    rounds, points : int
+        How many rounds, and how often models are tested: at equal distances, the last time at the end.
 
     Examples
     --------
@@ -225,17 +221,15 @@ def train(
     n_clients = records.n_clients(given["n_records"])
     scale = ParticipationProtocol(participation_rate, record_rate, n_records, 1, 1).expected_records(n_clients)
     for_model, for_batches, for_noise = rng.spawn(3)
-    start = model.initial(for_model)
-    runners = {name: _Runner(scheme, start.copy(), np.zeros_like(start)) for name, scheme in schemes.items()}
+    runners, parameters = _started(schemes, model.initial(for_model))
 
     def one_round() -> int:
         batch = records.batch(draw_records(participation_rate, record_rate, n_clients, n_records, for_batches))
         noise = for_noise.standard_normal(model.dimension)
-        for runner in runners.values():
+        for runner in runners:
             runner.step(model, batch, noise, scale, given["momentum"])
         return len(batch)
 
-    parameters = {name: runner.parameters for name, runner in runners.items()}
     return follow(model, records, parameters, one_round, given["rounds"], given["points"])
 
 
@@ -283,6 +277,12 @@ class _Runner:
         self.velocity *= momentum
         self.velocity += (total + self.scheme.noise_std * noise) / scale
         self.parameters -= self.scheme.learning_rate * self.velocity
+
+
+def _started(schemes: Mapping[str, Scheme], start: Reals) -> tuple[list[_Runner], dict[str, Reals]]:
+    """Runners from one and the same model, and the models by the names of their schemes."""
+    parameters = {name: start.copy() for name in schemes}
+    return [_Runner(one, parameters[name], np.zeros_like(start)) for name, one in schemes.items()], parameters
 
 
 def stops(rounds: int, points: int) -> Wholes:
