@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,3 +37,14 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
             kept.write_bytes(pickle.dumps(ledger.judge_all()))
         found: list[Judged] = pickle.loads(kept.read_bytes())
     return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where recorded results of training are written and read in a test."""
+    from flamelib.figures import recordings
+
+    for name in ("_rows", "provenance"):
+        monkeypatch.setattr(recordings, name, getattr(recordings, name).__wrapped__)
+    monkeypatch.setattr(recordings, "RESULTS", tmp_path)
+    return tmp_path

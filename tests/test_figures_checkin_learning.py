@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from flamelib.companion import record_checkin
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_checkin import Job
 from flamelib.figures import checkin_learning as learning
-from flamelib.figures import checkin_recorded, checkin_spent, present
+from flamelib.figures import checkin_recorded, checkin_spent, present, recordings
 from flamelib.figures.checkin_learning import Setting
 from flamelib.figures.participation_recorded import Key
 from flamelib.random_participation import load_records
@@ -32,15 +31,6 @@ def records():
 @pytest.fixture(scope="module")
 def runs(records):
     return learning.compute_learning(records, SMALL, 2, 1, points=4)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where recorded results are written and read in a test."""
-    for name in ("_read", "provenance"):
-        monkeypatch.setattr(checkin_recorded, name, getattr(checkin_recorded, name).__wrapped__)
-    monkeypatch.setattr(checkin_recorded, "RESULTS", tmp_path)
-    return tmp_path
 
 
 def test_every_scheme_gets_its_randomizer():
@@ -150,7 +140,7 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)
         assert found.noise[name] == runs.noise[name]
-    about = checkin_recorded.provenance()
+    about = recordings.provenance(checkin_recorded.TABLE)
     assert about["runs"]["large"]["softmax"]["learning rates"] == learning.STEPS
     assert len(about["commit"]) == 40
     assert checkin_recorded.findings()["softmax_large_duchi"] == learning.shown(found.final("duchi"))
@@ -159,8 +149,8 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = json.loads((checkin_recorded.RESULTS / checkin_recorded.PROVENANCE).read_text(encoding="utf-8"))
-    assert sha256(checkin_recorded.RESULTS / checkin_recorded.TABLE) == about["sha256"][checkin_recorded.TABLE]
+    about = recordings.provenance(checkin_recorded.TABLE)
+    assert sha256(recordings.RESULTS / checkin_recorded.TABLE) == about["sha256"][checkin_recorded.TABLE]
     for experiment, setting in (("large", record_checkin.LARGE), ("small", record_checkin.SMALL)):
         found = checkin_recorded.recorded(experiment)
         assert tuple(found.curves) == learning.NAMES

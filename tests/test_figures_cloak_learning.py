@@ -1,6 +1,5 @@
 """Learning by cloak aggregation: calibration, tables, sweeps on small digits; FLAME at equal budget; recorded runs."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.federated import load_users
-from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present
+from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present, recordings
 from flamelib.figures import cloak_tradeoffs as tradeoffs
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_tradeoffs import draw_sweep
@@ -27,15 +26,6 @@ STEPS = {"unprotected": 2.0, "cloak": 2.0, "server": 2.0}
 @pytest.fixture(scope="module")
 def users():
     return load_users("digits")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where recorded results are written and read in a test."""
-    for name in ("_read", "provenance"):
-        monkeypatch.setattr(cloak_recorded, name, getattr(cloak_recorded, name).__wrapped__)
-    monkeypatch.setattr(cloak_recorded, "RESULTS", tmp_path)
-    return tmp_path
 
 
 # --- calibration --------------------------------------------------------------------------------------------------
@@ -185,7 +175,7 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
         monkeypatch.setattr(cloak_recorded, name, value)
     monkeypatch.setattr(tradeoffs, "flame_epsilon", lambda protocol, setting, *others: setting.epsilon0)
     record_cloak.record(folder, SMALL, 2, 2)
-    about, equal = cloak_recorded.provenance(), cloak_recorded.recorded_sweep("epsilon")
+    about, equal = recordings.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
     assert set(equal.finals) == {"unprotected", "server", "cloak", "simple"}
     assert about["steps"]["4"]["server"] == about["steps"]["4"]["cloak"] == 2.0
     steps = {"cloak": 2.0, "server": 2.0}
@@ -201,8 +191,8 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = json.loads((cloak_recorded.RESULTS / cloak_recorded.PROVENANCE).read_text(encoding="utf-8"))
-    assert sha256(cloak_recorded.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
+    about = recordings.provenance(cloak_recorded.TABLE)
+    assert sha256(recordings.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
     assert about["setting"] == record_cloak.SETTING.as_parameters()
     equal = cloak_recorded.recorded_sweep("epsilon")
     assert equal.x.tolist() == list(record_cloak.EPSILONS)
@@ -212,7 +202,7 @@ def test_the_stored_table_is_the_one_its_provenance_tells_of():
 
 
 def test_recorded_noise_and_local_budgets_keep_the_guarantee():
-    about = cloak_recorded.provenance()
+    about = recordings.provenance(cloak_recorded.TABLE)
     for epsilon, method in about["cloak"].items():
         given = {"dimension": 7850, "rounds": 2, "delta": about["setting"]["delta"]}
         found = vector_epsilon(sensitivity_2=2 * method["norm_limit"], variance=method["variance"], **given)

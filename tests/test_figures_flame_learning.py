@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,15 @@ from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.companion import checks_learning, ledger, record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.federated import load_users
-from flamelib.figures import flame_budgets, flame_learning, flame_methods, flame_recorded, flame_tradeoffs, present
+from flamelib.figures import (
+    flame_budgets,
+    flame_learning,
+    flame_methods,
+    flame_recorded,
+    flame_tradeoffs,
+    present,
+    recordings,
+)
 from flamelib.figures.flame_budgets import EqualBudget, Interval
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.flame_methods import Setting
@@ -30,15 +37,6 @@ def users():
 @pytest.fixture(scope="module")
 def runs(users):
     return flame_learning.compute_runs(users, SMALL, flame_methods.all_methods(SMALL, users.model.dimension), 3, 1)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where recorded results are written and read in a test."""
-    for name in ("_read", "provenance"):
-        monkeypatch.setattr(flame_recorded, name, getattr(flame_recorded, name).__wrapped__)
-    monkeypatch.setattr(flame_recorded, "RESULTS", tmp_path)
-    return tmp_path
 
 
 def columns(record):
@@ -271,7 +269,7 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
     repeated = flame_recorded.recorded_runs("digits", "repeated")
     assert np.array_equal(repeated.curves["np"], found.curves["np"])
     assert not np.array_equal(repeated.curves["simple"], found.curves["simple"])
-    assert flame_recorded.provenance()["sizes"]["digits"]["users"] == 174
+    assert recordings.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
     with pytest.raises(DomainError, match="experiment"):
         flame_recorded.recorded_runs("mnist")
     with pytest.raises(DomainError, match="experiment"):
@@ -279,8 +277,8 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = json.loads((flame_recorded.RESULTS / flame_recorded.PROVENANCE).read_text(encoding="utf-8"))
-    assert sha256(flame_recorded.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
+    about = recordings.provenance(flame_recorded.TABLE)
+    assert sha256(recordings.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
     assert about["sizes"]["mnist"]["users"] == 6000
     assert about["sizes"]["mnist"]["of these held by users"] == 1138
     for dataset in ("mnist", "fashion-mnist"):

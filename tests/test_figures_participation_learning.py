@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from flamelib.companion import record_participation
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_participation import Size
 from flamelib.figures import participation_learning as learning
-from flamelib.figures import participation_recorded, present
+from flamelib.figures import participation_recorded, present, recordings
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.participation_learning import Learning, Setting
 from flamelib.protocols.participation import batch_size
@@ -31,15 +30,6 @@ def records():
 @pytest.fixture(scope="module")
 def runs(records):
     return learning.compute_learning(records, SMALL, 3, 1, points=4)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where recorded results are written and read in a test."""
-    for name in ("_read", "provenance"):
-        monkeypatch.setattr(participation_recorded, name, getattr(participation_recorded, name).__wrapped__)
-    monkeypatch.setattr(participation_recorded, "RESULTS", tmp_path)
-    return tmp_path
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -178,7 +168,7 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)
         assert found.noise[name] == runs.noise[name]
-    about = participation_recorded.provenance()
+    about = recordings.provenance(participation_recorded.TABLE)
     assert about["runs"]["6.1"]["softmax"]["clients"] == 50
     assert len(about["commit"]) == 40
     with pytest.raises(DomainError, match="experiment"):
@@ -186,8 +176,8 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = json.loads((participation_recorded.RESULTS / participation_recorded.PROVENANCE).read_text(encoding="utf-8"))
-    table = participation_recorded.RESULTS / participation_recorded.TABLE
+    about = recordings.provenance(participation_recorded.TABLE)
+    table = recordings.RESULTS / participation_recorded.TABLE
     assert sha256(table) == about["sha256"][participation_recorded.TABLE]
     for experiment, setting in record_participation.SETTINGS.items():
         for model, size in record_participation.SIZES.items():

@@ -21,7 +21,8 @@ from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.figures.checkin_learning import CAP, LOCAL_DELTA, Setting, compute_learning
 from flamelib.figures.checkin_recorded import TABLE
 from flamelib.figures.participation_learning import Learning
-from flamelib.figures.participation_recorded import RESULTS, Key, as_csv
+from flamelib.figures.participation_recorded import Key, as_csv
+from flamelib.figures.recordings import RESULTS
 from flamelib.random_participation import Records, load_records
 
 DATASET, SEED, POINTS = "mnist", 2206, 20

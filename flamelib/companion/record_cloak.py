@@ -21,7 +21,8 @@ from flamelib.figures.cloak_recorded import TABLE
 from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
 from flamelib.figures.flame_learning import Runs, compute_runs
 from flamelib.figures.flame_methods import Method
-from flamelib.figures.flame_recorded import RESULTS, Key, as_csv
+from flamelib.figures.flame_recorded import Key, as_csv
+from flamelib.figures.recordings import RESULTS
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3
 SEED, SEARCH_SEED = 2023, 7

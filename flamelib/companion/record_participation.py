@@ -15,7 +15,8 @@ from flamelib.companion.recording import PACKAGES as COMMON
 from flamelib.companion.recording import revision, store
 from flamelib.convolutional import ConvolutionalNetwork
 from flamelib.figures.participation_learning import Learning, Setting, compute_learning
-from flamelib.figures.participation_recorded import RESULTS, TABLE, Key, as_csv
+from flamelib.figures.participation_recorded import TABLE, Key, as_csv
+from flamelib.figures.recordings import RESULTS
 from flamelib.protocols.participation import batch_size
 from flamelib.random_participation import Model, Records, load_records
 

@@ -4,19 +4,15 @@
 sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.
 """
 
-import functools
-import json
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from flamelib.figures import recordings
 from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, SERVER
 from flamelib.figures.flame_learning import Gap
-from flamelib.figures.flame_recorded import RESULTS, Key, grouped, sweep_of
+from flamelib.figures.flame_recorded import parameters, sweep_of
 from flamelib.figures.flame_tradeoffs import Sweep
 
-TABLE, PROVENANCE = "cloak_learning.csv", "cloak_learning.json"
+TABLE = "cloak_learning.csv"
 DATASET = "mnist"
 
 
@@ -28,26 +24,13 @@ def recorded_sweep(experiment: str) -> Sweep:
     DomainError
         If nothing of the kind was recorded.
     """
-    about = provenance()
-    parameters = {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
-    return sweep_of(_read(), experiment, DATASET, {name: of for name, of in parameters.items() if name != experiment})
-
-
-@functools.cache
-def provenance() -> Mapping[str, Any]:
-    """Sizes, seeds, steps, local budgets, versions and date of the recorded results."""
-    found: dict[str, Any] = json.loads((RESULTS / PROVENANCE).read_text(encoding="utf-8"))
-    return found
-
-
-@functools.cache
-def _read() -> dict[Key, list[dict[str, str]]]:
-    return grouped(RESULTS / TABLE)
+    given = {name: of for name, of in parameters(TABLE).items() if name != experiment}
+    return sweep_of(TABLE, experiment, DATASET, given)
 
 
 def equal_rows() -> list[tuple[object, ...]]:
     """For a table: epsilon, and the accuracy of every method at the end with the step that was found for it."""
-    sweep, steps = recorded_sweep("epsilon"), provenance()["steps"]
+    sweep, steps = recorded_sweep("epsilon"), recordings.provenance(TABLE)["steps"]
     return [
         (value, *(f"{sweep.at(name, value)} ({steps[f'{value:g}'][name]:g})" for name in sweep.finals))
         for value in sweep.x

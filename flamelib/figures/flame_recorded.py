@@ -4,27 +4,24 @@
 method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.
 """
 
-import csv
-import functools
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib._validate import DomainError
 from flamelib.federated import Users
+from flamelib.figures import recordings
 from flamelib.figures.curves import Parameters, to_csv
 from flamelib.figures.flame_learning import Runs, fitting_gaps
 from flamelib.figures.flame_methods import Setting
 from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep, draw_sweep
+from flamelib.figures.recordings import Row
 from flamelib.figures.style import Pen
 
-RESULTS = Path(__file__).parents[2] / "data" / "results"
-TABLE, PROVENANCE = "flame_learning.csv", "flame_learning.json"
+TABLE = "flame_learning.csv"
 HEADER = (
     "dataset", "experiment", "noise", "value", "method", "run", "official", "untouched",
     "full_first", "excess_first", "full_last", "excess_last", "accuracy",
@@ -38,6 +35,11 @@ class Key(NamedTuple):
     experiment: str
     noise: str
     value: float
+
+    @classmethod
+    def of(cls, row: Row) -> "Key":
+        """That of a row."""
+        return cls(row["dataset"], row["experiment"], row["noise"], float(row["value"]))
 
 
 def to_rows(key: Key, runs: Runs) -> Iterator[tuple[object, ...]]:
@@ -64,24 +66,36 @@ def recorded_runs(dataset: str = "mnist", noise: str = "fresh", experiment: str 
         If nothing of the kind was recorded.
     """
     key = Key(dataset, experiment, noise, value)
-    found = _read().get(key)
+    found = recordings.grouped(TABLE, Key.of).get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {tuple(key)}")
-    return runs_of(found, _parameters())
+    return _runs(found, parameters(TABLE))
 
 
 def recorded_sweep(experiment: str, dataset: str = "mnist") -> Sweep:
     """A sweep, its axis named by the experiment."""
-    return sweep_of(_read(), experiment, dataset, _parameters())
+    return sweep_of(TABLE, experiment, dataset, parameters(TABLE))
 
 
-def sweep_of(rows: Mapping[Key, list[dict[str, str]]], experiment: str, dataset: str, parameters: Parameters) -> Sweep:
-    """One sweep of a table that :func:`grouped` has read."""
-    wanted = (dataset, experiment, "fresh")
-    found = [(key.value, runs_of(of, parameters)) for key, of in rows.items() if key[:3] == wanted]
+def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sweep:
+    """One sweep of a table with these columns.
+
+    Raises
+    ------
+    DomainError
+        If nothing of the kind was recorded.
+    """
+    wanted, rows = (dataset, experiment, "fresh"), recordings.grouped(table, Key.of)
+    found = [(key.value, _runs(of, given)) for key, of in rows.items() if key[:3] == wanted]
     if not found:
         raise DomainError(f"experiment must be a recorded sweep, got {experiment!r}")
-    return Sweep.of(experiment, found, parameters)
+    return Sweep.of(experiment, found, given)
+
+
+def parameters(table: str) -> Parameters:
+    """The setting of recorded runs, how often each was repeated, and the seed: for the card of a figure."""
+    about = recordings.provenance(table)
+    return {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
 
 
 def findings() -> dict[str, int | float | str]:
@@ -138,34 +152,7 @@ def compute_beside(
     return Beside(compute_sweep(users, setting, experiment, values, repeats, seed), recorded_sweep(experiment))
 
 
-@functools.cache
-def provenance() -> Mapping[str, Any]:
-    """Sizes, seeds, versions and date of the recorded results."""
-    found: dict[str, Any] = json.loads((RESULTS / PROVENANCE).read_text(encoding="utf-8"))
-    return found
-
-
-def _parameters() -> Parameters:
-    about = provenance()
-    return {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
-
-
-@functools.cache
-def _read() -> dict[Key, list[dict[str, str]]]:
-    return grouped(RESULTS / TABLE)
-
-
-def grouped(table: Path) -> dict[Key, list[dict[str, str]]]:
-    """Rows of a table by the runs that they belong to."""
-    found: dict[Key, list[dict[str, str]]] = {}
-    with table.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            key = Key(row["dataset"], row["experiment"], row["noise"], float(row["value"]))
-            found.setdefault(key, []).append(row)
-    return found
-
-
-def runs_of(rows: list[dict[str, str]], parameters: Parameters) -> Runs:
+def _runs(rows: Sequence[Row], given: Parameters) -> Runs:
     """The record that these rows of a table were written from."""
     methods = {
         name: [row for row in rows if row["method"] == name] for name in dict.fromkeys(r["method"] for r in rows)
@@ -182,4 +169,4 @@ def runs_of(rows: list[dict[str, str]], parameters: Parameters) -> Runs:
         name: np.array([[row[column] for column in columns] for row in of], dtype=np.int64).reshape(-1, 2, 2)
         for name, of in methods.items()
     }
-    return Runs(curves, official, untouched, full, parameters)
+    return Runs(curves, official, untouched, full, given)

@@ -4,21 +4,18 @@
 and step, and accuracies at equal distances; ``participation_learning.json`` beside it says how they came about.
 """
 
-import csv
-import functools
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from flamelib._validate import DomainError
+from flamelib.figures import recordings
 from flamelib.figures.curves import to_csv
 from flamelib.figures.participation_learning import Learning
+from flamelib.figures.recordings import Row
 
-RESULTS = Path(__file__).parents[2] / "data" / "results"
-TABLE, PROVENANCE = "participation_learning.csv", "participation_learning.json"
+TABLE = "participation_learning.csv"
 HEADER = ("experiment", "model", "scheme", "noise_std", "run", "accuracy")
 
 
@@ -27,6 +24,11 @@ class Key(NamedTuple):
 
     experiment: str
     model: str
+
+    @classmethod
+    def of(cls, row: Row) -> "Key":
+        """That of a row."""
+        return cls(row["experiment"], row["model"])
 
 
 def to_rows(key: Key, record: Learning) -> Iterator[tuple[object, ...]]:
@@ -49,41 +51,27 @@ def recorded(experiment: str, model: str = "convolutional") -> Learning:
     DomainError
         If nothing of the kind was recorded.
     """
-    rows = _read().get(Key(experiment, model))
+    return read_back(TABLE, Key(experiment, model))
+
+
+def read_back(table: str, key: Key) -> Learning:
+    """The record that rows of a table with these columns, and what its provenance says of them, were written from.
+
+    Raises
+    ------
+    DomainError
+        If there are none.
+    """
+    rows = recordings.grouped(table, Key.of).get(key)
     if rows is None:
-        raise DomainError(f"experiment must be a recorded one, got {experiment!r} with model {model!r}")
-    return read_back(rows, provenance()["runs"][experiment][model])
-
-
-def read_back(rows: Iterable[Mapping[str, str]], about: Mapping[str, Any]) -> Learning:
-    """The record that these rows of a table, with what the provenance says of them, were written from."""
+        raise DomainError(f"experiment must be a recorded one, got {key.experiment!r} with model {key.model!r}")
+    about = recordings.provenance(table)["runs"][key.experiment][key.model]
     curves, noise = dict[str, list[list[str]]](), dict[str, float]()
     for row in rows:
         curves.setdefault(row["scheme"], []).append(row["accuracy"].split())
         noise[row["scheme"]] = float(row["noise_std"])
     shares = {name: np.array(found, dtype=float) / 100 for name, found in curves.items()}
     return Learning(np.array(about["tested_after"], dtype=np.int64), shares, noise, about["parameters"])
-
-
-@functools.cache
-def provenance() -> Mapping[str, Any]:
-    """Sizes, seeds, versions and date of the recorded results."""
-    found: dict[str, Any] = json.loads((RESULTS / PROVENANCE).read_text(encoding="utf-8"))
-    return found
-
-
-def grouped(table: Path) -> dict[Key, list[dict[str, str]]]:
-    """Rows of a table by the runs that they belong to."""
-    found: dict[Key, list[dict[str, str]]] = {}
-    with table.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(Key(row["experiment"], row["model"]), []).append(row)
-    return found
-
-
-@functools.cache
-def _read() -> dict[Key, list[dict[str, str]]]:
-    return grouped(RESULTS / TABLE)
 
 
 def findings() -> dict[str, str]:
