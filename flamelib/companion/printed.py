@@ -21,8 +21,7 @@ from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject
 
 from flamelib._validate import DomainError
-from flamelib.companion.build import HTML
-from flamelib.companion.release import files
+from flamelib.companion.release import files, main
 from flamelib.companion.schedule import say
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -87,14 +86,7 @@ class Chapter:
 
 
 def write(html: Path, folder: Path) -> Path:
-    """Print a built book into ``folder/flamelib-book-VERSION.pdf``; the file appears whole or not at all.
-
-    Parameters
-    ----------
-    html : Path
-        Folder of the built book.
-    folder : Path
-        Where the file goes; made if need be.
+    """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamelib.companion.release.pack` does.
 
     Raises
     ------
@@ -227,15 +219,5 @@ def _target(link: DictionaryObject, owner: str) -> Target | None:
     return (f"file://{found.path}", unquote(found.fragment)) if found.scheme == "file" else None
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the book of the current folder into a folder, ``_build`` by default, and name the file."""
-    try:
-        print(write(HTML, Path(words[0] if words else "_build")))
-    except DomainError as refusal:
-        print(refusal, file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], write))

@@ -5,7 +5,7 @@ Equal books give equal bytes: names are sorted, and no time or owner is kept.
 
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,10 +55,10 @@ def files(html: Path, folder: Path, ending: str) -> tuple[Path, Path]:
     return folder / f".{name}.part", folder / name
 
 
-def main(words: Sequence[str]) -> int:
-    """Pack the book of the current folder into a folder, ``_build`` by default, and print the file."""
+def main(words: Sequence[str], made: Callable[[Path, Path], Path] = pack) -> int:
+    """Make a file of the book of the current folder in a folder, ``_build`` by default, and print its name."""
     try:
-        print(pack(HTML, Path(words[0] if words else "_build")))
+        print(made(HTML, Path(words[0] if words else "_build")))
     except DomainError as refusal:
         print(refusal, file=sys.stderr)
         return 2

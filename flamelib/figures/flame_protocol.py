@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,14 @@ from matplotlib.axes import Axes
 from flamelib import coordinates, sealing
 from flamelib._validate import DomainError, check
 from flamelib.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
+from flamelib.figures.recordings import RESULTS
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.protocols import flame, flame_accuracy, flame_rounds
 from flamelib.protocols.flame import DoubleProtocol, TopkProtocol
 from flamelib.randomizers import LaplaceNoise
 
 BLOCK = 1000  # users whose updates are in memory at once
-RECORDED = Path(__file__).parents[2] / "data" / "results" / "flame_costs.json"
+RECORDED = RESULTS / "flame_costs.json"
 
 
 @dataclass(frozen=True, slots=True)

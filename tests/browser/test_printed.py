@@ -12,7 +12,7 @@ from pypdf import PdfReader
 from pypdf.generic import Destination
 
 from flamelib._validate import DomainError
-from flamelib.companion import printed
+from flamelib.companion import printed, release
 
 pytestmark = pytest.mark.browser
 
@@ -94,7 +94,7 @@ def test_what_is_no_book_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(DomainError, match="html"):
         printed.write(tmp_path, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert printed.main([]) == 2
+    assert release.main([], printed.write) == 2
     assert list(tmp_path.iterdir()) == []
 
 
