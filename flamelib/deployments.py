@@ -5,7 +5,7 @@ A *request* is a published mean.  Each of ``n_users`` users holds a vector of ``
 published in each of ``rounds`` rounds, and the budget is that of all rounds together, for a user whose vectors are
 replaced in every one of them.  So that numbers can be compared, the *error* is the same for all: the root of the mean
 squared error of the published mean of one round, averaged over coordinates, for users whose values make it largest
-(random rounding and absent users included).
+(random rounding and absent users included, each with the values that are worst for it).
 
 Every epsilon comes from an account of the library.  Beside it stands what the document claims for the same parameters,
 where it claims anything.  A mechanism that cannot serve a request is refused, with the reason.  Budgets of different

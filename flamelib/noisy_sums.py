@@ -30,7 +30,8 @@ OVERFLOW = 2.0**-40
 SHARE = 0.5
 SHUFFLERS = "one of several shufflers; all others add their noise"
 ADD_REMOVE = (
-    "hides that one record is there at all; to replace a record is to remove one and to add one, at up to twice epsilon"
+    "hides that one record is there at all; to replace a record is to remove one and to add one, "
+    "at up to twice epsilon with a delta that is 1 + exp(epsilon) times as large"
 )
 SUM_PRESERVING = "hides which data set of this very sum it is; the sum itself is published without noise"
 
