@@ -85,6 +85,8 @@ def test_a_protocol_of_the_library() -> None:
     assert 0.05 < found.epsilon < promised.epsilon
     leak = certified(np.zeros(200), np.ones(200))
     assert leak.refutes(promised.epsilon)
+    least = 0.025 ** (1 / 100)  # all of the hundred runs that are counted, against none
+    assert leak.epsilon == pytest.approx(math.log(least / (1 - least)), rel=1e-9)
 
 
 def test_equal_seeds_give_equal_audits() -> None:

@@ -108,6 +108,11 @@ def test_a_value_exact_at_a_point_is_an_upper_bound_elsewhere() -> None:
         ("binary-lower", {"epsilon0": 0.05}, "epsilon0 must be at least 0.1 on the recorded grid, got 0.05"),
         ("binary-lower", {"n_users": 2e9}, "n_users must be at most 1e+09 on the recorded grid, got 2e+09"),
         (
+            "participation-lower",
+            {"record_rate": 0.2},
+            "record_rate must be one of 0.01, 0.1, 1 (in between no order is known), got 0.2",
+        ),
+        (
             "distributed",
             {"checkin_rate": 0.2},
             "checkin_rate must be one of 0.001, 0.01, 0.1, 1 (in between no order is known), got 0.2",

@@ -24,6 +24,7 @@ def found() -> audits.Trials:
 def test_no_account_is_refuted_by_its_own_protocol(found: audits.Trials) -> None:
     assert found.refuted == []
     assert any(one.epsilon > 0 for one in found.found)
+    assert sum(1 - one.confidence for one in found.found) == pytest.approx(1 - 0.999)
 
 
 def test_a_promise_that_is_broken_is_named(found: audits.Trials) -> None:

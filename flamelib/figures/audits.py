@@ -107,7 +107,8 @@ def double_vector(setting: Setting) -> Case:
     """SS-Double, each of two coordinates reported with chance one half; all others hold -1, the victim 1 or -1."""
     randomizer, n_users = LaplaceNoise(setting.epsilon0), setting.n_users
     protocol = flame.DoubleProtocol(n_users, 2, 1.0, randomizer, kept=1, padded=n_users, inclusion="bernoulli")
-    promised = account("double", 2, n_users, randomizer.epsilon0, setting.delta, "blanket", "sound", 1, n_users)
+    size = protocol.kept, protocol.padded
+    promised = account("double", 2, n_users, randomizer.epsilon0, setting.delta, "blanket", "sound", *size)
     rows = np.full((n_users, 2), -1.0)
     return Case("SS-Double", _bags(protocol), _last(rows, 1.0), _above_half, promised, setting.delta)
 
@@ -116,7 +117,7 @@ def topk_vector(setting: Setting) -> Case:
     """SS-Topk, one of two coordinates; all report the first one, all others -1, the victim 1 or -1."""
     randomizer = LaplaceNoise(setting.epsilon0)
     protocol = flame.TopkProtocol(setting.n_users, 2, 1.0, randomizer, kept=1, padded=setting.n_users)
-    promised = float(topk_truncated(1, setting.n_users, setting.epsilon0, setting.delta))
+    promised = float(topk_truncated(protocol.kept, protocol.padded, setting.epsilon0, setting.delta))
     rows = np.tile([-1.0, 0.0], (setting.n_users, 1))
     return Case("SS-Topk", _bags(protocol), _last(rows, [1.0, 0.0]), _above_half, promised, setting.delta)
 
@@ -139,7 +140,8 @@ def shuffled_checkin(setting: Setting) -> Case:
     """Binary response of those who check in, half of the users; all others hold 0, the victim 1 or 0."""
     protocol = checkin.CheckinProtocol(KaryResponse(setting.epsilon0, 2), 0.5)
     randomizer = KaryProfile(setting.epsilon0, 2)
-    promised = float(shuffled_rounds(randomizer, setting.n_users, 1, delta=setting.delta, checkin_rate=0.5))
+    rate = protocol.checkin_rate
+    promised = float(shuffled_rounds(randomizer, setting.n_users, 1, delta=setting.delta, checkin_rate=rate))
     run, neighbours = _of(checkin.run, protocol), _ones(setting.n_users)
     whole = tuple(one.astype(int) for one in neighbours)
     statistic = _less_expected(1 - randomizer.mass / 2)
@@ -149,7 +151,7 @@ def shuffled_checkin(setting: Setting) -> Case:
 def noisy_checkin(setting: Setting) -> Case:
     """A sum in which each client that checks in brings its noise; all others hold 0, the victim 1 or -1."""
     protocol = checkin.CheckinProtocol(GaussianMessages(1, 1.0, 1.0), 0.5)
-    promised = float(distributed_rounds(setting.n_users, 0.5, 1.0, 1, delta=setting.delta))
+    promised = float(distributed_rounds(setting.n_users, protocol.checkin_rate, 1.0, 1, delta=setting.delta))
 
     def aggregate(values: Any, rng: np.random.Generator) -> float:
         total, count = checkin.aggregate(checkin.run(protocol, values, rng), 1)
