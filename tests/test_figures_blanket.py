@@ -10,7 +10,7 @@ import pytest
 
 from flamelib._validate import DomainError
 from flamelib.figures import blanket, blanket_audit, blanket_histogram, blanket_message, blanket_summation, present
-from flamelib.figures.curves import draw_curves, whole_grid
+from flamelib.figures.curves import draw_curves, draw_rates, whole_grid
 from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol
 
@@ -105,7 +105,7 @@ def test_theorem_three_one_promises_several_times_the_true_budget():
 
 def test_the_generic_rate_has_slopes_a_little_steeper_than_one_half():
     rate = blanket.compute_generic_rate([0.1, 1.0], whole_grid(1e4, 1e8, 6), DELTA)
-    assert all(-0.6 < slope.exponent < -0.5 for slope in rate.slopes)
+    assert all(-0.6 < slope.exponent < -0.5 for slope in rate.slopes.values())
 
 
 def test_a_curve_is_silent_where_the_corollary_is():
@@ -270,7 +270,7 @@ def small_figures():
         blanket.compute_deltas(LaplaceProfile(0.5), 333, np.array([0.05, 0.1]), ["lower"]),
         blanket.draw_deltas,
     )
-    yield "rate", blanket.compute_generic_rate([0.1], [10**4, 10**5, 10**6], DELTA), blanket.draw_generic_rate
+    yield "rate", blanket.compute_generic_rate([0.1], [10**4, 10**5, 10**6], DELTA), draw_rates
     yield "kary", blanket_message.compute_kary_message(4, 1.0, 1), blanket_message.draw_kary_message
     yield "laplace", blanket_message.compute_laplace_message(1.0), blanket_message.draw_laplace_message
     yield "parties", blanket_message.Parties(), blanket_message.draw_parties

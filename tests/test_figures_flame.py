@@ -11,6 +11,7 @@ import pytest
 from flamelib._validate import DomainError
 from flamelib.amplification import index_privacy
 from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, flame_sweeps, present
+from flamelib.figures.curves import draw_rates
 
 # As in the experiments, but quick: a tenth of forty coordinates and bags of sixty for a hundred users.
 SMALL = flame.Setting(dimension=40, n_users=100, kept=4, padded=40, epsilon0=0.5, delta=1e-4)
@@ -241,7 +242,7 @@ def figures(now):
     yield "overall", overall, flame_sweeps.draw_overall
     yield "ratio", ratio, flame_ratios.draw_ratio
     yield "region", flame_ratios.compute_region((0.1, 0.02), 5), flame_ratios.draw_region
-    yield "rates", rates, flame_ratios.draw_rates
+    yield "rates", rates, draw_rates
     yield "trust", flame_parties.Trust(), flame_parties.draw_trust
     yield "round", flame_parties.Round(), flame_parties.draw_round
 

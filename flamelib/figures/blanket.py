@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamelib.amplification import closed_form, shuffling
-from flamelib.figures.curves import Curves, Parameters, Slope, Values, draw_curves, log_log_slope, words
+from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.randomizers import KaryResponse
@@ -200,45 +199,21 @@ def compute_theorem(n_users: int, n_buckets: int, delta: float, promised: Values
     return Curves("promised", "epsilon", promised, curves, parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class GenericRate:
-    """Hoeffding for every randomizer, divided by the rate of the corollary, and its slope in n."""
-
-    scaled: Curves
-    epsilon0: tuple[float, ...]
-    slopes: tuple[Slope, ...]
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.scaled.parameters
-
-    def to_csv(self) -> str:
-        """The scaled curves."""
-        return self.scaled.to_csv()
-
-
-def compute_generic_rate(epsilon0: Sequence[float], n_users: Counts, delta: float) -> GenericRate:
+def compute_generic_rate(epsilon0: Sequence[float], n_users: Counts, delta: float) -> Rates:
     r"""Epsilon of the generic Hoeffding bound over the rate of the corollary for every local randomizer.
 
     The rate is :math:`(1 \wedge \varepsilon_0) e^{\varepsilon_0} \sqrt{\log(1/\delta)/n}`.  Outside
     :math:`\varepsilon_0 \le \tfrac12 \log(n / \log(1/\delta))` the corollary is silent, and so is the curve (NaN).
     """
     n = np.asarray(n_users, dtype=float)
-    curves, slopes = {}, []
+    curves, slopes = {}, {}
     for budget in epsilon0:
         covered = budget <= np.log(n / math.log(1 / delta)) / 2
         epsilon = np.array([BOUNDS["hoeffding"](AnyProfile(budget), int(m), delta) for m in n_users], dtype=float)
         rate = min(1.0, budget) * math.exp(budget) * np.sqrt(math.log(1 / delta) / n)
         curves[f"hoeffding:local budget {budget:g}"] = np.where(covered, epsilon / rate, np.nan)
-        slopes.append(log_log_slope(n[covered], epsilon[covered]))
-    scaled = Curves("n_users", "budget / rate of the corollary", n, curves, {"delta": delta})
-    return GenericRate(scaled, tuple(epsilon0), tuple(slopes))
-
-
-def draw_generic_rate(ax: Axes, record: GenericRate, pen: Pen) -> None:
-    """Level curves: the corollary names the right rate and leaves out the constant that they show."""
-    draw_curves(ax, record.scaled, pen)
-    ax.set(yscale="linear", ylim=(0, None))
+        slopes[budget] = log_log_slope(n[covered], epsilon[covered])
+    return Rates(Curves("n_users", "budget / rate of the corollary", n, curves, {"delta": delta}), slopes)
 
 
 FAMILIES: Mapping[str, Callable[[float], PureProfile]] = {

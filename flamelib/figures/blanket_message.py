@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib.figures.curves import Curves, Parameters, Values, to_csv
+from flamelib.figures.diagrams import draw_arrow, draw_box
 from flamelib.figures.style import Pen
 from flamelib.randomizers import KaryResponse, LaplaceNoise
 
@@ -84,22 +85,13 @@ def draw_parties(ax: Axes, record: Parties, pen: Pen) -> None:
         shuffled = any(step[0] == model and step[2] == "shuffler" for step in record.steps)
         ax.text(0.1, base + 2.55, f"{model} model", fontsize=12, weight="bold")
         for row in range(3):
-            _box(ax, pen, (1.0, base + 0.8 * row + 0.2), f"user {3 - row}", "grey")
+            draw_box(ax, pen, (1.0, base + 0.8 * row + 0.2), f"user {3 - row}", "grey")
             end = (4.4, base + 1.0) if shuffled else (8.1, base + 0.7 + 0.3 * row)
-            _arrow(ax, pen, (1.95, base + 0.8 * row + 0.2), end)
+            draw_arrow(ax, pen, (1.95, base + 0.8 * row + 0.2), end)
         if shuffled:
-            _box(ax, pen, (5.35, base + 1.0), "shuffler", "blanket-part")
-            _arrow(ax, pen, (6.3, base + 1.0), (8.1, base + 1.0))
-        _box(ax, pen, (9.1, base + 1.0), "analyzer", "kept")
+            draw_box(ax, pen, (5.35, base + 1.0), "shuffler", "blanket-part")
+            draw_arrow(ax, pen, (6.3, base + 1.0), (8.1, base + 1.0))
+        draw_box(ax, pen, (9.1, base + 1.0), "analyzer", "kept")
         wall, budget = (7.2, "central") if shuffled else (3.2, "local")
         ax.plot([wall, wall], [base - 0.15, base + 2.1], linestyle=":", color=pen.colour("lower"))
         ax.text(wall, base + 2.25, f"{budget} budget", color=pen.colour("lower"), ha="center", fontsize=10.5)
-
-
-def _box(ax: Axes, pen: Pen, centre: tuple[float, float], words: str, key: str) -> None:
-    frame = {"boxstyle": "round,pad=0.35", "facecolor": pen.theme.page, "edgecolor": pen.colour(key), "linewidth": 1.6}
-    ax.text(*centre, words, ha="center", va="center", fontsize=11, bbox=frame)
-
-
-def _arrow(ax: Axes, pen: Pen, start: tuple[float, float], end: tuple[float, float]) -> None:
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": pen.theme.ink, "linewidth": 1.2})

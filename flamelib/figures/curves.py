@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -178,3 +179,25 @@ def log_log_slope(x: ArrayLike, y: ArrayLike) -> Slope:
     exponent = float(centred @ v) / spread
     residuals = v - v.mean() - exponent * centred
     return Slope(exponent, math.sqrt(float(residuals @ residuals) / (u.size - 2) / spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bounds over the rates that corollaries name for them; slopes of the bounds, by their names or parameters."""
+
+    scaled: Curves
+    slopes: Mapping[Any, Slope]
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.scaled.parameters
+
+    def to_csv(self) -> str:
+        """The scaled curves."""
+        return self.scaled.to_csv()
+
+
+def draw_rates(ax: Axes, record: Rates, pen: Pen) -> None:
+    """Where a line is level the rate is right; its height is the constant that the corollary leaves out."""
+    draw_curves(ax, record.scaled, pen)
+    ax.set(yscale="linear", ylim=(0, None))

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from flamelib.figures.curves import to_csv
+from flamelib.figures.diagrams import Point, draw_arrow, draw_box
 from flamelib.figures.style import Pen
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ def draw_trust(ax: Axes, record: Trust, pen: Pen) -> None:
         places = [9.4 * at / (len(parties) - 1) for at in range(len(parties))]
         for at, (place, party) in enumerate(zip(places, parties, strict=True)):
             key = "grey" if at == 0 else "vermillion" if at < wall else "blue"
-            _box(ax, pen, (place, base), party, key)
+            draw_box(ax, pen, (place, base), party, key)
         for start, end, pair in zip(places, places[1:], pairwise(parties), strict=False):
-            _arrow(ax, pen, (start + (0.95 if start else 0.65), base), (end - 0.95, base))
+            draw_arrow(ax, pen, (start + (0.95 if start else 0.65), base), (end - 0.95, base))
             ax.text((start + end) / 2 - 0.15 * (not start), base + 0.18, _sent(model, pair), ha="center", fontsize=9.5)
         edge = (places[wall - 1] + places[wall]) / 2
         for low, high in ((base - 0.85, base - 0.15), (base + 0.6, base + 0.95)):
@@ -90,18 +89,18 @@ def draw_round(ax: Axes, record: Round, pen: Pen) -> None:
     ax.set(xlim=(-1.1, 11.6), ylim=(-2.1, 4.3))
     ax.axis("off")
     for user in range(3):
-        _box(ax, pen, (0, 2.6 - 1.3 * user), f"user {user + 1}", "grey")
-        _arrow(ax, pen, (0.85, 2.6 - 1.3 * user), (2.55, 1.3))
+        draw_box(ax, pen, (0, 2.6 - 1.3 * user), f"user {user + 1}", "grey")
+        draw_arrow(ax, pen, (0.85, 2.6 - 1.3 * user), (2.55, 1.3))
     ax.add_patch(Rectangle((2.6, -0.5), 3.1, 3.6, facecolor="none", edgecolor=pen.colour("vermillion"), linewidth=1.6))
     ax.text(4.15, 3.25, "shuffler", ha="center", fontsize=11)
     for row, bag in enumerate(record.bags):
         _bag(ax, pen, (2.85, 2.2 - 1.1 * row), bag, f"{row + 1}")
-    _arrow(ax, pen, (5.8, 1.3), (7.5, 1.3))
-    _box(ax, pen, (8.35, 1.3), "analyzer", "blue")
-    _arrow(ax, pen, (9.2, 1.3), (9.95, 1.3))
-    _box(ax, pen, (10.8, 1.3), "observer", "blue")
+    draw_arrow(ax, pen, (5.8, 1.3), (7.5, 1.3))
+    draw_box(ax, pen, (8.35, 1.3), "analyzer", "blue")
+    draw_arrow(ax, pen, (9.2, 1.3), (9.95, 1.3))
+    draw_box(ax, pen, (10.8, 1.3), "observer", "blue")
     ax.plot([8.35, 8.35, 0], [0.85, -1.2, -1.2], color=pen.theme.ink, linewidth=1.2)
-    _arrow(ax, pen, (0, -1.2), (0, -0.45))
+    draw_arrow(ax, pen, (0, -1.2), (0, -0.45))
     for place, (number, _, _, what) in zip(
         ((4.15, -1.05), (0.75, 3.5), (7.65, 1.85), (10.3, 1.85)), record.steps, strict=True
     ):
@@ -128,12 +127,3 @@ def _bag(ax: Axes, pen: Pen, corner: Point, bag: str, name: str) -> None:
 
 def _square(pen: Pen, key: str) -> dict[str, Any]:
     return {"facecolor": pen.colour(key), "edgecolor": pen.theme.ink, "linewidth": 0.6, "hatch": "//" * (key == "kept")}
-
-
-def _box(ax: Axes, pen: Pen, centre: Point, words: str, key: str) -> None:
-    frame = {"boxstyle": "round,pad=0.35", "facecolor": pen.theme.page, "edgecolor": pen.colour(key), "linewidth": 1.6}
-    ax.text(*centre, words, ha="center", va="center", fontsize=11, bbox=frame)
-
-
-def _arrow(ax: Axes, pen: Pen, start: Point, end: Point) -> None:
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": pen.theme.ink, "linewidth": 1.2})

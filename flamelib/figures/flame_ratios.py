@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from flamelib.amplification import closed_form, coordinate_budgets, coordinate_gains, index_privacy
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
-from flamelib.figures.curves import Curves, Parameters, Slope, Values, draw_curves, log_log_slope, to_csv, words
+from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, to_csv, words
 from flamelib.figures.style import Pen
 from flamelib.profiles import AnyProfile
 
@@ -151,22 +151,6 @@ def _log_choices(of: int, chosen: int) -> float:
 # --- Corollaries 2 and 3 ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Bounds of the vector over the rates of the corollaries, and their slopes in the size of a bag."""
-
-    scaled: Curves
-    slopes: Mapping[str, Slope]
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.scaled.parameters
-
-    def to_csv(self) -> str:
-        """The scaled curves."""
-        return self.scaled.to_csv()
-
-
 def compute_rates(
     dimension: int, sampling_rate: float, epsilon0: float, delta: float, messages: Sequence[int]
 ) -> Rates:
@@ -204,9 +188,3 @@ def compute_rates(
 def _generic(epsilon0: float, messages: int, delta: float, rate: float, count: float) -> float:
     inner = closed_form.bennett(AnyProfile(epsilon0), messages, delta=delta / rate)
     return least_epsilon(sampled_epsilon(inner, rate), count, delta)
-
-
-def draw_rates(ax: Axes, record: Rates, pen: Pen) -> None:
-    """Where a line is level the rate is right; its height is the constant that the corollary leaves out."""
-    draw_curves(ax, record.scaled, pen)
-    ax.set(yscale="linear", ylim=(0, None))
