@@ -36,6 +36,7 @@ WIDTH = 14.0
 WIDEST = 2**23
 NEGLIGIBLE = 1e-9
 STEEPEST = 1e4
+PEAKED = 0.3
 FAR = 60.0
 
 
@@ -118,9 +119,15 @@ class LossSum:
         return self._solve(lambda tilt: tilt.mean - epsilon)
 
     def tilt_for(self, log_delta: float) -> Tilt:
-        """The tilt at which Chernoff's bound on the chance to exceed the mean is this delta."""
+        """The tilt at which Chernoff's bound on the chance to exceed the mean is this delta.
+
+        Where the largest loss alone is likelier, it is that of Chernoff's bound on delta itself, lower by ``1 + t``.
+        """
         untilted = self.tilt(0.0).log_mass  # 0 but for what rounding masses up has made of very many copies
-        return self._solve(lambda tilt: tilt.t * tilt.mean - tilt.log_mass + untilted + log_delta)
+        found = self._solve(lambda tilt: tilt.t * tilt.mean - tilt.log_mass + untilted + log_delta)
+        if found.t * math.sqrt(found.variance) >= PEAKED:
+            return found
+        return self._solve(lambda tilt: tilt.t * tilt.mean - tilt.log_mass + math.log1p(tilt.t) + untilted + log_delta)
 
     def _solve(self, rises: Callable[[Tilt], float]) -> Tilt:
         high, most = 1.0, STEEPEST / self.step

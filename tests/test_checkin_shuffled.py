@@ -351,3 +351,14 @@ class TestCalibration:
     def test_ends(self):
         assert largest_epsilon0(100, 0.0, 7, 0.1, 1e-6) == pytest.approx(30)
         assert largest_epsilon0(100, 0.5, 7, 0.7, 0.0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("n", "rounds", "rate", "delta"), [(6, 1, 0.5, 1e-3), (10**6, 1, 1e-3, 1e-6), (6, 2, 0.5, 1e-6)]
+)
+@pytest.mark.parametrize("randomizer", [AnyProfile(1.0), LaplaceProfile(1.0)])
+def test_epsilon_and_delta_invert_each_other_where_few_losses_matter(randomizer, n, rounds, rate, delta):
+    """The largest loss alone may be likelier than delta: tiny losses, few users."""
+    epsilon = float(shuffled_rounds(randomizer, n, rounds, delta=delta, checkin_rate=rate))
+    back = float(shuffled_rounds(randomizer, n, rounds, epsilon=epsilon * (1 - 1e-9), checkin_rate=rate))
+    assert 0.9 * delta <= back <= 1.02 * delta

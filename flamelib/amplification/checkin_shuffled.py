@@ -22,8 +22,10 @@ from flamelib.amplification.checkin_renyi import shuffled_renyi_epsilon
 from flamelib.amplification.checkin_round import Analyzed, equal_cells, round_curve
 from flamelib.guarantees import Certified, Gives
 from flamelib.loss_cells import composed_below
+from flamelib.loss_knots import Curve
 from flamelib.privacy_loss import composed_delta, composed_epsilon
 from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.search import smallest_epsilon
 from flamelib.sources import states
 
 ACCURACY = 0.02
@@ -159,10 +161,11 @@ def shuffled_schedule(
         _check(n_users, rounds, epsilon, delta, rate)
     if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
-    total = sum(rounds for _, rounds in schedule)
-    if total > LONGEST:
+    if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
         return _pure(total * randomizer.epsilon0, epsilon)
     parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
+    if total == 1:
+        return _single(parts[0][0], epsilon, delta)
     if delta is None:
         return composed_delta(parts, epsilon or 0.0, ACCURACY)
     return composed_epsilon(parts, delta if delta >= FAINT else 0.0, ACCURACY)
@@ -237,6 +240,16 @@ def largest_epsilon0(
     return min(_budget(_root(excess, low, high)), HARDEST)
 
 
+def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certified:
+    """One round needs no composing."""
+    if delta is None:
+        found = curve.forward(epsilon or 0.0) if (epsilon or 0.0) < curve.at_most else 0.0
+    else:
+        kept = delta if delta >= FAINT else 0.0
+        found = smallest_epsilon(lambda at: math.log(max(curve.forward(at), 5e-324)), kept, curve.at_most)
+    return Certified(found, curve.error * found)
+
+
 def _pure(most: float, epsilon: float | None) -> Certified:
     """Budgets that add."""
     return Certified(most, most) if epsilon is None else Certified(float(epsilon < most), float(epsilon < most))
@@ -288,5 +301,5 @@ def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
 def _check(n_users: int, rounds: int, epsilon: float | None, delta: float | None, checkin_rate: float) -> None:
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
-    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
-    check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    given = {"epsilon": epsilon} if delta is None else {"delta": delta}
+    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, **given)
