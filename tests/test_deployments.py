@@ -263,6 +263,18 @@ def test_the_error_of_absent_users_is_that_of_runs() -> None:
     assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
 
 
+def test_reports_that_hardly_err_are_off_by_those_who_stay_away() -> None:
+    found = served("shuffled check-in", ONE, epsilon0=20.0)
+    assert found.error == pytest.approx(math.sqrt(0.25 * 0.75 / (0.25 * N)), rel=1e-3)
+
+
+def test_values_between_two_steps_of_a_grid_are_rounded_at_random() -> None:
+    """A coin between neighbours has variance one quarter; at such a budget that counts beside the noise."""
+    found = served("cloak, Skellam noise", ONE, epsilon=50.0)
+    scale, noise = found.parameters["sensitivity_1"], found.parameters["variance"]
+    assert found.error == pytest.approx(math.sqrt(noise + N * 0.5**2) / (scale * N), rel=1e-12)
+
+
 def test_the_error_of_sampled_coordinates_is_that_of_runs() -> None:
     rng, found = np.random.default_rng(7), served("double", ONE, epsilon0=2.0)
     values, padded = rng.choice([0.0, 1.0], N), int(found.parameters["padded"])
