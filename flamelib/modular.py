@@ -75,11 +75,17 @@ def add_up(messages: Residues, modulus: int, axis: int = -1) -> Residues:
     >>> int(add_up(np.full(3, 2**62 - 1), 2**62))
     4611686018427387901
     """
-    return residues(_partly_reduced(messages, modulus, axis), modulus)
+    return residues(congruent_sum(messages, modulus, axis), modulus)
 
 
-def _partly_reduced(messages: Residues, modulus: int, axis: int) -> Residues:
-    """A sum below 2^63 that differs by a multiple of the modulus; parts of it are reduced until it is so small."""
+def congruent_sum(messages: Residues, modulus: int, axis: int = -1) -> Residues:
+    """The same up to a multiple of the modulus, below 2^63; parts of it are reduced until it is so small.
+
+    For sums that something is taken from or added to before they are reduced: that costs more than adding.
+
+    >>> int(congruent_sum(np.array([5, 6, 6]), 7))
+    17
+    """
     at_once = max(2, (2**63 - 1) // modulus)
     while messages.dtype != object and messages.shape[axis] > at_once:
         starts = np.arange(0, messages.shape[axis], at_once)

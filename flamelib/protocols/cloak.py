@@ -25,7 +25,7 @@ from flamelib._arrays import Reals
 from flamelib._cloak_protocol import CloakProtocol
 from flamelib._validate import DomainError
 from flamelib.encoding import floor_of_product, grid_multiples, round_exactly
-from flamelib.modular import Residues, add_up, reduced, residues, signed
+from flamelib.modular import Residues, add_up, congruent_sum, reduced, residues, signed
 from flamelib.randomness import Randomness
 
 __all__ = [
@@ -128,7 +128,7 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
     """
     secret = np.moveaxis(secrets, 0, -1)
     shares = randomness.uniform(protocol.modulus, (*secret.shape[:-1], protocol.n_messages, secret.shape[-1]))
-    others = add_up(shares[..., :-1, :], protocol.modulus, axis=-2)
+    others = congruent_sum(shares[..., :-1, :], protocol.modulus, axis=-2)
     shares[..., -1, :] = residues(secret - others, protocol.modulus)  # in place of what was drawn for it
     return np.moveaxis(shares, -1, 0)
 
