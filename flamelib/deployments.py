@@ -23,7 +23,7 @@ from flamelib.requested import Request, Row
 from flamelib.search import greatest
 
 STEEPNESS = 3.4
-LARGEST_START = 4.0
+LARGEST_START, LARGEST_BUDGET = 4.0, 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +140,4 @@ def _local_budget(name: str, request: Request, epsilon: float) -> float:
     """The largest local budget found whose certified epsilon is not above this."""
     share = STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
     start = epsilon if name == "local" else min(epsilon / share, LARGEST_START)
-    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start)
+    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, LARGEST_BUDGET)

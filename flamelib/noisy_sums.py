@@ -68,7 +68,7 @@ def _distributed_checkin(request: Request, epsilon: float) -> Row:
     """Records of norm 1 at most; every client that checks in adds Gaussian noise of its own."""
     n, rate, rounds, delta = request.n_users, request.sampling_rate, request.rounds, request.delta
     std, found = _checkin_noise(n, rate, rounds, epsilon, delta)
-    claimed = float(distributed(n, rate, std, rounds, delta, "thm-4"))
+    claimed = float(distributed(n, rate, std, rounds, delta, "thm-4")) if std else math.inf
     error = math.sqrt((std * request.radius) ** 2 / (rate * n) + request.absence)
     return Row(
         "distributed check-in", "Liew, Hasegawa, Takahashi 2022", found, finite(claimed), error, request.dimension,
@@ -78,9 +78,12 @@ def _distributed_checkin(request: Request, epsilon: float) -> Row:
 
 @functools.lru_cache(maxsize=64)
 def _checkin_noise(n_users: int, rate: float, rounds: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Noise of a client for records of norm 1, whatever their dimension, and its certified epsilon."""
+    """Noise of a client for records of norm 1, whatever their dimension, and its certified epsilon.
+
+    No noise is needed where a client is there with a chance of at most delta.
+    """
     std = distributed_noise(n_users, rate, rounds, epsilon, delta)
-    return std, float(distributed_rounds(n_users, rate, std, rounds, delta=delta))
+    return std, float(distributed_rounds(n_users, rate, std, rounds, delta=delta)) if std else 0.0
 
 
 def _participation(request: Request, epsilon: float) -> Row:

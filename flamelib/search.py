@@ -92,10 +92,10 @@ def largest(log_delta: Callable[[float], float], delta: float, at_least: float, 
     return _safe_end(excess, (at_most, at_end), (at_least, at_start)) if at_start <= 0 else at_least
 
 
-def greatest(rising: Callable[[float], float], target: float, start: float) -> float:
+def greatest(rising: Callable[[float], float], target: float, start: float, most: float = math.inf) -> float:
     """An argument at which a rising function was evaluated, found not above the target, and close below it if possible.
 
-    At a jump of the function the answer is within 1 % of it.
+    At a jump of the function the answer is within 1 % of it; arguments beyond ``most`` are not tried.
     Straight lines on logarithmic axes are followed; where one leaves the bracket, its middle is taken.
 
     >>> round(greatest(lambda x: x * x, 9.0, 1.0), 2)
@@ -109,9 +109,9 @@ def greatest(rising: Callable[[float], float], target: float, start: float) -> f
             low = (argument, found)
         else:
             high = (argument, found)
-        if low[1] >= CLOSE * target or high[0] <= NARROW * low[0]:
+        if low[1] >= CLOSE * target or min(high[0], most) <= NARROW * low[0]:
             break
-        argument = _between(low, high, (1 + CLOSE) / 2 * target)
+        argument = min(_between(low, high, (1 + CLOSE) / 2 * target), most)
     if not low[0]:
         raise DomainError(f"target must be one that is reached within {ATTEMPTS} trials, got {target}")
     return low[0]

@@ -216,6 +216,13 @@ def test_a_rule_that_has_no_parameters_is_refused() -> None:
     assert [type(one) for one in rows(few, 1.0, names=["cloak, Pólya noise", "local"])] == [Refusal, Row]
 
 
+def test_who_is_hardly_ever_there_needs_no_noise() -> None:
+    rare = Request(100, delta=0.2, sampling_rate=0.1)
+    for one in rows(rare, 1.0, names=["double", "shuffled check-in", "distributed check-in", "random participation"]):
+        assert isinstance(one, Row)
+        assert one.epsilon < 1e-9
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [

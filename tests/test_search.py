@@ -137,5 +137,6 @@ def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
     ):
         found = greatest(rising, 8.0, start)
         assert 0.95 * best < found <= best
+    assert greatest(lambda x: 0.0, 8.0, start, most=700.0) == 700.0
     with pytest.raises(DomainError, match="target"):
         greatest(lambda x: 1 + x, 0.5, start)

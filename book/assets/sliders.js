@@ -167,9 +167,17 @@ const flamelibSliders = (() => {
 
   /* Table */
 
-  const digits = (value) => {
+  /** Six digits, rounded to the safe side: an upper bound is never shown too small, a lower one never too large. */
+  const rounded = (value, gives) => {
+    const nearest = Number(value.toPrecision(6));
+    const side = { upper: 1, lower: -1 }[gives] ?? 0;
+    if (side * (nearest - value) >= 0) return nearest;
+    return Number((nearest + side * 10 ** (Math.floor(Math.log10(Math.abs(value))) - 5)).toPrecision(6));
+  };
+
+  const digits = ({ value, gives }) => {
     if (value === "inf") return "∞";
-    return $("digits").checked ? String(value) : String(Number(value.toPrecision(6)));
+    return String($("digits").checked ? value : rounded(value, gives));
   };
 
   function cell(kind, ...content) {
@@ -219,7 +227,7 @@ const flamelibSliders = (() => {
     const copy = line.querySelector("button");
     value.className = "fl-value";
     value.dataset.value = reply?.value ?? "";
-    value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${SYMBOLS[row.answers]} = ${digits(reply.value)}`;
+    value.textContent = reply === undefined ? "…" : reply.refused ? "—" : `${SYMBOLS[row.answers]} = ${digits(reply)}`;
     gives.replaceChildren(direction(reply), ...point(reply));
     line.title = reply?.source ?? "";
     line.dataset.command = reply?.command ?? "";

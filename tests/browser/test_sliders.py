@@ -282,6 +282,21 @@ def test_all_digits_are_shown_on_demand(live: Page) -> None:
 
 
 @needs_runtime
+def test_digits_that_are_left_out_never_flatter(live: Page) -> None:
+    _type(live, POINTS[3])
+    read = (
+        "rows => rows.map(row => [row.children[2].textContent.split(' bound')[0], row.children[1].dataset.value,"
+        " row.children[1].textContent.split('=')[1]]).filter(([, , shown]) => shown && !shown.includes('∞'))"
+    )
+    seen = [
+        (gives, float(told), float(shown)) for gives, told, shown in live.eval_on_selector_all("#fl-rows tr[id]", read)
+    ]
+    assert {gives for gives, told, shown in seen if told != shown} >= {"upper", "lower"}
+    assert [row for row in seen if row[0] == "upper" and row[2] < row[1]] == []
+    assert [row for row in seen if row[0] == "lower" and row[2] > row[1]] == []
+
+
+@needs_runtime
 def test_every_control_has_a_name_and_every_curve_a_place(live: Page) -> None:
     _type(live, POINTS[0])
     unnamed = "controls => controls.filter(c => !c.labels?.length && !c.getAttribute('aria-label')).map(c => c.id)"
