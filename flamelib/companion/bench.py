@@ -20,13 +20,13 @@ BUDGETS = ("epsilon", "epsilon0")
 # The grid of the page: every request of these, at each local budget of a report and each central one of a sum.
 AXES: dict[str, tuple[Any, ...]] = {
     "task": TASKS,
-    "n_users": (100, 10_000, 1_000_000),
+    "n_users": (100, 1000, 10_000, 100_000, 1_000_000),
     "dimension": (1, 16, 256),
     "rounds": (1, 12, 365),
     "delta": (1e-6, 1e-8),
 }
-EPSILON0 = (0.05, 0.2, 0.5, 1.0, 3.0, 8.0)
-EPSILON = (0.3, 1.0, 3.0)
+EPSILON0 = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
+EPSILON = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
