@@ -1,7 +1,8 @@
 """Compute the grids of numerical bounds once: ``python -m flamelib.companion.record_certified [KEY ...]``.
 
-Ten minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished is
-kept; with keys, those grids alone are computed again.  :mod:`flamelib.companion.certified` says how they may be read.
+Five minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished
+is kept; with keys, those grids alone are computed again.  :mod:`flamelib.companion.certified` says how they may be
+read.
 """
 
 import json
