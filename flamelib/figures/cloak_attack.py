@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from flamelib._arrays import Wholes
 from flamelib._validate import DomainError, check
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 from flamelib.randomness import Simulation
 
 CONFIDENCE = 0.95
 
-Wholes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

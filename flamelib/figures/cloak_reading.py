@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from flamelib._validate import DomainError, check
 from flamelib.discrete_noise import TruncatedLaplace
-from flamelib.figures.cloak_attack import Wholes, at_least
+from flamelib._arrays import Wholes
+from flamelib.figures.cloak_attack import at_least
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
 from flamelib.protocols.cloak import (
