@@ -6,8 +6,8 @@ Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
 from dataclasses import dataclass
 from typing import Protocol
 
-from flamelib._arrays import Shape
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Shape
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.modular import Residues
 from flamelib.randomness import Randomness
 

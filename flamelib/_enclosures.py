@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Wholes
+from flamelib.core.arrays import Wholes
 from flamelib.randomness import Randomness
 
 Enclosure = Callable[[int], tuple[int, int]]

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from flamelib._arrays import Shape, Wholes
-from flamelib._validate import DomainError
+from flamelib.core.arrays import Shape, Wholes
+from flamelib.core.vocabulary import DomainError
 
 LARGEST_STD = 2**40
 

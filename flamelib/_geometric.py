@@ -10,8 +10,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Wholes
 from flamelib._enclosures import WORD, Enclosure, bernoulli, odds_to_chance, power, rational, scaled_by
+from flamelib.core.arrays import Wholes
 from flamelib.randomness import Randomness
 
 

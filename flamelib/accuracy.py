@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flamelib._validate import Domain, DomainError, check
 from flamelib.amplification.closed_form import blankets_needed, histogram_blanket_mass
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import Domain, DomainError, check
 
 UNIT = Domain("a user's value", low=0, high=1)
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from flamelib._arrays import Reals, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, reals
+from flamelib.core.vocabulary import DomainError, check
 
 Data = TypeVar("Data")
 View = TypeVar("View")

@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Reals, Wholes
-from flamelib._validate import check
+from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.vocabulary import check
 from flamelib.federated import Samples
 from flamelib.models import Floats, Weights
 from flamelib.protocols.checkin import draw_clients

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.participation_rounds import LARGEST_RATIO, SCHEMES, round_cells
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.loss_cells import LONGEST, Parts, composed
 
 FORMAT = {"format": "flamelib client ledger", "version": 1}

@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, reals
+from flamelib.core.vocabulary import DomainError, check
 
 
 def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:

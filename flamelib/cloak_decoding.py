@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from flamelib._validate import DomainError
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError
 
 
 @states("cloak", "alg-2", item="Algorithm 2, the analyzer", gives="exact", adjacency="none")

@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.discrete_noise import SkellamShare
 from flamelib.modular import LARGEST_MACHINE
 from flamelib.protocols.cloak import CloakProtocol

@@ -27,16 +27,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
-from flamelib._validate import DomainError, check
 from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
 from flamelib.amplification.splitting import honest
 from flamelib.amplification.splitting_messages import bits_sent
 from flamelib.amplification.splitting_users import least_messages
+from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
+from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.logspace import probability
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.discrete_noise import PolyaShare
-from flamelib.guarantees import Adjacency, ApproxDP
 from flamelib.hashing import LONGEST, numbered
-from flamelib.logspace import probability
 from flamelib.modular import add_up, centred
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 from flamelib.randomness import Randomness

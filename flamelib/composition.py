@@ -8,9 +8,9 @@ mechanism keeps and which promises nothing.  Standard library only.
 import math
 from dataclasses import dataclass
 
-from flamelib._validate import DomainError, check
-from flamelib.logspace import exp_or_inf
-from flamelib.sources import states
+from flamelib.core.logspace import exp_or_inf
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 LARGEST_EXACT = 2**17
 MARGIN = 1e-9

@@ -11,7 +11,7 @@ instead of the printed :math:`\{1, \dots, b\}`, which would make equation (1) bi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, Shape, Wholes, reals
+from flamelib.core.arrays import Reals, Shape, Wholes, reals
 from flamelib.encoding import round_randomly
 from flamelib.randomizers import KaryResponse, LaplaceNoise
 

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.hashing import Hashes
 from flamelib.sketches import MOST_COUNTERS, Table, majority_failure, shaped
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from flamelib import _download
 from flamelib._download import DataError
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 Part = Literal["train", "test"]
 Bytes = NDArray[np.uint8]

@@ -16,11 +16,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flamelib._validate import DomainError, check
+from flamelib.core.search import greatest
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.noisy_sums import CENTRAL
 from flamelib.private_reports import LOCAL
 from flamelib.requested import Request, Row
-from flamelib.search import greatest
 
 STEEPNESS = 3.4
 LARGEST_START, LARGEST_BUDGET = 4.0, 700.0

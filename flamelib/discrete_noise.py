@@ -19,10 +19,10 @@ from itertools import count as naturals
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Shape, Wholes
 from flamelib._enclosures import GUARD, Enclosure, Law, draw, exp_minus, log_of, rational, scaled_by, unimodal
 from flamelib._geometric import decays, geometric, logarithmic
-from flamelib._validate import VOCABULARY, Domain, DomainError, check
+from flamelib.core.arrays import Shape, Wholes
+from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, check
 from flamelib.randomness import Randomness
 
 WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import LARGEST_WHOLE, DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 
 FINEST_GRID = 2**48
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Reals, Wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.datasets import Dataset, load
 from flamelib.models import Floats, SoftmaxRegression, gram_matrices
 

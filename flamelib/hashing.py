@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, Wholes, wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, wholes
+from flamelib.core.vocabulary import DomainError, check
 
 PRIME = 2**61 - 1
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"

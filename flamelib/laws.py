@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import wofz
 
-from flamelib.profiles import KaryProfile
+from flamelib.core.profiles import KaryProfile
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]

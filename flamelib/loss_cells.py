@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flamelib.guarantees import Certified
-from flamelib.logspace import logaddexp, probability
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.search import smallest_epsilon
 from flamelib.loss_grids import Cells as Cells
 from flamelib.loss_grids import above, below, coarser
 from flamelib.loss_sums import UNIT, LossSum, Tilt
-from flamelib.search import smallest_epsilon
 
 FINE = 0.05
 CLOSE = 0.02

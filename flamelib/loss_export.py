@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_cells import cut
 from flamelib.loss_grids import Cells, above
 

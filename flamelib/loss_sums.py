@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
-from flamelib.logspace import logaddexp
-from flamelib.search import largest, smallest_epsilon
+from flamelib.core.logspace import logaddexp
+from flamelib.core.search import largest, smallest_epsilon
 
 Real = NDArray[np.float64]
 Whole = NDArray[np.int64]

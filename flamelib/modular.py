@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 Residues = NDArray[Any]
 
@@ -35,7 +35,7 @@ def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -
     [9223372036854775808, -1]
     >>> whole_numbers("values", [1, 0.5])
     Traceback (most recent call last):
-    flamelib._validate.DomainError: values must be whole numbers, got [1, 0.5]
+    flamelib.core.vocabulary.DomainError: values must be whole numbers, got [1, 0.5]
     """
     try:
         array: Residues = np.asarray(values)

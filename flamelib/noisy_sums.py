@@ -18,12 +18,12 @@ from flamelib.amplification.splitting_noise import truncated_variance
 from flamelib.amplification.splitting_rules import noisy_rule, security_needed
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.amplification.sum_plans import recommended
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.search import greatest
 from flamelib.discrete_noise import TruncatedLaplace
-from flamelib.guarantees import Adjacency
 from flamelib.protocols.cloak import CloakProtocol
 from flamelib.protocols.cloak_guarantees import account
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
-from flamelib.search import greatest
 
 FAR = 10
 OVERFLOW = 2.0**-40

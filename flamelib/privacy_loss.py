@@ -33,9 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
-from flamelib.guarantees import Certified
-from flamelib.logspace import logaddexp, probability
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.loss_grids import Cells
 from flamelib.loss_knots import Curve, Knots
 from flamelib.loss_sums import Loss, LossSum, Tilt

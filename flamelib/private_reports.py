@@ -7,16 +7,16 @@ that differ in delta, rounds or coordinates share what they ask about a single s
 import functools
 import math
 
-from flamelib._validate import DomainError
 from flamelib.accuracy import summation_worst_mse
 from flamelib.amplification.checkin_round import Analyzed, round_curve
 from flamelib.amplification.checkin_shuffled import ACCURACY, checkin_shuffled
 from flamelib.amplification.closed_form import histogram_epsilon
 from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.amplification.vectors import account, shared_account
+from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_knots import Curve, laddered
 from flamelib.privacy_loss import composed_epsilon
-from flamelib.profiles import AnyProfile, KaryProfile
 from flamelib.protocols import blanket, flame, flame_accuracy
 from flamelib.randomizers import LaplaceNoise
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Reals, Wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.datasets import load
 from flamelib.federated import Samples
 from flamelib.models import Floats, SoftmaxRegression

@@ -2,7 +2,7 @@ r"""Local randomizers: public parameters, a sampler, the law of a report, and th
 
 Each law splits as :math:`\mu_x = \gamma\,\omega + (1 - \gamma)\,\nu_x`: with probability ``mass``
 :math:`= \gamma` a report is drawn from the blanket :math:`\omega`, which ignores the input.  Parameters and
-mass stand in :mod:`flamelib.profiles`; nothing here computes a guarantee.
+mass stand in :mod:`flamelib.core.profiles`; nothing here computes a guarantee.
 
 The samplers serve simulation.  They are vectorised over any shape and draw from a numpy generator in double
 precision, so they must not release private data: that asks for the operating system's generator and exact arithmetic.
@@ -17,16 +17,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Shape, Wholes, reals, wholes
 from flamelib._folded import log_folded_sum, sample_folded
-from flamelib._validate import LARGEST_WHOLE, DomainError, check
-from flamelib.profiles import (
+from flamelib.core.arrays import Reals, Shape, Wholes, reals, wholes
+from flamelib.core.profiles import (
     DiscreteGaussianProfile,
     DiscreteLaplaceProfile,
     GaussianProfile,
     KaryProfile,
     LaplaceProfile,
 )
+from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 
 LARGEST_SCALE = 2**40
 

@@ -17,8 +17,8 @@ import numpy as np
 from nacl.utils import randombytes_deterministic
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Shape, reals
-from flamelib._validate import DomainError
+from flamelib.core.arrays import Shape, reals
+from flamelib.core.vocabulary import DomainError
 from flamelib.modular import LARGEST_MACHINE, Residues, residues
 
 Bytes = NDArray[np.uint8]

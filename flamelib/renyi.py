@@ -7,10 +7,10 @@ The Rényi divergence of order :math:`\lambda > 1` is
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from flamelib._validate import check
-from flamelib.logspace import exp_or_inf, log1mexp, logaddexp
-from flamelib.search import GOLDEN
-from flamelib.sources import states
+from flamelib.core.logspace import exp_or_inf, log1mexp, logaddexp
+from flamelib.core.search import GOLDEN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 STEPS = 80
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from flamelib._validate import DomainError, check
-from flamelib.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import DomainError, check
 
 TASKS = ("mean", "histogram")
 REAL_BITS = 64

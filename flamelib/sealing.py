@@ -28,8 +28,8 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 from nacl.utils import random as operating_system_bytes
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, reals, wholes
-from flamelib._validate import DomainError
+from flamelib.core.arrays import Reals, reals, wholes
+from flamelib.core.vocabulary import DomainError
 
 Envelopes = NDArray[np.uint8]
 

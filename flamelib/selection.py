@@ -6,7 +6,7 @@ Sets are rows of flags, one row a user; every row depends on that user's data an
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Reals, Wholes
+from flamelib.core.arrays import Reals, Wholes
 
 Flags = NDArray[np.bool_]
 ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._arrays import Wholes
-from flamelib._validate import DomainError
+from flamelib.core.arrays import Wholes
+from flamelib.core.vocabulary import DomainError
 
 Letter = TypeVar("Letter", bound="np.generic[Any]")
 CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor's cache

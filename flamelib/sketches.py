@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from flamelib._arrays import Wholes, reals, wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Wholes, reals, wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.hashing import PRIME
 
 MOST_COUNTERS = 2**28

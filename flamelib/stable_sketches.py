@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import gamma, gammaincc
 
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.hashing import keyed_uniforms
 from flamelib.sketches import MOST_COUNTERS, Table, majority_failure, shaped
 

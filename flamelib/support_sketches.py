@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, reals, wholes
-from flamelib._validate import check
+from flamelib.core.arrays import Reals, Wholes, reals, wholes
+from flamelib.core.vocabulary import check
 from flamelib.hashing import PRIME, Hashes, times
 from flamelib.sketches import Table, shaped
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, reals, wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals, wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.hashing import PRIME
 from flamelib.sketches import MOST_COUNTERS, Table, shaped

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import betaincc, betainccinv, betaln
 
-from flamelib._arrays import Reals, reals
-from flamelib._validate import DomainError, check
 from flamelib.clipping import clip_factors
+from flamelib.core.arrays import Reals, reals
+from flamelib.core.vocabulary import DomainError, check
 
 HIGHEST_THRESHOLD = 1 - 2.0**-30
 

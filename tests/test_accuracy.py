@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib import accuracy as ac
-from flamelib._validate import DomainError
 from flamelib.amplification.closed_form import histogram_blanket_mass
-from flamelib.sources import STATEMENTS
+from flamelib.core.statements import STATEMENTS
+from flamelib.core.vocabulary import DomainError
 
 masses = st.floats(1e-3, 0.95)
 

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
-from flamelib._validate import DomainError
 from flamelib.auditing import Audit, Event, _least_epsilon, audit, certified
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import blanket
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flamelib._validate import VOCABULARY, DomainError
 from flamelib.companion import evaluate
-from flamelib.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import VOCABULARY, DomainError
 
 MODULES = (
     "profiles", "guarantees", "randomizers", "accuracy", "amplification.closed_form", "amplification.shuffling",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import commands, record_bench
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
 from flamelib.companion.evaluate import dumps, plain
+from flamelib.core.vocabulary import DomainError
 from flamelib.deployments import Refusal, mechanisms, rows, rows_within
 from flamelib.figures.crossing import DRAWN
 from flamelib.noisy_sums import CENTRAL

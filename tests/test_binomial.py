@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binom
 
-from flamelib.amplification.binomial import log_pmf, tilted_window, window
+from flamelib.core.binomial import log_pmf, tilted_window, window
 
 
 def exact(j, n, rate):

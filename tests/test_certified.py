@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion import record_certified
 from flamelib.companion.certified import FALLING, RECORDED, UNORDERED, certified, grids, towards
 from flamelib.companion.evaluate import answer
 from flamelib.companion.record_certified import GRIDS
+from flamelib.core.vocabulary import DomainError
 
 KEYS = list(GRIDS)
 # What is rounded differs from point to point: an upper bound may lie this much above what it bounds.

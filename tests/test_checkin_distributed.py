@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from flamelib._validate import DomainError
 from flamelib.amplification.checkin_distributed import (
     distributed,
     distributed_noise,
@@ -19,6 +18,7 @@ from flamelib.amplification.checkin_distributed import (
     effective_rate,
 )
 from flamelib.amplification.checkin_losses import distributed_cells, occurring_cells
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_cells import composed, composed_below
 from flamelib.loss_export import to_dp_accounting
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.checkin_learning import Scheme, holdings, summed_messages, train
 from flamelib.clipping import clipped_sum
 from flamelib.convolutional import STRIDED, ConvolutionalNetwork
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, draw_clients, run
 from flamelib.random_participation import load_records
 from flamelib.vector_randomizers import CapMessages, GaussianMessages

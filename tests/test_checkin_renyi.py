@@ -23,9 +23,7 @@ from oracles_checkin import (
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
 from flamelib.amplification import checkin_terms
-from flamelib.amplification.binomial import log_chance, log_tail, quantiles
 from flamelib.amplification.checkin_closed import (
     count_tails,
     lower_renyi,
@@ -41,6 +39,8 @@ from flamelib.amplification.checkin_theorems import (
     split_renyi,
     summed_renyi,
 )
+from flamelib.core.binomial import log_chance, log_tail, quantiles
+from flamelib.core.vocabulary import DomainError
 from flamelib.renyi import pure_renyi
 
 FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}

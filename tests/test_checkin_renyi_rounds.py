@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
 from flamelib.amplification import checkin_renyi
-from flamelib.amplification.binomial import quantiles
 from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
 from flamelib.amplification.checkin_theorems import (
     exact_renyi,
@@ -17,6 +15,8 @@ from flamelib.amplification.checkin_theorems import (
     split_renyi,
     summed_renyi,
 )
+from flamelib.core.binomial import quantiles
+from flamelib.core.vocabulary import DomainError
 from flamelib.renyi import renyi_to_epsilon
 
 FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
 from flamelib.amplification import binary
 from flamelib.amplification.checkin_binary import checkin_profile
 from flamelib.amplification.checkin_round import equal_cells, round_curve
@@ -22,9 +21,10 @@ from flamelib.amplification.checkin_shuffled import (
     shuffled_schedule,
 )
 from flamelib.amplification.shuffling import clones_2021, exact_binary
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_export import to_dp_accounting
 from flamelib.privacy_loss import dominating_cells
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
 

@@ -13,7 +13,7 @@ from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.companion import checks_flame as accounting
 from flamelib.companion import checks_flame_protocol as protocol
-from flamelib.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 
 def beyond(p, q, epsilon):

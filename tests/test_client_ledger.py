@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.participation_rounds import participation_rounds
 from flamelib.client_ledger import ClientLedger, Setting, _most_rounds
+from flamelib.core.vocabulary import DomainError
 
 USUAL = Setting(0.1, 0.1, 1.0, 1.0)
 OTHER = Setting(0.05, 0.2, 2.0, 1.0)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from flamelib._validate import DomainError
 from flamelib.amplification.skellam import rounded_norm
 from flamelib.cloak_learning import CloakAverage
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users, train
 from flamelib.protocols.federated_baselines import PlainAverage
 from flamelib.randomness import Release, Simulation

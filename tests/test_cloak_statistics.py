@@ -9,11 +9,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import DomainError
 from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
-from flamelib.guarantees import Adjacency
 from flamelib.hashing import PRIME, spelled
 from flamelib.protocols.cloak_rounds import run_vector
 from flamelib.randomness import Release as SystemRandomness

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.amplification import closed_form as cf
 from flamelib.amplification.loss_variable import loss_atoms, loss_shape, loss_variable
 from flamelib.amplification.tail_bounds import withdrawn_curve
-from flamelib.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
-from flamelib.sources import STATEMENTS
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.statements import STATEMENTS
+from flamelib.core.vocabulary import DomainError
 
 FAMILIES = {
     "any": AnyProfile,

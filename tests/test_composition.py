@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.composition import (
     Budget,
     advanced_composition,
@@ -18,6 +17,7 @@ from flamelib.composition import (
     kairouz_oh_viswanath,
     least_epsilon,
 )
+from flamelib.core.vocabulary import DomainError
 
 
 @functools.cache

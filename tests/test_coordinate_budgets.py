@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.accuracy import summation_plan, worst_input
 from flamelib.amplification import closed_form as cf
 from flamelib.amplification import coordinate_budgets as sp
@@ -22,7 +21,8 @@ from flamelib.amplification import padded_accuracy as accuracy
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.composition import advanced_composition
-from flamelib.profiles import AnyProfile, KaryProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.vocabulary import DomainError
 
 DELTA_C = 0.01 / 1000**1.1
 

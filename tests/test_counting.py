@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from flamelib._validate import DomainError
 from flamelib.amplification.coin_counts import Count, _deviance, _pmf, _tails
 from flamelib.amplification.counting import LARGEST, _whole, disjoint_lower, double_lower, simple_lower, topk_lower
 from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.padded import padded_divergence
 from flamelib.amplification.vectors import account, central_limit
-from flamelib.profiles import LaplaceProfile
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import DomainError
 
 DELTA = 0.01 / 1000**1.1
 BUDGETS = st.floats(-2, 0.8).map(lambda x: 10**x)

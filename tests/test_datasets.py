@@ -16,7 +16,7 @@ import pytest
 
 from flamelib import datasets
 from flamelib._download import DataError, MissingData
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 NOWHERE = "http://127.0.0.1:9/"
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib import private_reports
-from flamelib._validate import DomainError
 from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
 from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds
 from flamelib.amplification.counting import simple_lower
@@ -19,11 +18,12 @@ from flamelib.amplification.shuffling import all_equal, blanket_divergence
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum
 from flamelib.amplification.vectors import account, shared_account
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.deployments import Refusal, mechanisms, row, rows, rows_within
-from flamelib.guarantees import Adjacency
 from flamelib.noisy_sums import CENTRAL
 from flamelib.private_reports import LOCAL
-from flamelib.profiles import AnyProfile, KaryProfile
 from flamelib.protocols import blanket
 from flamelib.randomizers import LaplaceNoise
 from flamelib.requested import TASKS, Request, Row

@@ -15,7 +15,7 @@ import flamelib._enclosures as enclosures
 import flamelib.discrete_noise as module
 from flamelib import _geometric
 from flamelib._enclosures import bernoulli, draw, exp_minus, log_of, odds_to_chance, power, rational, scaled_by
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.randomness import Release, Simulation
 

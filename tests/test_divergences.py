@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
-from flamelib.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_law, three_component_clone_pair
+from flamelib.core.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_law, three_component_clone_pair
+from flamelib.core.vocabulary import DomainError
 
 
 def enumerate_messages(rows, inputs):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import cli, editions
 from flamelib.companion.runs import Receipt
+from flamelib.core.vocabulary import DomainError
 
 RECEIPT = Receipt(
     notebook="page", parameters={"epsilon": 1.0, "seed": 1}, seed=1, seconds=3.0, peak_memory_mb=100.0,

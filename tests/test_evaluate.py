@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import VOCABULARY, DomainError
 from flamelib.companion import evaluate
-from flamelib.guarantees import Certified
-from flamelib.sources import DOCUMENTS, STATEMENTS, states
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import DOCUMENTS, STATEMENTS, states
+from flamelib.core.vocabulary import VOCABULARY, DomainError
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib.amplification import excess
+from flamelib.core.profiles import KaryProfile
 from flamelib.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
-from flamelib.profiles import KaryProfile
 
 ACCURATE = 1e-6
 FEW = st.integers(2, 9)

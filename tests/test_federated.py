@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flamelib import federated
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.datasets import load
 from flamelib.federated import gather, load_users, train
 from flamelib.protocols.federated_baselines import CentralGaussian, PlainAverage

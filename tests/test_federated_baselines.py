@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import (
     CentralGaussian,

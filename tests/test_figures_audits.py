@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib._validate import DomainError
 from flamelib.auditing import Audit, Event
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import audits
 from flamelib.figures.style import LIGHT, look
 

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import blanket, blanket_audit, blanket_histogram, blanket_message, blanket_summation, present
 from flamelib.figures.curves import draw_curves, draw_rates, whole_grid
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol
 
 DELTA = 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import checkin as figures
 from flamelib.figures.checkin import Distributed, Shuffled
 from flamelib.figures.curves import Curves

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import checkin_attack as attack
 from flamelib.figures import present
 from flamelib.figures.checkin_attack import BinaryCheckin

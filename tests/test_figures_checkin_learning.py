@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import checks_checkin_learning as checks
 from flamelib.companion import record_checkin
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_checkin import Job
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import checkin_learning as learning
 from flamelib.figures import checkin_recorded, checkin_spent, present, recordings
 from flamelib.figures.checkin_learning import Setting

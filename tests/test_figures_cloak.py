@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
+from flamelib.core.vocabulary import DomainError
 from flamelib.discrete_noise import PolyaShare, TruncatedLaplace
 from flamelib.figures import cloak, cloak_shufflers
 from flamelib.figures.curves import draw_curves

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_exact import shuffled_distance
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_attack as attack
 from flamelib.figures import cloak_generators as generators
 from flamelib.figures import cloak_pairing as pairing

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting import smooth_failure
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_messages import messages_needed
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_audit as audit
 from flamelib.figures import cloak_counting as counting
 from flamelib.figures import cloak_faults as faults

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users
 from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present, recordings
 from flamelib.figures import cloak_tradeoffs as tradeoffs

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_subsets import subset_counts
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_parameters, cloak_privacy
 from flamelib.figures.curves import Curves
 from flamelib.figures.style import LIGHT, look

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification import index_privacy
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, flame_sweeps, present
 from flamelib.figures.curves import draw_rates
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, ks_2samp
 
-from flamelib._validate import DomainError
 from flamelib.amplification.counting import topk_lower
 from flamelib.companion import checks_flame
-from flamelib.divergences import hockey_stick
+from flamelib.core.divergences import hockey_stick
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_attack, flame_audit, present
 from flamelib.figures.flame_audit import Claim, Claims, Round
 from flamelib.protocols import flame

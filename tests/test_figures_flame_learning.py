@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.companion import checks_learning, ledger, record_learning
 from flamelib.companion.inputs import sha256
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users
 from flamelib.figures import (
     flame_budgets,

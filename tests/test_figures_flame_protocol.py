@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import record_costs
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_protocol, present
 from flamelib.figures.flame_protocol import Costs
 

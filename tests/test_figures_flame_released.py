@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_printed, flame_released, present
 
 DELTA = 0.01 / 1000**1.1

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import participation as figures
 from flamelib.figures import participation_rounds as over_rounds
 from flamelib.figures import present

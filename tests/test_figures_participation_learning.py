@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import checks_participation_learning as checks
 from flamelib.companion import record_participation
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_participation import Size
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import participation_learning as learning
 from flamelib.figures import participation_recorded, present, recordings
 from flamelib.figures.flame_learning import Gap

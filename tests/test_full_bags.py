@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.counting import topk_lower
 from flamelib.amplification.full_bags import full_bags, full_bags_lower
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import flame
 from flamelib.randomizers import LaplaceNoise
 

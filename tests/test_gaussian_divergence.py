@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flamelib.amplification.shuffling import all_equal, blanket_divergence
-from flamelib.profiles import GaussianProfile
+from flamelib.core.profiles import GaussianProfile
 
 HALF = mp.mpf("0.5")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.amplification import gaussian_mechanism as gm
 from flamelib.companion.evaluate import answer
+from flamelib.core.vocabulary import DomainError
 
 
 def exact(sensitivity, noise_std, epsilon):

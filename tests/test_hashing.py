@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.hashing import ALPHABET, LETTERS, LONGEST, PRIME, Hashes, add, keyed_uniforms, numbered, spelled, times
 
 residues = st.integers(0, PRIME - 1)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import known_participants as known
 from flamelib.companion.evaluate import answer
+from flamelib.core.vocabulary import DomainError
 
 SCHEMES = {
     "ols": (known.ols, lambda p, q: (1, q)),

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from flamelib import divergences
-from flamelib._validate import DomainError
 from flamelib.companion import enumeration, ledger, record_ledger
 from flamelib.companion.ledger import Claim, Judged
+from flamelib.core import divergences
+from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]
 CONTENT = yaml.load(ledger.CLAIMS.read_text(encoding="utf-8"), Loader=ledger.LOADER)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flamelib.logspace import SMALLEST, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.logspace import SMALLEST, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
 
 positive = st.floats(min_value=5e-324, max_value=1e6)
 

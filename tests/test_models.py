@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.models import SoftmaxRegression, gram_matrices
 
 MODEL = SoftmaxRegression(20, 4)

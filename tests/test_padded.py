@@ -11,13 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
 from flamelib.amplification import excess
 from flamelib.amplification.padded import Coordinate, padded_divergence
 from flamelib.amplification.padded_others import Others, all_real, sampled, some_real
 from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.laws import LaplaceLaw, PaddedLaplaceLaw
-from flamelib.profiles import KaryProfile, LaplaceProfile
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
 SHARES = st.floats(0, 0.95)

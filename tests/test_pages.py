@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import ledger, pages
 from flamelib.companion.evaluate import load_all
 from flamelib.companion.ledger import Judged
 from flamelib.companion.markup import anchor
+from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.companion import parameters
 from flamelib.companion.parameters import Declared, assignments, declared, digest, grid, locate, values
+from flamelib.core.vocabulary import DomainError
 
 CELL = """\
 n_users: int = 1_000  # users in the round

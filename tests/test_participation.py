@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import participation as one_round
 from flamelib.amplification import participation_systems as systems
 from flamelib.amplification.known_participants import cs, ols, wcs
@@ -24,6 +23,7 @@ from flamelib.amplification.participation_estimates import (
 from flamelib.amplification.participation_noise import participation_noise
 from flamelib.amplification.participation_terms import EPS, gap
 from flamelib.companion.evaluate import answer
+from flamelib.core.vocabulary import DomainError
 
 ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}
 

@@ -15,7 +15,6 @@ from oracles_participation import given_count
 from scipy.stats import binom, norm
 
 from flamelib import loss_cells
-from flamelib._validate import DomainError
 from flamelib.amplification import participation
 from flamelib.amplification.known_participants import cs, ols, wcs
 from flamelib.amplification.participation_estimates import add_estimate, aligned_estimate, outer_estimate
@@ -27,6 +26,7 @@ from flamelib.amplification.participation_losses import (
     subsampled_cells,
 )
 from flamelib.amplification.participation_rounds import SCHEMES, aligned_rounds_lower, participation_rounds, round_cells
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_cells import LeastEpsilon, composed, composed_below
 from flamelib.loss_grids import ROUND, Cells, above, below, coarser
 

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import present
 from flamelib.figures.curves import Curves, draw_curves, log_log_slope, to_csv, whole_grid
 from flamelib.figures.style import DARK, LIGHT, LOOKS, THEMES, look

@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.loss_knots import Curve, Knots, laddered
 from flamelib.loss_sums import Loss, LossSum
 from flamelib.privacy_loss import composed_delta, composed_epsilon, together

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib._validate import DomainError
-from flamelib.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import baselines, blanket
 from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol
 

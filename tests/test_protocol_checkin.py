@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, client, draw_clients, run, shuffler
 from flamelib.randomizers import KaryResponse, LaplaceNoise
 from flamelib.vector_randomizers import CapMessages, GaussianMessages

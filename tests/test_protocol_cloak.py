@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, nbinom, poisson
 
-from flamelib._validate import DomainError
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_decoding import estimate
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import DomainError
 from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.encoding import floor_of_product, from_signed, normalise, round_exactly
-from flamelib.guarantees import Adjacency
 from flamelib.modular import add_up, centred
 from flamelib.protocols.cloak import (
     CloakProtocol,

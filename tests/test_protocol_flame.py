@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, chisquare, ks_2samp
 
 from flamelib import sealing
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import flame
 from flamelib.protocols.flame import DoubleProtocol, Reports, SimpleProtocol, TopkProtocol
 from flamelib.protocols.flame_accuracy import noise_std, variance

@@ -15,7 +15,7 @@ from flamelib.amplification import closed_form, equal_sum_rules, splitting_messa
 from flamelib.companion import evaluate, pyodide, sliders
 from flamelib.companion.certified import grids
 from flamelib.companion.slider_rows import PARTS, ROWS
-from flamelib.profiles import KaryProfile
+from flamelib.core.profiles import KaryProfile
 
 ROOT = Path(flamelib.__file__).parent.parent
 FIRST = {name: axis[0] for name, axis in sliders.AXES.items()}

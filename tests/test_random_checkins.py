@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification.random_checkins import approximate_checkins, largest_local_delta, random_checkins
+from flamelib.core.vocabulary import DomainError
 
 
 def printed(epsilon0, rate, window, delta):

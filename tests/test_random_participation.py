@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.convolutional import ConvolutionalNetwork
+from flamelib.core.vocabulary import DomainError
 from flamelib.datasets import load
 from flamelib.protocols.participation import draw_records
 from flamelib.random_participation import Records, Scheme, load_records, pooled, train

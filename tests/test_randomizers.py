@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import chisquare, kstest
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.randomizers import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 import flamelib.randomness as module
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.modular import LARGEST_MACHINE, residue_type, residues
 from flamelib.randomness import Release, Simulation
 

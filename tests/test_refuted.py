@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import ledger, pages, record_ledger, refuted
 from flamelib.companion.ledger import Judged
+from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")

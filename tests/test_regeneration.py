@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion.regeneration import differences, main
+from flamelib.core.vocabulary import DomainError
 
 PAGES = {
     "fingerprint.txt": "a",

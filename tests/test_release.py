@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import release
+from flamelib.core.vocabulary import DomainError
 
 
 @pytest.fixture

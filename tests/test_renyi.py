@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles_checkin import renyi
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.renyi import (
     converted,
     least_renyi,

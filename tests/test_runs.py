@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import build, inputs, runs, schedule, stamp, status
+from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parent.parent
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}

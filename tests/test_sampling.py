@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.amplification.sampling import (
     added_epsilon,
     poisson_sampled,
@@ -16,6 +15,7 @@ from flamelib.amplification.sampling import (
     sampled_without_replacement,
     unsampled_epsilon,
 )
+from flamelib.core.vocabulary import DomainError
 
 
 @given(st.floats(1e-300, 1e5) | st.floats(0.01, 2000), st.floats(1e-300, 1.0))

@@ -7,7 +7,7 @@ import pytest
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
 from flamelib import sealing
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.sealing import ENVELOPE_BYTES, LETTER_BYTES, REFUSALS, AnalyzerKey, new_round, open_bags, seal
 
 KEY, ROUND = AnalyzerKey(), new_round()

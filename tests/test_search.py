@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
-from flamelib.search import STEPS, greatest, largest, smallest_epsilon
+from flamelib.core.search import STEPS, greatest, largest, smallest_epsilon
+from flamelib.core.vocabulary import DomainError
 
 SHAPES = {
     "exponential": lambda scale: (lambda x: -x / scale, lambda t: t * scale),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flamelib.amplification.closed_form import bennett, clones_closed, hoeffding
 from flamelib.amplification.shuffling import all_equal, blanket_divergence, clones_2021, clones_2023, exact_binary
-from flamelib.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 WIDE = 1 + 2e-6
 BUDGETS = st.floats(-2, 1).map(lambda x: 10**x)

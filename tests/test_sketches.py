@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
 from flamelib.hashing import PRIME
 from flamelib.sketches import Sketch, Total, contributions, direct_table, majority_failure, moments

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import splitting, splitting_messages, splitting_pairs
 from flamelib.companion.evaluate import answer
+from flamelib.core.vocabulary import DomainError
 
 ODD = st.integers(1, 2**100).map(lambda half: 2 * half + 1)
 MESSAGES = st.integers(4, 3000)

@@ -5,10 +5,10 @@ import math
 import pytest
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.accuracy import summation_plan
 from flamelib.amplification.splitting_costs import PROTOCOLS, UNKNOWN, cost
 from flamelib.companion.evaluate import answer
+from flamelib.core.vocabulary import DomainError
 
 SETTING = {"epsilon": 1.0, "delta": 1e-6}
 

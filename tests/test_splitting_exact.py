@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib._validate import DomainError
 from flamelib.amplification import splitting_exact
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
@@ -21,6 +20,7 @@ from flamelib.amplification.splitting_subsets import (
     subset_counts,
     subset_moments,
 )
+from flamelib.core.vocabulary import DomainError
 
 # --- the oracle: one sequence of draws after the other ---------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import polya_noise
 from flamelib.amplification import splitting_noise as noise
+from flamelib.core.vocabulary import DomainError
 
 ODD = st.integers(1, 15).map(lambda half: 2 * half + 1)
 DECAY = st.floats(1e-6, 1 - 1e-9)

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import splitting, splitting_messages, splitting_plans
 from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
 from flamelib.amplification.splitting_plans import plans
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.companion.evaluate import answer
-from flamelib.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.vocabulary import DomainError
 
 
 def by(found, theorem, noise="none"):

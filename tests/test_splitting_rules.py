@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
-from flamelib._validate import DomainError
 from flamelib.amplification import equal_sum_rules, splitting, splitting_messages, splitting_pairs, splitting_rules
 from flamelib.amplification.splitting_noise import noise_bound
+from flamelib.core.vocabulary import DomainError
 
 EPSILON = st.floats(1e-3, 20)
 DELTA = st.floats(1e-15, 0.5)

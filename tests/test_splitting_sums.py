@@ -12,13 +12,13 @@ from oracles_splitting import polya_sum as polya_masses
 from oracles_splitting import thinned_sum as thinned_masses
 from scipy.stats import nbinom
 
-from flamelib._validate import DomainError
 from flamelib.amplification import splitting_laws
 from flamelib.amplification.splitting_laws import PolyaNoise, ThinnedNoise, log_from
 from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.amplification.splitting_noise import truncated_laplace
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.sum_plans import outside, recommended, thinned_decay
+from flamelib.core.vocabulary import DomainError
 
 RULE = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}
 SMALL = [(1, 0.4, 0.3, 60), (2, 0.5, 1.0, 70), (3, 0.4, 0.6, 60), (4, 0.3, 0.05, 45)]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from flamelib._validate import DomainError
 from flamelib.amplification import splitting_users
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.amplification.splitting_pairs import two_user_distance
 from flamelib.amplification.splitting_users import least_messages, users_distance
+from flamelib.core.vocabulary import DomainError
 
 # --- oracles: every pairing of messages; the first block's component, in fractions ------------------------------------
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from flamelib._validate import VOCABULARY
 from flamelib.companion import ledger
 from flamelib.companion.evaluate import HOMES, load_all
 from flamelib.companion.parameters import declared
+from flamelib.core.vocabulary import VOCABULARY
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "flamelib"
@@ -147,7 +147,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.composition",
         "flamelib.renyi",
         "flamelib.accuracy",
-        "flamelib.profiles",
+        "flamelib.core.profiles",
     ],
 )
 def test_what_runs_in_the_browser_is_standard_library_only(module: str) -> None:

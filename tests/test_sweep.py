@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.companion import comparison, own, sweep
 from flamelib.companion.runs import RunFailed
+from flamelib.core.vocabulary import DomainError
 
 PARAMETERS = "n_users: int = 1000  # users\nepsilon0: float = 1.0  # local budget\nseed: int = 0  # pause in tenths"
 BODY = """\
 import time
 from flamelib.figures import present
-from flamelib.profiles import LaplaceProfile
+from flamelib.core.profiles import LaplaceProfile
 time.sleep(seed / 10)
 present.record_result("scaled", n_users * epsilon0)
 present.check(n_users != 13, "thirteen is refused")

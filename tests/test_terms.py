@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamelib.sources import DOCUMENTS
+from flamelib.core.statements import DOCUMENTS
 
 BOOK = Path(__file__).parents[1] / "book"
 INDEX = (BOOK / "terms.md").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from flamelib._validate import DomainError
 from flamelib.amplification import turned_gradients as turned
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.divergences import hockey_stick
+from flamelib.core.divergences import hockey_stick
+from flamelib.core.vocabulary import DomainError
 
 
 def aligned(p: float, q: float, n_records: int, ratio: float, epsilon: float, add: bool) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import gamma, mp, mpf, quad, sqrt
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.vector_randomizers import CapMessages, GaussianMessages, best_threshold, cap_share
 
 CLIP = 0.7

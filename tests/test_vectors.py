@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 
-from flamelib._validate import DomainError
 from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
 from flamelib.amplification.full_bags import full_bags_lower
 from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
@@ -15,8 +14,9 @@ from flamelib.amplification.padded_others import all_real
 from flamelib.amplification.vectors import account, central_limit
 from flamelib.companion import evaluate
 from flamelib.composition import least_epsilon
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import DomainError
 from flamelib.privacy_loss import Curve, composed_epsilon
-from flamelib.profiles import LaplaceProfile
 
 DELTA = 0.01 / 1000**1.1
 SIMPLE = {"protocol": "simple", "dimension": 7850, "n_users": 1000, "epsilon0": 0.01, "delta": DELTA}

@@ -4,12 +4,12 @@ import functools
 import math
 from collections.abc import Callable
 
-from flamelib._validate import DomainError, check
 from flamelib.accuracy import summation_worst_mse
 from flamelib.amplification.closed_form import kary_epsilon0
 from flamelib.amplification.shuffling import blanket_divergence
-from flamelib.profiles import KaryProfile
-from flamelib.search import smallest_epsilon
+from flamelib.core.profiles import KaryProfile
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import DomainError, check
 
 MOST_LEVELS = 2**40
 

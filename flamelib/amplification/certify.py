@@ -6,9 +6,9 @@ from collections.abc import Callable
 from flamelib.amplification import cut_plane, excess
 from flamelib.amplification.excess import Bracket
 from flamelib.amplification.gaussian import GaussianLaw
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.search import smallest_epsilon
 from flamelib.laws import LossLaw
-from flamelib.search import smallest_epsilon
 
 LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]

@@ -8,15 +8,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from flamelib.amplification.binomial import quantiles
 from flamelib.amplification.earlier import clones_closed
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.shuffling import clones_2021
 from flamelib.composition import advanced_composition, kairouz_oh_viswanath
-from flamelib.guarantees import Gives
+from flamelib.core.binomial import quantiles
+from flamelib.core.guarantees import Gives
+from flamelib.core.statements import states
 from flamelib.renyi import least_renyi, renyi_to_epsilon
-from flamelib.sources import states
 
 ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))
 

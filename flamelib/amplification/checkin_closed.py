@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from flamelib._validate import DomainError, check
-from flamelib.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
-from flamelib.sources import states
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 LEAST_NOISE = 1e-100
 

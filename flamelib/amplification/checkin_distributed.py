@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.checkin_losses import counted, distributed_cells, occurring_cells
 from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
-from flamelib.guarantees import Certified, Gives
-from flamelib.logspace import probability
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.logspace import probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.loss_cells import Parts, composed, composed_below
 from flamelib.loss_grids import both_orders
-from flamelib.search import smallest_epsilon
-from flamelib.sources import states
 
 ROUTES = ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")
 MANY = 2**15

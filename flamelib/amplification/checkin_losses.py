@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom
 
-from flamelib.amplification.binomial import window
+from flamelib.core.binomial import window
 from flamelib.loss_grids import ROUND, Cells
 from flamelib.loss_sums import UNIT, Real, Whole
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
-from flamelib.amplification.binomial import quantiles
 from flamelib.amplification.checkin_closed import lower_renyi
 from flamelib.amplification.checkin_terms import (
     bounded,
@@ -27,7 +25,9 @@ from flamelib.amplification.checkin_terms import (
     three_way,
 )
 from flamelib.amplification.checkin_theorems import exact_excess
-from flamelib.guarantees import Certified
+from flamelib.core.binomial import quantiles
+from flamelib.core.guarantees import Certified
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.laws import Real
 from flamelib.renyi import converted, pure_renyi
 

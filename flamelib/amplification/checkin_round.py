@@ -45,10 +45,10 @@ from scipy.stats import binom
 from flamelib.amplification import binary, excess
 from flamelib.amplification.certify import SMALLEST, locally, within_reach
 from flamelib.amplification.checkin_binary import checkin_profile, knot_step
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.laws import AtomicLaw, Complex, LaplaceLaw, LossLaw, Real, clone_blanket, kary_blanket
 from flamelib.loss_cells import Cells
 from flamelib.loss_knots import Curve, Delta
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 Analyzed = KaryProfile | LaplaceProfile | AnyProfile
 

@@ -17,16 +17,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from flamelib._validate import VOCABULARY, DomainError, check
 from flamelib.amplification.checkin_renyi import shuffled_renyi_epsilon
 from flamelib.amplification.checkin_round import Analyzed, equal_cells, round_curve
-from flamelib.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.loss_cells import composed_below
 from flamelib.loss_knots import Curve
 from flamelib.privacy_loss import composed_delta, composed_epsilon
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
-from flamelib.search import smallest_epsilon
-from flamelib.sources import states
 
 ACCURACY = 0.02
 CLOSE = 2e-3

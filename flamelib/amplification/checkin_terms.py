@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from flamelib._validate import DomainError
-from flamelib.amplification.binomial import log_between, log_chance, log_pmf, log_tail, window
+from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
+from flamelib.core.logspace import log1mexp
+from flamelib.core.vocabulary import DomainError
 from flamelib.laws import Real
-from flamelib.logspace import log1mexp
 
 LogTerms = Callable[[Real, Real, Real], Real]
 

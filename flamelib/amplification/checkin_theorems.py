@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from flamelib._validate import DomainError
-from flamelib.amplification.binomial import log_pmf
 from flamelib.amplification.checkin_terms import (
     CHUNK,
     LogTerms,
@@ -31,10 +29,12 @@ from flamelib.amplification.checkin_terms import (
     split_excess,
     summed,
 )
-from flamelib.guarantees import Gives
+from flamelib.core.binomial import log_pmf
+from flamelib.core.guarantees import Gives
+from flamelib.core.logspace import log_expm1
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError
 from flamelib.laws import Real
-from flamelib.logspace import log_expm1
-from flamelib.sources import states
 
 MOST_ENUMERATED = 2000
 LARGE = 30.0

@@ -11,14 +11,14 @@ Standard library only: the same source runs in a browser.
 import math
 from collections.abc import Callable
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.earlier import cheu, clones_closed, erlingsson, erlingsson_epsilon0
 from flamelib.amplification.loss_variable import BoundedProfile, LossShape, loss_shape
 from flamelib.amplification.tail_bounds import LogDelta, bennett_curve, hoeffding_curve, withdrawn_curve
-from flamelib.logspace import probability
-from flamelib.profiles import GaussianProfile, KaryProfile, LaplaceProfile, Profile
-from flamelib.search import largest, smallest_epsilon
-from flamelib.sources import states
+from flamelib.core.logspace import probability
+from flamelib.core.profiles import GaussianProfile, KaryProfile, LaplaceProfile, Profile
+from flamelib.core.search import largest, smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 __all__ = [
     "bennett", "bennett_log_delta", "bennett_withdrawn", "blanket_mass", "blankets_needed", "cheu", "clones_closed",
@@ -161,7 +161,7 @@ def hoeffding(
 
     Examples
     --------
-    >>> from flamelib.profiles import AnyProfile
+    >>> from flamelib.core.profiles import AnyProfile
     >>> round(hoeffding(AnyProfile(0.4), 5000, epsilon=0.005), 10)
     0.0379424719
     >>> round(hoeffding(LaplaceProfile(0.4), 5000, delta=1e-6), 10)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from flamelib.guarantees import Certified
-from flamelib.search import GOLDEN
+from flamelib.core.guarantees import Certified
+from flamelib.core.search import GOLDEN
 
 Real = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ Each number is therefore a *value* and no guarantee; for top-k selection nothing
 import math
 from dataclasses import dataclass
 
-from flamelib._validate import check
 from flamelib.amplification.closed_form import histogram_epsilon
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import Budget, least_epsilon
-from flamelib.profiles import KaryProfile
-from flamelib.sources import states
+from flamelib.core.profiles import KaryProfile
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ no guarantees.  ``delta`` is the vector's.  Adjacency: one user's whole vector i
 
 import math
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.coordinate_budgets import double_vector, padded_kary, shuffled_kary, simple_vector
+from flamelib.core.vocabulary import DomainError, check
 
 
 def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:

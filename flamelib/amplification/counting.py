@@ -13,10 +13,10 @@ smaller.  Adjacency: one user's vector is replaced.
 
 import math
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.coin_counts import Count
-from flamelib.guarantees import Certified
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 LARGEST = 10**10
 

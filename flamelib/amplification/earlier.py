@@ -5,8 +5,8 @@ Adjacency: one user's value is replaced.  Each answers ``inf`` where its theorem
 
 import math
 
-from flamelib._validate import check
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 
 @states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper")

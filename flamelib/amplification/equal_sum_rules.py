@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from flamelib._validate import check
 from flamelib.amplification.splitting import honest, log_failure, log_ratio
 from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.amplification.splitting_pairs import log_two_user_delta
 from flamelib.amplification.splitting_search import first_number, least_odd, positive_budget, smoothness_of, too_few
-from flamelib.logspace import MARGIN
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from flamelib._validate import DomainError, check
-from flamelib.guarantees import Certified
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 Real = NDArray[np.float64]
 Parts = Sequence[tuple[int, float]]

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 
-from flamelib._validate import DomainError, check
-from flamelib.guarantees import Certified
-from flamelib.logspace import probability
-from flamelib.search import WIDTH, smallest_epsilon
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import probability
+from flamelib.core.search import WIDTH, smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 MARGIN = 1e-12
 LOG_DENSITY = -math.log(2 * math.pi) / 2

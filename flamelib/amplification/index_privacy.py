@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flamelib._validate import DomainError, check
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 # A rate k / d arrives rounded to a double; floors and ceilings of its multiples forgive that much.
 ROUNDED = Fraction(1, 2**52)

@@ -7,12 +7,12 @@ coordinate shuffled by itself.  Adjacency: one user's whole vector is replaced.
 
 import math
 
-from flamelib._validate import LARGEST_WHOLE, DomainError, check
 from flamelib.amplification.padded import Bound, Coordinate
 from flamelib.amplification.padded_others import all_real
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 from flamelib.privacy_loss import composed_epsilon
-from flamelib.profiles import LaplaceProfile
 
 
 def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:

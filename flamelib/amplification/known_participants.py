@@ -22,9 +22,9 @@ import math
 
 from flamelib.amplification.gaussian_mechanism import MARGIN, gaussian_mechanism, log_delta
 from flamelib.amplification.sampling import sampled_epsilon, unsampled_epsilon
-from flamelib.guarantees import Certified
-from flamelib.logspace import probability
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import probability
+from flamelib.core.statements import states
 
 # Relative error of an epsilon that was taken through a logarithm and an exponential.
 ROUNDING = 2.0**-50

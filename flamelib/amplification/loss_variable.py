@@ -8,9 +8,9 @@ that no budget from ``1e-300`` to ``700`` cancels or overflows.  Standard librar
 import math
 from dataclasses import dataclass
 
-from flamelib._validate import DomainError, check
-from flamelib.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError, check
 
 LARGEST = 700.0
 BoundedProfile = KaryProfile | LaplaceProfile | AnyProfile

@@ -31,17 +31,17 @@ from typing import Literal
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification import excess
 from flamelib.amplification.certify import answer, locally, within_reach
 from flamelib.amplification.excess import Bracket
 from flamelib.amplification.padded_others import Others, Padded, all_real, some_real
 from flamelib.amplification.tail_bounds import phi_over_square
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import log1mexp
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
-from flamelib.logspace import log1mexp
 from flamelib.loss_knots import Curve, Delta
-from flamelib.profiles import KaryProfile, LaplaceProfile
 
 Bound = Literal["bennett", "hoeffding", "blanket"]
 

@@ -6,8 +6,8 @@ divided by the former.  Inputs lie in [0, 1].  Standard library only.
 
 import math
 
-from flamelib._validate import DomainError, check
 from flamelib.accuracy import summation_plan, summation_worst_mse
+from flamelib.core.vocabulary import DomainError, check
 
 
 def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> float:

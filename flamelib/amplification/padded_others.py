@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from flamelib.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 Padded = KaryProfile | LaplaceProfile
 

@@ -45,10 +45,10 @@ from flamelib.amplification.participation_estimates import (
     outer_estimate,
 )
 from flamelib.amplification.sampling import added_epsilon, sampled_epsilon
-from flamelib.guarantees import Certified, Gives
-from flamelib.logspace import probability
-from flamelib.search import WIDTH, smallest_epsilon
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.logspace import probability
+from flamelib.core.search import WIDTH, smallest_epsilon
+from flamelib.core.statements import states
 
 READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
     "outer": outer_estimate,

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from flamelib.amplification.binomial import MOST, log_pmf, window
 from flamelib.amplification.participation_terms import EDGE, EPS, LOG_DENSITY, Pair, gap, mills
+from flamelib.core.binomial import MOST, log_pmf, window
+from flamelib.core.logspace import logaddexp
 from flamelib.laws import Real
-from flamelib.logspace import logaddexp
 
 DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
 STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flamelib.amplification.binomial import MOST, log_pmf, window
 from flamelib.amplification.participation_aligned import aligned
 from flamelib.amplification.participation_inner import inner
 from flamelib.amplification.participation_terms import EPS, Logs, Pair, log_sum, pair_terms
 from flamelib.amplification.sampling import unsampled_epsilon
+from flamelib.core.binomial import MOST, log_pmf, window
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1
 from flamelib.laws import Real
-from flamelib.logspace import exp_or_inf, log1mexp, log_expm1
 
 BELOW = 40.0
 POWERS = 2.0 ** np.arange(0, 12.5, 0.5)

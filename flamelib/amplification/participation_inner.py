@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from flamelib.amplification.binomial import log_pmf, tilted_window
 from flamelib.amplification.participation_terms import (
     EDGE,
     EPS,
@@ -19,6 +18,7 @@ from flamelib.amplification.participation_terms import (
     log_rare,
     mills,
 )
+from flamelib.core.binomial import log_pmf, tilted_window
 from flamelib.laws import Real
 
 DEPTH = 60.0

@@ -2,15 +2,15 @@
 
 import math
 
-from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.amplification.known_participants import ROUNDING, share
 from flamelib.amplification.participation import READINGS
 from flamelib.amplification.participation_estimates import FURTHEST
 from flamelib.amplification.sampling import unsampled_epsilon
-from flamelib.guarantees import Gives
-from flamelib.search import smallest_epsilon
-from flamelib.sources import states
+from flamelib.core.guarantees import Gives
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError
 
 
 @states(

@@ -11,14 +11,14 @@ From below: the client's gradients are all equal in each round.  That is a pair 
 
 import math
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.known_participants import cs, ols, wcs
 from flamelib.amplification.participation import random_participation
 from flamelib.amplification.participation_losses import aligned_cells, outer_cells, subsampled_cells
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.loss_cells import composed, composed_below
 from flamelib.loss_grids import Cells
-from flamelib.sources import states
 
 LEAST = 1e-30
 LEAST_RATIO = 1e-6

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from flamelib._validate import check
 from flamelib.amplification.known_participants import wcs
 from flamelib.amplification.participation import random_participation
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.vocabulary import check
 
 
 def system_guarantee(

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from flamelib._validate import DomainError, check
-from flamelib.logspace import MARGIN
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 DIGITS = Context(prec=40, traps=[])
 MANY = 1000

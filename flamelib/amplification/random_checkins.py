@@ -8,10 +8,10 @@ object, so that the two may be drawn together but not subtracted.  Standard libr
 
 import math
 
-from flamelib._validate import check
 from flamelib.composition import Budget
-from flamelib.logspace import exp_or_inf, log_expm1
-from flamelib.sources import states
+from flamelib.core.logspace import exp_or_inf, log_expm1
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 BLANKET_FACTOR = 8
 

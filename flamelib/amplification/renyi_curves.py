@@ -18,9 +18,9 @@ Standard library only.
 import math
 from collections.abc import Callable
 
-from flamelib.logspace import MARGIN, log_expm1, logaddexp
+from flamelib.core.logspace import MARGIN, log_expm1, logaddexp
+from flamelib.core.search import GOLDEN, smallest_epsilon
 from flamelib.renyi import converted
-from flamelib.search import GOLDEN, smallest_epsilon
 
 Curve = Callable[[float], float]
 

@@ -6,10 +6,10 @@ is not in the part.  Standard library only.
 
 import math
 
-from flamelib._validate import DomainError, check
 from flamelib.composition import Budget
-from flamelib.logspace import log_expm1, logaddexp
-from flamelib.sources import states
+from flamelib.core.logspace import log_expm1, logaddexp
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 # From here on a double cannot hold the exponential, and its logarithm is carried instead.
 LARGE = 709.0

@@ -12,11 +12,11 @@ import math
 from flamelib.amplification import binary
 from flamelib.amplification.certify import LawAt, answer, divergence, estimate, within_reach
 from flamelib.amplification.gaussian import GaussianLaw
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.profiles import GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
 from flamelib.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
-from flamelib.profiles import GaussianProfile, KaryProfile, LaplaceProfile
-from flamelib.search import smallest_epsilon
-from flamelib.sources import states
 
 Analyzed = KaryProfile | LaplaceProfile | GaussianProfile
 

@@ -11,10 +11,10 @@ bounds it, and below 2 the chord from 1 to 2.
 
 import math
 
-from flamelib._validate import check
 from flamelib.amplification.renyi_curves import Curve, curve_epsilon, curve_log_delta, log_with_shares
-from flamelib.logspace import MARGIN
-from flamelib.search import smallest_epsilon
+from flamelib.core.logspace import MARGIN
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import check
 
 CONDITIONAL = math.exp(-0.5)
 FARTHEST = 1e300

@@ -7,11 +7,11 @@ Standard library only: the same source runs in a browser.
 
 import math
 
-from flamelib._validate import VOCABULARY, DomainError, check
 from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.composition import Budget
-from flamelib.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 
 LEAST_MESSAGES = 4
 

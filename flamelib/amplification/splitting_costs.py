@@ -27,14 +27,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flamelib._validate import VOCABULARY, DomainError
 from flamelib.accuracy import summation_plan
 from flamelib.amplification.closed_form import blankets_needed
 from flamelib.amplification.equal_sum_rules import exact_rule
 from flamelib.amplification.splitting_messages import modulus_bits
 from flamelib.amplification.splitting_rules import default_scale, mix_rule, noisy_rule
 from flamelib.amplification.splitting_search import positive_budget
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError
 
 KEY_BITS = 256
 SHARE_BITS = 256

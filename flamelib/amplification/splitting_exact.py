@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError
 
 Law = Mapping[int, int]
 """Sequences of draws that lead to each multiset."""

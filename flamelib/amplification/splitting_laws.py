@@ -31,10 +31,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
-from flamelib.amplification.binomial import log_tail
+from flamelib.core.binomial import log_tail
+from flamelib.core.logspace import log1mexp, logaddexp
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.laws import NODES, WEIGHTS, Real
-from flamelib.logspace import log1mexp, logaddexp
 
 UNIT = 2.0**-53
 RARE = 200.0

@@ -5,9 +5,9 @@ Standard library only: the same source runs in a browser.
 
 import math
 
-from flamelib._validate import DomainError
-from flamelib.logspace import MARGIN
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError
 
 
 @states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",

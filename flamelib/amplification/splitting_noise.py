@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from flamelib._validate import check
 from flamelib.amplification.splitting import odd
-from flamelib.logspace import MARGIN
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 DIGITS = Context(prec=120, traps=[])
 LARGEST_BITS = 1000

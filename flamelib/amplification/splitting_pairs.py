@@ -7,10 +7,10 @@ asking that shares be distinct or smooth.  Standard library only: the same sourc
 
 import math
 
-from flamelib._validate import check
 from flamelib.amplification.splitting import odd
-from flamelib.logspace import added_up, log_expm1, logaddexp, probability
-from flamelib.sources import states
+from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 SMALL = 512
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flamelib._validate import LARGEST_MODULUS, DomainError
 from flamelib.amplification.equal_sum_rules import ExactRule, exact_rule, grid_scale, sharp_exact_rule
 from flamelib.amplification.polya_noise import crowded_error, crowded_reach, noise_decay, shared_noise
 from flamelib.amplification.splitting import honest
@@ -24,9 +23,10 @@ from flamelib.amplification.splitting_rules import (
 )
 from flamelib.amplification.splitting_search import least_odd, positive_budget
 from flamelib.amplification.splitting_users import least_messages
-from flamelib.guarantees import Adjacency
-from flamelib.logspace import MARGIN
-from flamelib.sources import states
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError
 
 WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20
 

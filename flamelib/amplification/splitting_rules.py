@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flamelib._validate import check
 from flamelib.amplification.polya_noise import crowded_error, noise_decay, shared_noise
 from flamelib.amplification.splitting import honest, log_failure, log_ratio, log_unsmooth
 from flamelib.amplification.splitting_messages import messages_needed, modulus_bits
@@ -23,8 +22,9 @@ from flamelib.amplification.splitting_search import (
     smoothness_of,
     too_few,
 )
-from flamelib.logspace import MARGIN, exp_or_inf
-from flamelib.sources import states
+from flamelib.core.logspace import MARGIN, exp_or_inf
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
 
 FOR_SHARES = 0.1
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from itertools import count
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import LEAST_MESSAGES, log_ratio
-from flamelib.logspace import MARGIN
+from flamelib.core.logspace import MARGIN
+from flamelib.core.vocabulary import DomainError, check
 
 KEPT = 1 - 4 * MARGIN
 LARGEST_EPSILON = 700.0

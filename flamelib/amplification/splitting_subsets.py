@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import odd
 from flamelib.amplification.splitting_exact import LARGEST, WORD
-from flamelib.sources import states
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 MANY_MESSAGES = 500
 

@@ -24,13 +24,13 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import honest, odd
 from flamelib.amplification.splitting_laws import MOST, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
-from flamelib.guarantees import Certified
-from flamelib.logspace import log1mexp, log_expm1, logaddexp, probability
-from flamelib.search import smallest_epsilon
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 DOUBLINGS = 64
 STEP = 1e-4

@@ -37,11 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import honest
-from flamelib.guarantees import Certified
-from flamelib.logspace import exp_or_inf, log_expm1, logaddexp, probability
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import exp_or_inf, log_expm1, logaddexp, probability
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 Real = NDArray[np.float64]
 

@@ -3,15 +3,15 @@
 import math
 from dataclasses import dataclass
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.polya_noise import crowded_error, shared_noise
 from flamelib.amplification.splitting import honest
 from flamelib.amplification.splitting_laws import Noise, ThinnedNoise
 from flamelib.amplification.splitting_messages import messages_needed, modulus_bits
 from flamelib.amplification.splitting_noise import random_rounding_std
 from flamelib.amplification.splitting_sums import counted_users, log_delta, turning_point
-from flamelib.logspace import probability
-from flamelib.search import smallest_epsilon
+from flamelib.core.logspace import probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import DomainError, check
 
 
 @dataclass(frozen=True, slots=True)

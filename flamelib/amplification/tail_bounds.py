@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 from flamelib.amplification.loss_variable import LossShape
-from flamelib.logspace import log1mexp, log_expm1
+from flamelib.core.logspace import log1mexp, log_expm1
 
 LogDelta = Callable[[float], float]
 

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from flamelib._validate import DomainError, check
-from flamelib.guarantees import Certified
-from flamelib.sources import states
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
 
 Real = NDArray[np.float64]
 

@@ -42,18 +42,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flamelib._validate import VOCABULARY, DomainError, check
 from flamelib.amplification import closed_form, shuffling
 from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
 from flamelib.amplification.padded import Bound, Coordinate, moments
 from flamelib.amplification.padded_others import all_real, sampled
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
-from flamelib.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.loss_knots import Curve, laddered
 from flamelib.privacy_loss import ACCURACY, composed_epsilon, together
-from flamelib.profiles import LaplaceProfile
-from flamelib.sources import states
 
 SPARED = 1e-6
 SHARED_REST, SHARED_ACCURACY = 1e-20, 0.02

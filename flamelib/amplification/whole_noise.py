@@ -22,14 +22,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting_laws import RARE, UNIT
 from flamelib.amplification.splitting_sums import log_delta
-from flamelib.guarantees import Certified
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.laws import Real
-from flamelib.logspace import probability
 from flamelib.loss_grids import Cells
-from flamelib.search import smallest_epsilon
 
 LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8
 SPARE = 64

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError, check, known
+from flamelib.core.vocabulary import DomainError, check, known
 from flamelib.deployments import Refusal, rows, rows_within
 from flamelib.requested import TASKS, Request, Row
 

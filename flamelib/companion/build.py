@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flamelib._validate import DomainError
 from flamelib.companion import inputs, runs, schedule
 from flamelib.companion.schedule import Outcome, say
+from flamelib.core.vocabulary import DomainError
 
 SOURCE = Path("_build/src")
 WORK = Path("_build/work")

@@ -44,7 +44,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 RECORDED = Path(__file__).parents[2] / "data" / "results" / "certified.json"
 FALLING = frozenset({"delta", "n_users", "padded", "noise_std", "n_messages"})

@@ -1,7 +1,7 @@
 r"""Claims about privacy that no registered function states: each a named function of the inputs in a row.
 
 A check answers ``True`` or ``False``, or a number that the ledger compares.  The truth comes from
-:mod:`flamelib.divergences` and :mod:`flamelib.companion.enumeration`; the library's bound, where a claim is
+:mod:`flamelib.core.divergences` and :mod:`flamelib.companion.enumeration`; the library's bound, where a claim is
 about one, stands on the other side.
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from flamelib._validate import DomainError
 from flamelib.amplification import closed_form
 from flamelib.companion import enumeration
 from flamelib.companion.evaluate import PROFILES, answer
-from flamelib.divergences import kary_table, shuffled_delta, shuffled_law
+from flamelib.core.divergences import kary_table, shuffled_delta, shuffled_law
+from flamelib.core.vocabulary import DomainError
 
 ROUND_OFF = 1e-12
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from flamelib import accuracy
 from flamelib.amplification import closed_form
 from flamelib.companion import enumeration
-from flamelib.divergences import shuffled_delta, shuffled_law
+from flamelib.core.divergences import shuffled_delta, shuffled_law
 
 
 def _summation_rows(values: Sequence[float], n_levels: int, blanket_mass: float, lowest: int) -> list[list[float]]:

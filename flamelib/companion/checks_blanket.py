@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.divergences import kary_table
-from flamelib.profiles import KaryProfile
+from flamelib.core.divergences import kary_table
+from flamelib.core.profiles import KaryProfile
 
 
 def kary_splits(n_buckets: int, epsilon0: float) -> bool:

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 from flamelib.amplification.checkin_closed import sharper_lower_renyi
 from flamelib.companion.checks import evaluate
-from flamelib.divergences import hockey_stick
+from flamelib.core.divergences import hockey_stick
 from flamelib.figures.checkin_attack import BinaryCheckin
 from flamelib.renyi import renyi_divergence, renyi_to_epsilon
 

@@ -10,8 +10,8 @@ from scipy.stats import binom
 from flamelib.amplification.checkin_distributed import distributed_rounds, distributed_rounds_lower, effective_rate
 from flamelib.amplification.checkin_shuffled import shuffled_rounds
 from flamelib.companion.checks import evaluate
+from flamelib.core.profiles import KaryProfile
 from flamelib.figures.checkin import Distributed, Shuffled
-from flamelib.profiles import KaryProfile
 
 
 @functools.cache

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from scipy.integrate import quad
 
-from flamelib._validate import DomainError
 from flamelib.companion.checks import evaluate
+from flamelib.core.vocabulary import DomainError
 from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.figures.cloak_attack import compute_opened
 from flamelib.figures.cloak_generators import compute_stream

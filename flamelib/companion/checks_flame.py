@@ -26,8 +26,8 @@ from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
 from flamelib.composition import least_epsilon
-from flamelib.divergences import hockey_stick
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.divergences import hockey_stick
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 BOUNDS: dict[str, Callable[..., float]] = {
     "withdrawn": closed_form.bennett_withdrawn,

@@ -12,7 +12,7 @@ import numpy as np
 from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
 from flamelib.companion.checks_accuracy import summation_bias
-from flamelib.divergences import hockey_stick
+from flamelib.core.divergences import hockey_stick
 from flamelib.protocols import flame
 from flamelib.randomizers import LaplaceNoise
 from flamelib.selection import largest

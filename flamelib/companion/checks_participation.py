@@ -18,7 +18,7 @@ from scipy.stats import binom, norm
 from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
 from flamelib.amplification.turned_gradients import draws_delta, equal_draws
 from flamelib.companion.checks import evaluate
-from flamelib.divergences import hockey_stick
+from flamelib.core.divergences import hockey_stick
 from flamelib.figures import participation as figures
 from flamelib.figures.participation import Setting
 from flamelib.figures.participation_attack import EqualGradients

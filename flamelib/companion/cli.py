@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from flamelib._validate import DomainError
 from flamelib.companion import evaluate
 from flamelib.companion.parameters import assignments
+from flamelib.core.vocabulary import DomainError
 
 EVALUATE_HELP = """\
 Usage: flamelib evaluate ID name=value ...

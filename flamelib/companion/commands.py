@@ -8,11 +8,11 @@ import typer
 
 from flamelib import datasets
 from flamelib._download import DataError
-from flamelib._validate import DomainError
 from flamelib.companion import cli, editions, own, parameters
 from flamelib.companion import sweep as sweeps
 from flamelib.companion.evaluate import dumps, plain
 from flamelib.companion.runs import RunFailed
+from flamelib.core.vocabulary import DomainError
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(

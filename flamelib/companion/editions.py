@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError
 from flamelib.companion.runs import RECEIPT, RESULTS, Receipt, receipt_of
+from flamelib.core.vocabulary import DomainError
 
 SHOWN = 8
 

@@ -1,6 +1,6 @@
 r"""Slow, exact sums for the ledger's checks: coins of a protocol, every outcome, every count of blanket messages.
 
-With :mod:`flamelib.divergences` this is the truth that the claims are held against.  Nothing here knows a
+With :mod:`flamelib.core.divergences` this is the truth that the claims are held against.  Nothing here knows a
 bound or imports one.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.divergences import hockey_stick, three_component_clone_pair
+from flamelib.core.divergences import hockey_stick, three_component_clone_pair
 
 
 def replacement_table(n_buckets: int, blanket_mass: float, replacements: Sequence[int]) -> list[list[float]]:

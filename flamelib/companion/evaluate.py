@@ -1,7 +1,7 @@
 """Answers by id: one registered statement, its inputs by name, one JSON object.
 
 Nothing here prints; :mod:`flamelib.companion.cli` does.  A refusal is a
-:class:`~flamelib._validate.DomainError`; any other exception is a fault of the library and stays one.
+:class:`~flamelib.core.vocabulary.DomainError`; any other exception is a fault of the library and stays one.
 """
 
 import dataclasses
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from flamelib._validate import VOCABULARY, DomainError, known
-from flamelib.guarantees import Certified
-from flamelib.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
-from flamelib.sources import DOCUMENTS, STATEMENTS, Statement, admit
+from flamelib.core.guarantees import Certified
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.statements import DOCUMENTS, STATEMENTS, Statement, admit
+from flamelib.core.vocabulary import VOCABULARY, DomainError, known
 
 
 def _amplification(*names: str) -> tuple[str, ...]:

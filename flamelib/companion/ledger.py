@@ -19,10 +19,10 @@ from typing import Any
 
 import yaml
 
-from flamelib._validate import DomainError
 from flamelib.companion import evaluate
-from flamelib.guarantees import Gives
-from flamelib.sources import DOCUMENTS
+from flamelib.core.guarantees import Gives
+from flamelib.core.statements import DOCUMENTS
+from flamelib.core.vocabulary import DomainError
 
 CLAIMS = Path(__file__).parents[2] / "data" / "claims.yml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one is eight times as fast

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError
 from flamelib.companion import parameters
+from flamelib.core.vocabulary import DomainError
 
 MARK = "own.json"
 

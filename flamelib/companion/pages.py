@@ -18,14 +18,14 @@ from typing import Any
 
 import yaml
 
-from flamelib._validate import DomainError
 from flamelib.companion import bench, ledger, refuted, theorems
 from flamelib.companion.ledger import Judged, Value
 from flamelib.companion.markup import anchor, shown, verdict
 from flamelib.companion.runs import RECEIPT
 from flamelib.companion.spread import recorded, spread_page
 from flamelib.companion.status import status_page
-from flamelib.sources import DOCUMENTS
+from flamelib.core.statements import DOCUMENTS
+from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[2]
 SAYS = {

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import flamelib
-from flamelib._validate import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known
 
 _BY_TYPE = {
     "int": Domain("", whole=True, low=-LARGEST_WHOLE, high=LARGEST_WHOLE),

@@ -20,9 +20,9 @@ from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwri
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject
 
-from flamelib._validate import DomainError
 from flamelib.companion.release import files, main
 from flamelib.companion.schedule import say
+from flamelib.core.vocabulary import DomainError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Without these a headless Chromium calls home at every start.

@@ -1,8 +1,8 @@
 """The budgets that the documents print, beside what the ledger has recorded of the same mechanisms."""
 
-from flamelib._validate import DomainError
 from flamelib.companion.ledger import load
 from flamelib.companion.record_ledger import recorded
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures.printed_budgets import Budget, Budgets
 
 # A name, the row that states the printed budget, the row of a certified upper bound, and that of a lower one.

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from flamelib._validate import DomainError
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.companion.recording import provenance
+from flamelib.core.vocabulary import DomainError
 from flamelib.deployments import Refusal, mechanisms, row
 from flamelib.figures.crossing import DRAWN
 from flamelib.private_reports import LOCAL

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import known
 from flamelib.companion import inputs, own, runs, schedule, stamp
 from flamelib.companion.recording import PACKAGES as COMMON
 from flamelib.companion.recording import revision, store
 from flamelib.companion.runs import Run, RunFailed
 from flamelib.companion.schedule import say
 from flamelib.companion.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
+from flamelib.core.vocabulary import known
 
 ROOT = Path(__file__).parents[2]
 PROFILE = "quick"

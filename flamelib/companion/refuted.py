@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from flamelib._validate import DomainError
 from flamelib.companion.ledger import Judged
 from flamelib.companion.markup import anchor, comparison, verdict
+from flamelib.core.vocabulary import DomainError
 
 STORY = re.compile(r"^@story ([^@]+)@$", re.M)
 EVERY = re.compile(r"^@every ([a-z-]+)@$", re.M)

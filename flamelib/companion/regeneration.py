@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from flamelib._validate import DomainError
 from flamelib.companion.build import FINGERPRINT
 from flamelib.companion.runs import RECEIPT
+from flamelib.core.vocabulary import DomainError
 
 OF_ONE_MAKING = (FINGERPRINT, "book/status.html", "_sources/book/status.md")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from flamelib._validate import DomainError
 from flamelib.companion.build import FINGERPRINT, HTML
+from flamelib.core.vocabulary import DomainError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 

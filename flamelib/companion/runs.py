@@ -19,9 +19,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError
 from flamelib.companion import inputs, stamp
 from flamelib.companion.parameters import values
+from flamelib.core.vocabulary import DomainError
 
 RECEIPT = "receipt.json"
 RESULTS = "results.json"

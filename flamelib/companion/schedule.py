@@ -19,10 +19,10 @@ from typing import IO, Any
 
 import yaml
 
-from flamelib._validate import DomainError, known
 from flamelib.companion import inputs, runs
 from flamelib.companion.parameters import values
 from flamelib.companion.runs import Run
+from flamelib.core.vocabulary import DomainError, known
 
 RUNS = Path("_build/runs")
 PROFILES = ("quick", "paper")

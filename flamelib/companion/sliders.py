@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification import closed_form
 from flamelib.companion.certified import certified
 from flamelib.companion.evaluate import answer, plain, sentence, statement
 from flamelib.companion.slider_rows import PARTS, ROWS, Row
-from flamelib.profiles import KaryProfile
+from flamelib.core.profiles import KaryProfile
+from flamelib.core.vocabulary import DomainError, check
 
 Inputs = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 Notebook = dict[str, Any]
 

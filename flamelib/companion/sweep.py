@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import flamelib
-from flamelib._validate import DomainError
 from flamelib.companion import own, parameters
+from flamelib.core.vocabulary import DomainError
 
 LIMIT = 500
 MADE_BY = "flamelib sweep"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flamelib.companion import evaluate
 from flamelib.companion.ledger import Judged
-from flamelib.sources import DOCUMENTS, Statement
+from flamelib.core.statements import DOCUMENTS, Statement
 
 _HEAD = """\
 (theorems)=

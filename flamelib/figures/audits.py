@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib._validate import check
 from flamelib.amplification import participation as accounts
 from flamelib.amplification.checkin_distributed import distributed_rounds
 from flamelib.amplification.checkin_shuffled import shuffled_rounds
@@ -21,10 +20,11 @@ from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.amplification.vectors import account
 from flamelib.auditing import Audit, audit
+from flamelib.core.profiles import KaryProfile
+from flamelib.core.vocabulary import check
 from flamelib.discrete_noise import PolyaShare
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import Pen
-from flamelib.profiles import KaryProfile
 from flamelib.protocols import baselines, blanket, checkin, cloak, flame, participation
 from flamelib.randomizers import KaryResponse, LaplaceNoise
 from flamelib.randomness import Simulation

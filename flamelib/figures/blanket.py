@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamelib.amplification import closed_form, shuffling
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.randomizers import KaryResponse
 
 PureProfile = KaryProfile | LaplaceProfile | AnyProfile

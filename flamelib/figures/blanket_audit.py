@@ -9,10 +9,16 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamelib.amplification.shuffling import blanket_divergence, clones_2021, clones_2023
-from flamelib.divergences import hockey_stick, kary_table, shuffled_delta, shuffled_deltas, three_component_clone_pair
+from flamelib.core.divergences import (
+    hockey_stick,
+    kary_table,
+    shuffled_delta,
+    shuffled_deltas,
+    three_component_clone_pair,
+)
+from flamelib.core.profiles import KaryProfile
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.profiles import KaryProfile
 
 CLAIMED = ("three-component", "blanket", "clones-2023", "clones-2021")
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from flamelib.amplification.closed_form import histogram_epsilon
+from flamelib.core.profiles import KaryProfile
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
-from flamelib.profiles import KaryProfile
 from flamelib.protocols.blanket import HistogramProtocol, count_variance, private_histogram, run
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from flamelib._validate import DomainError
 from flamelib.accuracy import summation_lower, summation_mse, summation_plan
 from flamelib.amplification.closed_form import cheu
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures.curves import Curves, Parameters, Slope, Values, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.protocols.blanket import SummationProtocol, private_sum, run

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.checkin_theorems import binary_renyi
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen
 

@@ -22,10 +22,10 @@ from flamelib.amplification.checkin_theorems import (
     shuffled_renyi,
     summed_renyi,
 )
+from flamelib.core.profiles import KaryProfile
 from flamelib.figures.checkin_attack import BinaryCheckin
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import Pen
-from flamelib.profiles import KaryProfile
 from flamelib.renyi import least_renyi, pure_renyi, renyi_to_epsilon
 
 HUES = ("blue", "ochre", "purple", "vermillion", "green", "sky")

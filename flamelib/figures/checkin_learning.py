@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.checkin_learning import Model, Scheme, train
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.participation_learning import Learning

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import chisquare
 
-from flamelib._arrays import Wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.figures.cloak_reading import noise_law
 from flamelib.figures.curves import Curves, Parameters, Values, to_csv

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamelib._arrays import Wholes
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 from flamelib.randomness import Simulation
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import binomtest, chisquare
 
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import CONFIDENCE, Wholes
 from flamelib.modular import add_up
 from flamelib.protocols.cloak import CloakProtocol, analyze, pool, scaled, shuffler, split, total

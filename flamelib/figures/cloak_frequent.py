@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib._arrays import Reals, Wholes
 from flamelib.cloak_statistics import Release, Words, simulate
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.figures.curves import to_csv
 from flamelib.figures.style import Pen
 from flamelib.hashing import ALPHABET, LONGEST, spelled

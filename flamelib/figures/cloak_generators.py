@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import Recovery, Wholes, gathered, unmasked
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 from flamelib.randomness import Randomness, Release, Simulation

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
 from flamelib.amplification.skellam import least_variance, rounded_norm
 from flamelib.amplification.splitting_messages import bits_sent, modulus_bits
 from flamelib.amplification.splitting_users import least_messages
 from flamelib.cloak_learning import CloakAverage
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters

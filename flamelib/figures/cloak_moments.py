@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes
 from flamelib.cloak_statistics import Release, Words, shannon, simulate
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.count_sketches import CountSketch, SecondMoment
 from flamelib.figures.cloak_statistics import each, rms
 from flamelib.figures.curves import Curves

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import Recovery, Wholes
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen

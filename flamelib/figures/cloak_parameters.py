@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flamelib._validate import DomainError
 from flamelib.amplification.equal_sum_rules import exact_rule, sharp_exact_rule
 from flamelib.amplification.polya_noise import shared_noise
 from flamelib.amplification.splitting_costs import Cost, cost
@@ -16,6 +15,7 @@ from flamelib.amplification.splitting_plans import plans
 from flamelib.amplification.splitting_rules import noisy_rule, security_needed, sharp_noisy_rule
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.splitting_users import least_messages
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures.curves import Curves
 
 Rows = list[tuple[object, ...]]

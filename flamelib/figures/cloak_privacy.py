@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.splitting import smooth_failure
 from flamelib.amplification.splitting_exact import shuffled_distance
 from flamelib.amplification.splitting_messages import messages_needed
 from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
 from flamelib.amplification.splitting_users import least_messages, users_distance
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import Pen
 

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Wholes
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.discrete_noise import TruncatedLaplace
-from flamelib._arrays import Wholes
 from flamelib.figures.cloak_attack import at_least
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from flamelib._arrays import Reals, Wholes, reals
 from flamelib.cloak_statistics import Release, Words, collect, simulate
+from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.encoding import round_randomly
 from flamelib.figures.curves import Curves, Values, name_decades, words

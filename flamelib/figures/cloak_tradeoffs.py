@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from flamelib._validate import DomainError
 from flamelib.amplification.known_coordinates import topk_truncated
 from flamelib.amplification.vectors import account
+from flamelib.core.search import greatest
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_tradeoffs import Point, Sweep
 from flamelib.protocols.federated_baselines import PlainAverage
-from flamelib.search import greatest
 
 PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"
 FLAME = ("topk", "double", "simple")

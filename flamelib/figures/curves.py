@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures.style import LOOKS, Pen
 
 Values = NDArray[np.float64]

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.coin_counts import Count
 from flamelib.amplification.counting import topk_lower
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen
 from flamelib.protocols import flame

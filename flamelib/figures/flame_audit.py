@@ -6,7 +6,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification import shuffling
 from flamelib.amplification.coin_counts import Count
 from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
@@ -15,9 +14,10 @@ from flamelib.amplification.known_coordinates import double_revealed, topk_trunc
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.amplification.vectors import account
 from flamelib.composition import least_epsilon
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, name_decades, to_csv, words
 from flamelib.figures.style import Pen
-from flamelib.profiles import LaplaceProfile
 
 
 @dataclass(frozen=True, slots=True)

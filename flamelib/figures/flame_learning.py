@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Published, Users, train
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_methods import Crowd, Method, aggregate

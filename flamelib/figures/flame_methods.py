@@ -10,9 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.gaussian_mechanism import classical_noise_std
 from flamelib.amplification.vectors import account
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Aggregate, Published, Users
 from flamelib.figures.curves import Parameters
 from flamelib.models import Floats

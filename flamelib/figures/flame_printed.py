@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.blanket_audit import bias_of_alphabet, level_table
 from flamelib.protocols import flame
 from flamelib.randomizers import LaplaceNoise

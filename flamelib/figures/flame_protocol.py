@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib import coordinates, sealing
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
 from flamelib.figures.recordings import RESULTS
 from flamelib.figures.style import LOOKS, Pen

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from flamelib.amplification import closed_form, coordinate_budgets, coordinate_gains, index_privacy
 from flamelib.amplification.sampling import sampled_epsilon
 from flamelib.composition import least_epsilon
+from flamelib.core.profiles import AnyProfile
 from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, to_csv, words
 from flamelib.figures.style import Pen
-from flamelib.profiles import AnyProfile
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
 

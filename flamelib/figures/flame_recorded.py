@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Users
 from flamelib.figures import recordings
 from flamelib.figures.curves import Parameters, to_csv

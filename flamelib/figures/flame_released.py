@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib._validate import check
 from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
+from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values
 from flamelib.figures.style import Pen
 from flamelib.protocols import flame, flame_rounds

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from flamelib._validate import DomainError
 from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, compute_runs, draw_band

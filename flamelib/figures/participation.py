@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib._validate import check
 from flamelib.amplification import known_participants
 from flamelib.amplification.participation import random_participation, random_participation_add
 from flamelib.amplification.participation_noise import participation_noise
 from flamelib.amplification.turned_gradients import turned_gradients
+from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values, draw_curves, to_csv
 from flamelib.figures.style import LOOKS, Pen
 

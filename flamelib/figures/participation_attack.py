@@ -22,7 +22,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from flamelib._validate import check
+from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.participation import Setting
 from flamelib.figures.style import Pen

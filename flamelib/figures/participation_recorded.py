@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures import recordings
 from flamelib.figures.curves import to_csv
 from flamelib.figures.participation_learning import Learning

@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 from flamelib.figures.style import DARK, LIGHT, Pen, Theme, look
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -13,14 +13,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals, Wholes, one_per_user, reals, wholes
-from flamelib._validate import DomainError, check
 from flamelib.accuracy import summation_plan
 from flamelib.amplification.calibration import best_levels, least_blanket_mass
 from flamelib.amplification.closed_form import histogram_blanket_mass, histogram_epsilon
 from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
+from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.encoding import round_randomly
-from flamelib.guarantees import Adjacency, ApproxDP
 from flamelib.randomizers import KaryResponse
 from flamelib.shuffling import shuffle
 

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import DomainError, check
 
 Message = NDArray[Any]
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import Reals
 from flamelib._cloak_protocol import CloakProtocol
-from flamelib._validate import DomainError
+from flamelib.core.arrays import Reals
+from flamelib.core.vocabulary import DomainError
 from flamelib.encoding import floor_of_product, grid_multiples, round_exactly
 from flamelib.modular import Residues, add_up, congruent_sum, reduced, residues, signed
 from flamelib.randomness import Randomness

@@ -9,13 +9,13 @@ Source: Ghazi, Pagh, Velingker 2019, Lemma 5; US20220374542A1.
 import math
 from typing import NamedTuple
 
-from flamelib._validate import DomainError, check
 from flamelib.amplification.skellam import vector_epsilon
 from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.amplification.whole_noise import LARGEST_VARIANCE, shift_budget, skellam_noise
+from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.discrete_noise import PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.guarantees import Adjacency, ApproxDP
 from flamelib.protocols.cloak import CloakProtocol
 
 

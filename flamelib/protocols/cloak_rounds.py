@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._arrays import one_per_user
-from flamelib._validate import DomainError
+from flamelib.core.arrays import one_per_user
+from flamelib.core.vocabulary import DomainError
 from flamelib.modular import Residues, add_up, centred, residue_type, whole_numbers
 from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, prerandomize, shuffler, split, total
 from flamelib.randomness import CACHED, Randomness

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._arrays import Reals
-from flamelib._validate import DomainError, check
+from flamelib.core.arrays import Reals
+from flamelib.core.vocabulary import DomainError, check
 
 Updates = NDArray[np.floating]
 ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache

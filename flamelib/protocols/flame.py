@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib import coordinates
-from flamelib._arrays import Reals, Wholes, reals
-from flamelib._validate import DomainError
 from flamelib._vector_protocols import DoubleProtocol, Protocol, SimpleProtocol, TopkProtocol
 from flamelib.coordinates import Messages
+from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.vocabulary import DomainError
 from flamelib.selection import Flags, largest, random_subsets
 from flamelib.shuffling import fill_bags
 

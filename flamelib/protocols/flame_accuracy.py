@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib import coordinates
-from flamelib._arrays import Reals
+from flamelib.core.arrays import Reals
 from flamelib.protocols.flame import Protocol, TopkProtocol, all_rows, estimated
 from flamelib.selection import largest
 

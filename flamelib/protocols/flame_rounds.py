@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib import coordinates, sealing
-from flamelib._arrays import Reals, Wholes
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.protocols.flame import (
     Protocol,
     Reports,

@@ -12,7 +12,7 @@ from flamelib.amplification.checkin_shuffled import (
     shuffled_rounds,
     shuffled_rounds_lower,
 )
-from flamelib.profiles import KaryProfile
+from flamelib.core.profiles import KaryProfile
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
 

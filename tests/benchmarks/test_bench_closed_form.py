@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from flamelib.amplification.closed_form import bennett, hoeffding
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 POINTS = 10_000
 

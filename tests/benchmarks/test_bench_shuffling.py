@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from flamelib.amplification.certify import estimate
 from flamelib.amplification.shuffling import _blanket_law, all_equal, blanket_divergence, exact_binary
-from flamelib.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 PROFILES = {
     "2 buckets": KaryProfile(1.0, 2),

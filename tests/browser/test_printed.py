@@ -11,8 +11,8 @@ from playwright.sync_api import Browser
 from pypdf import PdfReader
 from pypdf.generic import Destination
 
-from flamelib._validate import DomainError
 from flamelib.companion import printed, release
+from flamelib.core.vocabulary import DomainError
 
 pytestmark = pytest.mark.browser
 

@@ -23,7 +23,7 @@ from flamelib.amplification import (
 )
 from flamelib.companion import sliders
 from flamelib.companion.evaluate import answer
-from flamelib.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, settle
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -22,7 +22,7 @@ def reals(name: str, values: ArrayLike, low: float = -LARGEST, high: float = LAR
     array([0. , 0.5])
     >>> reals("values", [0.5, float("nan")], 0, 1)
     Traceback (most recent call last):
-    flamelib._validate.DomainError: values must be numbers in [0, 1], got nan
+    flamelib.core.vocabulary.DomainError: values must be numbers in [0, 1], got nan
     """
     domain = "finite numbers" if high == LARGEST else f"numbers in [{low:g}, {high:g}]"
     array = _numeric(name, values, "fiu", domain)
@@ -38,7 +38,7 @@ def wholes(name: str, values: ArrayLike, low: int, high: int) -> Wholes:
     array([0, 3])
     >>> wholes("values", [0, 4], 0, 3)
     Traceback (most recent call last):
-    flamelib._validate.DomainError: values must be whole numbers in [0, 3], got 4
+    flamelib.core.vocabulary.DomainError: values must be whole numbers in [0, 3], got 4
     """
     domain = f"whole numbers in [{low}, {high}]"
     array = _numeric(name, values, "iu", domain)

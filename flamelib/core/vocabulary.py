@@ -260,7 +260,7 @@ def check(**named: Any) -> dict[str, Any]:
     {'epsilon0': 1, 'n_users': 1000}
     >>> check(delta=float("nan"))
     Traceback (most recent call last):
-    flamelib._validate.DomainError: delta must be a number in [0, 1], got nan
+    flamelib.core.vocabulary.DomainError: delta must be a number in [0, 1], got nan
     """
     return {name: VOCABULARY[name].accept(name, value) for name, value in named.items()}
 

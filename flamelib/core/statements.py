@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
-from flamelib._validate import VOCABULARY, Domain, DomainError, known
-from flamelib.guarantees import Adjacency, Gives
+from flamelib.core.guarantees import Adjacency, Gives
+from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, known
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flamelib._validate import check
+from flamelib.core.vocabulary import check
 
 
 @dataclass(frozen=True, slots=True)

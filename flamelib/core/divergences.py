@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._validate import DomainError, check
+from flamelib.core.vocabulary import DomainError, check
 
 Law = Mapping[Any, float]
 Counts = tuple[int, ...]

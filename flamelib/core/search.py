@@ -9,7 +9,7 @@ which the bound *was evaluated* and found to hold.
 import math
 from collections.abc import Callable
 
-from flamelib._validate import DomainError
+from flamelib.core.vocabulary import DomainError
 
 STEPS = 200
 WIDTH = 1e-12

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from flamelib._validate import check
+from flamelib.core.vocabulary import check
 
 
 class Adjacency(StrEnum):
