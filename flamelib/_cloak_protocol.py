@@ -8,14 +8,14 @@ from typing import Protocol
 
 from flamelib.core.arrays import Shape
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.modular import Residues
-from flamelib.randomness import Randomness
+from flamelib.mechanisms.integers.modular import Residues
+from flamelib.mechanisms.integers.randomness import Randomness
 
 ROUNDINGS = ("floor", "random", "grid")
 
 
 class Noise(Protocol):
-    """A law of whole numbers that a user adds, such as those of :mod:`flamelib.discrete_noise`."""
+    """A law of whole numbers that a user adds, such as those of :mod:`flamelib.mechanisms.integers.noise`."""
 
     def sample(self, shape: Shape, randomness: Randomness) -> Residues:
         """Independent draws."""

@@ -6,8 +6,8 @@ Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
 from dataclasses import dataclass
 from typing import Literal
 
-from flamelib.coordinates import Randomizer
 from flamelib.core.vocabulary import DomainError, check
+from flamelib.mechanisms.coordinates import Randomizer
 
 Inclusion = Literal["subset", "bernoulli"]
 

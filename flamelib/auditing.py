@@ -116,7 +116,7 @@ def audit(
 
     Examples
     --------
-    >>> from flamelib.randomizers import KaryResponse
+    >>> from flamelib.mechanisms.randomizers import KaryResponse
     >>> coin = KaryResponse(epsilon0=1.0, n_buckets=2)
     >>> found = audit(lambda bit, rng: coin.sample([bit], rng)[0], (1, 0), float, trials=2000)
     >>> 0.5 < found.epsilon < 1.0, found.refutes(0.5)

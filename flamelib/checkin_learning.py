@@ -1,13 +1,13 @@
 r"""Training with self check-in: LDP-SGD and federated DP-SGD on real images, all schemes on the same random numbers.
 
 Every user holds one image.  A user whose coin says so sends its gradient through a vector randomizer
-(:mod:`flamelib.vector_randomizers`); the server, which sees how many messages came, steps by their mean.  Where there
+(:mod:`flamelib.mechanisms.vectors`); the server, which sees how many messages came, steps by their mean.  Where there
 are more users than images, each user's image is drawn at random once and for all (a bootstrap).
 
 Schemes see the same initial model, the same users, the same uniform numbers behind signs and caps, and the same
 direction of noise; differences between them scatter less than each of them does.  Sums of messages are drawn in
 aggregate, an approximation for points of a sphere and exact for Gaussian noise
-(:meth:`flamelib.vector_randomizers.CapMessages.rest_std` says where it errs).
+(:meth:`flamelib.mechanisms.vectors.CapMessages.rest_std` says where it errs).
 
 Source: Liew, Hasegawa, Takahashi 2022, Section 6; Erlingsson et al. 2020 (LDP-SGD).
 """
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import check
 from flamelib.federated import Samples
+from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.models import Floats, Weights
 from flamelib.protocols.checkin import draw_clients
 from flamelib.random_participation import Classifier, History, Records, follow
-from flamelib.vector_randomizers import VectorRandomizer
 
 TINY = 1e-30
 
@@ -93,7 +93,7 @@ def train(
     Examples
     --------
     >>> from flamelib.random_participation import load_records
-    >>> from flamelib.vector_randomizers import GaussianMessages
+    >>> from flamelib.mechanisms.vectors import GaussianMessages
     >>> records, rng = load_records("digits"), np.random.default_rng(0)
     >>> scheme = Scheme(GaussianMessages(records.softmax.dimension, 1.0, 0.1), learning_rate=0.5)
     >>> history = train(records.softmax, records, {"noisy": scheme}, 60, rng,

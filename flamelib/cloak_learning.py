@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.discrete_noise import SkellamShare
-from flamelib.modular import LARGEST_MACHINE
+from flamelib.mechanisms.integers.modular import LARGEST_MACHINE
+from flamelib.mechanisms.integers.noise import SkellamShare
+from flamelib.mechanisms.integers.randomness import Randomness, Simulation
 from flamelib.protocols.cloak import CloakProtocol
 from flamelib.protocols.cloak_rounds import run_vector
-from flamelib.randomness import Randomness, Simulation
 
 ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 COORDINATES_AT_ONCE = 256

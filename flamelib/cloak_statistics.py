@@ -35,13 +35,13 @@ from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.logspace import probability
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.discrete_noise import PolyaShare
-from flamelib.hashing import LONGEST, numbered
-from flamelib.modular import add_up, centred
+from flamelib.mechanisms.integers.modular import add_up, centred
+from flamelib.mechanisms.integers.noise import PolyaShare
+from flamelib.mechanisms.integers.randomness import Randomness
+from flamelib.mechanisms.sketches.hashing import LONGEST, numbered
+from flamelib.mechanisms.sketches.linear import Sketch, Table, contributions
+from flamelib.mechanisms.sketches.support import WeightedCounting
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
-from flamelib.randomness import Randomness
-from flamelib.sketches import Sketch, Table, contributions
-from flamelib.support_sketches import WeightedCounting
 
 WORDS = Path(__file__).parents[1] / "data" / "words.csv"
 WRAP_BITS = 60
@@ -67,7 +67,7 @@ class Release:
 
     Examples
     --------
-    >>> from flamelib.count_sketches import CountSketch
+    >>> from flamelib.mechanisms.sketches.counts import CountSketch
     >>> release = Release(CountSketch(columns=100, rows=5, seed=1), n_users=10_000, epsilon=1.0)
     >>> release.n_messages, release.modulus, release.bits
     (10, 20971, 75000)
@@ -195,9 +195,9 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
 
     Examples
     --------
-    >>> from flamelib.count_sketches import CountMin
-    >>> from flamelib.randomness import Simulation
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.counts import CountMin
+    >>> from flamelib.mechanisms.integers.randomness import Simulation
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> release = Release(CountMin(columns=8, rows=2, seed=1), n_users=100)
     >>> table = collect(release, np.arange(100) % 7, Simulation(np.random.default_rng(0)))
     >>> bool((table == direct_table(release.sketch, np.arange(100) % 7)).all())
@@ -226,7 +226,7 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
     ----------
     release : Release
     table : array of whole numbers
-        By :func:`flamelib.sketches.direct_table`, for many releases of one crowd.
+        By :func:`flamelib.mechanisms.sketches.linear.direct_table`, for many releases of one crowd.
     rng : numpy.random.Generator
     """
     shape = np.shape(table)
@@ -238,7 +238,7 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
 
 
 class Words(NamedTuple):
-    """The words of a book: as numbers (:func:`flamelib.hashing.numbered`), and how often each half has each."""
+    """The words of a book: as numbers (:func:`flamelib.mechanisms.sketches.hashing.numbered`), and how often each half has each."""
 
     spelling: tuple[str, ...]
     items: Wholes

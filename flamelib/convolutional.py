@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
-from flamelib.clipping import clip_factors
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
+from flamelib.mechanisms.vectors import clip_factors
 from flamelib.models import Floats, Weights
 
 SIDE = 28

@@ -20,7 +20,7 @@ from flamelib.amplification.splitting_users import least_messages
 from flamelib.amplification.sum_plans import recommended
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.search import greatest
-from flamelib.discrete_noise import TruncatedLaplace
+from flamelib.mechanisms.integers.noise import TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol
 from flamelib.protocols.cloak_guarantees import account
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite

@@ -16,11 +16,11 @@ from flamelib.amplification.vectors import account, shared_account
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.loss_knots import Curve, laddered
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.mechanisms.vectors import CapMessages
 from flamelib.privacy_loss import composed_epsilon
 from flamelib.protocols import blanket, flame, flame_accuracy
-from flamelib.randomizers import LaplaceNoise
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
-from flamelib.vector_randomizers import CapMessages
 
 MOST_LEVELS = 64
 SPARED = 6

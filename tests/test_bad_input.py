@@ -78,7 +78,7 @@ CLOSED = (
     "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
     "flamelib.amplification.checkin_closed",
     "flamelib.amplification.splitting", "flamelib.amplification.splitting_pairs",
-    "flamelib.amplification.splitting_messages", "flamelib.cloak_decoding",
+    "flamelib.amplification.splitting_messages", "flamelib.mechanisms.integers.decoding",
     "flamelib.amplification.splitting_noise", "flamelib.amplification.polya_noise",
     "flamelib.amplification.splitting_rules", "flamelib.amplification.equal_sum_rules",
     "flamelib.amplification.splitting_costs",

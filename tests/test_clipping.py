@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from flamelib.clipping import clip_factors, clipped_sum
 from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.vectors import clip_factors, clipped_sum
 from flamelib.models import SoftmaxRegression
 
 CNN, LINEAR = ConvolutionalNetwork(26), SoftmaxRegression(12, 4)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.cloak_decoding import estimate
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.integers.decoding import estimate
 
 SCALE, USERS = 10, 3
 FULL = SCALE * USERS

@@ -11,8 +11,8 @@ from flamelib.amplification.skellam import rounded_norm
 from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users, train
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.federated_baselines import PlainAverage
-from flamelib.randomness import Release, Simulation
 
 CLIP, SCALE = 0.5, 40
 

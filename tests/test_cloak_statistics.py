@@ -13,15 +13,15 @@ from flamelib.amplification.splitting_users import users_distance
 from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
-from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
-from flamelib.hashing import PRIME, spelled
+from flamelib.mechanisms.integers.randomness import Release as SystemRandomness
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
+from flamelib.mechanisms.sketches.hashing import PRIME, spelled
+from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, direct_table
+from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
+from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
+from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak_rounds import run_vector
-from flamelib.randomness import Release as SystemRandomness
-from flamelib.randomness import Simulation
-from flamelib.sketches import Sketch, Total, contributions, direct_table
-from flamelib.stable_sketches import CauchyNorm, StableEntropy
-from flamelib.support_sketches import LinearCounting, WeightedCounting
-from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch
 
 SKETCHES: list[Sketch] = [
     Total(15),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, ks_2samp, kstest, laplace
 
-from flamelib import coordinates
-from flamelib.coordinates import decode, sample, sample_blanket
-from flamelib.randomizers import KaryResponse, LaplaceNoise
+from flamelib.mechanisms import coordinates
+from flamelib.mechanisms.coordinates import decode, sample, sample_blanket
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
 VALUES = [0.0, 0.13, 0.25, 0.5, 0.8, 1.0]
 

@@ -22,10 +22,10 @@ from flamelib.core.guarantees import Adjacency
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.deployments import Refusal, mechanisms, row, rows, rows_within
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.noisy_sums import CENTRAL
 from flamelib.private_reports import LOCAL
 from flamelib.protocols import blanket
-from flamelib.randomizers import LaplaceNoise
 from flamelib.requested import TASKS, Request, Row
 
 N, DELTA = 200, 1e-5

@@ -11,13 +11,22 @@ import pytest
 from mpmath import mpf
 from scipy.stats import chisquare
 
-import flamelib._enclosures as enclosures
-import flamelib.discrete_noise as module
-from flamelib import _geometric
-from flamelib._enclosures import bernoulli, draw, exp_minus, log_of, odds_to_chance, power, rational, scaled_by
+import flamelib.mechanisms.integers.enclosures as enclosures
+import flamelib.mechanisms.integers.noise as module
 from flamelib.core.vocabulary import DomainError
-from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.randomness import Release, Simulation
+from flamelib.mechanisms.integers import noise
+from flamelib.mechanisms.integers.enclosures import (
+    bernoulli,
+    draw,
+    exp_minus,
+    log_of,
+    odds_to_chance,
+    power,
+    rational,
+    scaled_by,
+)
+from flamelib.mechanisms.integers.noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 
 UNLIKELY = 1e-6
 MANY = 40_000
@@ -129,13 +138,13 @@ def logarithmic(decay):
 
 @pytest.mark.parametrize("decay", [2.0**-60, 0.1, 0.5, 0.75, 0.9, 0.99])
 def test_logarithmic_numbers(source, decay):
-    assert fits(_geometric.logarithmic(decay, MANY, source), logarithmic(decay))
+    assert fits(noise.logarithmic(decay, MANY, source), logarithmic(decay))
 
 
 @pytest.mark.parametrize("decay", [2.0**-60, 0.3, 0.5, 0.97])
 def test_geometric_numbers(source, decay):
     p = Fraction(decay)
-    assert fits(_geometric.geometric(decay, MANY, source), {g: (1 - p) * p**g for g in range(300)})
+    assert fits(noise.geometric(decay, MANY, source), {g: (1 - p) * p**g for g in range(300)})
 
 
 def negative_binomial(shape, decay, values):

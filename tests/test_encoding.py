@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.encoding import clip, round_randomly
+from flamelib.mechanisms.encoding import clip, round_randomly
 
 UNIT = st.floats(0, 1)
 

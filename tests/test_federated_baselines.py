@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import (
     CentralGaussian,
@@ -15,7 +16,6 @@ from flamelib.protocols.federated_baselines import (
     PlainAverage,
     SparseAverage,
 )
-from flamelib.randomizers import LaplaceNoise
 
 UPDATES = np.random.default_rng(1).normal(scale=0.02, size=(300, 400)).astype(np.float32)
 RNG = np.random.default_rng

@@ -9,10 +9,10 @@ from scipy.stats import kstest
 
 from flamelib.amplification.splitting_users import users_distance
 from flamelib.core.vocabulary import DomainError
-from flamelib.discrete_noise import PolyaShare, TruncatedLaplace
 from flamelib.figures import cloak, cloak_shufflers
 from flamelib.figures.curves import draw_curves
 from flamelib.figures.style import LIGHT, look
+from flamelib.mechanisms.integers.noise import PolyaShare, TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol
 
 NOISY = CloakProtocol(5, 151, 10, 3, noise=TruncatedLaplace(151, 0.7), noise_rate=0.5)

@@ -18,8 +18,8 @@ from flamelib.figures import cloak_attack as attack
 from flamelib.figures import cloak_generators as generators
 from flamelib.figures import cloak_pairing as pairing
 from flamelib.figures.style import LIGHT, look
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, split
-from flamelib.randomness import Simulation
 
 LOOSE = 2**40 - 87
 

@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamelib.cloak_statistics import Release, Words, simulate
-from flamelib.count_sketches import CountSketch
 from flamelib.figures import cloak_frequent, cloak_moments, cloak_statistics
 from flamelib.figures.curves import Curves
 from flamelib.figures.style import LIGHT, look
-from flamelib.hashing import numbered
-from flamelib.sketches import direct_table
-from flamelib.support_sketches import LinearCounting
+from flamelib.mechanisms.sketches.counts import CountSketch
+from flamelib.mechanisms.sketches.hashing import numbered
+from flamelib.mechanisms.sketches.linear import direct_table
+from flamelib.mechanisms.sketches.support import LinearCounting
 
 COUNTS = np.array([90, 40, 30, 12, 5, 5, 1, 1, 1, 1])
 SPELLING = ("and", "the", "ark", "of", "he", "his", "arks", "noah", "noah's", "a")

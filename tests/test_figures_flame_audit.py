@@ -14,8 +14,8 @@ from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_attack, flame_audit, present
 from flamelib.figures.flame_audit import Claim, Claims, Round
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.randomizers import LaplaceNoise
 
 SMALL = Round(40, 12, 2, 10, 1.0)
 

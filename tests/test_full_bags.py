@@ -10,8 +10,8 @@ import pytest
 from flamelib.amplification.counting import topk_lower
 from flamelib.amplification.full_bags import full_bags, full_bags_lower
 from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.randomizers import LaplaceNoise
 
 DELTA = 0.01 / 1000**1.1
 

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.hashing import ALPHABET, LETTERS, LONGEST, PRIME, Hashes, add, keyed_uniforms, numbered, spelled, times
+from flamelib.mechanisms.sketches.hashing import (
+    ALPHABET,
+    LETTERS,
+    LONGEST,
+    PRIME,
+    Hashes,
+    add,
+    keyed_uniforms,
+    numbered,
+    spelled,
+    times,
+)
 
 residues = st.integers(0, PRIME - 1)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
+from flamelib.mechanisms.vectors import CapMessages, GaussianMessages
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, client, draw_clients, run, shuffler
-from flamelib.randomizers import KaryResponse, LaplaceNoise
-from flamelib.vector_randomizers import CapMessages, GaussianMessages
 
 HONEST = KaryResponse(700.0, 4)
 RATE, DROPOUT = 0.4, 0.25

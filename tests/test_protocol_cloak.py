@@ -11,12 +11,13 @@ import pytest
 from scipy.stats import chisquare, nbinom, poisson
 
 from flamelib.amplification.splitting_users import users_distance
-from flamelib.cloak_decoding import estimate
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
-from flamelib.discrete_noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.encoding import floor_of_product, from_signed, normalise, round_exactly
-from flamelib.modular import add_up, centred
+from flamelib.mechanisms.encoding import floor_of_product, from_signed, normalise, round_exactly
+from flamelib.mechanisms.integers.decoding import estimate
+from flamelib.mechanisms.integers.modular import add_up, centred
+from flamelib.mechanisms.integers.noise import DiscreteGaussian, PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.cloak import (
     CloakProtocol,
     analyze,
@@ -34,7 +35,6 @@ from flamelib.protocols.cloak import (
 )
 from flamelib.protocols.cloak_guarantees import account
 from flamelib.protocols.cloak_rounds import run, run_vector, stream
-from flamelib.randomness import Release, Simulation
 
 MODULI = [1001, 2**16, 2**40 - 87, 2**62, 2**62 + 1, 2**100 + 7]
 UNLIKELY = 1e-6

@@ -76,7 +76,7 @@ def test_the_sources_are_the_files_of_the_package_and_run_alone(tmp_path: Path) 
 
 
 def test_a_source_that_a_browser_cannot_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyodide, "ROOTS", ("flamelib.randomizers",))
+    monkeypatch.setattr(pyodide, "ROOTS", ("flamelib.mechanisms.randomizers",))
     with pytest.raises(ImportError, match="numpy"):
         pyodide.sources()
 

@@ -14,7 +14,7 @@ from scipy import integrate
 from scipy.stats import chisquare, kstest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.randomizers import (
+from flamelib.mechanisms.randomizers import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
@@ -274,6 +274,6 @@ def test_wide_discrete_gaussians_have_a_law_within_reach(width):
 
 
 def test_importing_randomizers_loads_numpy_and_little_else():
-    code = "import sys, flamelib.randomizers; print({'scipy', 'torch', 'sklearn'} & set(sys.modules))"
+    code = "import sys, flamelib.mechanisms.randomizers; print({'scipy', 'torch', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-import flamelib.randomness as module
+import flamelib.mechanisms.integers.randomness as module
 from flamelib.core.vocabulary import DomainError
-from flamelib.modular import LARGEST_MACHINE, residue_type, residues
-from flamelib.randomness import Release, Simulation
+from flamelib.mechanisms.integers.modular import LARGEST_MACHINE, residue_type, residues
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 
 SOURCES = {"simulation": Simulation(np.random.default_rng(6)), "release": Release()}
 UNLIKELY = 1e-6  # a test of the system's randomness fails once in so many runs

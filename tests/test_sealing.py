@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
-from flamelib import sealing
 from flamelib.core.vocabulary import DomainError
-from flamelib.sealing import ENVELOPE_BYTES, LETTER_BYTES, REFUSALS, AnalyzerKey, new_round, open_bags, seal
+from flamelib.mechanisms import sealing
+from flamelib.mechanisms.sealing import ENVELOPE_BYTES, LETTER_BYTES, REFUSALS, AnalyzerKey, new_round, open_bags, seal
 
 KEY, ROUND = AnalyzerKey(), new_round()
 EXTREMES = [0.0, -0.0, 1.0, -1e308, 5e-324, math.pi, 2.0**53]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import chisquare
 
-from flamelib.selection import largest, random_subsets
+from flamelib.mechanisms.coordinates import largest, random_subsets
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.shuffling import fill_bags, random_ranks, shuffle
+from flamelib.mechanisms.shuffling import fill_bags, random_ranks, shuffle
 
 
 @pytest.mark.parametrize("messages", [np.arange(50), np.array([]), np.arange(12.0).reshape(4, 3)])

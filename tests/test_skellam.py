@@ -18,7 +18,7 @@ from flamelib.amplification.skellam import gaussian_epsilon, least_variance, rou
 from flamelib.amplification.whole_noise import discrete_gaussian_noise, shift_budget, skellam_noise
 from flamelib.core.vocabulary import DomainError
 from flamelib.loss_cells import composed, composed_below
-from flamelib.randomness import Simulation
+from flamelib.mechanisms.integers.randomness import Simulation
 
 
 def skellam_masses(variance, reach):

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.count_sketches import CountMin, CountSketch, SecondMoment
-from flamelib.hashing import PRIME
-from flamelib.sketches import Sketch, Total, contributions, direct_table, majority_failure, moments
-from flamelib.stable_sketches import CauchyNorm, StableEntropy, cut_moment, noise_factor
-from flamelib.support_sketches import LinearCounting, WeightedCounting, empty_weights, occupied_to_support
-from flamelib.tree_sketches import DyadicQuantiles, PrefixSearch
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
+from flamelib.mechanisms.sketches.hashing import PRIME
+from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, direct_table, majority_failure, moments
+from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy, cut_moment, noise_factor
+from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting, empty_weights, occupied_to_support
+from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 
 SKETCHES: list[Sketch] = [
     Total(15),
@@ -235,7 +235,7 @@ def test_a_search_misses_nothing_that_is_frequent(items: list[int]) -> None:
 
 
 def test_a_search_finds_words_and_nothing_that_goes_on_after_its_end() -> None:
-    from flamelib.hashing import numbered, spelled
+    from flamelib.mechanisms.sketches.hashing import numbered, spelled
 
     items = numbered(["noah"] * 40 + ["noahs"] * 30 + ["ark"] * 35 + ["flood"] * 2)
     for signed in (False, True):

@@ -143,7 +143,7 @@ def _loaded_by(code: str) -> set[str]:
         "flamelib.amplification.equal_sum_rules",
         "flamelib.amplification.splitting_costs",
         "flamelib.amplification.skellam",
-        "flamelib.cloak_decoding",
+        "flamelib.mechanisms.integers.decoding",
         "flamelib.composition",
         "flamelib.renyi",
         "flamelib.accuracy",

@@ -7,7 +7,7 @@ import pytest
 from mpmath import gamma, mp, mpf, quad, sqrt
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.vector_randomizers import CapMessages, GaussianMessages, best_threshold, cap_share
+from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, best_threshold, cap_share
 
 CLIP = 0.7
 SMALL = [

@@ -9,17 +9,17 @@ from scipy.integrate import quad
 
 from flamelib.companion.checks import evaluate
 from flamelib.core.vocabulary import DomainError
-from flamelib.count_sketches import CountMin, CountSketch
 from flamelib.figures.cloak_attack import compute_opened
 from flamelib.figures.cloak_generators import compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.mechanisms.sealing import AnalyzerKey, new_round, open_bags, seal
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
+from flamelib.mechanisms.sketches.linear import direct_table
+from flamelib.mechanisms.sketches.norms import CauchyNorm
+from flamelib.mechanisms.sketches.support import LinearCounting
+from flamelib.mechanisms.sketches.trees import DyadicQuantiles
 from flamelib.protocols.cloak import CloakProtocol, analyze, average, encode, pool, relay, shuffler, total
-from flamelib.randomness import Simulation
-from flamelib.sealing import AnalyzerKey, new_round, open_bags, seal
-from flamelib.sketches import direct_table
-from flamelib.stable_sketches import CauchyNorm
-from flamelib.support_sketches import LinearCounting
-from flamelib.tree_sketches import DyadicQuantiles
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
 

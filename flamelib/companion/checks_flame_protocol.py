@@ -13,9 +13,9 @@ from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
 from flamelib.companion.checks_accuracy import summation_bias
 from flamelib.core.divergences import hockey_stick
+from flamelib.mechanisms.coordinates import largest
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.randomizers import LaplaceNoise
-from flamelib.selection import largest
 
 # --- definitions -------------------------------------------------------------------------------------------------
 

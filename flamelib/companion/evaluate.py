@@ -43,7 +43,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         *_amplification("checkin_shuffled"),
     ),
     "cloak": (
-        "flamelib.cloak_decoding",
+        "flamelib.mechanisms.integers.decoding",
         *_amplification("splitting", "splitting_pairs", "splitting_messages", "splitting_noise", "polya_noise"),
         *_amplification("splitting_rules", "equal_sum_rules", "splitting_costs"),
         *_amplification("splitting_exact", "splitting_subsets", "splitting_users", "splitting_plans", "splitting_sums"),

@@ -35,7 +35,7 @@ ROOTS = (
     "flamelib.amplification.random_checkins",
     "flamelib.amplification.checkin_closed",
     "flamelib.renyi",
-    "flamelib.cloak_decoding",
+    "flamelib.mechanisms.integers.decoding",
     "flamelib.amplification.splitting_rules",
     "flamelib.amplification.equal_sum_rules",
 )

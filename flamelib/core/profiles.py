@@ -1,6 +1,6 @@
 r"""What accounting may know of a local randomizer: public parameters, blanket mass, two moments.
 
-The sides meet here and only here: :mod:`flamelib.randomizers` adds sampling to these classes, the
+The sides meet here and only here: :mod:`flamelib.mechanisms.randomizers` adds sampling to these classes, the
 amplification modules read their numbers.  With :math:`\omega` the blanket law, :math:`\gamma` its mass and
 :math:`r = \mu_x / \omega`, :math:`r' = \mu_{x'} / \omega` for the extreme pair of inputs, a profile has
 

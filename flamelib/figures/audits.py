@@ -22,13 +22,13 @@ from flamelib.amplification.vectors import account
 from flamelib.auditing import Audit, audit
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import check
-from flamelib.discrete_noise import PolyaShare
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import Pen
+from flamelib.mechanisms.integers.noise import PolyaShare
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
+from flamelib.mechanisms.vectors import GaussianMessages
 from flamelib.protocols import baselines, blanket, checkin, cloak, flame, participation
-from flamelib.randomizers import KaryResponse, LaplaceNoise
-from flamelib.randomness import Simulation
-from flamelib.vector_randomizers import GaussianMessages
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from flamelib.amplification import closed_form, shuffling
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.randomizers import KaryResponse
+from flamelib.mechanisms.randomizers import KaryResponse
 
 PureProfile = KaryProfile | LaplaceProfile | AnyProfile
 Counts = Sequence[int] | NDArray[np.int64]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from flamelib.figures.curves import Curves, Parameters, Values, to_csv
 from flamelib.figures.diagrams import draw_arrow, draw_box
 from flamelib.figures.style import Pen
-from flamelib.randomizers import KaryResponse, LaplaceNoise
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from flamelib.amplification.closed_form import cheu
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.curves import Curves, Parameters, Slope, Values, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols.blanket import SummationProtocol, private_sum, run
-from flamelib.randomizers import LaplaceNoise
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from flamelib.figures.curves import Parameters
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.participation_learning import Learning
 from flamelib.figures.style import LOOKS, Pen
+from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, VectorRandomizer
 from flamelib.random_participation import Records
-from flamelib.vector_randomizers import CapMessages, GaussianMessages, VectorRandomizer
 
 UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "privunit2", "duchi", "gaussian"
 NAMES = (UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN)

@@ -9,11 +9,12 @@ from scipy.stats import chisquare
 
 from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.figures.cloak_reading import noise_law
 from flamelib.figures.curves import Curves, Parameters, Values, to_csv
 from flamelib.figures.style import Pen
-from flamelib.modular import Residues
+from flamelib.mechanisms.integers.modular import Residues
+from flamelib.mechanisms.integers.noise import TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import (
     CloakProtocol,
     analyze,
@@ -26,7 +27,6 @@ from flamelib.protocols.cloak import (
     split,
     total,
 )
-from flamelib.randomness import Simulation
 
 Rows = list[list[object]]
 HUES = ("blue", "vermillion", "green", "purple", "ochre", "sky")

@@ -14,8 +14,8 @@ from scipy.stats import binomtest
 
 from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
-from flamelib.randomness import Simulation
 
 CONFIDENCE = 0.95
 

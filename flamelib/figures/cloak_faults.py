@@ -13,9 +13,9 @@ from scipy.stats import binomtest, chisquare
 
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import CONFIDENCE, Wholes
-from flamelib.modular import add_up
+from flamelib.mechanisms.integers.modular import add_up
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, analyze, pool, scaled, shuffler, split, total
-from flamelib.randomness import Simulation
 
 BLOCK = 10**6
 

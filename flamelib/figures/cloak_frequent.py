@@ -11,9 +11,9 @@ from flamelib.cloak_statistics import Release, Words, simulate
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.figures.curves import to_csv
 from flamelib.figures.style import Pen
-from flamelib.hashing import ALPHABET, LONGEST, spelled
-from flamelib.sketches import direct_table
-from flamelib.tree_sketches import PrefixSearch
+from flamelib.mechanisms.sketches.hashing import ALPHABET, LONGEST, spelled
+from flamelib.mechanisms.sketches.linear import direct_table
+from flamelib.mechanisms.sketches.trees import PrefixSearch
 
 
 @dataclass(frozen=True, slots=True)

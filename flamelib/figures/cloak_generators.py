@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import Recovery, Wholes, gathered, unmasked
+from flamelib.mechanisms.integers.randomness import Randomness, Release, Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
-from flamelib.randomness import Randomness, Release, Simulation
 
 STATE = 624
 WORD = 2**32

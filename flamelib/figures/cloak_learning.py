@@ -20,9 +20,9 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.models import Floats
 from flamelib.protocols.federated_baselines import CentralGaussian
-from flamelib.randomness import Simulation
 
 SHARE = 0.01
 FAR = 10

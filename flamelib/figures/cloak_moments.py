@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from flamelib.cloak_statistics import Release, Words, shannon, simulate
 from flamelib.core.arrays import Reals, Wholes
-from flamelib.count_sketches import CountSketch, SecondMoment
 from flamelib.figures.cloak_statistics import each, rms
 from flamelib.figures.curves import Curves
-from flamelib.sketches import direct_table, distinct, moments
-from flamelib.stable_sketches import CauchyNorm, StableEntropy
-from flamelib.support_sketches import LinearCounting, empty_weights
+from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
+from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments
+from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
+from flamelib.mechanisms.sketches.support import LinearCounting, empty_weights
 
 WIDE = 1e7
 CUTOFF = 300.0

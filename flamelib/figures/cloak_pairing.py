@@ -18,8 +18,8 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.cloak_attack import Recovery, Wholes
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, split
-from flamelib.randomness import Simulation
 
 MOST_MESSAGES = 4
 MOST_GROUPS = 8_000_000

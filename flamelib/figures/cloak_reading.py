@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.discrete_noise import TruncatedLaplace
 from flamelib.figures.cloak_attack import at_least
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen
+from flamelib.mechanisms.integers.noise import TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import (
     CloakProtocol,
     analyze,
@@ -26,7 +27,6 @@ from flamelib.protocols.cloak import (
     split,
     total,
 )
-from flamelib.randomness import Simulation
 
 BLOCK = 10**6
 READERS: dict[str, tuple[Callable[..., NDArray[np.float64]], str, str]] = {

@@ -10,9 +10,9 @@ from flamelib.amplification.splitting_users import least_messages
 from flamelib.core.vocabulary import check
 from flamelib.figures.cloak import Rows
 from flamelib.figures.curves import Curves
-from flamelib.modular import Residues
+from flamelib.mechanisms.integers.modular import Residues
+from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import relay, shuffler
-from flamelib.randomness import Simulation
 
 
 def shuffler_rows(messages: int, repeats: int, seed: int) -> Rows:

@@ -16,13 +16,13 @@ from scipy.stats import binom
 
 from flamelib.cloak_statistics import Release, Words, collect, simulate
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.count_sketches import CountMin, CountSketch
-from flamelib.encoding import round_randomly
 from flamelib.figures.curves import Curves, Values, name_decades, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.randomness import Simulation
-from flamelib.sketches import Sketch, Total, direct_table, distinct
-from flamelib.tree_sketches import DyadicQuantiles
+from flamelib.mechanisms.encoding import round_randomly
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
+from flamelib.mechanisms.sketches.linear import Sketch, Total, direct_table, distinct
+from flamelib.mechanisms.sketches.trees import DyadicQuantiles
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
 

@@ -15,8 +15,8 @@ from flamelib.amplification.known_coordinates import double_revealed, topk_trunc
 from flamelib.amplification.vectors import account
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame, flame_accuracy
-from flamelib.randomizers import LaplaceNoise
 
 BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
 PROTOCOLS = ("simple", "double", "topk")

@@ -18,8 +18,8 @@ from flamelib.amplification.counting import topk_lower
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.randomizers import LaplaceNoise
 
 AT_ONCE = 10
 CONFIDENCE = 0.95

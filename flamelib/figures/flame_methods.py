@@ -15,6 +15,7 @@ from flamelib.amplification.vectors import account
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Aggregate, Published, Users
 from flamelib.figures.curves import Parameters
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.models import Floats
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import (
@@ -24,7 +25,6 @@ from flamelib.protocols.federated_baselines import (
     OrderedTopk,
     PlainAverage,
 )
-from flamelib.randomizers import LaplaceNoise
 
 
 @dataclass(frozen=True, slots=True)

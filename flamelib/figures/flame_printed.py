@@ -11,9 +11,9 @@ import numpy as np
 
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.blanket_audit import bias_of_alphabet, level_table
+from flamelib.mechanisms.coordinates import random_subsets
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.randomizers import LaplaceNoise
-from flamelib.selection import random_subsets
 
 # --- Algorithm 1 ------------------------------------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib import coordinates, sealing
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
 from flamelib.figures.recordings import RESULTS
 from flamelib.figures.style import LOOKS, Pen
+from flamelib.mechanisms import coordinates, sealing
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame, flame_accuracy, flame_rounds
 from flamelib.protocols.flame import DoubleProtocol, TopkProtocol
-from flamelib.randomizers import LaplaceNoise
 
 BLOCK = 1000  # users whose updates are in memory at once
 RECORDED = RESULTS / "flame_costs.json"

@@ -18,9 +18,9 @@ from flamelib.amplification.gaussian_mechanism import classical_noise_std, gauss
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values
 from flamelib.figures.style import Pen
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import CentralGaussian
-from flamelib.randomizers import LaplaceNoise
 
 COORDINATES_AT_ONCE = 500
 

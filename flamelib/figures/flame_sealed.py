@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from flamelib import sealing
+from flamelib.mechanisms import sealing
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.flame import Reports
-from flamelib.randomizers import LaplaceNoise
 
 Adversary = Callable[[Reports], Reports]
 

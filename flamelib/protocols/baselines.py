@@ -20,8 +20,8 @@ from flamelib.core.arrays import Reals, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.encoding import round_randomly
-from flamelib.randomizers import KaryResponse, LaplaceNoise
+from flamelib.mechanisms.encoding import round_randomly
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
 DEVIATIONS = (4, 5, 6, 7.5, 10, 15, 25, 38)  # standard deviations by which the number of coins may fall short
 MOST_MESSAGES = 2**14  # bits of a user; for 2^53 users and epsilon 1 the best number is a quarter of it

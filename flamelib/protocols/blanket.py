@@ -20,9 +20,9 @@ from flamelib.amplification.shuffling import blanket_divergence
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.encoding import round_randomly
-from flamelib.randomizers import KaryResponse
-from flamelib.shuffling import shuffle
+from flamelib.mechanisms.encoding import round_randomly
+from flamelib.mechanisms.randomizers import KaryResponse
+from flamelib.mechanisms.shuffling import shuffle
 
 Accounting = Literal["theorem", "blanket"]
 

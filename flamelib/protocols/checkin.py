@@ -46,7 +46,7 @@ class CheckinProtocol:
 
     Examples
     --------
-    >>> from flamelib.randomizers import KaryResponse
+    >>> from flamelib.mechanisms.randomizers import KaryResponse
     >>> CheckinProtocol(KaryResponse(1.0, 2), checkin_rate=0.5, dropout=0.25).effective_rate
     0.375
     """
@@ -79,7 +79,7 @@ def client(protocol: CheckinProtocol, value: ArrayLike, rng: np.random.Generator
 
     Examples
     --------
-    >>> from flamelib.vector_randomizers import GaussianMessages
+    >>> from flamelib.mechanisms.vectors import GaussianMessages
     >>> certain = CheckinProtocol(GaussianMessages(2, 1.0, 0.0), checkin_rate=1.0)
     >>> client(certain, [3.0, 4.0], np.random.default_rng(0))
     array([0.6, 0.8])
@@ -133,7 +133,7 @@ def run(protocol: CheckinProtocol, values: Sequence[ArrayLike], rng: np.random.G
 
     Examples
     --------
-    >>> from flamelib.randomizers import KaryResponse
+    >>> from flamelib.mechanisms.randomizers import KaryResponse
     >>> len(run(CheckinProtocol(KaryResponse(1.0, 2), 0.5), [0, 1] * 50, np.random.default_rng(0)))
     53
     """

@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 from flamelib._cloak_protocol import CloakProtocol
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
-from flamelib.encoding import floor_of_product, grid_multiples, round_exactly
-from flamelib.modular import Residues, add_up, congruent_sum, reduced, residues, signed
-from flamelib.randomness import Randomness
+from flamelib.mechanisms.encoding import floor_of_product, grid_multiples, round_exactly
+from flamelib.mechanisms.integers.modular import Residues, add_up, congruent_sum, reduced, residues, signed
+from flamelib.mechanisms.integers.randomness import Randomness
 
 __all__ = [
     "CloakProtocol",
@@ -71,7 +71,7 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> [scaled(CloakProtocol(2, 1001, 100, 4, way), [0.29, 0.5], Release()).tolist() for way in ("floor", "grid")]
     [[28, 50], [29, 50]]
     """
@@ -93,7 +93,7 @@ def prerandomize(protocol: CloakProtocol, wholes: ArrayLike, randomness: Randomn
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> prerandomize(CloakProtocol(2, 1001, 100, 4), [100, -1], Release()).tolist()
     [100, 1000]
     """
@@ -122,7 +122,7 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> int(split(CloakProtocol(2, 1001, 100, 4), np.array([7, 8]), Release())[1].sum()) % 1001
     8
     """
@@ -148,7 +148,7 @@ def encode(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> encode(CloakProtocol(2, 1001, 100, 4), [0.5, 0.25], Release()).shape
     (2, 4)
     """
@@ -181,7 +181,7 @@ def shuffler(messages: Residues, randomness: Randomness) -> Residues:
 
     What the output tells is the multiset of messages, and nothing else.
 
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> sorted(shuffler(np.array([3, 1, 2]), Release()).tolist())
     [1, 2, 3]
     """
@@ -285,7 +285,7 @@ def average(protocol: CloakProtocol, estimate: ArrayLike) -> Reals:
 
 
 def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Reals:
-    """The sum of signed values from the estimate for :func:`~flamelib.encoding.from_signed`; all must have taken part.
+    """The sum of signed values from the estimate for :func:`~flamelib.mechanisms.encoding.from_signed`; all must have taken part.
 
     >>> float(to_signed(CloakProtocol(3, 1001, 100, 4), 1.25, 2.0))
     -1.0

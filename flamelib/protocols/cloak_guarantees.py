@@ -15,7 +15,7 @@ from flamelib.amplification.splitting_users import users_distance
 from flamelib.amplification.whole_noise import LARGEST_VARIANCE, shift_budget, skellam_noise
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.discrete_noise import PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol
 
 

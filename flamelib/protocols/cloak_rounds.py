@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import one_per_user
 from flamelib.core.vocabulary import DomainError
-from flamelib.modular import Residues, add_up, centred, residue_type, whole_numbers
+from flamelib.mechanisms.integers.modular import Residues, add_up, centred, residue_type, whole_numbers
+from flamelib.mechanisms.integers.randomness import CACHED, Randomness
 from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, prerandomize, shuffler, split, total
-from flamelib.randomness import CACHED, Randomness
 
 
 def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> float:
@@ -30,7 +30,7 @@ def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> f
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> run(CloakProtocol(3, 2**80, 100, 4), [0.5, 0.25, 1.0], Release())
     1.75
     """
@@ -60,7 +60,7 @@ def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness)
 
     Examples
     --------
-    >>> from flamelib.randomness import Release
+    >>> from flamelib.mechanisms.integers.randomness import Release
     >>> run_vector(CloakProtocol(3, 1001, 10, 4), [[1, -10], [2, 5], [3, 0]], Release()).tolist()
     [6, -5]
     """
@@ -102,7 +102,7 @@ def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Ran
 
     Examples
     --------
-    >>> from flamelib.randomness import Simulation
+    >>> from flamelib.mechanisms.integers.randomness import Simulation
     >>> protocol = CloakProtocol(4, 1001, 100, 4)
     >>> float(analyze(protocol, stream(protocol, [[0.5, 0.5], [0.25, 1.0]], Simulation(np.random.default_rng(0)))))
     2.25

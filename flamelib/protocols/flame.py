@@ -32,13 +32,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib import coordinates
 from flamelib._vector_protocols import DoubleProtocol, Protocol, SimpleProtocol, TopkProtocol
-from flamelib.coordinates import Messages
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError
-from flamelib.selection import Flags, largest, random_subsets
-from flamelib.shuffling import fill_bags
+from flamelib.mechanisms import coordinates
+from flamelib.mechanisms.coordinates import Flags, Messages, largest, random_subsets
+from flamelib.mechanisms.shuffling import fill_bags
 
 __all__ = [
     "DoubleProtocol",
@@ -113,7 +112,7 @@ def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Re
 
     Examples
     --------
-    >>> from flamelib.randomizers import KaryResponse
+    >>> from flamelib.mechanisms.randomizers import KaryResponse
     >>> protocol = TopkProtocol(2, 3, 1.0, KaryResponse(50.0, 2), kept=1, padded=2)
     >>> user(protocol, [[0.2, -1.0, 0.4], [0.0, 0.1, 1.0]], np.random.default_rng(0))
     Reports(senders=array([0, 1]), places=array([1, 2]), messages=array([0, 1]))
@@ -183,7 +182,7 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
 
     Examples
     --------
-    >>> from flamelib.randomizers import LaplaceNoise
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
     >>> protocol = SimpleProtocol(2, 2, 1.0, LaplaceNoise(1.0))
     >>> analyzer(protocol, [[0.5, 1.0], [0.0, float("nan")]])
     (array([ 0.5, -0.5]), array([2, 1]))
@@ -222,7 +221,7 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
 
     Examples
     --------
-    >>> from flamelib.randomizers import LaplaceNoise
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
     >>> true, others = choose(SimpleProtocol(2, 3, 1.0, LaplaceNoise(1.0)), np.zeros((2, 3)), np.random.default_rng(0))
     >>> true.tolist(), others
     ([[True, True, True], [True, True, True]], None)
@@ -243,7 +242,7 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
 def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
     """The updates, block by block; each is checked when it comes, and at the end that there was one for each user.
 
-    >>> from flamelib.randomizers import LaplaceNoise
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
     >>> [rows.shape for rows in all_rows(SimpleProtocol(3, 2, 1.0, LaplaceNoise(1.0)), iter([np.ones((3, 2))]))]
     [(3, 2)]
     """
@@ -261,7 +260,7 @@ def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]
 def estimated(protocol: Protocol, sums: Reals) -> Reals:
     r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much.
 
-    >>> from flamelib.randomizers import LaplaceNoise
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
     >>> float(estimated(SimpleProtocol(2, 3, 1.0, LaplaceNoise(1.0)), np.asarray(0.5)))
     0.5
     """

@@ -6,10 +6,10 @@ Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib import coordinates
 from flamelib.core.arrays import Reals
+from flamelib.mechanisms import coordinates
+from flamelib.mechanisms.coordinates import largest
 from flamelib.protocols.flame import Protocol, TopkProtocol, all_rows, estimated
-from flamelib.selection import largest
 
 
 def noise_std(protocol: Protocol) -> float:
@@ -20,7 +20,7 @@ def noise_std(protocol: Protocol) -> float:
     Examples
     --------
     >>> from flamelib.protocols.flame import DoubleProtocol
-    >>> from flamelib.randomizers import LaplaceNoise
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
     >>> round(noise_std(DoubleProtocol(1000, 7850, 0.01, LaplaceNoise(0.5), kept=157, padded=333)), 4)
     0.0516
     """

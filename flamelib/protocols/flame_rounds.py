@@ -13,8 +13,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib import coordinates, sealing
 from flamelib.core.arrays import Reals, Wholes
+from flamelib.mechanisms import coordinates, sealing
+from flamelib.mechanisms.coordinates import ROWS_AT_ONCE
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.mechanisms.shuffling import random_ranks
 from flamelib.protocols.flame import (
     Protocol,
     Reports,
@@ -26,9 +29,6 @@ from flamelib.protocols.flame import (
     shuffler,
     user,
 )
-from flamelib.randomizers import LaplaceNoise
-from flamelib.selection import ROWS_AT_ONCE
-from flamelib.shuffling import random_ranks
 
 
 @dataclass(frozen=True, slots=True)

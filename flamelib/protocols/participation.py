@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.clipping import clipped_sum
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
+from flamelib.mechanisms.vectors import clipped_sum
 
 
 @dataclass(frozen=True, slots=True)

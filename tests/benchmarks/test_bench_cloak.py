@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 
-from flamelib.discrete_noise import PolyaShare
+from flamelib.mechanisms.integers.noise import PolyaShare
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, scaled, shuffler, total
 from flamelib.protocols.cloak_rounds import run, run_vector
-from flamelib.randomness import Release, Simulation
 
 MODULUS = 2**40 - 87
 MANY = 10**6
@@ -99,7 +99,7 @@ def test_a_hundred_million_users_in_the_memory_of_one_block(benchmark):
         "import itertools, pathlib, numpy as np\n"
         "from flamelib.protocols.cloak import CloakProtocol\n"
         "from flamelib.protocols.cloak_rounds import stream\n"
-        "from flamelib.randomness import Simulation\n"
+        "from flamelib.mechanisms.integers.randomness import Simulation\n"
         f"n, block = 10**8, np.full({BLOCK}, 0.5)\n"
         "blocks = itertools.chain(itertools.repeat(block, n // block.size), [block[: n % block.size]])\n"
         "ours = CloakProtocol(n, 2**40 - 87, 1000, 8)\n"
@@ -119,7 +119,7 @@ def test_the_memory_of_a_million_users(benchmark):
         "import pathlib, numpy as np\n"
         "from flamelib.protocols.cloak import CloakProtocol\n"
         "from flamelib.protocols.cloak_rounds import run\n"
-        "from flamelib.randomness import Simulation\n"
+        "from flamelib.mechanisms.integers.randomness import Simulation\n"
         "rng = np.random.Generator(np.random.SFC64(1))\n"
         "run(CloakProtocol(10**6, 2**40 - 87, 1000, 8), rng.random(10**6), Simulation(rng))\n"
         f"print({PEAK})"

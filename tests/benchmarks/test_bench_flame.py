@@ -10,9 +10,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from flamelib import sealing
+from flamelib.mechanisms import sealing
+from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.protocols import flame, flame_accuracy, flame_rounds
-from flamelib.randomizers import KaryResponse, LaplaceNoise
 
 USERS, DIMENSION, CLIP, KEPT, PADDED = 1000, 7850, 0.01, 157, 333
 UPDATES = np.random.default_rng(0).normal(scale=CLIP, size=(USERS, DIMENSION))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from flamelib.federated import Samples, Users, train
+from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.models import SoftmaxRegression, gram_matrices
 from flamelib.protocols import flame, flame_rounds
 from flamelib.protocols.federated_baselines import PlainAverage
-from flamelib.randomizers import LaplaceNoise
 
 MODEL = SoftmaxRegression(784, 10)
 TOPK = flame.TopkProtocol(1000, MODEL.dimension, 0.01, LaplaceNoise(0.5), 157, 333)

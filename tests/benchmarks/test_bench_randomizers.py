@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from flamelib.mechanisms.randomizers import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    KaryResponse,
+    LaplaceNoise,
+)
 from flamelib.protocols import blanket
-from flamelib.randomizers import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, KaryResponse, LaplaceNoise
 
 USERS = 700_000
 WHOLE = np.arange(USERS) % 62

@@ -1,6 +1,6 @@
 r"""How often an item occurs, and sums of squares: rows of counters to which items are hashed.
 
-Every row has a hash function of its own (:mod:`flamelib.hashing`), so that the median of rows fails rarely.
+Every row has a hash function of its own (:mod:`flamelib.mechanisms.sketches.hashing`), so that the median of rows fails rarely.
 """
 
 import math
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.hashing import Hashes
-from flamelib.sketches import MOST_COUNTERS, Table, majority_failure, shaped
+from flamelib.mechanisms.sketches.hashing import Hashes
+from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CountMin(Hashed):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = CountMin.within(accuracy=0.01, failure=0.01, seed=1)
     >>> sketch.shape, sketch.sensitivity
     ((5, 272), 10)
@@ -115,7 +115,7 @@ class CountSketch(Hashed):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = CountSketch(columns=300, rows=5, seed=1)
     >>> table = direct_table(sketch, [7] * 30 + [8] * 5)
     >>> sketch.estimate(table, [7, 8, 9]), sketch.second_moment(table)
@@ -158,7 +158,7 @@ class SecondMoment(Hashed):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = SecondMoment(columns=200, rows=3, seed=1)
     >>> sketch.estimate(direct_table(sketch, [7] * 30 + [8] * 5)), sketch.sensitivity
     (916.0, 1200)

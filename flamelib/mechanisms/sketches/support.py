@@ -1,7 +1,7 @@
 r"""How many different items occur, from empty buckets: linear sketches of the support.
 
 A bucket is empty where no item fell into it.  With :math:`w` buckets and :math:`F_0` items their expected number is
-:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.sketches` for what sketches have in common.
+:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.mechanisms.sketches.linear` for what sketches have in common.
 """
 
 import math
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals, wholes
 from flamelib.core.vocabulary import check
-from flamelib.hashing import PRIME, Hashes, times
-from flamelib.sketches import Table, shaped
+from flamelib.mechanisms.sketches.hashing import PRIME, Hashes, times
+from flamelib.mechanisms.sketches.linear import Table, shaped
 
 INDEPENDENCE = 8
 
@@ -52,7 +52,7 @@ class LinearCounting(_Buckets):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = LinearCounting(columns=1000, seed=1)
     >>> table = direct_table(sketch, range(100))
     >>> round(sketch.estimate(table)), round(sketch.std(100), 2)

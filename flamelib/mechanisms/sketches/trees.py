@@ -1,7 +1,7 @@
 r"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
 
 An item is a number of :math:`L` digits to some base; level :math:`l` counts items by their first :math:`l` digits.  The
-root, level 0, would count all users, whose number is public, and is left out.  See :mod:`flamelib.sketches`.
+root, level 0, would count all users, whose number is public, and is left out.  See :mod:`flamelib.mechanisms.sketches.linear`.
 """
 
 import math
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals, wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.count_sketches import CountMin, CountSketch
-from flamelib.hashing import PRIME
-from flamelib.sketches import MOST_COUNTERS, Table, shaped
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
+from flamelib.mechanisms.sketches.hashing import PRIME
+from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class DyadicQuantiles:
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = DyadicQuantiles(levels=3)
     >>> table = direct_table(sketch, [0, 1, 5, 5, 7])
     >>> sketch.rank(table, [0, 5, 8]), sketch.quantile(table, 0.5, n_users=5)
@@ -100,13 +100,13 @@ class PrefixSearch:
     ``signed`` chooses Count-Sketch, whose errors are without bias, for noisy tables.  With Count-Min and no noise an
     item as frequent as the threshold is never missed, for no prefix of it is rarer and no count is too small.
     ``ended`` says that after a digit 0 only zeros follow, as in words that are filled up
-    (:func:`flamelib.hashing.numbered`).
+    (:func:`flamelib.mechanisms.sketches.hashing.numbered`).
 
     Source: Cormode, Muthukrishnan 2005, Section 4.1.
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = PrefixSearch(base=10, levels=3, columns=50, rows=3, seed=1)
     >>> sketch.search(direct_table(sketch, [123] * 30 + [127] * 25 + [999]), threshold=20)
     {123: 30.0, 127: 25.0}

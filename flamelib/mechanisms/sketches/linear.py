@@ -2,7 +2,7 @@ r"""Linear sketches: a user's item becomes a vector of whole numbers, and the su
 
 A sketch knows which counters an item touches and by how much (``cells``); its table is the sum of all users' vectors,
 whoever adds them up.  Linearity is what secure aggregation needs, and what rules out sketches of maxima such as
-HyperLogLog: a maximum is no sum.  Hash functions are public (:mod:`flamelib.hashing`).
+HyperLogLog: a maximum is no sum.  Hash functions are public (:mod:`flamelib.mechanisms.sketches.hashing`).
 
 ``sensitivity`` is the largest change of the table in the :math:`\ell_1` norm when one user's item is replaced, and
 ``bound`` the largest entry of a user's vector in absolute value.  No epsilon is computed here.
@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from flamelib.core.arrays import Wholes, reals, wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.hashing import PRIME
+from flamelib.mechanisms.sketches.hashing import PRIME
 
 MOST_COUNTERS = 2**28
 Table = NDArray[Any]
@@ -58,7 +58,7 @@ def contributions(sketch: Sketch, items: ArrayLike) -> Wholes:
 
     Examples
     --------
-    >>> from flamelib.count_sketches import CountSketch
+    >>> from flamelib.mechanisms.sketches.counts import CountSketch
     >>> contributions(CountSketch(columns=4, rows=1, seed=1), [3, 4])
     array([[ 0,  0, -1,  0],
            [ 0, -1,  0,  0]])
@@ -74,7 +74,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 
     Examples
     --------
-    >>> from flamelib.count_sketches import CountMin
+    >>> from flamelib.mechanisms.sketches.counts import CountMin
     >>> direct_table(CountMin(columns=4, rows=2, seed=1), [3, 4, 3])
     array([[0, 0, 0, 3],
            [0, 3, 0, 0]])
@@ -100,7 +100,7 @@ def majority_failure(rate: float, rows: int) -> float:
 class Total:
     r"""The sum of values from [0, 1], each rounded to a whole number of steps: one counter and no hashing.
 
-    Items are the rounded values, in {0, ..., scale}; see :func:`flamelib.encoding.round_randomly`.
+    Items are the rounded values, in {0, ..., scale}; see :func:`flamelib.mechanisms.encoding.round_randomly`.
 
     Examples
     --------

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Wholes
-from flamelib.randomness import Randomness
+from flamelib.mechanisms.integers.randomness import Randomness
 
 Enclosure = Callable[[int], tuple[int, int]]
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Shape, reals
 from flamelib.core.vocabulary import DomainError
-from flamelib.modular import LARGEST_MACHINE, Residues, residues
+from flamelib.mechanisms.integers.modular import LARGEST_MACHINE, Residues, residues
 
 Bytes = NDArray[np.uint8]
 Tossed = Callable[[int], Bytes]

@@ -4,7 +4,7 @@ Every item has a draw :math:`R_{xj}` of its own for each counter :math:`j`; a us
 at :math:`\pm c` and rounded to multiples of :math:`1/g`, as a whole number.  Rounding moves a counter by
 :math:`n / (2g)` at most.  Cutting off has to be paid in bias, and not cutting off in sensitivity: noise for privacy
 grows with :math:`c` and with the number of counters.  Draws of different items are taken to be independent
-(:func:`flamelib.hashing.keyed_uniforms`).
+(:func:`flamelib.mechanisms.sketches.hashing.keyed_uniforms`).
 """
 
 import math
@@ -18,8 +18,8 @@ from scipy.special import gamma, gammaincc
 
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.hashing import keyed_uniforms
-from flamelib.sketches import MOST_COUNTERS, Table, majority_failure, shaped
+from flamelib.mechanisms.sketches.hashing import keyed_uniforms
+from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
 
 TOP = 6.0
 
@@ -81,7 +81,7 @@ class CauchyNorm(_Stable):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = CauchyNorm(rows=500, cutoff=1e5, grid=100, seed=1)
     >>> round(sketch.estimate(direct_table(sketch, [1, 2], [300, -100])))
     446
@@ -139,7 +139,7 @@ class StableEntropy(_Stable):
 
     Examples
     --------
-    >>> from flamelib.sketches import direct_table
+    >>> from flamelib.mechanisms.sketches.linear import direct_table
     >>> sketch = StableEntropy(rows=3000, cutoff=1e5, grid=1000, seed=1)
     >>> round(sketch.estimate(direct_table(sketch, [1, 2], [75, 25]), n_users=100), 2)
     0.54
