@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from flamelib.amplification.participation_rounds import LARGEST_RATIO, SCHEMES, round_cells
+from flamelib.accounting.composition.known_pairs import LONGEST, Parts, composed
+from flamelib.accounting.sampling.rounds import LARGEST_RATIO, SCHEMES, round_cells
 from flamelib.core.guarantees import Certified
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.loss_cells import LONGEST, Parts, composed
 
 FORMAT = {"format": "flamelib client ledger", "version": 1}
 

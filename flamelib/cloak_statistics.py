@@ -27,10 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
-from flamelib.amplification.splitting import honest
-from flamelib.amplification.splitting_messages import bits_sent
-from flamelib.amplification.splitting_users import least_messages
+from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import bits_sent, honest
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.logspace import probability

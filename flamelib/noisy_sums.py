@@ -6,18 +6,16 @@ One function for each, from the request and the epsilon that is to be kept; acco
 import functools
 import math
 
-from flamelib.amplification.checkin_distributed import distributed, distributed_noise, distributed_rounds
-from flamelib.amplification.equal_sum_rules import exact_rule
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std, gaussian_mechanism
-from flamelib.amplification.participation import random_participation
-from flamelib.amplification.participation_rounds import participation_rounds
-from flamelib.amplification.polya_noise import shared_noise
-from flamelib.amplification.skellam import least_variance, vector_epsilon
-from flamelib.amplification.splitting_messages import bits_sent
-from flamelib.amplification.splitting_noise import truncated_variance
-from flamelib.amplification.splitting_rules import noisy_rule, security_needed
-from flamelib.amplification.splitting_users import least_messages
-from flamelib.amplification.sum_plans import recommended
+from flamelib.accounting.checkin.summed import distributed, distributed_noise, distributed_rounds
+from flamelib.accounting.noise.discrete_laplace import shared_noise, truncated_variance
+from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
+from flamelib.accounting.noise.skellam import least_variance, vector_epsilon
+from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import bits_sent
+from flamelib.accounting.splitting.plans import recommended
+from flamelib.accounting.splitting.rules import exact_rule, noisy_rule, security_needed
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.search import greatest
 from flamelib.mechanisms.integers.noise import TruncatedLaplace

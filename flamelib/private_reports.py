@@ -1,24 +1,23 @@
 """Mechanisms in which every report is private by itself: what they yield for a request at a local budget.
 
 One function for each, from the request and the budget of one report; accounts and errors are the library's.  Requests
-that differ in delta, rounds or coordinates share what they ask about a single shuffle (:mod:`flamelib.loss_knots`).
+that differ in delta, rounds or coordinates share what they ask about a single shuffle (:mod:`flamelib.accounting.composition.curves`).
 """
 
 import functools
 import math
 
-from flamelib.accuracy import summation_worst_mse
-from flamelib.amplification.checkin_round import Analyzed, round_curve
-from flamelib.amplification.checkin_shuffled import ACCURACY, checkin_shuffled
-from flamelib.amplification.closed_form import histogram_epsilon
-from flamelib.amplification.splitting_messages import modulus_bits
-from flamelib.amplification.vectors import account, shared_account
+from flamelib.accounting.checkin.one_round import Analyzed, round_curve
+from flamelib.accounting.checkin.shuffled import ACCURACY, checkin_shuffled
+from flamelib.accounting.composition.curves import Curve, composed_epsilon, laddered
+from flamelib.accounting.coordinates.certified import account, shared_account
+from flamelib.accounting.shuffling.accuracy import summation_worst_mse
+from flamelib.accounting.shuffling.closed_form import histogram_epsilon
+from flamelib.accounting.splitting.lemmas import modulus_bits
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_knots import Curve, laddered
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.vectors import CapMessages
-from flamelib.privacy_loss import composed_epsilon
 from flamelib.protocols import blanket, flame, flame_accuracy
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
 

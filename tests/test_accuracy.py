@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib import accuracy as ac
-from flamelib.amplification.closed_form import histogram_blanket_mass
+from flamelib.accounting.shuffling import accuracy as ac
+from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass
 from flamelib.core.statements import STATEMENTS
 from flamelib.core.vocabulary import DomainError
 

@@ -72,16 +72,16 @@ EDGES: dict[str, list[Any]] = {
 
 # Quick enough to be tried at every two edges at once.
 CLOSED = (
-    "flamelib.amplification.closed_form", "flamelib.accuracy", "flamelib.composition",
-    "flamelib.amplification.sampling", "flamelib.amplification.coordinate_budgets",
-    "flamelib.amplification.index_privacy",
-    "flamelib.amplification.known_participants", "flamelib.amplification.random_checkins", "flamelib.renyi",
-    "flamelib.amplification.checkin_closed",
-    "flamelib.amplification.splitting", "flamelib.amplification.splitting_pairs",
-    "flamelib.amplification.splitting_messages", "flamelib.mechanisms.integers.decoding",
-    "flamelib.amplification.splitting_noise", "flamelib.amplification.polya_noise",
-    "flamelib.amplification.splitting_rules", "flamelib.amplification.equal_sum_rules",
-    "flamelib.amplification.splitting_costs",
+    "flamelib.accounting.shuffling.closed_form", "flamelib.accounting.shuffling.accuracy", "flamelib.accounting.composition.closed_form",
+    "flamelib.accounting.sampling.closed_form", "flamelib.accounting.coordinates.printed",
+    "flamelib.accounting.coordinates.index_privacy",
+    "flamelib.accounting.sampling.known", "flamelib.accounting.sampling.random_checkins", "flamelib.accounting.composition.renyi",
+    "flamelib.accounting.checkin.closed_form",
+    "flamelib.accounting.splitting.lemmas", "flamelib.accounting.splitting.two_users",
+    "flamelib.accounting.splitting.lemmas", "flamelib.mechanisms.integers.decoding",
+    "flamelib.accounting.noise.discrete_laplace", "flamelib.accounting.noise.discrete_laplace",
+    "flamelib.accounting.splitting.rules", "flamelib.accounting.splitting.rules",
+    "flamelib.accounting.splitting.costs",
 )  # fmt: skip
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.amplification import binary
-from flamelib.amplification.binary import Pair
+from flamelib.accounting.shuffling import exact_binary
+from flamelib.accounting.shuffling.exact_binary import Pair
 
 BUDGETS = st.one_of(st.just(math.log(3)), st.floats(-3, 1.2).map(lambda x: 10**x))
 
@@ -18,7 +18,7 @@ BUDGETS = st.one_of(st.just(math.log(3)), st.floats(-3, 1.2).map(lambda x: 10**x
 def worst(epsilon0, n_users, epsilon):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = binary.worst(epsilon0, n_users, epsilon)
+        found = exact_binary.worst(epsilon0, n_users, epsilon)
     assert found.low <= found.high
     return found
 
@@ -101,7 +101,7 @@ def test_the_envelope_lies_above_and_is_smooth(epsilon0, share):
     assert below.min() > -1e-9 - error
     odds, spread = pair.odds, pair.tilted(ones, pair.odds)[1]
     assert np.all(below <= 1e-9 + (odds**2 + 3 / spread**2) / 8 * 1.2)
-    assert np.abs(np.diff(envelope[spread > binary.NARROW], 3)).max() < 1e-4
+    assert np.abs(np.diff(envelope[spread > exact_binary.NARROW], 3)).max() < 1e-4
 
 
 @pytest.mark.parametrize("epsilon0", [0.3, math.log(3)])
@@ -116,7 +116,7 @@ def test_the_worst_at_no_epsilon_is_in_the_middle(epsilon0):
 def test_round_off_of_many_users_in_forty_digits(n_users, epsilon):
     """All others equal, by the tail of one binomial in 40 digits."""
     truth = float(oracles.mp.log(oracles.binary_equal(1.0, n_users, epsilon)))
-    assert binary.at_the_end(1.0, n_users, epsilon) == pytest.approx(truth, abs=2e-7)
+    assert exact_binary.at_the_end(1.0, n_users, epsilon) == pytest.approx(truth, abs=2e-7)
     found = worst(1.0, n_users, epsilon)
     assert found.high >= truth
     assert found.high - found.low < 1e-6
@@ -124,6 +124,6 @@ def test_round_off_of_many_users_in_forty_digits(n_users, epsilon):
 
 
 def test_nothing_at_the_local_budget_and_little_below():
-    assert binary.worst(1.0, 10, 1.0).high == -math.inf
-    assert binary.at_the_end(1.0, 10, 2.0) == -math.inf
+    assert exact_binary.worst(1.0, 10, 1.0).high == -math.inf
+    assert exact_binary.at_the_end(1.0, 10, 2.0) == -math.inf
     assert worst(1.0, 10, 1 - 1e-9).high < math.log(1e-9)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.companion import record_certified
 from flamelib.companion.certified import FALLING, RECORDED, UNORDERED, certified, grids, towards
 from flamelib.companion.evaluate import answer

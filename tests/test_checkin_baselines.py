@@ -8,9 +8,9 @@ from oracles_checkin import shuffled_answers
 from oracles_participation import gaussian, halved
 from scipy.stats import binom
 
-from flamelib.amplification.checkin_baselines import baseline_distributed, baseline_shuffled, generic_route
-from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
-from flamelib.amplification.earlier import clones_closed
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled, generic_route
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.shuffling.closed_form import clones_closed
 from flamelib.core.vocabulary import DomainError
 
 FIG_1 = {"epsilon0": 1.0, "checkin_rate": 1e-3, "rounds": 10**5}

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from flamelib.amplification.checkin_distributed import (
+from flamelib.accounting.checkin.summed import (
     distributed,
+    distributed_cells,
     distributed_noise,
     distributed_rounds,
     distributed_rounds_lower,
     distributed_schedule,
     effective_rate,
+    occurring_cells,
 )
-from flamelib.amplification.checkin_losses import distributed_cells, occurring_cells
+from flamelib.accounting.composition.known_pairs import composed, composed_below, to_dp_accounting
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_cells import composed, composed_below
-from flamelib.loss_export import to_dp_accounting
 
 
 class TestManyRounds:

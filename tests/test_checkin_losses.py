@@ -8,9 +8,8 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binom, norm
 
-from flamelib.amplification.checkin_distributed import distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_losses import counted, distributed_cells
-from flamelib.loss_grids import above
+from flamelib.accounting.checkin.summed import counted, distributed_cells, distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.composition.known_pairs import above
 
 
 def exact_delta(n, rate, noise, epsilon, swapped=False):

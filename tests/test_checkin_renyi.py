@@ -23,15 +23,15 @@ from oracles_checkin import (
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from flamelib.amplification import checkin_terms
-from flamelib.amplification.checkin_closed import (
+from flamelib.accounting.checkin import moments
+from flamelib.accounting.checkin.closed_form import (
     count_tails,
     lower_renyi,
     removal_renyi,
     sharper_lower_renyi,
     split_mean,
 )
-from flamelib.amplification.checkin_theorems import (
+from flamelib.accounting.checkin.theorems import (
     binary_renyi,
     exact_excess,
     exact_renyi,
@@ -39,9 +39,9 @@ from flamelib.amplification.checkin_theorems import (
     split_renyi,
     summed_renyi,
 )
+from flamelib.accounting.composition.renyi import pure_renyi
 from flamelib.core.binomial import log_chance, log_tail, quantiles
 from flamelib.core.vocabulary import DomainError
-from flamelib.renyi import pure_renyi
 
 FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}
 
@@ -162,7 +162,7 @@ def test_the_exact_moment_is_an_integral_of_densities(order, k, rate, std):
 def test_summands_are_passed_over_only_where_they_do_not_count(order, std):
     k, n = np.array([550.0, 590.0, 640.0]), 20_000
     truth = mp.fsum(exact_gaussian_excess(order, int(i), mpf(i) / n, std) for i in k.tolist())
-    found = exact_excess(order, k, np.zeros(3), n, checkin_terms.single_divergence(std))
+    found = exact_excess(order, k, np.zeros(3), n, moments.single_divergence(std))
     assert found == pytest.approx(float(mp.log(truth)), rel=1e-12, abs=1e-12)
 
 
@@ -172,7 +172,7 @@ def every_count(order, n, rate, std, *, exact_moment):
     heavy = (binom.logpmf(k, n, rate) > -800) | (k < 40)
     k, leap = k[heavy], 4 / std**2
     log_mass, r, x = binom.logpmf(k, n, rate), (k / n)[:, None], (leap / k)[:, None]
-    choose = checkin_terms.log_binomial(np.array(float(order)), j)
+    choose = moments.log_binomial(np.array(float(order)), j)
     if exact_moment:
         logs = (
             choose + j * np.log(r) + (order - j) * np.log1p(-r) + np.log(np.expm1(np.minimum(j * (j - 1) / 2 * x, 700)))
@@ -196,7 +196,7 @@ def test_sums_keep_their_digits_where_not_every_count_is_taken(n, rate, order):
 
 @pytest.mark.parametrize(("low", "high"), [(513, 4000), (10_000, 90_000), (5, 9), (700, 700)])
 def test_panels_sum_smooth_functions_to_all_digits(low, high):
-    k, weights = checkin_terms.panels(low, high, 0.3, 1.0)
+    k, weights = moments.panels(low, high, 0.3, 1.0)
     every = np.arange(float(low), high + 1)
     for function in (lambda x: 1 / x, lambda x: np.exp(-(((x - low - 900) / 60) ** 2)), np.sqrt):
         assert weights @ function(k) == pytest.approx(math.fsum(function(every)), rel=1e-12)
@@ -245,10 +245,10 @@ def test_the_best_slack_is_no_worse_than_any_tried(whole):
 
 @pytest.mark.parametrize(("order", "epsilon0", "n", "rate"), [(2, 1.0, 40, 0.3), (6, 2.0, 60, 0.1), (4, 0.5, 50, 0.9)])
 def test_many_pieces_are_above_the_sum_and_close_to_it(order, epsilon0, n, rate):
-    pieces = checkin_terms.many_pieces(n, rate)
+    pieces = moments.many_pieces(n, rate)
     j = np.arange(2.0, order + 1)
-    logs = checkin_terms.bounded(checkin_terms.shuffle_terms(epsilon0), pieces, n, j)
-    [found] = np.exp(checkin_terms.log_excess(np.array([float(order)]), logs))
+    logs = moments.bounded(moments.shuffle_terms(epsilon0), pieces, n, j)
+    [found] = np.exp(moments.log_excess(np.array([float(order)]), logs))
     truth = float(over_counts(lambda k, r: shuffle_excess(order, k, r, epsilon0), n, rate, "exact"))
     assert truth * (1 - 1e-11) <= found <= 1.01 * truth
 
@@ -257,7 +257,7 @@ def test_many_pieces_are_above_the_sum_and_close_to_it(order, epsilon0, n, rate)
     ("n", "rate"), [(10**5, 1e-3), (10**7, 0.1), (10**4, 1.0), (5000, 1e-5), (10**7, 0.99999995), (2**53, 0.5)]
 )
 def test_pieces_cover_every_count_once(n, rate):
-    firsts, lasts, log_masses = checkin_terms.many_pieces(n, rate)
+    firsts, lasts, log_masses = moments.many_pieces(n, rate)
     assert firsts[0] == 1
     assert lasts[-1] == n
     assert np.all(firsts[1:] == lasts[:-1] + 1)

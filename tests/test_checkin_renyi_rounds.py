@@ -7,17 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib.amplification import checkin_renyi
-from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
-from flamelib.amplification.checkin_theorems import (
-    exact_renyi,
-    shuffled_renyi,
-    split_renyi,
-    summed_renyi,
-)
+from flamelib.accounting.checkin import renyi
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
+from flamelib.accounting.composition.renyi import renyi_to_epsilon
 from flamelib.core.binomial import quantiles
 from flamelib.core.vocabulary import DomainError
-from flamelib.renyi import renyi_to_epsilon
 
 FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}
 
@@ -94,12 +89,12 @@ def test_cutting_counts_is_paid_for():
     """With nothing to pay, nothing is cut: the answer is that of all counts; a cut keeps to its share of delta."""
     one = (2000, 0.02, 1.0, 50, 1e-6)
     everything = renyi_to_epsilon(lambda order: 50 * exact_renyi(int(order), 2000, 0.02, 1.0), 1e-6, range(2, 200))
-    assert checkin_renyi._exact_epsilon(*one, 0.0) == pytest.approx(everything, rel=1e-6)
+    assert renyi._exact_epsilon(*one, 0.0) == pytest.approx(everything, rel=1e-6)
     for share in (1 / 2, 1 / 64):
         low, high = quantiles(2000, 0.02, share * 1e-6 / 50 / 2)
         paid = 50 * (binom.cdf(low - 1, 2000, 0.02) + binom.sf(high, 2000, 0.02))
         assert paid <= share * 1e-6 * (1 + 1e-9)
-        assert checkin_renyi._exact_epsilon(*one, share) < everything
+        assert renyi._exact_epsilon(*one, share) < everything
 
 
 @settings(max_examples=8)

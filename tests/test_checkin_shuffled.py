@@ -10,21 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib.amplification import binary
-from flamelib.amplification.checkin_binary import checkin_profile
-from flamelib.amplification.checkin_round import equal_cells, round_curve
-from flamelib.amplification.checkin_shuffled import (
+from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve
+from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
     shuffled_rounds,
     shuffled_rounds_lower,
     shuffled_schedule,
 )
-from flamelib.amplification.shuffling import clones_2021, exact_binary
+from flamelib.accounting.composition.curves import dominating_cells
+from flamelib.accounting.composition.known_pairs import to_dp_accounting
+from flamelib.accounting.shuffling import exact_binary as binary
+from flamelib.accounting.shuffling.numerical import clones_2021, exact_binary
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_export import to_dp_accounting
-from flamelib.privacy_loss import dominating_cells
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
 

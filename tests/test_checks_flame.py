@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from flamelib.amplification.closed_form import bennett, bennett_withdrawn, hoeffding
-from flamelib.amplification.coordinate_budgets import double_vector, simple_vector
-from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.accounting.coordinates.printed import double_vector, simple_vector
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling.closed_form import bennett, bennett_withdrawn, hoeffding
+from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.companion import checks_flame as accounting
 from flamelib.companion import checks_flame_protocol as protocol
 from flamelib.core.profiles import KaryProfile, LaplaceProfile

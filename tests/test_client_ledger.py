@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from flamelib.amplification.participation_rounds import participation_rounds
+from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.client_ledger import ClientLedger, Setting, _most_rounds
 from flamelib.core.vocabulary import DomainError
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from flamelib.amplification.skellam import rounded_norm
+from flamelib.accounting.noise.skellam import rounded_norm
 from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users, train

@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.amplification import closed_form as cf
-from flamelib.amplification.loss_variable import loss_atoms, loss_shape, loss_variable
-from flamelib.amplification.tail_bounds import withdrawn_curve
+from flamelib.accounting.shuffling import closed_form as cf
+from flamelib.accounting.shuffling.closed_form import loss_atoms, loss_shape, loss_variable, withdrawn_curve
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.statements import STATEMENTS
 from flamelib.core.vocabulary import DomainError
@@ -451,7 +450,7 @@ def test_refusals_of_unregistered_functions():
 
 def test_standard_library_only():
     code = (
-        "import sys; before = set(sys.modules); import flamelib.accuracy, flamelib.amplification.closed_form; "
+        "import sys; before = set(sys.modules); import flamelib.accounting.shuffling.accuracy, flamelib.accounting.shuffling.closed_form; "
         "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
         "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.composition import (
+from flamelib.accounting.composition.closed_form import (
     Budget,
     advanced_composition,
     advanced_epsilon,

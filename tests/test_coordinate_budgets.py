@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.accuracy import summation_plan, worst_input
-from flamelib.amplification import closed_form as cf
-from flamelib.amplification import coordinate_budgets as sp
-from flamelib.amplification import coordinate_gains as gains
-from flamelib.amplification import index_privacy as index
-from flamelib.amplification import padded_accuracy as accuracy
-from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.amplification.shuffling import blanket_divergence
-from flamelib.composition import advanced_composition
+from flamelib.accounting.composition.closed_form import advanced_composition
+from flamelib.accounting.coordinates import index_privacy as index
+from flamelib.accounting.coordinates import printed as accuracy
+from flamelib.accounting.coordinates import printed as gains
+from flamelib.accounting.coordinates import printed as sp
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import closed_form as cf
+from flamelib.accounting.shuffling.accuracy import summation_plan, worst_input
+from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
 
@@ -433,7 +433,7 @@ def test_more_messages_of_users_than_messages_are_refused():
 
 def test_standard_library_only():
     code = (
-        "import sys; before = set(sys.modules); import flamelib.amplification.coordinate_budgets; "
+        "import sys; before = set(sys.modules); import flamelib.accounting.coordinates.printed; "
         "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
         "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
     )

@@ -10,11 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from flamelib.amplification.coin_counts import Count, _deviance, _pmf, _tails
-from flamelib.amplification.counting import LARGEST, _whole, disjoint_lower, double_lower, simple_lower, topk_lower
-from flamelib.amplification.known_coordinates import topk_truncated
-from flamelib.amplification.padded import padded_divergence
-from flamelib.amplification.vectors import account, central_limit
+from flamelib.accounting.coordinates.certified import account, central_limit, topk_truncated
+from flamelib.accounting.coordinates.counting import (
+    LARGEST,
+    Count,
+    _deviance,
+    _pmf,
+    _tails,
+    _whole,
+    disjoint_lower,
+    double_lower,
+    simple_lower,
+    topk_lower,
+)
+from flamelib.accounting.coordinates.padded import padded_divergence
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib import private_reports
-from flamelib.amplification.checkin_distributed import distributed, distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_shuffled import checkin_shuffled, shuffled_rounds
-from flamelib.amplification.counting import simple_lower
-from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
-from flamelib.amplification.shuffling import all_equal, blanket_divergence
-from flamelib.amplification.skellam import vector_epsilon
-from flamelib.amplification.splitting_sums import polya_sum
-from flamelib.amplification.vectors import account, shared_account
+from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds
+from flamelib.accounting.checkin.summed import distributed, distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.coordinates.certified import account, shared_account
+from flamelib.accounting.coordinates.counting import simple_lower
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
+from flamelib.accounting.splitting.sums import polya_sum
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError

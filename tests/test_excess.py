@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.amplification import excess
+from flamelib.accounting.shuffling import inversion
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile
-from flamelib.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
 
 ACCURATE = 1e-6
 FEW = st.integers(2, 9)
@@ -25,7 +25,7 @@ def certified(law, n_users):
     """The bracket, with every warning an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = excess.bracket(law, n_users)
+        found = inversion.bracket(law, n_users)
     assert found.low <= found.high
     return found
 
@@ -53,14 +53,14 @@ class TestKary:
         ("n_buckets", "epsilon0", "epsilon"), [(2, 1, 0.3), (3, 0.1, 0.02), (10, 3, 1.0), (1000, 4, 1)]
     )
     def test_the_line_also_holds_where_it_is_not_needed(self, monkeypatch, n_users, n_buckets, epsilon0, epsilon):
-        monkeypatch.setattr(excess, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
         truth = oracles.kary_blanket(epsilon0, n_buckets, n_users, epsilon)
         assert holds(certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon), n_users), truth)
 
     @pytest.mark.parametrize("n_users", [4, 15, 30])
     @pytest.mark.parametrize(("epsilon0", "n_buckets"), [(1.0, 2), (2.0, 10)])
     def test_no_epsilon_is_a_lattice(self, monkeypatch, n_users, epsilon0, n_buckets):
-        monkeypatch.setattr(excess, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
         found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), 0.0), n_users)
         assert holds(found, oracles.kary_blanket(epsilon0, n_buckets, n_users, 0.0))
         assert found.high - found.low < 1e-10
@@ -176,8 +176,8 @@ class TestEdges:
         assert found.high <= 1e-6
 
     def test_nothing_above_the_local_budget(self):
-        assert certified(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == excess.NOTHING
-        assert excess.quick(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == -math.inf
+        assert certified(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == inversion.NOTHING
+        assert inversion.quick(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == -math.inf
 
     def test_a_clone_that_is_no_clone_changes_nothing(self):
         """With a certain blanket and the same atoms the sum over every histogram is the definition itself."""
@@ -210,4 +210,4 @@ class TestEdges:
         epsilon = min(deviations * math.sqrt(2 * profile.same / n_users) * profile.kept, 0.5 * epsilon0)
         law = kary_blanket(profile, epsilon)
         found = certified(law, n_users)
-        assert found.high < -700 or excess.quick(law, n_users) == pytest.approx(found.high, abs=0.05)
+        assert found.high < -700 or inversion.quick(law, n_users) == pytest.approx(found.high, abs=0.05)

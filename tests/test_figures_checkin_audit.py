@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from flamelib.amplification.checkin_theorems import exact_renyi
+from flamelib.accounting.checkin.theorems import exact_renyi
 from flamelib.figures import checkin_audit as audit
 from flamelib.figures.checkin_attack import BinaryCheckin
 from flamelib.figures.style import LIGHT, look

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak, cloak_shufflers
 from flamelib.figures.curves import draw_curves

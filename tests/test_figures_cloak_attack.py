@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from flamelib.amplification.splitting_exact import shuffled_distance
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_attack as attack
 from flamelib.figures import cloak_generators as generators

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib.amplification.splitting import smooth_failure
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_messages import messages_needed
+from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_audit as audit
 from flamelib.figures import cloak_counting as counting

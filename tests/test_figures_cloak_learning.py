@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.known_coordinates import topk_truncated
-from flamelib.amplification.skellam import vector_epsilon
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.coordinates.certified import topk_truncated
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_subsets import subset_counts
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.two_users import subset_counts
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import cloak_parameters, cloak_privacy
 from flamelib.figures.curves import Curves

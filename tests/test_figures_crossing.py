@@ -7,7 +7,7 @@ import math
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib.amplification.splitting_costs import cost
+from flamelib.accounting.splitting.costs import cost
 from flamelib.deployments import mechanisms, row
 from flamelib.figures import crossing
 from flamelib.figures.style import LIGHT, look

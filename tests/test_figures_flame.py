@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.amplification import index_privacy
+from flamelib.accounting.coordinates import index_privacy
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame, flame_parties, flame_ratios, flame_sealed, flame_sweeps, present
 from flamelib.figures.curves import draw_rates

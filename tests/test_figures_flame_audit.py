@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, ks_2samp
 
-from flamelib.amplification.counting import topk_lower
+from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.companion import checks_flame
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.companion import checks_learning, ledger, record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from flamelib.amplification.participation import random_participation
-from flamelib.amplification.turned_gradients import Draws, draws_delta
+from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import participation_attack as attack
 from flamelib.figures import participation_audit as audit

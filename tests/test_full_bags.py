@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from flamelib.amplification.counting import topk_lower
-from flamelib.amplification.full_bags import full_bags, full_bags_lower
+from flamelib.accounting.coordinates.counting import topk_lower
+from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame

@@ -10,7 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from flamelib.amplification.shuffling import all_equal, blanket_divergence
+from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.profiles import GaussianProfile
 
 HALF = mp.mpf("0.5")

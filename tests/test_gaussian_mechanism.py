@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.amplification import gaussian_mechanism as gm
+from flamelib.accounting.noise import gaussian as gm
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 
@@ -128,7 +128,7 @@ def test_the_command_knows_it():
 
 
 def test_it_needs_the_standard_library_only():
-    code = "import sys, flamelib.amplification.gaussian_mechanism; print('numpy' in sys.modules)"
+    code = "import sys, flamelib.accounting.noise.gaussian; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib.amplification import known_participants as known
+from flamelib.accounting.sampling import known
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 

@@ -7,8 +7,8 @@ import oracles
 import pytest
 from mpmath import mp, mpf
 
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
-from flamelib.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
 
 LAPLACE = [
     (1.0, 0.3, 0.5),

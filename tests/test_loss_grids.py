@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.loss_cells import composed
-from flamelib.loss_grids import Cells, both_orders
+from flamelib.accounting.composition.known_pairs import Cells, both_orders, composed
 
 
 def cells(p, q):

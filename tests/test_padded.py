@@ -11,13 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from flamelib.amplification import excess
-from flamelib.amplification.padded import Coordinate, padded_divergence
-from flamelib.amplification.padded_others import Others, all_real, sampled, some_real
-from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.accounting.coordinates.padded import Coordinate, Others, all_real, padded_divergence, sampled, some_real
+from flamelib.accounting.shuffling import inversion
+from flamelib.accounting.shuffling.laws import LaplaceLaw, PaddedLaplaceLaw
+from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.laws import LaplaceLaw, PaddedLaplaceLaw
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
 SHARES = st.floats(0, 0.95)
@@ -116,7 +115,7 @@ class TestFormula:
         """20 real of 333, all blankets counted one by one: by certified divergences with a sure number of blankets."""
         profile, epsilon = LaplaceProfile(0.5), 0.06
         chances = binom.pmf(np.arange(20), 19, profile.mass)
-        sure = [math.exp(excess.bracket(LaplaceLaw(0.5, epsilon, 0.5, 1.0), 314 + j).high) for j in range(20)]
+        sure = [math.exp(inversion.bracket(LaplaceLaw(0.5, epsilon, 0.5, 1.0), 314 + j).high) for j in range(20)]
         found = padded_divergence(profile, 333, epsilon=epsilon, real=20)
         assert float(chances @ sure) <= found * (1 + 1e-9)
         assert found <= 1.01 * float(chances @ sure)
@@ -135,7 +134,7 @@ class TestLaplace:
         truth = oracles.laplace_padded(epsilon0, epsilon, *pair, blankets)
         if blankets == 2:
             assume(truth > 1e-4 * one.scale)
-            found = math.exp(excess.bracket(one.law(epsilon), 2, 1e-4).high) * one.scale
+            found = math.exp(inversion.bracket(one.law(epsilon), 2, 1e-4).high) * one.scale
             assert found == pytest.approx(truth, rel=2e-2)
         else:
             assert one.clear(epsilon) >= truth * (1 - 1e-3) - 1e-6 * one.scale

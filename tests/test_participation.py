@@ -11,17 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib.amplification import participation as one_round
-from flamelib.amplification import participation_systems as systems
-from flamelib.amplification.known_participants import cs, ols, wcs
-from flamelib.amplification.participation_estimates import (
-    add_estimate,
-    aligned_estimate,
-    inner_estimate,
-    outer_estimate,
-)
-from flamelib.amplification.participation_noise import participation_noise
-from flamelib.amplification.participation_terms import EPS, gap
+from flamelib.accounting.sampling import hidden as one_round
+from flamelib.accounting.sampling import hidden as systems
+from flamelib.accounting.sampling.hidden import participation_noise
+from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, inner_estimate, outer_estimate
+from flamelib.accounting.sampling.terms import EPS, gap
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 

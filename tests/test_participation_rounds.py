@@ -14,21 +14,32 @@ from mpmath import mp, mpf
 from oracles_participation import given_count
 from scipy.stats import binom, norm
 
-from flamelib import loss_cells
-from flamelib.amplification import participation
-from flamelib.amplification.known_participants import cs, ols, wcs
-from flamelib.amplification.participation_estimates import add_estimate, aligned_estimate, outer_estimate
-from flamelib.amplification.participation_losses import (
+from flamelib.accounting.composition import known_pairs
+from flamelib.accounting.composition.known_pairs import (
+    ROUND,
+    Cells,
+    LeastEpsilon,
+    above,
+    below,
+    coarser,
+    composed,
+    composed_below,
+)
+from flamelib.accounting.sampling import hidden as participation
+from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, outer_estimate
+from flamelib.accounting.sampling.rounds import (
+    SCHEMES,
     _normal,
     _points,
     aligned_cells,
+    aligned_rounds_lower,
     outer_cells,
+    participation_rounds,
+    round_cells,
     subsampled_cells,
 )
-from flamelib.amplification.participation_rounds import SCHEMES, aligned_rounds_lower, participation_rounds, round_cells
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_cells import LeastEpsilon, composed, composed_below
-from flamelib.loss_grids import ROUND, Cells, above, below, coarser
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
             (0.6, 0.5, 4, 0.5), (1.0, 0.3, 7, 2.0), (0.2, 1.0, 3, 2.0)]  # fmt: skip
@@ -107,7 +118,7 @@ def profile_at(setting, grid):
 
 def composed_order(cells, rounds, epsilon):
     """The composition in this order alone."""
-    return math.exp(loss_cells._settled([(cells, rounds)], loss_cells.DeltaAt(epsilon), -math.inf)[0])
+    return math.exp(known_pairs._settled([(cells, rounds)], known_pairs.DeltaAt(epsilon), -math.inf)[0])
 
 
 # --- one round --------------------------------------------------------------------------------------
@@ -257,7 +268,7 @@ class TestAccuracy:
     def test_within_the_stated_uncertainty_of_a_finer_grid(self, setting, monkeypatch):
         found = upper("outer", setting, 2000, epsilon=1.0)
         assert found.uncertainty < 0.02 * found
-        monkeypatch.setattr(loss_cells, "FINE", loss_cells.FINE / 4)
+        monkeypatch.setattr(known_pairs, "FINE", known_pairs.FINE / 4)
         finer = upper("outer", setting, 2000, epsilon=1.0)
         assert finer <= found * (1 + 1e-6) + 1e-300
         assert found - finer <= found.uncertainty
@@ -352,7 +363,7 @@ class TestCells:
         both = composed([(one, 30), (two, 200)], delta=1e-6)
         assert both == pytest.approx(composed([(two, 200), (one, 30)], delta=1e-6), rel=1e-6)
         assert composed([(one, 30)], delta=1e-6) < both < composed([(one, 230)], delta=1e-6)
-        assert LeastEpsilon(0.0).answer(loss_cells.LossSum([(above(one, 0.1), 3)]), None) == math.inf
+        assert LeastEpsilon(0.0).answer(known_pairs.LossSum([(above(one, 0.1), 3)]), None) == math.inf
 
 
 def level(law, times, epsilon):

@@ -13,10 +13,9 @@ from mpmath import mp, mpf
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
+from flamelib.accounting.composition.curves import Curve, Knots, composed_delta, composed_epsilon, laddered, together
+from flamelib.accounting.composition.loss_sums import Loss, LossSum
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_knots import Curve, Knots, laddered
-from flamelib.loss_sums import Loss, LossSum
-from flamelib.privacy_loss import composed_delta, composed_epsilon, together
 
 EXACT = 1 + 1e-9
 

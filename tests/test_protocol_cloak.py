@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, nbinom, poisson
 
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.encoding import floor_of_product, from_signed, normalise, round_exactly

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import flamelib
-from flamelib.amplification import closed_form, equal_sum_rules, splitting_messages, splitting_pairs, splitting_rules
+from flamelib.accounting.shuffling import closed_form
+from flamelib.accounting.splitting import lemmas, rules, two_users
 from flamelib.companion import evaluate, pyodide, sliders
 from flamelib.companion.certified import grids
 from flamelib.companion.slider_rows import PARTS, ROWS
@@ -63,7 +64,7 @@ def test_the_sources_are_the_files_of_the_package_and_run_alone(tmp_path: Path) 
         assert source == (ROOT / name).read_text(encoding="utf-8")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(source, encoding="utf-8")
-    assert "flamelib/amplification/closed_form.py" in carried
+    assert "flamelib/accounting/shuffling/closed_form.py" in carried
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", ALONE, str(tmp_path), json.dumps({"want": "answers", "inputs": GIVEN})],
         capture_output=True,
@@ -142,15 +143,15 @@ def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float |
 
 def test_rows_of_shares_take_their_own_words() -> None:
     found = sliders.answers(GIVEN)
-    assert found["cloak-own-1-shares-distance"]["value"] == splitting_pairs.two_user_distance(2**32, 30)
-    assert found["cloak-own-2-shares-delta"]["value"] == splitting_pairs.two_user_delta(2**32, 30, 1)
+    assert found["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**32, 30)
+    assert found["cloak-own-2-shares-delta"]["value"] == two_users.two_user_delta(2**32, 30, 1)
     bits = -math.log2(1e-6)
-    assert found["cloak-best-1-shares-messages"]["value"] == splitting_messages.messages_needed(bits, 10_000, 32)
-    assert found["cloak-thm-1-shares-bits"]["value"] == splitting_rules.noisy_rule(1, 1e-6, 10_000).bits
-    assert found["cloak-thm-2-shares-bits"]["value"] == equal_sum_rules.exact_rule(1, 1e-6, 10_000, 1).bits
+    assert found["cloak-best-1-shares-messages"]["value"] == lemmas.messages_needed(bits, 10_000, 32)
+    assert found["cloak-thm-1-shares-bits"]["value"] == rules.noisy_rule(1, 1e-6, 10_000).bits
+    assert found["cloak-thm-2-shares-bits"]["value"] == rules.exact_rule(1, 1e-6, 10_000, 1).bits
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
     between = sliders.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
-    assert between["cloak-own-1-shares-distance"]["value"] == splitting_pairs.two_user_distance(2**33, 30)
+    assert between["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**33, 30)
 
 
 @pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])

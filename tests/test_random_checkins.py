@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib.amplification.random_checkins import approximate_checkins, largest_local_delta, random_checkins
+from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.core.vocabulary import DomainError
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles_checkin import renyi
 
-from flamelib.core.vocabulary import DomainError
-from flamelib.renyi import (
+from flamelib.accounting.composition.renyi import (
     converted,
     least_renyi,
     printed_minimum,
@@ -19,6 +18,7 @@ from flamelib.renyi import (
     renyi_divergence,
     renyi_to_epsilon,
 )
+from flamelib.core.vocabulary import DomainError
 
 ORDER = st.integers(2, 3000)
 DELTA = st.floats(1e-300, 0.99)

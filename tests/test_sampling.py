@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.amplification.sampling import (
+from flamelib.accounting.sampling.closed_form import (
     added_epsilon,
     poisson_sampled,
     sampled_epsilon,

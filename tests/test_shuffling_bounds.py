@@ -11,8 +11,14 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flamelib.amplification.closed_form import bennett, clones_closed, hoeffding
-from flamelib.amplification.shuffling import all_equal, blanket_divergence, clones_2021, clones_2023, exact_binary
+from flamelib.accounting.shuffling.closed_form import bennett, clones_closed, hoeffding
+from flamelib.accounting.shuffling.numerical import (
+    all_equal,
+    blanket_divergence,
+    clones_2021,
+    clones_2023,
+    exact_binary,
+)
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 WIDE = 1 + 2e-6

@@ -11,13 +11,20 @@ from hypothesis import strategies as st
 from mpmath import besseli, mp, mpf
 from oracles_splitting import hockey_stick
 
-from flamelib.amplification import skellam
-from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
-from flamelib.amplification.renyi_curves import curve_epsilon, curve_log_delta
-from flamelib.amplification.skellam import gaussian_epsilon, least_variance, rounded_norm, skellam_renyi, vector_epsilon
-from flamelib.amplification.whole_noise import discrete_gaussian_noise, shift_budget, skellam_noise
+from flamelib.accounting.composition.known_pairs import composed, composed_below
+from flamelib.accounting.noise import skellam
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.noise.skellam import (
+    curve_epsilon,
+    curve_log_delta,
+    gaussian_epsilon,
+    least_variance,
+    rounded_norm,
+    skellam_renyi,
+    vector_epsilon,
+)
+from flamelib.accounting.noise.whole_numbers import discrete_gaussian_noise, shift_budget, skellam_noise
 from flamelib.core.vocabulary import DomainError
-from flamelib.loss_cells import composed, composed_below
 from flamelib.mechanisms.integers.randomness import Simulation
 
 

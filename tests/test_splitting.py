@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
-from flamelib.amplification import splitting, splitting_messages, splitting_pairs
+from flamelib.accounting.splitting import lemmas, two_users
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 
@@ -59,13 +59,13 @@ SMALL_WORLDS = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 3), (3, 4), (3, 5), (4, 2), 
 @pytest.mark.parametrize(("modulus", "m"), SMALL_WORLDS)
 def test_two_users_never_tell_more_than_the_bounds(modulus, m):
     one, two = view((0, 0), modulus, m), view((1, modulus - 1), modulus, m)
-    assert 0 < divergence(one, two, 1) <= Fraction(splitting_pairs.two_user_distance(modulus, m))
+    assert 0 < divergence(one, two, 1) <= Fraction(two_users.two_user_distance(modulus, m))
     for epsilon in (0.1, 0.5, 1.0, 3.0):
         weight = Fraction(math.exp(epsilon))
         truth = max(divergence(one, two, weight), divergence(two, one, weight))
-        assert truth <= Fraction(splitting_pairs.two_user_delta(modulus, m, epsilon))
+        assert truth <= Fraction(two_users.two_user_delta(modulus, m, epsilon))
         if modulus % 2:
-            assert truth <= Fraction(splitting_pairs.odd_two_user_delta(modulus, m, epsilon))
+            assert truth <= Fraction(two_users.odd_two_user_delta(modulus, m, epsilon))
 
 
 def test_the_distance_is_the_printed_one():
@@ -80,7 +80,7 @@ def test_the_distance_is_the_printed_one():
 
 @given(ODD, MESSAGES, SMOOTH)
 def test_lemma_1(modulus, m, smoothness):
-    found = splitting.smooth_failure(modulus, m, smoothness)
+    found = lemmas.smooth_failure(modulus, m, smoothness)
     if mpf(smoothness) <= 6 * mp.sqrt(m) / mpf(4) ** m:
         assert found == math.inf
     else:
@@ -89,37 +89,37 @@ def test_lemma_1(modulus, m, smoothness):
 
 @pytest.mark.parametrize(("modulus", "printed"), [(3, 16.6), (5, 22.9), (7, 36.8)])
 def test_the_printed_failures_of_lemma_5(modulus, printed):
-    assert splitting.swap_budget(modulus, 4, math.tanh(0.5)).delta == pytest.approx(printed, abs=0.05)
+    assert lemmas.swap_budget(modulus, 4, math.tanh(0.5)).delta == pytest.approx(printed, abs=0.05)
 
 
 @pytest.mark.parametrize(("modulus", "m", "printed"), [(3, 4, 0.179), (5, 4, 0.231), (7, 4, 0.274)])
 def test_the_printed_distances(modulus, m, printed):
-    assert splitting_pairs.two_user_distance(modulus, m) == pytest.approx(printed, abs=5e-4)
+    assert two_users.two_user_distance(modulus, m) == pytest.approx(printed, abs=5e-4)
 
 
 def test_the_printed_chebyshev_term():
     repeated = 2 * 10**2 / 257
-    assert splitting.smooth_failure(257, 10, 0.5) - repeated == pytest.approx(14.3, abs=0.05)
+    assert lemmas.smooth_failure(257, 10, 0.5) - repeated == pytest.approx(14.3, abs=0.05)
 
 
 def test_corollary_1_follows_from_lemma_1_and_says_nothing_below_2737():
     for modulus in range(3, 20_001, 2):
         m = 3 * math.ceil(mp.log(modulus, 2))
-        assert splitting.smooth_failure(modulus, m, 1 / modulus) <= splitting.narrow_failure(modulus)
-    assert splitting.narrow_failure(2735) > 1 > splitting.narrow_failure(2737)
-    assert splitting.narrow_failure(2**200 + 1) == pytest.approx(19 * 201**2 / 2**200, rel=1e-12)
+        assert lemmas.smooth_failure(modulus, m, 1 / modulus) <= lemmas.narrow_failure(modulus)
+    assert lemmas.narrow_failure(2735) > 1 > lemmas.narrow_failure(2737)
+    assert lemmas.narrow_failure(2**200 + 1) == pytest.approx(19 * 201**2 / 2**200, rel=1e-12)
 
 
 @given(ODD, MESSAGES, SMOOTH, st.integers(1, 10**6))
 def test_lemmas_5_6_and_12(modulus, m, smoothness, swaps):
-    found = splitting.swaps_budget(modulus, m, smoothness, swaps)
+    found = lemmas.swaps_budget(modulus, m, smoothness, swaps)
     beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
     assert close_above(found.epsilon, swaps * mp.log(beta))
     if found.delta < math.inf:
         truth = eta(modulus, m, smoothness) * (beta**swaps - 1) / (beta - 1)
         assert close_above(found.delta, truth, 1e-9)
-    once = splitting.swap_budget(modulus, m, smoothness)
-    assert once == splitting.swaps_budget(modulus, m, smoothness, 1)
+    once = lemmas.swap_budget(modulus, m, smoothness)
+    assert once == lemmas.swaps_budget(modulus, m, smoothness, 1)
     assert found.delta >= once.delta
     assert found.epsilon >= once.epsilon
 
@@ -130,14 +130,14 @@ def test_lemmas_5_6_and_12(modulus, m, smoothness, swaps):
 )  # fmt: skip
 def test_lemmas_11_and_13(modulus, m, smoothness, scale, decay, rate, n_users, part):
     colluding = int(part * (n_users - 2))
-    found = splitting.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, colluding)
+    found = lemmas.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, colluding)
     beta = (1 + mpf(smoothness)) / (1 - mpf(smoothness))
     assert close_above(found.epsilon, mp.log(beta) - scale * mp.log(mpf(decay)))
     if found.delta < math.inf:
         truth = mp.exp(-mpf(rate) * (n_users - colluding)) + eta(modulus, m, smoothness)
         assert close_above(found.delta, truth)
-    alone = splitting.user_budget(modulus, m, smoothness, scale, decay, rate, n_users)
-    assert alone == splitting.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, 0)
+    alone = lemmas.user_budget(modulus, m, smoothness, scale, decay, rate, n_users)
+    assert alone == lemmas.single_user_budget(modulus, m, smoothness, scale, decay, rate, n_users, 0)
     assert alone.delta <= found.delta
 
 
@@ -145,7 +145,7 @@ def test_lemmas_11_and_13(modulus, m, smoothness, scale, decay, rate, n_users, p
 def test_the_distance_of_two_users(modulus, m):
     shrunk = mpf(3) / 4 if modulus % 2 else 1
     truth = min(mpf(1), mp.sqrt(shrunk * modulus / binomial(2 * m, m)))
-    found = splitting_pairs.two_user_distance(modulus, m)
+    found = two_users.two_user_distance(modulus, m)
     assert found == 1 if truth == 1 else close_above(found, truth)
 
 
@@ -154,19 +154,19 @@ def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
     e, choices = mpf(epsilon), binomial(2 * m, m)
     shares = 4 * (mp.exp(e) - 1) * choices
     truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
-    found = splitting_pairs.two_user_delta(modulus, m, epsilon)
+    found = two_users.two_user_delta(modulus, m, epsilon)
     assert found == 1 if truth >= 1 else close_above(found, truth)
     if modulus % 2:
         sharp = ((modulus - 2) + 2 * (modulus - 1) * mp.exp(2 * e) + 4 * mp.exp(e)) / shares
         assert sharp <= truth
-        found = splitting_pairs.odd_two_user_delta(modulus, m, epsilon)
+        found = two_users.odd_two_user_delta(modulus, m, epsilon)
         assert found == 1 if sharp >= 1 else close_above(found, sharp)
 
 
 @pytest.mark.parametrize("m", [1, 2, 10, 511, 512, 513, 1000, 10**4, 10**6, 10**9, 10**15])
 def test_central_binomials_of_any_size(m):
     truth = mp.loggamma(2 * m + 1) - 2 * mp.loggamma(m + 1)
-    assert splitting_pairs.log_central_binomial(m) == pytest.approx(
+    assert two_users.log_central_binomial(m) == pytest.approx(
         float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0
     )
 
@@ -175,30 +175,30 @@ def test_central_binomials_of_any_size(m):
 
 
 def test_the_published_number_of_messages():
-    assert splitting_messages.messages_needed(40, 10_000, 32) == 12
+    assert lemmas.messages_needed(40, 10_000, 32) == 12
     printed = {(100, 40, 20): 22, (1000, 40, 32): 16, (1000, 53, 40): 20, (3000, 40, 32): 14, (20, 40, 32): 41}
     for (n_users, sigma, size), m in printed.items():
-        assert splitting_messages.messages_needed(sigma, n_users, size) == m
+        assert lemmas.messages_needed(sigma, n_users, size) == m
 
 
 @given(st.floats(0.01, 1000), st.integers(19, 10**12), st.floats(1, 300))
 def test_never_too_few_messages(sigma, n_users, size):
     truth = 2 + (2 * mpf(sigma) + mpf(size)) / (mp.log(n_users, 2) - mp.log(mp.e, 2))
     assert (
-        max(3, truth) <= splitting_messages.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
+        max(3, truth) <= lemmas.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
     )
 
 
 def test_the_theorem_begins_at_19_users():
     with pytest.raises(DomainError, match="n_users"):
-        splitting_messages.messages_needed(40, 18, 32)
-    assert splitting_messages.messages_needed(1e-9, 10**15, 1e-9) == 3
+        lemmas.messages_needed(40, 18, 32)
+    assert lemmas.messages_needed(1e-9, 10**15, 1e-9) == 3
 
 
 def test_bits():
-    assert splitting_messages.bits_sent(2, 1) == 1
-    assert splitting_messages.bits_sent(2**32, 5) == 160
-    assert splitting_messages.bits_sent(2**32 + 1, 5, 10) == 1650
+    assert lemmas.bits_sent(2, 1) == 1
+    assert lemmas.bits_sent(2**32, 5) == 160
+    assert lemmas.bits_sent(2**32 + 1, 5, 10) == 1650
 
 
 # --- order ------------------------------------------------------------------------------------------
@@ -207,19 +207,19 @@ def test_bits():
 @given(st.integers(1, 2**60), st.integers(4, 500), st.floats(1e-6, 0.9), st.integers(1, 10**4))
 def test_more_of_what_hides_hides_more(half, m, smoothness, swaps):
     modulus = 2 * half + 1
-    at = splitting.smooth_failure(modulus, m, smoothness)
-    assert splitting.smooth_failure(modulus, m, min(0.95, smoothness * 1.1)) <= at
-    budget, longer = (splitting.swaps_budget(modulus, m, smoothness, t) for t in (swaps, swaps + 1))
+    at = lemmas.smooth_failure(modulus, m, smoothness)
+    assert lemmas.smooth_failure(modulus, m, min(0.95, smoothness * 1.1)) <= at
+    budget, longer = (lemmas.swaps_budget(modulus, m, smoothness, t) for t in (swaps, swaps + 1))
     assert budget.epsilon < longer.epsilon
     assert budget.delta <= longer.delta
-    assert splitting_pairs.two_user_distance(modulus, m + 1) <= splitting_pairs.two_user_distance(modulus, m)
-    assert splitting_pairs.two_user_distance(modulus, m) <= splitting_pairs.two_user_distance(modulus + 2, m)
-    assert splitting_pairs.two_user_delta(modulus, m + 1, 0.5) <= splitting_pairs.two_user_delta(modulus, m, 0.5)
-    assert splitting_pairs.two_user_delta(modulus, m, 0.5) <= splitting_pairs.two_user_delta(modulus + 1, m, 0.5)
+    assert two_users.two_user_distance(modulus, m + 1) <= two_users.two_user_distance(modulus, m)
+    assert two_users.two_user_distance(modulus, m) <= two_users.two_user_distance(modulus + 2, m)
+    assert two_users.two_user_delta(modulus, m + 1, 0.5) <= two_users.two_user_delta(modulus, m, 0.5)
+    assert two_users.two_user_delta(modulus, m, 0.5) <= two_users.two_user_delta(modulus + 1, m, 0.5)
 
 
 def test_a_larger_modulus_repeats_less_and_is_rougher():
-    values = [splitting.smooth_failure(2**bits + 1, 40, 0.1) for bits in range(10, 60)]
+    values = [lemmas.smooth_failure(2**bits + 1, 40, 0.1) for bits in range(10, 60)]
     least = values.index(min(values))
     assert values[: least + 1] == sorted(values[: least + 1], reverse=True)
     assert values[least:] == sorted(values[least:])
@@ -231,11 +231,11 @@ def test_a_larger_modulus_repeats_less_and_is_rougher():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: splitting.smooth_failure(10, 5, 0.1),
-        lambda: splitting.narrow_failure(10),
-        lambda: splitting.swaps_budget(10, 5, 0.1, 2),
-        lambda: splitting.single_user_budget(10, 5, 0.1, 2, 0.5, 0.5, 10),
-        lambda: splitting_pairs.odd_two_user_delta(10, 5, 0.1),
+        lambda: lemmas.smooth_failure(10, 5, 0.1),
+        lambda: lemmas.narrow_failure(10),
+        lambda: lemmas.swaps_budget(10, 5, 0.1, 2),
+        lambda: lemmas.single_user_budget(10, 5, 0.1, 2, 0.5, 0.5, 10),
+        lambda: two_users.odd_two_user_delta(10, 5, 0.1),
     ],
 )
 def test_even_moduli_are_refused_where_the_proof_needs_odd_ones(call):
@@ -244,15 +244,15 @@ def test_even_moduli_are_refused_where_the_proof_needs_odd_ones(call):
 
 
 def test_out_of_the_regime():
-    assert splitting.smooth_failure(101, 3, 0.5) == math.inf
-    assert splitting.smooth_failure(101, 4, 6 * 2 / 256) == math.inf
-    assert splitting.swaps_budget(101, 3, 0.5, 2).delta == math.inf
-    assert splitting_pairs.two_user_distance(101, 1) == math.inf
-    assert splitting_pairs.two_user_delta(101, 20, 0) == math.inf
-    assert splitting_pairs.two_user_delta(101, 1, 1.0) == math.inf
-    assert splitting_pairs.odd_two_user_delta(101, 1, 1.0) == math.inf
+    assert lemmas.smooth_failure(101, 3, 0.5) == math.inf
+    assert lemmas.smooth_failure(101, 4, 6 * 2 / 256) == math.inf
+    assert lemmas.swaps_budget(101, 3, 0.5, 2).delta == math.inf
+    assert two_users.two_user_distance(101, 1) == math.inf
+    assert two_users.two_user_delta(101, 20, 0) == math.inf
+    assert two_users.two_user_delta(101, 1, 1.0) == math.inf
+    assert two_users.odd_two_user_delta(101, 1, 1.0) == math.inf
     with pytest.raises(DomainError, match="colluding"):
-        splitting.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
+        lemmas.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
 
 
 PROMISED = {

@@ -5,8 +5,8 @@ import math
 import pytest
 from mpmath import mp, mpf
 
-from flamelib.accuracy import summation_plan
-from flamelib.amplification.splitting_costs import PROTOCOLS, UNKNOWN, cost
+from flamelib.accounting.shuffling.accuracy import summation_plan
+from flamelib.accounting.splitting.costs import PROTOCOLS, UNKNOWN, cost
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.amplification import splitting_exact
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
-from flamelib.amplification.splitting_subsets import (
+from flamelib.accounting.splitting import small_worlds
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.two_users import (
     least_smoothness,
     shares_probability,
     smooth_ratio,
     subset_counts,
     subset_moments,
+    two_user_delta,
+    two_user_distance,
 )
 from flamelib.core.vocabulary import DomainError
 
@@ -82,11 +83,11 @@ def test_multiplied_laws_are_those_of_every_draw(
 
 
 def test_machine_integers_multiply_as_dictionaries_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    users = splitting_exact._users(5, 4, 9)
-    expected = splitting_exact._by_dictionary(users[1], users[3])
+    users = small_worlds._users(5, 4, 9)
+    expected = small_worlds._by_dictionary(users[1], users[3])
     for block in (2**21, 100):
-        monkeypatch.setattr(splitting_exact, "BLOCK", block)
-        assert splitting_exact._by_machine(users[1], users[3]) == expected
+        monkeypatch.setattr(small_worlds, "BLOCK", block)
+        assert small_worlds._by_machine(users[1], users[3]) == expected
 
 
 def test_neither_order_nor_representatives_matter() -> None:
@@ -98,7 +99,7 @@ def test_neither_order_nor_representatives_matter() -> None:
 
 def test_long_numbers_follow_the_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [shuffled_distance(5, 5, (0, 0, 1), (1, -1, 1), epsilon) for epsilon in (0.0, 0.4)]
-    monkeypatch.setattr(splitting_exact, "BITS", 1)
+    monkeypatch.setattr(small_worlds, "BITS", 1)
     assert [shuffled_distance(5, 5, (0, 0, 1), (1, -1, 1), epsilon) for epsilon in (0.0, 0.4)] == found
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib.amplification import polya_noise
-from flamelib.amplification import splitting_noise as noise
+from flamelib.accounting.noise import discrete_laplace
+from flamelib.accounting.noise import discrete_laplace as noise
 from flamelib.core.vocabulary import DomainError
 
 ODD = st.integers(1, 15).map(lambda half: 2 * half + 1)
@@ -82,7 +82,7 @@ def test_lemma_9(decay):
 
 @given(st.integers(1, 10**9), st.floats(1e-3, 50))
 def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
-    found = polya_noise.shared_noise(scale, epsilon)
+    found = discrete_laplace.shared_noise(scale, epsilon)
     p = mpf(found.decay)
     assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
     assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
@@ -92,7 +92,7 @@ def test_the_shared_noise_is_discrete_laplace(scale, epsilon):
 
 @pytest.mark.parametrize(("scale", "epsilon"), [(4 * 10**9, 1e-6), (10**15, 1.0), (3 * 10**15, 1.0), (7, 4900.0)])
 def test_the_errors_are_those_of_the_decay_that_is_told(scale, epsilon):
-    found = polya_noise.shared_noise(scale, epsilon)
+    found = discrete_laplace.shared_noise(scale, epsilon)
     p = mpf(found.decay)
     assert found.mean_error == pytest.approx(float(2 * p / (1 - p**2) / scale), rel=1e-14)
     assert found.std == pytest.approx(float(mp.sqrt(2 * p) / (1 - p) / scale), rel=1e-14)
@@ -122,17 +122,17 @@ def test_what_surplus_shares_cost(n_users, crowd, rate):
     one = np.cumprod([(1 - math.exp(-rate)) ** (n_users / crowd), *((n_users / crowd + j - 1) / j * math.exp(-rate))])
     law = np.convolve(one, one[::-1])
     truth = float(np.abs(np.arange(len(law)) - len(law) // 2) @ law)
-    found = polya_noise.crowded_error(polya_noise.shared_noise(1, rate), n_users, crowd)
+    found = discrete_laplace.crowded_error(discrete_laplace.shared_noise(1, rate), n_users, crowd)
     assert math.fsum(law) == pytest.approx(1, abs=1e-12)
     assert truth <= found
     assert found <= truth * {0.2: 1.01, 1.0: 1.2, 3.0: 2}[rate]
 
 
 def test_more_surplus_costs_more():
-    found = polya_noise.shared_noise(10_000, 1.0)
-    assert polya_noise.crowded_error(found, 50, 50) == found.mean_error
+    found = discrete_laplace.shared_noise(10_000, 1.0)
+    assert discrete_laplace.crowded_error(found, 50, 50) == found.mean_error
     values = [
-        polya_noise.crowded_error(found, 10**6, crowd) for crowd in (10**6, 999_999, 10**5, 1001, 1000, 999, 10, 2)
+        discrete_laplace.crowded_error(found, 10**6, crowd) for crowd in (10**6, 999_999, 10**5, 1001, 1000, 999, 10, 2)
     ]
     assert values == sorted(values)
     assert values[1] == pytest.approx(values[0], rel=1e-5)
@@ -140,7 +140,7 @@ def test_more_surplus_costs_more():
 
 @given(st.integers(1, 10**9), st.floats(1e-3, 50))
 def test_the_decay_keeps_its_budget(scale, epsilon):
-    decay = polya_noise.noise_decay(scale, epsilon)
+    decay = discrete_laplace.noise_decay(scale, epsilon)
     assert -scale * mp.log(mpf(decay)) <= epsilon < -scale * mp.log(mpf(math.nextafter(decay, 0)))
 
 
@@ -209,8 +209,8 @@ def test_the_truncated_law_needs_an_odd_modulus(call):
 
 def test_budgets_that_no_double_can_hold():
     with pytest.raises(DomainError, match="epsilon"):
-        polya_noise.shared_noise(10**9, 1e-9)
+        discrete_laplace.shared_noise(10**9, 1e-9)
     with pytest.raises(DomainError, match="epsilon"):
-        polya_noise.shared_noise(10, 0.0)
+        discrete_laplace.shared_noise(10, 0.0)
     with pytest.raises(DomainError, match="epsilon"):
-        polya_noise.shared_noise(1, 701.0)
+        discrete_laplace.shared_noise(1, 701.0)

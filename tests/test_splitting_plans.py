@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from flamelib.amplification import splitting, splitting_messages, splitting_plans
-from flamelib.amplification.polya_noise import crowded_reach, log_crowded_tail
-from flamelib.amplification.splitting_plans import plans
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
+from flamelib.accounting.splitting import lemmas
+from flamelib.accounting.splitting import plans as splitting_plans
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.plans import plans
 from flamelib.companion.evaluate import answer
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
@@ -65,11 +66,11 @@ def test_the_lemmas_confirm_the_plans(colluding, dimension):
     found = plans(n_users, epsilon, delta, 40.0, colluding, dimension)
     plan, swaps = by(found, "cloak:thm-2"), n_users - colluding - 1
     smoothness = math.tanh(epsilon / dimension / swaps / 2) * (1 - 1e-12)
-    budget = splitting.swaps_budget(plan.modulus, plan.n_messages, smoothness, swaps)
+    budget = lemmas.swaps_budget(plan.modulus, plan.n_messages, smoothness, swaps)
     assert budget.delta <= delta / dimension * (1 + 1e-9)
     plan = by(found, "cloak:thm-1", "truncated Laplace")
     shape = (plan.modulus, plan.n_messages, math.tanh(epsilon / dimension / 20), plan.scale, plan.decay)
-    budget = splitting.single_user_budget(*shape, plan.noise_rate, n_users, colluding)
+    budget = lemmas.single_user_budget(*shape, plan.noise_rate, n_users, colluding)
     assert budget.epsilon <= epsilon / dimension * (1 + 1e-11)
     assert budget.delta <= delta / dimension * (1 + 1e-9)
     assert plan.modulus > 3 * n_users * plan.scale
@@ -88,7 +89,7 @@ def test_what_is_known_now_costs_less():
 @pytest.mark.parametrize("n_users", [19, 20, 100, 1000, 10**6])
 @pytest.mark.parametrize(("sigma", "size"), [(1, 1), (10, 32), (40, 20), (80, 256)])
 def test_the_proven_distance_confirms_the_formula_of_others(n_users, sigma, size):
-    n_messages = splitting_messages.messages_needed(sigma, n_users, size)
+    n_messages = lemmas.messages_needed(sigma, n_users, size)
     assert users_distance(2**size, n_messages, n_users) <= 2.0**-sigma
 
 

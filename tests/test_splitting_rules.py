@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
-from flamelib.amplification import equal_sum_rules, splitting, splitting_messages, splitting_pairs, splitting_rules
-from flamelib.amplification.splitting_noise import noise_bound
+from flamelib.accounting.noise.discrete_laplace import noise_bound
+from flamelib.accounting.splitting import lemmas, two_users
+from flamelib.accounting.splitting import rules as equal_sum_rules
+from flamelib.accounting.splitting import rules as splitting_rules
 from flamelib.core.vocabulary import DomainError
 
 EPSILON = st.floats(1e-3, 20)
@@ -130,7 +132,7 @@ def test_theorem_2_at_an_error_of_two_to_the_minus_m(n_users, printed):
 @pytest.mark.parametrize(("n_users", "printed"), [(100, 16), (1000, 11)])
 def test_the_same_by_total_variation(n_users, printed):
     def needed(m):
-        return splitting_messages.messages_needed(-math.log2(1e-6), n_users, 2 * math.log2(n_users) + m)
+        return lemmas.messages_needed(-math.log2(1e-6), n_users, 2 * math.log2(n_users) + m)
 
     assert next(m for m in range(3, 80) if needed(m) <= m) == printed
 
@@ -196,13 +198,13 @@ def test_the_lemmas_confirm_rule_t1(epsilon, delta, n_users, part, scale):
     colluding = int(part * (n_users - 2))
     rule = splitting_rules.noisy_rule(epsilon, delta, n_users, scale, colluding)
     shape = (rule.modulus, rule.n_messages, rule.smoothness, rule.scale, rule.decay, rule.noise_rate)
-    budget = splitting.single_user_budget(*shape, n_users, colluding)
+    budget = lemmas.single_user_budget(*shape, n_users, colluding)
     assert budget.epsilon <= epsilon
     if rule.noise_rate < 1:
         assert rule.delta <= budget.delta <= delta * (1 + 1e-11)
     else:
         # Everybody adds noise: nobody is silent, whatever the printed tail says.
-        failure = splitting.smooth_failure(rule.modulus, rule.n_messages, rule.smoothness)
+        failure = lemmas.smooth_failure(rule.modulus, rule.n_messages, rule.smoothness)
         assert rule.delta == pytest.approx(failure, rel=1e-11)
     assert rule.modulus % 2 == 1
     assert rule.modulus > 3 * n_users * scale
@@ -215,12 +217,12 @@ def test_sharper_rules_cost_less_and_keep_the_budget(epsilon, delta, n_users):
     rule = splitting_rules.sharp_noisy_rule(epsilon, delta, n_users)
     plain = splitting_rules.noisy_rule(epsilon, delta, n_users)
     assert rule.bits < plain.bits
-    leak = splitting.log_ratio(rule.smoothness)
+    leak = lemmas.log_ratio(rule.smoothness)
     spent = leak - rule.scale * mp.log(mpf(rule.decay))
     assert spent <= epsilon
-    told = splitting_pairs.two_user_delta(rule.modulus, rule.n_messages, leak)
+    told = two_users.two_user_delta(rule.modulus, rule.n_messages, leak)
     assert (1 - mpf(rule.noise_rate)) ** n_users + told <= delta
-    assert splitting_pairs.two_user_delta(rule.modulus, rule.n_messages - 1, leak) > delta / 2
+    assert two_users.two_user_delta(rule.modulus, rule.n_messages - 1, leak) > delta / 2
 
 
 @settings(max_examples=50)
@@ -229,13 +231,13 @@ def test_the_lemmas_confirm_rule_t2(epsilon, delta, n_users, error, part):
     colluding = int(part * (n_users - 2))
     swaps = n_users - colluding - 1
     rule = equal_sum_rules.exact_rule(epsilon, delta, n_users, error, colluding)
-    budget = splitting.swaps_budget(rule.modulus, rule.n_messages, rule.smoothness, swaps)
+    budget = lemmas.swaps_budget(rule.modulus, rule.n_messages, rule.smoothness, swaps)
     assert budget.epsilon <= epsilon
     assert budget.delta <= delta
     sharp = equal_sum_rules.sharp_exact_rule(epsilon, delta, n_users, error, colluding)
-    step = splitting.log_ratio(sharp.smoothness)
+    step = lemmas.log_ratio(sharp.smoothness)
     chained = mp.expm1(swaps * mpf(step)) / mp.expm1(mpf(step))
-    assert splitting_pairs.two_user_delta(sharp.modulus, sharp.n_messages, step) * chained <= delta
+    assert two_users.two_user_delta(sharp.modulus, sharp.n_messages, step) * chained <= delta
     assert swaps * step <= epsilon
     assert sharp.bits <= rule.bits
 
@@ -246,7 +248,7 @@ def test_split_and_mix_keeps_the_budget(epsilon, delta, n_users):
     assert (1 + mp.exp(mpf(epsilon))) * mpf(2) ** -mpf(rule.security_bits) <= delta
     assert -1000 * mp.log(mpf(rule.decay)) <= epsilon
     size = math.log2(rule.modulus)
-    assert rule.n_messages == splitting_messages.messages_needed(rule.security_bits, n_users, size)
+    assert rule.n_messages == lemmas.messages_needed(rule.security_bits, n_users, size)
     p = mpf(rule.decay)
     assert rule.mean_error == pytest.approx(float(2 * p / (1 - p**2) / 1000), rel=1e-13)
     assert rule.mean_error <= 1 / epsilon * (1 + 1.2e-16 * 1000 / epsilon)
@@ -307,7 +309,7 @@ def test_the_modulus_remembered_from_the_paper_does_not_do():
 
 def test_the_exact_binomials_behind_the_sharper_rule():
     rule = splitting_rules.sharp_noisy_rule(1.0, 1e-6, 1000)
-    e, n = mpf(splitting.log_ratio(rule.smoothness)), rule.modulus
+    e, n = mpf(lemmas.log_ratio(rule.smoothness)), rule.modulus
     for m, served in ((rule.n_messages, True), (rule.n_messages - 1, False)):
         bound = (2 * (n - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / (4 * (mp.exp(e) - 1) * binomial(2 * m, m))
         assert (bound <= mpf(1e-6) / 2) == served

@@ -12,12 +12,12 @@ from oracles_splitting import polya_sum as polya_masses
 from oracles_splitting import thinned_sum as thinned_masses
 from scipy.stats import nbinom
 
-from flamelib.amplification import splitting_laws
-from flamelib.amplification.splitting_laws import PolyaNoise, ThinnedNoise, log_from
-from flamelib.amplification.splitting_messages import messages_needed
-from flamelib.amplification.splitting_noise import truncated_laplace
-from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
-from flamelib.amplification.sum_plans import outside, recommended, thinned_decay
+from flamelib.accounting.noise import sum_laws
+from flamelib.accounting.noise.discrete_laplace import truncated_laplace
+from flamelib.accounting.noise.sum_laws import PolyaNoise, ThinnedNoise, log_from
+from flamelib.accounting.splitting.lemmas import messages_needed
+from flamelib.accounting.splitting.plans import outside, recommended, thinned_decay
+from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.vocabulary import DomainError
 
 RULE = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}
@@ -84,7 +84,7 @@ def test_thinned_noise_is_log_concave_from_one_on(n, q, rate, k):
 
 
 def test_what_would_not_be_log_concave_is_refused(monkeypatch):
-    monkeypatch.setattr(splitting_laws, "CLEAR", 10.0)
+    monkeypatch.setattr(sum_laws, "CLEAR", 10.0)
     with pytest.raises(DomainError, match="noise_rate"):
         thinned_sum(**RULE, epsilon=0.5)
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from flamelib.amplification import splitting_users
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_messages import messages_needed
-from flamelib.amplification.splitting_pairs import two_user_distance
-from flamelib.amplification.splitting_users import least_messages, users_distance
+from flamelib.accounting.splitting import crowds
+from flamelib.accounting.splitting.crowds import least_messages, users_distance
+from flamelib.accounting.splitting.lemmas import messages_needed
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.two_users import two_user_distance
 from flamelib.core.vocabulary import DomainError
 
 # --- oracles: every pairing of messages; the first block's component, in fractions ------------------------------------
@@ -75,7 +75,7 @@ def test_recursion_and_bracket_both_contain_the_exact_number(modulus: int, n_mes
     for n_users in (8, 15, 40):
         exact = excess(modulus, n_messages, n_users)
         log_exact = mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator)
-        for ends in (splitting_users._recursion, splitting_users._bracket):
+        for ends in (crowds._recursion, crowds._bracket):
             found = ends(modulus, n_messages, n_users)
             assert found.low <= log_exact <= found.high
 
@@ -83,7 +83,7 @@ def test_recursion_and_bracket_both_contain_the_exact_number(modulus: int, n_mes
 @pytest.mark.parametrize(("modulus", "n_messages", "n_users"), [(2**6, 3, 800), (2**33, 6, 1000), (50, 3, 400)])
 def test_bracket_and_recursion_agree_for_many_users(modulus: int, n_messages: int, n_users: int) -> None:
     """In the recursion most of the terms of a row are left out here."""
-    near, far = (end(modulus, n_messages, n_users) for end in (splitting_users._recursion, splitting_users._bracket))
+    near, far = (end(modulus, n_messages, n_users) for end in (crowds._recursion, crowds._bracket))
     assert far.low < near.high < near.low + 1e-6
     assert near.low < far.high < far.low + 0.1
 
@@ -103,18 +103,18 @@ def colourings(modulus: int, n_messages: int, n_users: int) -> Fraction:
     ("modulus", "n_messages", "n_users"), [(2, 3, 8), (3, 3, 9), (3, 5, 12), (4, 4, 8), (5, 3, 10)]
 )
 def test_colourings_without_a_majority_are_bounded(modulus: int, n_messages: int, n_users: int) -> None:
-    first = [splitting_users._log_ratio(k, n_messages) for k in range(3)]
-    bound = splitting_users._no_majority(modulus, n_messages, n_users, first)
+    first = [crowds._log_ratio(k, n_messages) for k in range(3)]
+    bound = crowds._no_majority(modulus, n_messages, n_users, first)
     assert colourings(modulus, n_messages, n_users) <= mpmath.exp(bound)
 
 
 def test_terms_left_out_of_a_row_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = excess(40, 4, 40)
     log_exact = mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator)
-    monkeypatch.setattr(splitting_users, "ROUGH", 1.0)
+    monkeypatch.setattr(crowds, "ROUGH", 1.0)
     for near, wide in ((3, 0.01), (5, 1e-5)):
-        monkeypatch.setattr(splitting_users, "NEAR", near)
-        found = splitting_users._recursion(40, 4, 40)
+        monkeypatch.setattr(crowds, "NEAR", near)
+        found = crowds._recursion(40, 4, 40)
         assert found.low <= log_exact <= found.high < log_exact + wide
 
 
@@ -172,10 +172,10 @@ def test_the_bound_falls_with_users_and_messages_and_is_never_zero() -> None:
 
 def test_logarithms_of_factorials_are_within_the_slack() -> None:
     for x in (2.0, 5.0, 12.0, 171.0, 1e4, 3.3e5, 7e8, 1e12, 1e17, 9e20):
-        assert abs(gammaln(x + 1) - mpmath.loggamma(mpmath.mpf(x) + 1)) <= splitting_users.SLACK / 8 * gammaln(x + 1)
+        assert abs(gammaln(x + 1) - mpmath.loggamma(mpmath.mpf(x) + 1)) <= crowds.SLACK / 8 * gammaln(x + 1)
     factors = 10**6 * 10**5 + np.arange(1.0, 10**5 + 1)
     exact = mpmath.loggamma(mpmath.mpf(factors[-1]) + 1) - mpmath.loggamma(mpmath.mpf(factors[0]))
-    assert abs(np.log(factors).sum() - exact) <= splitting_users.SLACK / 8 * exact
+    assert abs(np.log(factors).sum() - exact) <= crowds.SLACK / 8 * exact
 
 
 def test_what_is_out_of_reach_is_refused() -> None:

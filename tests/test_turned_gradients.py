@@ -8,8 +8,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from flamelib.amplification import turned_gradients as turned
-from flamelib.amplification.gaussian_mechanism import gaussian_mechanism
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.sampling import turned_gradients as turned
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
 

@@ -6,17 +6,15 @@ import warnings
 
 import pytest
 
-from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
-from flamelib.amplification.full_bags import full_bags_lower
-from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
-from flamelib.amplification.padded import Coordinate
-from flamelib.amplification.padded_others import all_real
-from flamelib.amplification.vectors import account, central_limit
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.composition.curves import Curve, composed_epsilon
+from flamelib.accounting.coordinates.certified import account, central_limit, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.counting import double_lower, simple_lower, topk_lower
+from flamelib.accounting.coordinates.full_bags import full_bags_lower
+from flamelib.accounting.coordinates.padded import Coordinate, all_real
 from flamelib.companion import evaluate
-from flamelib.composition import least_epsilon
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.privacy_loss import Curve, composed_epsilon
 
 DELTA = 0.01 / 1000**1.1
 SIMPLE = {"protocol": "simple", "dimension": 7850, "n_users": 1000, "epsilon0": 0.01, "delta": DELTA}

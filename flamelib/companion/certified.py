@@ -21,7 +21,7 @@ lower one.  Where W moves with an input, and why:
 ``participation_rate``, ``record_rate``, ``n_records``
     Rise.  With a smaller participation rate a round is, by a coin, that of the larger one or one without the client,
     in which both data sets are alike.  The dominating pair of
-    :func:`flamelib.amplification.participation.random_participation` rises with the record rate: given how many other
+    :func:`flamelib.accounting.sampling.hidden.random_participation` rises with the record rate: given how many other
     records were drawn it is, by a coin, the pair of the larger rate or a measure against itself; it rises with their
     number by the Gram-matrix lemma, and that number rises with the rate and with the records.  A client with more
     records may have some whose gradients are 0.
@@ -30,7 +30,7 @@ lower one.  Where W moves with an input, and why:
 ``kept``
     Rises: data sets may differ in fewer coordinates.
 ``modulus``, ``n_messages``
-    By the formula of :mod:`flamelib.amplification.splitting_users`: E falls with the messages, and
+    By the formula of :mod:`flamelib.accounting.splitting.crowds`: E falls with the messages, and
     :math:`\tfrac N2\,E[1+N+\dots+N^{c-2}]`, the square of the distance, rises with the modulus.
 
 Of the inputs in :data:`UNORDERED` no such thing is known, or the contrary: more senders bring more noise as well as

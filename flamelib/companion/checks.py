@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flamelib.amplification import closed_form
+from flamelib.accounting.shuffling import closed_form
 from flamelib.companion import enumeration
 from flamelib.companion.evaluate import PROFILES, answer
 from flamelib.core.divergences import kary_table, shuffled_delta, shuffled_law

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from flamelib.amplification.checkin_closed import sharper_lower_renyi
+from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
+from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
 from flamelib.companion.checks import evaluate
 from flamelib.core.divergences import hockey_stick
 from flamelib.figures.checkin_attack import BinaryCheckin
-from flamelib.renyi import renyi_divergence, renyi_to_epsilon
 
 Real = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from flamelib.amplification.checkin_distributed import distributed_rounds, distributed_rounds_lower, effective_rate
-from flamelib.amplification.checkin_shuffled import shuffled_rounds
+from flamelib.accounting.checkin.shuffled import shuffled_rounds
+from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower, effective_rate
 from flamelib.companion.checks import evaluate
 from flamelib.core.profiles import KaryProfile
 from flamelib.figures.checkin import Distributed, Shuffled

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 
-from flamelib.amplification.splitting_users import least_messages
+from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.companion.checks import evaluate
 
 Counts = tuple[int, ...]

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from scipy.special import gammaln
 
-from flamelib.amplification.splitting_plans import Plan, plans
+from flamelib.accounting.splitting.plans import Plan, plans
 from flamelib.companion.checks import evaluate
 from flamelib.companion.checks_cloak import Counts, Law, distance, shuffled_law, subset_sums, unevenness
 

@@ -11,21 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.accuracy import summation_plan
-from flamelib.amplification import (
-    closed_form,
-    coordinate_budgets,
-    coordinate_gains,
-    counting,
-    padded_accuracy,
-    shuffling,
-)
-from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
-from flamelib.amplification.known_coordinates import double_revealed
-from flamelib.amplification.sampling import sampled_epsilon
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.coordinates import counting, printed
+from flamelib.accounting.coordinates.certified import double_revealed
+from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import closed_form, numerical
+from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.companion import enumeration
 from flamelib.companion.checks import evaluate
-from flamelib.composition import least_epsilon
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
@@ -33,7 +27,7 @@ BOUNDS: dict[str, Callable[..., float]] = {
     "withdrawn": closed_form.bennett_withdrawn,
     "bennett": closed_form.bennett,
     "hoeffding": closed_form.hoeffding,
-    "blanket": shuffling.blanket_divergence,
+    "blanket": numerical.blanket_divergence,
 }
 
 # --- composition and sampling ------------------------------------------------------------------------------------
@@ -102,9 +96,9 @@ def sampled_theorem(
 ) -> float:
     """Epsilon of Theorem 2; or Lemma 4 applied to the certified blanket divergence of the sampled users."""
     if not certified:
-        return coordinate_budgets.sampled_kary(n_users, n_buckets, epsilon0, sampling_rate, delta).epsilon
+        return printed.sampled_kary(n_users, n_buckets, epsilon0, sampling_rate, delta).epsilon
     users = math.floor(n_users * sampling_rate + 1e-9)
-    inner = shuffling.blanket_divergence(KaryProfile(epsilon0, n_buckets), users, delta=delta / sampling_rate)
+    inner = numerical.blanket_divergence(KaryProfile(epsilon0, n_buckets), users, delta=delta / sampling_rate)
     return sampled_epsilon(inner, sampling_rate)
 
 
@@ -119,7 +113,7 @@ def always_reported_delta(padded: int, epsilon0: float, sampling_rate: float, de
 
     Binary response among dummies; before sampling the certified blanket epsilon at ``delta / sampling_rate``.
     """
-    inner = shuffling.blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / sampling_rate)
+    inner = numerical.blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / sampling_rate)
     stays, others = 1 / (1 + math.exp(-epsilon0)), enumeration.binomial_law(padded - 1, 0.5)
     plus, minus = (_bit_added(others, chance) for chance in (stays, 1 - stays))
     return hockey_stick(plus, minus, sampled_epsilon(inner, sampling_rate))
@@ -186,7 +180,7 @@ def double_route(
 
 def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     """Local over central epsilon of SS-Simple with k-ary response, by Lemma 1 and Theorem 1."""
-    return coordinate_gains.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
+    return printed.simple_ratio(dimension, n_users, n_buckets, epsilon0, delta)
 
 
 def double_ratio(
@@ -194,9 +188,9 @@ def double_ratio(
 ) -> float:
     """The same of SS-Double, by Theorems 3 and 4; ``hidden`` counts all coordinates, each with the gain of sampling."""
     if not hidden:
-        return coordinate_gains.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
+        return printed.double_ratio(dimension, kept, padded, n_buckets, epsilon0, delta)
     each = delta / (dimension + 1)
-    one = coordinate_budgets.padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
+    one = printed.padded_kary(n_buckets, epsilon0, padded, kept / dimension, each).epsilon
     return kept * epsilon0 / least_epsilon(one, dimension, each)
 
 
@@ -234,7 +228,7 @@ def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: fl
     """Slope in d of a certified lower bound for SS-Simple over what Corollary 2 puts into its O; 0 if it is right."""
     points = [int(d) for d in np.geomspace(start, stop, 3)]
     lower = [float(counting.simple_lower(d, n_users, epsilon0, delta=delta)) for d in points]
-    rates = [coordinate_gains.simple_rate(epsilon0, d, n_users, delta) for d in points]
+    rates = [printed.simple_rate(epsilon0, d, n_users, delta) for d in points]
     return float(np.polyfit(np.log(points), np.log(np.divide(lower, rates)), 1)[0])
 
 
@@ -310,8 +304,8 @@ def deviation_slope(along: str, start: float, stop: float, fixed: dict[str, floa
         given: dict[str, Any] = fixed | ({"delta": math.exp(-point)} if along == "tail" else {along: float(point)})
         padded, target = int(given["padded"]), (given["epsilon"], given["delta"])
         if share == 1:
-            values.append(padded_accuracy.mean_deviation(padded, 1, *target))
+            values.append(printed.mean_deviation(padded, 1, *target))
             continue
         plan, sampled = summation_plan(padded, *target), int(share * padded)
-        values.append(padded_accuracy.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
+        values.append(printed.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
     return float(np.polyfit(np.log(points), np.log(values), 1)[0])

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
-from flamelib.amplification.turned_gradients import draws_delta, equal_draws
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
 from flamelib.companion.checks import evaluate
 from flamelib.core.divergences import hockey_stick
 from flamelib.figures import participation as figures

@@ -20,16 +20,16 @@ from flamelib.core.vocabulary import VOCABULARY, DomainError, known
 
 
 def _amplification(*names: str) -> tuple[str, ...]:
-    return tuple(f"flamelib.amplification.{name}" for name in names)
+    return tuple(f"flamelib.accounting.{name}" for name in names)
 
 
 # Document prefix -> the modules that state its items, the quick ones first; loaded when first asked for.
 HOMES: dict[str, tuple[str, ...]] = {
-    "blanket": (*_amplification("closed_form"), "flamelib.accuracy", *_amplification("shuffling")),
+    "blanket": (*_amplification("closed_form"), "flamelib.accounting.shuffling.accuracy", *_amplification("shuffling")),
     "shuffle": _amplification("shuffling"),
     "clones": _amplification("closed_form", "shuffling"),
     "flame": (
-        "flamelib.composition",
+        "flamelib.accounting.composition.closed_form",
         *_amplification("closed_form", "sampling", "coordinate_budgets", "index_privacy"),
         *_amplification("full_bags", "counting", "vectors"),
     ),
@@ -38,7 +38,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         *("participation_noise", "turned_gradients", "participation_rounds"),
     ),
     "checkin": (
-        *("flamelib.renyi", "flamelib.composition"),
+        *("flamelib.accounting.composition.renyi", "flamelib.accounting.composition.closed_form"),
         *_amplification("checkin_closed", "checkin_theorems", "checkin_baselines", "checkin_distributed"),
         *_amplification("checkin_shuffled"),
     ),

@@ -29,15 +29,15 @@ INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD8
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
 ROOTS = (
     "flamelib.companion.sliders",
-    "flamelib.amplification.closed_form",
-    "flamelib.amplification.coordinate_budgets",
-    "flamelib.amplification.known_participants",
-    "flamelib.amplification.random_checkins",
-    "flamelib.amplification.checkin_closed",
-    "flamelib.renyi",
+    "flamelib.accounting.shuffling.closed_form",
+    "flamelib.accounting.coordinates.printed",
+    "flamelib.accounting.sampling.known",
+    "flamelib.accounting.sampling.random_checkins",
+    "flamelib.accounting.checkin.closed_form",
+    "flamelib.accounting.composition.renyi",
     "flamelib.mechanisms.integers.decoding",
-    "flamelib.amplification.splitting_rules",
-    "flamelib.amplification.equal_sum_rules",
+    "flamelib.accounting.splitting.rules",
+    "flamelib.accounting.splitting.rules",
 )
 CACHE = Path("_build/cache")
 PATIENCE_S = 180

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from flamelib.amplification import closed_form
+from flamelib.accounting.shuffling import closed_form
 from flamelib.companion.certified import certified
 from flamelib.companion.evaluate import answer, plain, sentence, statement
 from flamelib.companion.slider_rows import PARTS, ROWS, Row
@@ -113,7 +113,7 @@ def _inverse(inputs: Inputs) -> dict[str, Any]:
     mass = closed_form.blanket_mass(KaryProfile(inputs["epsilon0"], inputs["n_buckets"]))
     called = (inputs["n_users"], inputs["n_buckets"], mass, inputs["delta"])
     words = ", ".join(map(str, called))
-    code = f"from flamelib.amplification.closed_form import histogram_epsilon; print(histogram_epsilon({words}))"
+    code = f"from flamelib.accounting.shuffling.closed_form import histogram_epsilon; print(histogram_epsilon({words}))"
     value = plain(closed_form.histogram_epsilon(*called))
     source = statement("blanket:thm-3.1").source
     return {"value": value, "gives": "upper", "source": source, "command": f'python -c "{code}"'}

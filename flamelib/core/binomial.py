@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, betaincc, gammaln
 
-from flamelib.laws import Real
+from flamelib.accounting.shuffling.laws import Real
 
 SMALL = 16
 MOST, DENSE = 2**16, 2**13

@@ -13,12 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib.amplification import participation as accounts
-from flamelib.amplification.checkin_distributed import distributed_rounds
-from flamelib.amplification.checkin_shuffled import shuffled_rounds
-from flamelib.amplification.known_coordinates import topk_truncated
-from flamelib.amplification.splitting_users import least_messages
-from flamelib.amplification.vectors import account
+from flamelib.accounting.checkin.shuffled import shuffled_rounds
+from flamelib.accounting.checkin.summed import distributed_rounds
+from flamelib.accounting.coordinates.certified import account, topk_truncated
+from flamelib.accounting.sampling import hidden as accounts
+from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.auditing import Audit, audit
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import check

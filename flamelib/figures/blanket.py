@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib.amplification import closed_form, shuffling
+from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen
@@ -24,19 +24,19 @@ BOUNDS: Mapping[str, EpsilonBound] = {
     "hoeffding": lambda profile, n, delta: closed_form.hoeffding(profile, n, delta=delta),
     "bennett": lambda profile, n, delta: closed_form.bennett(profile, n, delta=delta),
     "withdrawn": lambda profile, n, delta: closed_form.bennett_withdrawn(profile, n, delta=delta),
-    "clones-2021": lambda profile, n, delta: shuffling.clones_2021(profile.epsilon0, n, delta=delta),
-    "clones-2023": lambda profile, n, delta: shuffling.clones_2023(profile, n, delta=delta),
-    "blanket": lambda profile, n, delta: shuffling.blanket_divergence(profile, n, delta=delta),
-    "exact": lambda profile, n, delta: shuffling.exact_binary(profile.epsilon0, n, delta=delta),
-    "lower": lambda profile, n, delta: shuffling.all_equal(profile, n, delta=delta),
+    "clones-2021": lambda profile, n, delta: numerical.clones_2021(profile.epsilon0, n, delta=delta),
+    "clones-2023": lambda profile, n, delta: numerical.clones_2023(profile, n, delta=delta),
+    "blanket": lambda profile, n, delta: numerical.blanket_divergence(profile, n, delta=delta),
+    "exact": lambda profile, n, delta: numerical.exact_binary(profile.epsilon0, n, delta=delta),
+    "lower": lambda profile, n, delta: numerical.all_equal(profile, n, delta=delta),
 }
 
 
 DELTAS: Mapping[str, Callable[..., float]] = {
     "bennett": closed_form.bennett,
     "withdrawn": closed_form.bennett_withdrawn,
-    "blanket": shuffling.blanket_divergence,
-    "lower": shuffling.all_equal,
+    "blanket": numerical.blanket_divergence,
+    "lower": numerical.all_equal,
 }
 
 

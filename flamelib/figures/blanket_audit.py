@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib.amplification.shuffling import blanket_divergence, clones_2021, clones_2023
+from flamelib.accounting.shuffling.numerical import blanket_divergence, clones_2021, clones_2023
 from flamelib.core.divergences import (
     hockey_stick,
     kary_table,

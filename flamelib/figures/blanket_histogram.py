@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from flamelib.amplification.closed_form import histogram_epsilon
+from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.profiles import KaryProfile
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.style import Pen

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from flamelib.accuracy import summation_lower, summation_mse, summation_plan
-from flamelib.amplification.closed_form import cheu
+from flamelib.accounting.shuffling.accuracy import summation_lower, summation_mse, summation_plan
+from flamelib.accounting.shuffling.closed_form import cheu
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.curves import Curves, Parameters, Slope, Values, log_log_slope, words
 from flamelib.figures.style import LOOKS, Pen

@@ -15,16 +15,16 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification.checkin_baselines import baseline_distributed, baseline_shuffled
-from flamelib.amplification.checkin_distributed import distributed_noise, distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
-from flamelib.amplification.checkin_shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
-from flamelib.amplification.checkin_theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
+from flamelib.accounting.composition.renyi import renyi_to_epsilon
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, draw_curves, whole_grid
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.renyi import renyi_to_epsilon
 
 LARGE_ORDERS = tuple(whole_grid(2, 3000, 60).tolist())
 SMALL_ORDERS = tuple(range(2, 41))

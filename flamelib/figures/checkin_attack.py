@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from flamelib.amplification.checkin_theorems import binary_renyi
+from flamelib.accounting.checkin.theorems import binary_renyi
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen

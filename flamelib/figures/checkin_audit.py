@@ -12,21 +12,15 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
-from flamelib.amplification.checkin_baselines import generic_route
-from flamelib.amplification.checkin_shuffled import shuffled_rounds_lower
-from flamelib.amplification.checkin_terms import clients, renyi, single_divergence
-from flamelib.amplification.checkin_theorems import (
-    binary_renyi,
-    exact_excess,
-    exact_renyi,
-    shuffled_renyi,
-    summed_renyi,
-)
+from flamelib.accounting.checkin.baselines import generic_route
+from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
+from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
+from flamelib.accounting.checkin.theorems import binary_renyi, exact_excess, exact_renyi, shuffled_renyi, summed_renyi
+from flamelib.accounting.composition.renyi import least_renyi, pure_renyi, renyi_to_epsilon
 from flamelib.core.profiles import KaryProfile
 from flamelib.figures.checkin_attack import BinaryCheckin
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import Pen
-from flamelib.renyi import least_renyi, pure_renyi, renyi_to_epsilon
 
 HUES = ("blue", "ochre", "purple", "vermillion", "green", "sky")
 DASHES = ("-", (0, (6, 2)), (0, (7, 2, 1.5, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2, 1.5, 2)))

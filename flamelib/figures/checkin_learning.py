@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.checkin_learning import Model, Scheme, train
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters

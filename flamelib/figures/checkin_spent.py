@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification.checkin_baselines import baseline_distributed, baseline_shuffled
-from flamelib.amplification.checkin_distributed import distributed
-from flamelib.amplification.checkin_shuffled import checkin_shuffled
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
+from flamelib.accounting.checkin.shuffled import checkin_shuffled
+from flamelib.accounting.checkin.summed import distributed
 from flamelib.figures.checkin_learning import GAUSSIAN, Setting, shown
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.participation_learning import Learning

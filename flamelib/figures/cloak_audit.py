@@ -3,12 +3,11 @@ r"""Statements on cloak aggregation that do not hold, or say less than they seem
 import math
 from collections.abc import Sequence
 
-from flamelib.amplification.splitting import smooth_failure, swap_budget
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
-from flamelib.amplification.splitting_rules import noisy_rule
-from flamelib.amplification.splitting_subsets import subset_moments
-from flamelib.amplification.splitting_sums import thinned_sum
+from flamelib.accounting.splitting.lemmas import smooth_failure, swap_budget
+from flamelib.accounting.splitting.rules import noisy_rule
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.sums import thinned_sum
+from flamelib.accounting.splitting.two_users import subset_moments, two_user_delta, two_user_distance
 
 
 def pairwise(cases: Sequence[tuple[int, int]]) -> list[tuple[object, ...]]:

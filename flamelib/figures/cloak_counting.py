@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.special import gammaln
 
-from flamelib.amplification.splitting_messages import messages_needed
-from flamelib.amplification.splitting_users import users_distance
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std
-from flamelib.amplification.skellam import least_variance, rounded_norm
-from flamelib.amplification.splitting_messages import bits_sent, modulus_bits
-from flamelib.amplification.splitting_users import least_messages
+from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.accounting.noise.skellam import least_variance, rounded_norm
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import bits_sent, modulus_bits
 from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Users

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flamelib.amplification.equal_sum_rules import exact_rule, sharp_exact_rule
-from flamelib.amplification.polya_noise import shared_noise
-from flamelib.amplification.splitting_costs import Cost, cost
-from flamelib.amplification.splitting_laws import ThinnedNoise
-from flamelib.amplification.splitting_messages import modulus_bits
-from flamelib.amplification.splitting_plans import plans
-from flamelib.amplification.splitting_rules import noisy_rule, security_needed, sharp_noisy_rule
-from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
-from flamelib.amplification.splitting_users import least_messages
+from flamelib.accounting.noise.discrete_laplace import shared_noise
+from flamelib.accounting.noise.sum_laws import ThinnedNoise
+from flamelib.accounting.splitting.costs import Cost, cost
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import modulus_bits
+from flamelib.accounting.splitting.plans import plans
+from flamelib.accounting.splitting.rules import (
+    exact_rule,
+    noisy_rule,
+    security_needed,
+    sharp_exact_rule,
+    sharp_noisy_rule,
+)
+from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.curves import Curves
 

@@ -14,11 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamelib.amplification.splitting import smooth_failure
-from flamelib.amplification.splitting_exact import shuffled_distance
-from flamelib.amplification.splitting_messages import messages_needed
-from flamelib.amplification.splitting_pairs import two_user_delta, two_user_distance
-from flamelib.amplification.splitting_users import least_messages, users_distance
+from flamelib.accounting.splitting.crowds import least_messages, users_distance
+from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
 from flamelib.figures.style import Pen

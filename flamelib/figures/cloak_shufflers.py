@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chisquare
 
-from flamelib.amplification.splitting_users import least_messages
+from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.vocabulary import check
 from flamelib.figures.cloak import Rows
 from flamelib.figures.curves import Curves

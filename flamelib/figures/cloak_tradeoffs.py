@@ -1,7 +1,7 @@
 r"""What the accuracy of cloak aggregation depends on, and FLAME beside it at the same certified epsilon.
 
 FLAME's certified epsilon of one round is that of so many independent coordinates
-(:mod:`flamelib.amplification.vectors`), and a user who takes part in :math:`T` rounds has :math:`T` times as many; so
+(:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has :math:`T` times as many; so
 the same statements account for the whole training.
 """
 
@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from flamelib.amplification.known_coordinates import topk_truncated
-from flamelib.amplification.vectors import account
+from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Users

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 
-from flamelib.amplification.splitting_costs import cost
+from flamelib.accounting.splitting.costs import cost
 from flamelib.deployments import Refusal, row
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen

@@ -9,10 +9,9 @@ from functools import cache
 
 from matplotlib.axes import Axes
 
-from flamelib.amplification import counting
-from flamelib.amplification.full_bags import full_bags, full_bags_lower
-from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
-from flamelib.amplification.vectors import account
+from flamelib.accounting.coordinates import counting
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.mechanisms.randomizers import LaplaceNoise

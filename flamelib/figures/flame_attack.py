@@ -1,7 +1,7 @@
 r"""An attack on SS-Topk, exact and executed: its law, rounds of the protocol that are run, and what both give away.
 
 The attack counts the messages above one half in the bags of k coordinates, where one user holds +C everywhere, or -C.
-Its law is known (:mod:`flamelib.amplification.counting`); here the protocol's own users and shuffler are run as well.
+Its law is known (:mod:`flamelib.accounting.coordinates.counting`); here the protocol's own users and shuffler are run as well.
 """
 
 import math
@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamelib.amplification.coin_counts import Count
-from flamelib.amplification.counting import topk_lower
+from flamelib.accounting.coordinates.counting import Count, topk_lower
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.style import Pen

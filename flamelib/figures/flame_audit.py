@@ -6,14 +6,12 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from flamelib.amplification import shuffling
-from flamelib.amplification.coin_counts import Count
-from flamelib.amplification.counting import double_lower, simple_lower, topk_lower
-from flamelib.amplification.full_bags import full_bags_lower
-from flamelib.amplification.known_coordinates import double_revealed, topk_truncated
-from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.amplification.vectors import account
-from flamelib.composition import least_epsilon
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.counting import Count, double_lower, simple_lower, topk_lower
+from flamelib.accounting.coordinates.full_bags import full_bags_lower
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, name_decades, to_csv, words
@@ -59,7 +57,7 @@ class Round:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def account(self, protocol: str, bound: str, route: str) -> float:
-        """Epsilon of a round by a bound and a route of :func:`flamelib.amplification.vectors.account`."""
+        """Epsilon of a round by a bound and a route of :func:`flamelib.accounting.coordinates.certified.account`."""
         simple = protocol == "simple"
         epsilon0 = self.epsilon0 * (self.sampling_rate if simple else 1.0)
         rest = {} if simple else {"kept": self.kept, "padded": self.padded}
@@ -215,7 +213,7 @@ def compute_double_accounts(one: Round, hidden: Claim, revealed: Claim) -> Accou
 def _by_lemma(one: Round, count: int, rate: float) -> float:
     """Advanced composition of ``count`` coordinates, each with the certified blanket divergence, sampled at a rate."""
     each = one.delta / (count + 1)
-    inner = shuffling.blanket_divergence(LaplaceProfile(one.epsilon0), one.padded, delta=each / rate)
+    inner = numerical.blanket_divergence(LaplaceProfile(one.epsilon0), one.padded, delta=each / rate)
     return least_epsilon(sampled_epsilon(inner, rate), count, each)
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification import counting
-from flamelib.amplification.known_coordinates import topk_truncated
-from flamelib.amplification.vectors import account
+from flamelib.accounting.coordinates import counting
+from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, draw_band, named

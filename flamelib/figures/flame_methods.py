@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from flamelib.amplification.gaussian_mechanism import classical_noise_std
-from flamelib.amplification.vectors import account
+from flamelib.accounting.coordinates.certified import account
+from flamelib.accounting.noise.gaussian import classical_noise_std
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.federated import Aggregate, Published, Users
 from flamelib.figures.curves import Parameters

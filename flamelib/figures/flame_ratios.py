@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification import closed_form, coordinate_budgets, coordinate_gains, index_privacy
-from flamelib.amplification.sampling import sampled_epsilon
-from flamelib.composition import least_epsilon
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.coordinates import index_privacy, printed
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import closed_form
 from flamelib.core.profiles import AnyProfile
 from flamelib.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, to_csv, words
 from flamelib.figures.style import Pen
@@ -36,18 +37,18 @@ class RatioSetting:
 
     def simple(self, epsilon0: float) -> float:
         """Ratio of SS-Simple; 0 where Lemma 1 is silent."""
-        return coordinate_gains.simple_ratio(self.dimension, self.n_users, self.n_buckets, epsilon0, self.delta)
+        return printed.simple_ratio(self.dimension, self.n_users, self.n_buckets, epsilon0, self.delta)
 
     def double(self, epsilon0: float) -> float:
         """Ratio of SS-Double by Theorems 3 and 4 as printed; 0 where they are silent."""
-        return coordinate_gains.double_ratio(
+        return printed.double_ratio(
             self.dimension, self.kept, self.padded, self.n_buckets, epsilon0, self.delta
         )
 
     def hidden(self, epsilon0: float) -> float:
         """The same with all coordinates counted; 0 where Theorem 3 is silent."""
         each, rate = self.delta / (self.dimension + 1), self.kept / self.dimension
-        one = coordinate_budgets.padded_kary(self.n_buckets, epsilon0, self.padded, rate, each).epsilon
+        one = printed.padded_kary(self.n_buckets, epsilon0, self.padded, rate, each).epsilon
         return self.kept * epsilon0 / least_epsilon(one, self.dimension, each)
 
     def unshuffled(self, epsilon0: float) -> float:
@@ -174,9 +175,9 @@ def compute_rates(
         ("double", sampling_rate, 2 * sampling_rate * dimension),
     ):
         bounds[name] = np.array([_generic(epsilon0, int(m), delta / (count + 1), rate, count) for m in messages])
-    rates["simple"] = [coordinate_gains.simple_rate(epsilon0, dimension, int(m), delta) for m in messages]
+    rates["simple"] = [printed.simple_rate(epsilon0, dimension, int(m), delta) for m in messages]
     rates["double"] = [
-        coordinate_gains.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages
+        printed.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages
     ]
     curves = {name: bounds[name] / np.array(rates[name]) for name in bounds}
     x = np.asarray(messages, dtype=float)

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib.amplification.gaussian_mechanism import classical_noise_std, gaussian_mechanism
+from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values
 from flamelib.figures.style import Pen

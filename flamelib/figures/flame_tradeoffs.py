@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std
+from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.vocabulary import DomainError
 from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words

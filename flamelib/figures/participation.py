@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification import known_participants
-from flamelib.amplification.participation import random_participation, random_participation_add
-from flamelib.amplification.participation_noise import participation_noise
-from flamelib.amplification.turned_gradients import turned_gradients
+from flamelib.accounting.sampling import known
+from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
+from flamelib.accounting.sampling.turned_gradients import turned_gradients
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values, draw_curves, to_csv
 from flamelib.figures.style import LOOKS, Pen
@@ -75,7 +74,7 @@ class Setting:
             return float(random_participation(scheme, **rates, **given))
         del rates["n_records"]
         baselines: dict[str, Callable[..., float]] = {
-            "ols": known_participants.ols, "wcs": known_participants.wcs, "cs": known_participants.cs
+            "ols": known.ols, "wcs": known.wcs, "cs": known.cs
         }  # fmt: skip
         return float(baselines[scheme](**rates, **given))
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamelib.amplification.turned_gradients import Draws, draws_delta, subset_draws
+from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.participation import Setting

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from flamelib.amplification.participation_noise import participation_noise
-from flamelib.amplification.participation_rounds import participation_rounds
+from flamelib.accounting.sampling.hidden import participation_noise
+from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_learning import Gap

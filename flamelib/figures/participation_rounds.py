@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.amplification.gaussian_mechanism import analytic_noise_std
-from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
-from flamelib.amplification.random_checkins import approximate_checkins, largest_local_delta, random_checkins
+from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, draw_curves
 from flamelib.figures.participation import Setting

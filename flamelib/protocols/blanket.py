@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.accuracy import summation_plan
-from flamelib.amplification.calibration import best_levels, least_blanket_mass
-from flamelib.amplification.closed_form import histogram_blanket_mass, histogram_epsilon
-from flamelib.amplification.shuffling import blanket_divergence
+from flamelib.accounting.shuffling.accuracy import summation_plan
+from flamelib.accounting.shuffling.calibration import best_levels, least_blanket_mass
+from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass, histogram_epsilon
+from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check

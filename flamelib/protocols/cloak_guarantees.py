@@ -9,10 +9,10 @@ Source: Ghazi, Pagh, Velingker 2019, Lemma 5; US20220374542A1.
 import math
 from typing import NamedTuple
 
-from flamelib.amplification.skellam import vector_epsilon
-from flamelib.amplification.splitting_sums import polya_sum, thinned_sum
-from flamelib.amplification.splitting_users import users_distance
-from flamelib.amplification.whole_noise import LARGEST_VARIANCE, shift_budget, skellam_noise
+from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE, shift_budget, skellam_noise
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
@@ -30,7 +30,7 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     r"""The guarantees of a round for one number of each user (upper bounds).
 
     For data sets of equal scaled sums what the shuffler sends differs by the distance :math:`2^{-\sigma}` of
-    :func:`~flamelib.amplification.splitting_users.users_distance` at most: epsilon 0, that delta; not with random
+    :func:`~flamelib.accounting.splitting.crowds.users_distance` at most: epsilon 0, that delta; not with random
     rounding, which changes the sum.  For the change of one user's value the sum needs noise: an epsilon of which is
     known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`.
 

@@ -1,7 +1,7 @@
 r"""What FLAME is measured against: plain averages, a trusted server with Gaussian noise, noise at every user.
 
 Every way takes updates of shape (n_users, dimension) and publishes one vector.  Noise is a parameter: what guarantee
-it gives is asked on the other side (:mod:`flamelib.amplification.gaussian_mechanism`).  Sums and noise are in double
+it gives is asked on the other side (:mod:`flamelib.accounting.noise.gaussian`).  Sums and noise are in double
 precision; noise that every user adds on its own is drawn as its sum, which has the same law.
 """
 

@@ -2,9 +2,13 @@
 
 import pytest
 
-from flamelib.amplification.checkin_distributed import distributed_noise, distributed_rounds, distributed_rounds_lower
-from flamelib.amplification.checkin_losses import distributed_cells
-from flamelib.loss_export import to_dp_accounting
+from flamelib.accounting.checkin.summed import (
+    distributed_cells,
+    distributed_noise,
+    distributed_rounds,
+    distributed_rounds_lower,
+)
+from flamelib.accounting.composition.known_pairs import to_dp_accounting
 
 SETTINGS = {
     "6e5 users": (600_000, 1e-3, 1.0),

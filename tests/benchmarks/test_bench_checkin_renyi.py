@@ -2,8 +2,8 @@
 
 import pytest
 
-from flamelib.amplification.checkin_renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
-from flamelib.amplification.checkin_theorems import exact_renyi, summed_renyi
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.theorems import exact_renyi, summed_renyi
 
 MANY = 10**7
 

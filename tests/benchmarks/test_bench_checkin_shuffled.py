@@ -5,8 +5,8 @@ import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
-from flamelib.amplification.checkin_round import equal_cells, round_curve
-from flamelib.amplification.checkin_shuffled import (
+from flamelib.accounting.checkin.one_round import equal_cells, round_curve
+from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
     shuffled_rounds,

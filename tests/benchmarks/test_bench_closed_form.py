@@ -7,7 +7,7 @@ import time
 import pytest
 from scipy.optimize import brentq
 
-from flamelib.amplification.closed_form import bennett, hoeffding
+from flamelib.accounting.shuffling.closed_form import bennett, hoeffding
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 POINTS = 10_000

@@ -3,7 +3,7 @@
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
-from flamelib.amplification.participation_rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.client_ledger import ClientLedger, Setting
 
 SETTINGS = {

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from flamelib.amplification.certify import estimate
-from flamelib.amplification.shuffling import _blanket_law, all_equal, blanket_divergence, exact_binary
+from flamelib.accounting.shuffling.brackets import estimate
+from flamelib.accounting.shuffling.numerical import _blanket_law, all_equal, blanket_divergence, exact_binary
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 PROFILES = {

@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
-from flamelib import composition
-from flamelib.amplification import (
-    checkin_closed,
-    closed_form,
-    coordinate_budgets,
-    equal_sum_rules,
-    gaussian_mechanism,
-    known_participants,
-    random_checkins,
-    splitting_messages,
-    splitting_pairs,
-    splitting_rules,
-)
+from flamelib.accounting.checkin import closed_form as checkin_closed
+from flamelib.accounting.composition import closed_form as composition
+from flamelib.accounting.coordinates import printed
+from flamelib.accounting.noise import gaussian
+from flamelib.accounting.sampling import known, random_checkins
+from flamelib.accounting.shuffling import closed_form
+from flamelib.accounting.splitting import lemmas, rules, two_users
 from flamelib.companion import sliders
 from flamelib.companion.evaluate import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
@@ -102,18 +96,18 @@ def _coordinates(epsilon0: float, k: int, delta: float) -> dict[str, float | Non
     return {
         "flame-bennett-withdrawn-coordinate-epsilon": closed_form.bennett_withdrawn(laplace, 10_000, delta=delta),
         "blanket-lem-bennett-coordinate-epsilon": closed_form.bennett(laplace, 10_000, delta=delta),
-        "flame-thm-3-padded-epsilon": coordinate_budgets.padded_kary(k, epsilon0, 10_000, 0.02, delta).epsilon,
-        "flame-lem-1-padded-epsilon": coordinate_budgets.shuffled_kary(10_000, k, epsilon0, delta),
+        "flame-thm-3-padded-epsilon": printed.padded_kary(k, epsilon0, 10_000, 0.02, delta).epsilon,
+        "flame-lem-1-padded-epsilon": printed.shuffled_kary(10_000, k, epsilon0, delta),
     }
 
 
 def _rounds(epsilon0: float, n: int, epsilon: float, delta: float) -> dict[str, float | None]:
     """Rows of participation and check-in, all rates a tenth, noise 1, 100 rounds, where the page starts."""
     return {
-        "participation-thm-2-4-round-epsilon": gaussian_mechanism.gaussian_mechanism(1, 1, delta=delta),
-        "participation-thm-5-1-round-epsilon": known_participants.ols(1, 0.1, 1, 1, delta=delta),
-        "participation-thm-5-2-round-epsilon": known_participants.wcs(0.1, 0.1, 1, 1, delta=delta),
-        "participation-cor-5-3-round-epsilon": known_participants.cs(0.1, 0.1, 1, 1, delta=delta),
+        "participation-thm-2-4-round-epsilon": gaussian.gaussian_mechanism(1, 1, delta=delta),
+        "participation-thm-5-1-round-epsilon": known.ols(1, 0.1, 1, 1, delta=delta),
+        "participation-thm-5-2-round-epsilon": known.wcs(0.1, 0.1, 1, 1, delta=delta),
+        "participation-cor-5-3-round-epsilon": known.cs(0.1, 0.1, 1, 1, delta=delta),
         "participation-cmp-random-checkins-any-epsilon": random_checkins.random_checkins(epsilon0, 0.1, 100, delta),
         "checkin-strong-drv-target-epsilon": _tried(
             lambda: composition.advanced_composition(epsilon, 0, 100, delta).epsilon
@@ -135,14 +129,14 @@ def _tried(answer: Callable[[], float]) -> float | None:
 def _shares(n: int, epsilon: float, delta: float) -> dict[str, float | None]:
     """Rows of shares, 32 of 32 bits, where the page starts."""
     return {
-        "cloak-own-1-shares-distance": splitting_pairs.two_user_distance(2**32, 32),
-        "cloak-own-2-shares-delta": splitting_pairs.two_user_delta(2**32, 32, epsilon),
+        "cloak-own-1-shares-distance": two_users.two_user_distance(2**32, 32),
+        "cloak-own-2-shares-delta": two_users.two_user_delta(2**32, 32, epsilon),
         "cloak-best-1-shares-messages": _tried(
-            lambda: splitting_messages.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
+            lambda: lemmas.messages_needed(-math.log2(delta) if delta else math.inf, n, 32)
         ),
-        "cloak-thm-2-shares-bits": _tried(lambda: equal_sum_rules.exact_rule(epsilon, delta, n, 1).bits),
-        "cloak-thm-1-shares-bits": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).bits),
-        "cloak-thm-1-shares-noise_bound": _tried(lambda: splitting_rules.noisy_rule(epsilon, delta, n).noise_bound),
+        "cloak-thm-2-shares-bits": _tried(lambda: rules.exact_rule(epsilon, delta, n, 1).bits),
+        "cloak-thm-1-shares-bits": _tried(lambda: rules.noisy_rule(epsilon, delta, n).bits),
+        "cloak-thm-1-shares-noise_bound": _tried(lambda: rules.noisy_rule(epsilon, delta, n).noise_bound),
     }
 
 

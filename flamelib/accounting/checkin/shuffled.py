@@ -1,0 +1,304 @@
+r"""Many rounds of shuffled check-in, or of plain shuffling: the cost of the whole training, and what it costs at least.
+
+**Upper.**  A convex curve that falls from 1 and lies, at every :math:`\alpha`, above the profiles of *all* pairs of
+neighbors of a round is the profile of one pair, which dominates the round whatever the other users hold and whatever
+the victim's two values are, both chosen after the earlier rounds have been seen.  Products of dominating pairs dominate
+adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10).  So it is enough to bound the supremum of the profiles, as
+:mod:`flamelib.accounting.checkin.one_round` does, and it may be taken at another data set for every :math:`\alpha`.
+That matters: the pair whose other users all hold one value does not dominate, not even for binary response, but the
+supremum is so close above it that the upper end of many rounds is hardly above the lower one.
+
+**Lower.**  In each round all other users hold the victim's other value: data sets like any others.
+
+Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, Dong, Wang 2022.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_curve
+from flamelib.accounting.checkin.renyi import shuffled_renyi_epsilon
+from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
+from flamelib.accounting.composition.known_pairs import composed_below
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+
+ACCURACY = 0.02
+CLOSE = 2e-3
+STEPS = 40
+HARDEST = 30.0
+FAINT = 1e-40
+RAREST = 1e-12
+LONGEST = 10**9
+MOST_PARTS = 64
+
+ROUTES = ("thm-2", "thm-3", "clones", "kary", "laplace")
+
+
+def _gives(arguments: Mapping[str, Any]) -> Gives:
+    return Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER
+
+
+@states(
+    "checkin",
+    "shuffled",
+    item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
+    gives=_gives,
+    words={"route": ROUTES},
+)
+def checkin_shuffled(
+    epsilon0: float,
+    n_users: int,
+    checkin_rate: float,
+    rounds: int,
+    delta: float,
+    route: str,
+    n_buckets: int | None = None,
+) -> Certified:
+    """Epsilon of shuffled check-in after ``rounds`` rounds (upper; with route ``thm-3`` a value and no bound).
+
+    Parameters
+    ----------
+    epsilon0 : float in (0, 700]
+        Local budget of a message; beyond 30 only the chance to be there counts.
+    n_users : int, at least 2
+    checkin_rate : float in [0, 1]
+        Chance that a user joins a round; 1 is plain shuffling, 0 shows nothing.
+    rounds : int, at least 1
+    delta : float in [0, 1]
+        Of the whole.
+    route : str
+        ``thm-2`` and ``thm-3``: Rényi orders, the latter what a lower bound on the Rényi divergence would convert to.
+        By dominating pairs: ``clones`` for any randomizer, ``kary`` for k-ary response, ``laplace`` for Laplace noise.
+    n_buckets : int, at least 2
+        Alphabet of ``kary``, needed there and ignored else.
+
+    Returns
+    -------
+    Certified
+        At most ``rounds * epsilon0``; ``uncertainty`` estimates what is lost in numbers.
+
+    Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3; by dominating pairs this project's.
+
+    Examples
+    --------
+    >>> setting = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
+    >>> round(checkin_shuffled(**setting, route="clones"), 3)
+    1.496
+    """
+    if route in ("thm-2", "thm-3"):
+        return shuffled_renyi_epsilon(epsilon0, n_users, checkin_rate, rounds, delta, route)
+    randomizer = _randomizer(route, epsilon0, n_buckets)
+    return shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
+
+
+def shuffled_rounds(
+    randomizer: Analyzed,
+    n_users: int,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    checkin_rate: float = 1.0,
+) -> Certified:
+    """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
+
+    Parameters
+    ----------
+    randomizer : KaryProfile, LaplaceProfile or AnyProfile
+    n_users : int, at least 2
+        Users of each round, all of them there at ``checkin_rate`` 1.
+    rounds : int, at least 1
+        Beyond a billion, the answer is that of local budgets that add.
+    epsilon, delta : float
+        Exactly one; the answer is the other one.  A delta below 1e-40 counts as 0.
+    checkin_rate : float in [0, 1]
+
+    Raises
+    ------
+    DomainError
+        If an argument lies outside its domain.
+
+    Examples
+    --------
+    >>> f"{shuffled_rounds(KaryProfile(1.0, 2), 10**5, 100, delta=1e-6):.4f}"
+    '0.1216'
+    """
+    return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+
+
+def shuffled_schedule(
+    randomizer: Analyzed,
+    n_users: int,
+    schedule: Sequence[tuple[float, int]],
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
+
+    A rate may be larger than it is: messages that are missing can be dropped from what is seen, so that where users
+    drop out with a chance that is not known, the rate at which they check in is a bound.
+
+    Parameters
+    ----------
+    schedule : sequence of (float in [0, 1], int of at least 1)
+        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
+    randomizer, n_users, epsilon, delta
+        As for :func:`shuffled_rounds`.
+
+    Examples
+    --------
+    >>> f"{shuffled_schedule(AnyProfile(1.0), 10**4, [(0.1, 50), (0.05, 50)], delta=1e-6):.3f}"
+    '0.156'
+    """
+    if not 1 <= len(schedule) <= MOST_PARTS:
+        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
+    for rate, rounds in schedule:
+        _check(n_users, rounds, epsilon, delta, rate)
+    if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
+        return Certified(0.0, 0.0)
+    if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
+        return _pure(total * randomizer.epsilon0, epsilon)
+    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
+    if total == 1:
+        return _single(parts[0][0], epsilon, delta)
+    if delta is None:
+        return composed_delta(parts, epsilon or 0.0, ACCURACY)
+    return composed_epsilon(parts, delta if delta >= FAINT else 0.0, ACCURACY)
+
+
+def shuffled_rounds_lower(
+    randomizer: KaryProfile,
+    n_users: int,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    checkin_rate: float = 1.0,
+) -> float:
+    """What rounds of shuffled k-ary response cost at least: all other users hold the victim's other value (lower).
+
+    Binary response stands for the best that can be said of ``AnyProfile``.  Beyond a billion users, or some millions of
+    outcomes to be told apart, or where she is hardly ever there, the answer is 0.
+
+    Parameters
+    ----------
+    randomizer : KaryProfile
+    n_users, rounds, epsilon, delta, checkin_rate
+        As for :func:`shuffled_rounds`.
+
+    Examples
+    --------
+    >>> f"{shuffled_rounds_lower(KaryProfile(1.0, 2), 10**5, 100, delta=1e-6):.4f}"
+    '0.1212'
+    """
+    _check(n_users, rounds, epsilon, delta, checkin_rate)
+    if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0):
+        return 0.0
+    cells = equal_cells(randomizer, n_users, checkin_rate)
+    return composed_below([(cells, rounds)], epsilon, delta) if cells else 0.0
+
+
+def largest_epsilon0(
+    n_users: int,
+    checkin_rate: float,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    route: str = "clones",
+    n_buckets: int | None = None,
+) -> float:
+    """Largest local budget found that keeps ``epsilon`` at ``delta`` after all rounds: never one that exceeds it.
+
+    The budget at which the certified epsilon is at most ``epsilon`` and within two thousandths of it; 30 at most.
+
+    Parameters
+    ----------
+    n_users, checkin_rate, rounds, delta, route, n_buckets
+        As for :func:`checkin_shuffled`, without its two Rényi routes.
+    epsilon : float, above 0
+
+    Examples
+    --------
+    >>> round(largest_epsilon0(1000, 1.0, 1, 0.2, 1e-4, route="laplace"), 2)
+    1.86
+    """
+    _check(n_users, rounds, None, delta, checkin_rate)
+    if not check(epsilon=epsilon)["epsilon"]:
+        raise DomainError(f"epsilon must be above 0 for a budget, got {epsilon!r}")
+
+    def excess(size: float) -> float:
+        randomizer = _randomizer(route, _budget(size), n_buckets)
+        found = shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
+        return math.log(found / epsilon) if found else -math.inf
+
+    ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
+    low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
+    return min(_budget(_root(excess, low, high)), HARDEST)
+
+
+def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certified:
+    """One round needs no composing."""
+    if delta is None:
+        found = curve.forward(epsilon or 0.0) if (epsilon or 0.0) < curve.at_most else 0.0
+    else:
+        kept = delta if delta >= FAINT else 0.0
+        found = smallest_epsilon(lambda at: math.log(max(curve.forward(at), 5e-324)), kept, curve.at_most)
+    return Certified(found, curve.error * found)
+
+
+def _pure(most: float, epsilon: float | None) -> Certified:
+    """Budgets that add."""
+    return Certified(most, most) if epsilon is None else Certified(float(epsilon < most), float(epsilon < most))
+
+
+def _budget(size: float) -> float:
+    """The budget at which twice the hyperbolic sine of its half has this logarithm: epsilon is about in proportion."""
+    return 2 * math.asinh(math.exp(size) / 2)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """An argument at which the excess is at most 0, and close to it or the end of the search; at ``low`` it is."""
+    at_low, at_high, newest = -math.inf, math.inf, low
+    for _ in range(STEPS):
+        found = excess(newest)
+        if found <= 0:
+            low, at_low = newest, found
+        else:
+            high, at_high = newest, found
+        if at_low >= -CLOSE or high - low < CLOSE / 10:
+            break
+        newest = high if math.isinf(at_high) and at_low == -math.inf else _between(low, high, at_low, at_high)
+    return low
+
+
+def _between(low: float, high: float, at_low: float, at_high: float) -> float:
+    """Where a line meets its aim, of slope 1 as long as one end is unknown; not too near the ends."""
+    if math.isinf(at_high):
+        return min(low - at_low, high)
+    if math.isinf(at_low):
+        return max(high - at_high - CLOSE, (low + high) / 2)
+    share = (-at_low - CLOSE / 2) / (at_high - at_low)
+    return low + min(max(share, 0.01), 0.99) * (high - low)
+
+
+def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
+    if route == "kary" and n_buckets is None:
+        raise DomainError(f"n_buckets is missing for route=kary: {VOCABULARY['n_buckets']}")
+    match route:
+        case "clones":
+            return AnyProfile(epsilon0)
+        case "laplace":
+            return LaplaceProfile(epsilon0)
+        case "kary" if n_buckets is not None:
+            return KaryProfile(epsilon0, n_buckets)
+    raise DomainError(f"route must be one of clones, kary, laplace, got {route!r}")
+
+
+def _check(n_users: int, rounds: int, epsilon: float | None, delta: float | None, checkin_rate: float) -> None:
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    given = {"epsilon": epsilon} if delta is None else {"delta": delta}
+    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, **given)

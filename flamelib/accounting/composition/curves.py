@@ -1,0 +1,505 @@
+r"""Composition of pairs that are known by their certified profiles: the smallest epsilon after many mechanisms.
+
+The *profile* of laws (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) = \int (p-\alpha q)_+`,
+:math:`\alpha = e^{\varepsilon}`.  What the accounting of a mechanism delivers is an upper bound of the profiles of all
+its pairs of neighbors, asked for here at a modest number of points.  All that follows is exact or errs upwards.
+
+1. *From values to a curve.*  Profiles are convex in :math:`\alpha`, fall from 1 at 0, and
+   :math:`H_{1/\alpha}(P\Vert Q) = 1 - 1/\alpha + H_\alpha(Q\Vert P)/\alpha` gives the values below 1 from the other
+   direction.  A chord of a convex curve lies above it, so the lower convex hull of points above the profile lies above
+   it everywhere.  To the left of the first point the hull runs to 1 at :math:`\alpha = 0`, to the right of the last
+   one it stays level.
+2. *From the curve to a pair.*  A convex curve that falls from 1 at 0 and stays above :math:`(1-\alpha)_+` is the
+   profile of some pair; a piecewise linear one, of a pair whose losses are the knots, with P-masses :math:`\alpha`
+   times the changes of slope, the last value being the mass at infinity (*connecting the dots*).  A pair whose profile
+   is above those of all pairs of neighbors dominates the mechanism, and the product of dominating pairs dominates the
+   composition, an adaptive one included.
+3. *From the pair to the sum*: :mod:`flamelib.accounting.composition.loss_sums`, with its errors bounded and added.
+
+Points are put where they count.  In an interval the hull exceeds the profile by an area of at most that of the
+triangle under the neighboring chords, and to first order it moves the logarithm of delta by
+:math:`T\,t(t+1)\,\alpha^{t-1}/Z` times that area, T being the number of mechanisms, t the tilt at the answer and Z the
+tilted mass.  Where that is small enough the answer is compared with the one from every other point, and if they differ
+by more than a smooth curve explains, more points are asked for.  The ``uncertainty`` of an answer, already on the safe
+side, is the larger of these estimates, with the errors of the values themselves.
+
+Sources: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang, Optimal Accounting of
+Differential Privacy via Characteristic Function, 2022 (dominating pairs).
+
+From values of a profile to a discrete law of privacy losses that dominates it: the lower convex hull, in points.
+
+What the hull is and why it errs upwards stands in :mod:`flamelib.accounting.composition.curves`.  Numbers are kept as the excess
+:math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither side loses to cancellation.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from flamelib.accounting.composition.known_pairs import Cells
+from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Real, Tilt, Whole
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.vocabulary import DomainError, check
+
+Delta = Callable[[float], float]
+
+FINEST = 2**16
+START = 8
+MOST = 600
+RUNGS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    r"""Upper bound of the profile of a pair (P, Q), or of every pair of neighbors, as a function of epsilon >= 0.
+
+    Parameters
+    ----------
+    forward : callable
+        At least :math:`H_{e^\varepsilon}(P\Vert Q)`; no more is asked of it, neither convexity nor monotony.
+    backward : callable, optional
+        At least :math:`H_{e^\varepsilon}(Q\Vert P)`.  Left out where it is the same: replacing one member is a
+        symmetric relation, so that a bound over all its pairs holds in both directions.
+    at_most : float
+        Both are 0 from here on (pure privacy), or ``inf``.
+    error : float
+        By how much, relatively, the values may exceed the profile that is meant: part of the uncertainty of answers.
+    """
+
+    forward: Delta
+    backward: Delta | None = None
+    at_most: float = math.inf
+    error: float = 0.0
+
+    def larger(self, epsilon: float) -> float:
+        """The larger of the two directions."""
+        found = self.forward(epsilon)
+        return found if self.backward is None else max(found, self.backward(epsilon))
+
+
+def laddered(curve: Curve) -> Curve:
+    r"""The same curve seen at ``RUNGS`` places an octave, each asked for once, with chords between them (upper).
+
+    Profiles are convex in :math:`e^\varepsilon`, so that a chord lies above them.  Answers at many deltas and numbers
+    of mechanisms then share the values that they ask for, and are larger by some thousandths at most.
+
+    Parameters
+    ----------
+    curve : Curve
+        Of pure privacy; any other one is given back as it is.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> 1 <= laddered(coin).forward(0.03) / coin.forward(0.03) < 1.00001
+    True
+    """
+    if math.isinf(curve.at_most):
+        return curve
+    backward = None if curve.backward is None else _chords(curve.backward, curve.at_most)
+    return Curve(_chords(curve.forward, curve.at_most), backward, curve.at_most, curve.error)
+
+
+def _chords(value: Delta, most: float) -> Delta:
+    """Rungs are counted downwards from ``most``, where the curve has come to 0."""
+    at = functools.cache(lambda rung: value(_rung(most, rung)) if rung else 0.0)
+    start = functools.cache(lambda: value(0.0))
+
+    def delta(epsilon: float) -> float:
+        if epsilon <= 0 or epsilon >= most:
+            return start() if epsilon <= 0 else 0.0
+        above = math.floor(RUNGS * math.log2(most / epsilon))
+        above += (_rung(most, above + 1) > epsilon) - (_rung(most, above) < epsilon)
+        low, high = _rung(most, above + 1), _rung(most, above)
+        left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right: near the end it is next to nothing
+        right = math.expm1(epsilon - low) / math.expm1(high - low)
+        return (at(above + 1) * left + at(above) * right) * (1 + 16 * UNIT)
+
+    return delta
+
+
+def _rung(most: float, rung: int) -> float:
+    return float(most * 2.0 ** (-rung / RUNGS))
+
+
+@dataclass(frozen=True, slots=True)
+class Hull:
+    r"""Knots of the hull: multiples of ``unit`` in the loss, x, and the excess over :math:`(1-\alpha)_+`."""
+
+    unit: float
+    places: Whole
+    x: Real
+    excess: Real
+
+    @property
+    def slopes(self) -> Real:
+        """Slopes of the excess: to the left of the first knot, between knots, to the right of the last."""
+        first = self.excess[0] / (1 + self.x[0])
+        return np.concatenate([[first], np.diff(self.excess) / np.diff(self.x), [0.0]])
+
+    def loss(self, coarsest: int) -> Loss:
+        """The law of the losses, on a grid of ``coarsest`` units; masses are rounded up."""
+        slopes, alpha = self.slopes, 1 + self.x
+        places = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
+        rounding = 4 * UNIT * np.abs(slopes) * (2 + places)
+        masses = np.diff(slopes) + (self.places == 0) + rounding[1:] + rounding[:-1]
+        masses = alpha * np.maximum(masses, 0) * (1 + 8 * UNIT)
+        return Loss(self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), float(slopes[0]))
+
+    def doubts(self, rate: float, log_mass: float) -> Real:
+        """For each interval, how far it may move the logarithm of delta: once, under this tilt and tilted mass."""
+        slopes = self.slopes - (np.append(self.places, 1) <= 0)
+        left, here, right = slopes[:-2], slopes[1:-1], slopes[2:]
+        bend = np.maximum(here - left, 0) * np.maximum(right - here, 0) / np.maximum(right - left, 1e-300)
+        with np.errstate(divide="ignore"):
+            logs = np.log(bend) + 2 * np.log(np.diff(self.x)) + (rate - 1) * self.unit * self.places[1:]
+        return np.asarray(np.exp(np.minimum(logs + math.log(rate) + math.log1p(rate) - math.log(2) - log_mass, 100.0)))
+
+    def thinned(self) -> "Hull":
+        """Every other knot to both sides of 0, and the ends: a bound as well, to tell how much the knots matter."""
+        middle = int(np.flatnonzero(self.places == 0)[0])
+        kept = (np.arange(len(self.places)) - middle) % 2 == 0
+        kept[[0, -1]] = True
+        return Hull(self.unit, self.places[kept], self.x[kept], self.excess[kept])
+
+
+class Knots:
+    """A curve at whole multiples of ``end / FINEST``, asked for once each; negative ones are the other direction."""
+
+    def __init__(self, curve: Curve, end: float) -> None:
+        self.curve, self.unit = curve, end / FINEST
+        self.ahead: dict[int, float] = {}
+        self.behind = self.ahead if curve.backward is None else {}
+        start = range(FINEST // START, FINEST + 1, FINEST // START)
+        self.add([0, *start, *(-place for place in start)])
+
+    def add(self, places: Iterable[int]) -> bool:
+        """Ask at these multiples; whether any was new."""
+        before = len(self.ahead) + len(self.behind)
+        for place in places:
+            self._ask(place, place < 0)
+            if place == 0:
+                self._ask(place, True)
+        return len(self.ahead) + len(self.behind) > before
+
+    def _ask(self, place: int, backward: bool) -> None:
+        known, at = (self.behind, self.curve.backward) if backward else (self.ahead, self.curve.forward)
+        epsilon = self.unit * abs(place)
+        if abs(place) not in known:
+            value = (at or self.curve.forward)(epsilon) if epsilon < self.curve.at_most else 0.0
+            known[abs(place)] = min(max(value, 0.0), 1.0)
+
+    def between(self, hull: Hull, chosen: Whole) -> bool:
+        """Ask in the middle of the chosen intervals, as long as there may be more points; whether any was new."""
+        pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
+        middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
+        return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST else False
+
+    def hull(self) -> Hull:
+        """Lower convex hull of the points: each side by itself, after the value between them has been lowered."""
+        right, ahead = self._side(self.ahead)
+        left, behind = self._side(self.behind)
+        ahead[0] = behind[0] = self._at_zero()
+        x_right, x_left = np.expm1(self.unit * right), np.expm1(-self.unit * left)
+        kept = _lower(x_right, ahead)[1:]
+        mirrored, excess = np.append(x_left, -1.0)[::-1], np.append(behind * (1 + x_left), 0.0)[::-1]
+        lower = _lower(mirrored, excess)[1:]
+        places = np.concatenate([-left[::-1][lower - 1], right[kept]])
+        x, w = np.concatenate([mirrored[lower], x_right[kept]]), np.concatenate([excess[lower], ahead[kept]])
+        return Hull(self.unit, places, x, w)
+
+    def _side(self, known: dict[int, float]) -> tuple[Whole, Real]:
+        """Places in order, with values made to fall (a profile does)."""
+        places = sorted(known)
+        return np.array(places), np.minimum.accumulate([known[place] for place in places])
+
+    def _at_zero(self) -> float:
+        r"""Value at 0 by the best chord across it: :math:`\tanh(\varepsilon/2) + (u+u')/(1+e^\varepsilon)`."""
+        best = 1.0
+        for place in self.ahead.keys() & self.behind.keys():
+            epsilon = self.unit * place
+            both = self.ahead[place] + self.behind[place]
+            best = min(best, math.tanh(epsilon / 2) + both * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
+        return best * (1 + 4 * UNIT)
+
+
+def _lower(x: Real, y: Real) -> Whole:
+    """Indices of the lower convex hull of points in order of x; the first and the last one belong to it."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[i] - x[b]) < (y[i] - y[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)
+
+
+__all__ = ["Composition", "Curve", "composed_delta", "composed_epsilon", "dominating_cells", "together"]
+
+ACCURACY = 5e-3
+WIDEST = 300.0
+FAR = 200.0
+SPARED = 1e-4
+FAINTEST = 1e-9
+FINER = (1, 8, 64)
+LONGEST = 2**20
+GROUP = 2**8
+
+Parts = Sequence[tuple[Curve, int]]
+
+
+def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> Certified:
+    """Least epsilon at which the composition keeps ``delta`` (upper).
+
+    Parameters
+    ----------
+    parts : sequence of (Curve, int)
+        Each curve with the number of mechanisms that it bounds.  All are of one adjacency; for add-remove all are of
+        one direction, and the other one is the composition of the exchanged pairs.
+    delta : float in [0, 1]
+    accuracy : float
+        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MOST`` a curve.
+
+    Returns
+    -------
+    Certified
+        ``inf`` where no epsilon will do.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> round(composed_epsilon([(coin, 100)], 1e-6), 3)
+    4.775
+    """
+    delta = check(delta=delta)["delta"]
+    most = _most(parts)
+    if delta == 0 or delta == 1:
+        return Certified(most if delta == 0 else 0.0, 0.0)
+    if most <= FAINTEST:
+        return Certified(most, most)
+    for finer in FINER:
+        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
+        if found.is_long:
+            epsilon = min(most, found.law.chernoff(delta, found.tilt))
+            return Certified(epsilon, min(epsilon, math.sqrt(found.tilt.variance)))
+        epsilon, rate = found.law.epsilon(delta, most), _rate(found.tilt)
+        if math.isinf(epsilon):
+            return Certified(epsilon, 0.0)
+        moved = found.thinned.epsilon(delta, most) - epsilon
+        if moved * rate <= 4 * accuracy:
+            break
+    return Certified(epsilon, min(max(found.doubt / rate, moved), epsilon))
+
+
+def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Certified:
+    """Delta of the composition at ``epsilon`` (upper); the parameters are those of :func:`composed_epsilon`.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> f"{composed_delta([(coin, 100)], 4.0):.2e}"
+    '3.42e-05'
+    """
+    epsilon = check(epsilon=epsilon)["epsilon"]
+    if epsilon >= _most(parts):
+        return Certified(0.0, 0.0)
+    expected = 1e-12
+    for finer in FINER:
+        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+        for _ in range(5):
+            reached = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
+            if reached >= expected:
+                break
+            expected = reached
+            found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+        if found.is_long:
+            delta = probability(logaddexp(found.law.log_infinity, found.tilt.log_mass - found.tilt.t * epsilon))
+            return Certified(delta, delta)
+        log_delta = found.law.log_delta(epsilon)
+        moved = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
+        if moved <= 4 * accuracy:
+            break
+    delta = probability(log_delta)
+    return Certified(delta, delta * min(max(found.doubt, moved), 1.0))
+
+
+def together(parts: Parts, times: int, delta: float, symmetric: bool = False, accuracy: float = ACCURACY) -> Curve:
+    """The composition of a few mechanisms as one curve, to be composed ``times`` times for an answer near ``delta``.
+
+    Parameters
+    ----------
+    parts : sequence of (Curve, int)
+    times : int, at least 1
+    delta : float in (0, 1)
+    symmetric : bool
+        Whether exchanging all pairs gives the same composition, as for a pair and its exchanged pair.
+    accuracy : float
+
+    Returns
+    -------
+    Curve
+        A valid bound whatever it is used for; points are placed for the stated use.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> two = together([(coin, 2)], 50, 1e-6, symmetric=True)
+    >>> two.at_most, round(two.forward(0.0), 6)
+    (0.2, 0.049958)
+    """
+    check(times=times, slack_delta=delta)
+    most = _most(parts)
+    if times * most <= FAINTEST:
+        return Curve(lambda epsilon: max(0.0, -math.expm1(epsilon - most)) / (1 + math.exp(-most)), at_most=most)
+    longer = [(curve, count * times) for curve, count in parts]
+    found = _tabulated(longer, 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    losses = [(loss, count) for (loss, _), (_, count) in zip(found.law.parts, parts, strict=True)]
+    return _as_curve(losses, most, symmetric)
+
+
+def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = ACCURACY) -> Cells:
+    """A pair that dominates what the curve bounds, outright: for other compositions, and for other software.
+
+    Parameters
+    ----------
+    curve : Curve
+    times : int, at least 1
+    delta : float in (0, 1)
+        As for :func:`together`: the pair is a bound whatever it is used for; points are placed for the stated use.
+    accuracy : float
+
+    Returns
+    -------
+    Cells
+        One cell for each loss.
+
+    Examples
+    --------
+    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
+    >>> cells = dominating_cells(coin, 50, 1e-6)
+    >>> f"{cells.delta(0.05):.4f}", f"{coin.forward(0.05):.4f}"
+    ('0.0256', '0.0256')
+    """
+    check(times=times, slack_delta=delta)
+    found = _tabulated([(curve, times)], 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    [(loss, _)] = found.law.parts
+    losses = np.concatenate([[-math.inf], loss.losses, [math.inf]])
+    base = np.concatenate([[loss.nothing], loss.masses * np.exp(-loss.losses), [0.0]])
+    gain = np.concatenate([[-base[0]], -loss.masses * np.expm1(-loss.losses), [loss.infinity]])
+    return Cells(losses, losses, base, gain, np.zeros(len(losses)))
+
+
+class Composition(NamedTuple):
+    """The sum of the losses, also with every other knot, its tilt at the answer, and the doubt about log delta."""
+
+    law: LossSum
+    thinned: LossSum
+    tilt: Tilt
+    doubt: float
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
+        return max(times for _, times in self.law.parts) > LONGEST
+
+
+def _most(parts: Parts) -> float:
+    """An epsilon at which the composition is pure, or ``inf``."""
+    if not parts:
+        raise DomainError("parts must hold at least one curve with its number of times")
+    for _, times in parts:
+        check(times=times)
+    return sum(times * curve.at_most for curve, times in parts)
+
+
+def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> Composition:
+    """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large."""
+    stages = 0
+    while max(times for _, times in parts) > LONGEST * GROUP**stages:
+        stages += 1
+    found = _tabulated(parts, delta * SPARED * 0.01**stages, tilt_of, accuracy)
+    doubt = found.doubt
+    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > FAR:
+        return found
+    for stage in range(1, stages + 1):
+        parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
+        found = _tabulated(parts, delta * SPARED * 0.01 ** (stages - stage), tilt_of, accuracy)
+        doubt += found.doubt
+    return found._replace(doubt=doubt)
+
+
+def _grouped(curve: Curve, times: int, loss: Loss) -> tuple[Curve, int]:
+    """Mechanisms taken together, and the number of groups, rounded up."""
+    size = GROUP if times > LONGEST else 1
+    return _as_curve([(loss, size)], size * curve.at_most, curve.backward is None), -(-times // size)
+
+
+def _as_curve(parts: Sequence[tuple[Loss, int]], at_most: float, symmetric: bool) -> Curve:
+    """The profile of a sum of losses."""
+    ahead, behind = LossSum(parts), LossSum([(loss.swapped(), times) for loss, times in parts])
+
+    def forward(epsilon: float) -> float:
+        return math.exp(ahead.log_delta(epsilon))
+
+    def backward(epsilon: float) -> float:
+        return math.exp(behind.log_delta(epsilon))
+
+    return Curve(forward, None if symmetric else backward, at_most)
+
+
+def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> Composition:
+    """Ask for points until those missing cannot move the logarithm of delta by more than ``accuracy``."""
+    floor = spared / sum(times for _, times in parts)
+    end = max(_end(curve, floor) for curve, _ in parts)
+    knots = [Knots(curve, end) for curve, _ in parts]
+    while True:
+        hulls = [one.hull() for one in knots]
+        coarsest = int(np.gcd.reduce(np.concatenate([hull.places for hull in hulls])))
+        losses = [hull.loss(coarsest) for hull in hulls]
+        law = LossSum([(loss, times) for loss, (_, times) in zip(losses, parts, strict=True)])
+        tilt = tilt_of(law)
+        rate = _rate(tilt)
+        doubts = [
+            times * hull.doubts(rate, loss.tilted(rate)[0])
+            for hull, loss, (_, times) in zip(hulls, losses, parts, strict=True)
+        ]
+        every = np.concatenate(doubts)
+        least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
+        done = float(every.sum()) <= accuracy
+        chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
+        if done or not sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
+            thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
+            return Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
+
+
+def _inexact(parts: Parts, losses: Sequence[Loss], rate: float) -> float:
+    """How far the errors of the values may move the logarithm of delta."""
+    logs = (times * curve.error * loss.tilted(rate)[0] for (curve, times), loss in zip(parts, losses, strict=True))
+    return sum(max(log, 0.0) for log in logs)
+
+
+def _rate(tilt: Tilt) -> float:
+    """The tilt, or where there is none the rate at which a bulk of this spread falls off."""
+    return max(tilt.t, 1 / math.sqrt(tilt.variance)) if tilt.variance else max(tilt.t, 1.0)
+
+
+def _end(curve: Curve, floor: float) -> float:
+    """About the least epsilon at which both directions are below the floor, or as low as they ever are."""
+    most = min(curve.at_most, WIDEST)
+    floor = max(floor, 1.001 * curve.larger(most) if most < curve.at_most else 0.0)
+    low, high = 0.0, most if curve.at_most <= WIDEST else 1.0
+    while high < most and curve.larger(high) > floor:
+        low, high = high, min(2 * high, most)
+    for _ in range(40):
+        if high <= 1.2 * low:
+            break
+        middle = math.sqrt(max(low, 1e-4 * high) * high) if high > 8 * low else (low + high) / 2
+        low, high = (low, middle) if curve.larger(middle) <= floor else (middle, high)
+    return high

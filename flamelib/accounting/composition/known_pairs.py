@@ -1,0 +1,474 @@
+r"""Composition of pairs that are known outright, cell by cell: delta at an epsilon and epsilon for a delta.
+
+Cells are put on grids by :mod:`flamelib.accounting.composition.known_pairs`, from above or from below, and summed by
+:mod:`flamelib.accounting.composition.loss_sums`.  From above, the step is halved until a doubled one makes hardly any difference, and what
+it does make is reported.
+
+Source: Zhu, Dong, Wang, Optimal Accounting of Differential Privacy via Characteristic Function, 2022 (products of
+dominating pairs dominate adaptive compositions).
+
+Privacy losses of a pair that is known outright: its outcomes in cells, put on a grid from above or from below.
+
+For laws (P, Q) split the outcomes into cells.  Of a cell let b be Q's mass and b + g that of P, and let the loss
+:math:`\log(p/q)` lie in :math:`[l, l']` on it.
+
+*From above.*  Move the mass of every cell to the grid points that enclose its losses, keeping both P's mass and Q's.
+Of all pairs with these masses and losses between these points this is the largest in every
+:math:`H_\alpha(P\Vert Q)`, a chord lying above a convex curve: the new pair dominates, and so do its products.  What
+it adds is of second order in the width.
+
+*From below.*  A coarser view of the outcomes shows less (data processing), with cuts at random, too.  Cells are joined
+in the order of their losses, the last one in part, until the loss of the union is a point of the grid; again the
+change is of second order.  What is left over in the end is rounded down.
+
+Masses are differences of distribution functions.  ``error`` bounds the error of g; b has a relative one of at most
+``ROUND``.  Both are counted on the safe side.
+
+Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022.
+
+Cells of a known pair as a privacy loss distribution of Google's ``dp_accounting``, to be composed with others.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Real, Tilt, Whole
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import DomainError
+
+ROUND = 1e-11
+STEEP = 700.0
+UNSURE = 0.1
+NAMES = ("low", "high", "base", "gain", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """For each cell least and greatest loss, Q's mass, by how much P's is larger, and the error of that."""
+
+    low: Real
+    high: Real
+    base: Real
+    gain: Real
+    error: Real
+
+    def swapped(self) -> "Cells":
+        """The cells of (Q, P); what is now ``base`` may be too small, by twice the error."""
+        return Cells(-self.high, -self.low, np.maximum(self.base + self.gain - self.error, 0), -self.gain, self.error)
+
+    @property
+    def second_moment(self) -> float:
+        """Of the finite losses, from above."""
+        ends = np.where(np.isfinite(self.low), self.low, 0.0), np.where(np.isfinite(self.high), self.high, 0.0)
+        return float(np.maximum(self.base + self.gain, 0) @ np.maximum(*map(np.abs, ends)) ** 2)
+
+    @property
+    def range(self) -> float:
+        """Largest finite loss minus the smallest."""
+        ends = np.concatenate([self.low, self.high])
+        ends = ends[np.isfinite(ends)]
+        return float(np.ptp(ends)) if len(ends) else 0.0
+
+    @property
+    def variation(self) -> float:
+        """Total variation, from above: the gain of cells of one sign, the mass of others."""
+        most = np.where(self.low >= 0, self.gain, self.base * (1 + ROUND) + self.gain) + self.error
+        return float(np.where(self.high <= 0, 0.0, most).sum()) * (1 + ROUND)
+
+    def delta(self, epsilon: float) -> float:
+        """Delta of one mechanism, about and in this order."""
+        with np.errstate(over="ignore"):
+            return float(np.maximum(self.gain - self.base * np.expm1(min(epsilon, STEEP)), 0).sum())
+
+
+def both_orders(cells: Cells) -> Cells:
+    """A pair that dominates (P, Q) and (Q, P): the positive losses of the one, the negative ones of the other.
+
+    For (P, Q) whose profile is the larger one above 1, in cells without losses of both signs.
+
+    Examples
+    --------
+    >>> both = both_orders(Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]])))
+    >>> both.low.tolist()
+    [1.0, -1.0, 0.0]
+    """
+    kept = (cells.low >= 0) & (cells.high > 0)
+    ahead = Cells(*(getattr(cells, name)[kept] for name in NAMES))
+    back = ahead.swapped()
+    rest = max(0.0, 1 - float((ahead.base + ahead.gain).sum() + (back.base + back.gain).sum()))
+    ends = (0.0, 0.0, rest, 0.0, ROUND / 10)
+    return Cells(*(np.hstack([getattr(ahead, n), getattr(back, n), end]) for n, end in zip(NAMES, ends, strict=True)))
+
+
+def above(cells: Cells, step: float) -> Loss:
+    """The losses on multiples of ``step``, by a pair that dominates; only P's masses are meant to be used.
+
+    Examples
+    --------
+    >>> law = above(Cells(*np.array([[0.1], [0.3], [0.4], [0.1], [0.0]])), 0.5)
+    >>> law.losses.tolist(), law.masses.round(3).tolist()
+    ([0.0, 0.5], [0.246, 0.254])
+    """
+    shown = np.isposinf(cells.high)
+    gain = cells.gain + cells.error
+    mass = np.maximum(cells.base * (1 + ROUND) + gain, 0) * (1 + len(gain) * UNIT)
+    high = np.where(shown | np.isneginf(cells.high), 0.0, cells.high)
+    low = np.where(shown | np.isneginf(cells.low), high, cells.low)
+    last = np.ceil(high / step + 4 * UNIT * np.abs(high / step))
+    first = np.where(np.isneginf(cells.low), last, np.floor(low / step - 4 * UNIT * np.abs(low / step)))
+    steep = np.expm1(np.minimum(step * first, STEEP))
+    moved = gain - cells.base * (steep - ROUND * np.abs(steep))
+    wide = -np.expm1(step * np.minimum(first - last, -1))
+    up = np.where((first == last) | (step * first >= STEEP), mass, np.clip(moved / wide * (1 + 8 * UNIT), 0, mass))
+    up, down = np.where(shown, 0.0, up), np.where(shown, 0.0, mass - up)
+    return _law(step, np.concatenate([first, last]), np.concatenate([down, up]), float(mass[shown].sum()))
+
+
+def coarser(loss: Loss) -> Loss:
+    """The same from above on a grid twice as wide."""
+    odd = loss.index % 2 == 1
+    up = np.where(odd, loss.masses / (1 + math.exp(-loss.step)) * (1 + 4 * UNIT), 0.0)
+    index = np.concatenate([loss.index - odd, loss.index + odd]) // 2
+    return _law(2 * loss.step, index, np.concatenate([loss.masses - up, up]), loss.infinity)
+
+
+def _law(step: float, index: Real | Whole, masses: Real, infinity: float) -> Loss:
+    """Masses of equal index together."""
+    places, masses = index[masses > 0].astype(np.int64), masses[masses > 0]
+    if len(places) == 0:
+        return Loss(step, np.array([0]), np.array([0.0]), infinity, 0.0)
+    first = int(places.min())
+    total = np.bincount(places - first, masses).astype(np.float64)
+    filled = np.flatnonzero(total).astype(np.int64)
+    return Loss(step, filled + first, total[filled], min(infinity, 1.0), 0.0)
+
+
+def below(cells: Cells, step: float) -> Loss:
+    """The losses on multiples of ``step``, by a coarser view of the outcomes; what would exceed 700 is 700.
+
+    Examples
+    --------
+    >>> law = below(Cells(*np.array([[0.0, 0.3], [0.1, 0.4], [0.5, 0.2], [0.02, 0.08], [0.0, 0.0]])), 0.1)
+    >>> law.losses.round(6).tolist(), law.masses.round(3).tolist()
+    ([0.1, 0.3], [0.675, 0.125])
+    """
+    base = (cells.base + 2 * cells.error) * (1 + ROUND)
+    gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
+    base = np.maximum(base, gain / math.expm1(STEEP))
+    kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base + gain > 0) & (cells.high < math.inf)
+    order = np.argsort(gain[kept] / base[kept])
+    places, masses = [], []
+    bases, gains, target, rise = 0.0, 0.0, 0, 0.0
+    for b, g in zip(base[kept][order].tolist(), gain[kept][order].tolist(), strict=True):
+        lacking, offer = rise * bases - gains, g - rise * b
+        if bases and offer >= lacking:
+            part = min(lacking / offer, 1.0) if lacking > 0 else 0.0
+            places.append(target)
+            masses.append((bases + part * b) * (1 + rise))
+            b, g, bases, gains = (1 - part) * b, (1 - part) * g, 0.0, 0.0
+        if not bases and b > 0:
+            target = math.floor(math.log1p(g / b) / step) + 1
+            rise = math.expm1(step * target)
+        bases, gains = bases + b, gains + g
+    if bases:
+        places.append(target - 1)
+        masses.append(bases + gains)
+    return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - 4 * ROUND), 0.0)
+
+
+FINE = 0.05
+CLOSE = 0.02
+LARGEST = 2**21
+LONGEST = 2**22
+SPARED = 1e-14
+FAINT = 1e-40
+NARROW = 2e-3
+SKETCH = 8
+LEAST_STEP = 0.1 / LARGEST
+SHARES = 2 * (1e-4, 1e-2, 0.2)
+CRAMPED = 4.0
+
+Parts = Sequence[tuple[Cells, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaAt:
+    """What is the logarithm of delta at this epsilon?"""
+
+    epsilon: float
+
+    def tilt(self, law: LossSum) -> Tilt:
+        """A tilt that is good for the answer."""
+        return law.tilt_to(self.epsilon)
+
+    def answer(self, law: LossSum, tilt: Tilt) -> float:
+        """From above."""
+        if _is_alone(law):
+            return _log_delta_once(law, self.epsilon)
+        if not _is_long(law):
+            return law.log_delta(self.epsilon, tilt)
+        return min(logaddexp(law.log_infinity, tilt.log_mass - tilt.t * self.epsilon), 0.0)
+
+    def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
+        """How far the answer moved, as of the logarithm of delta, and the doubt about it."""
+        return moved, moved / 2 + rest
+
+
+@dataclass(frozen=True, slots=True)
+class LeastEpsilon:
+    """What is the least epsilon for this delta?"""
+
+    delta: float
+
+    def tilt(self, law: LossSum) -> Tilt:
+        """A tilt that is good for the answer."""
+        return law.tilt_for(math.log(self.delta)) if self.delta else law.tilt(0.0)
+
+    def answer(self, law: LossSum, tilt: Tilt) -> float:
+        """From above."""
+        if self.delta == 0:
+            return max(law.most, 0.0) if law.log_infinity == -math.inf else math.inf
+        if _is_alone(law):
+            end = max(law.most, 0.0) if _log_delta_once(law, law.most) <= math.log(self.delta) else math.inf
+            return smallest_epsilon(lambda epsilon: _log_delta_once(law, epsilon), self.delta, end)
+        return law.chernoff(self.delta, tilt) if _is_long(law) else law.epsilon(self.delta, math.inf, tilt)
+
+    def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
+        """How far the answer moved, as of the logarithm of delta, and the doubt about it."""
+        return moved * t, moved / 2 + rest / max(t, 1.0)
+
+
+Question = DeltaAt | LeastEpsilon
+
+
+def composed(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> Certified:
+    """Delta at ``epsilon``, or least epsilon for ``delta``, of the composition in its worse order (upper).
+
+    Parameters
+    ----------
+    parts : sequence of (Cells, int)
+        Each pair with the number of mechanisms that it dominates; in the other order all pairs are exchanged.
+    epsilon, delta : float
+        Exactly one, within its domain.
+
+    Returns
+    -------
+    Certified
+        Its ``uncertainty`` is the estimated effect of the grid, already on the safe side.
+
+    Examples
+    --------
+    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
+    >>> f"{composed([(coin, 1)], epsilon=0.0):.3f}"
+    '0.462'
+    """
+    most = sum(times * cells.variation for cells, times in parts)
+    if epsilon is None:
+        if delta is None or delta >= min(most, 1.0):
+            return Certified(0.0, 0.0)
+        value, doubt = _worse(parts, LeastEpsilon(delta), 1e-4 * delta)
+        return Certified(value, min(doubt, value) if math.isfinite(value) else 0.0)
+    if most < FAINT:
+        return Certified(most, most)
+    each = max(cells.delta(epsilon) for cells, _ in parts)
+    for spared in (SPARED, 1e-4 * each * sum(times for _, times in parts), 1e-4 * each, 0.0):
+        enough = math.log(1e4 * spared) if spared else -math.inf
+        value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
+        if value > enough:
+            break
+    for share in SHARES:
+        # What the answer can spare decides how far sums reach, and so how fine their grid can be.
+        again, doubt_again = _worse(parts, DeltaAt(epsilon), share * probability(value))
+        gained = value - again
+        if gained > 0:
+            value, doubt = again, doubt_again
+        if gained < CLOSE / 4 and doubt <= CLOSE:
+            break
+    found = min(probability(value), most)
+    return Certified(found, found * min(doubt, 1.0))
+
+
+def composed_below(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> float:
+    """Delta at ``epsilon``, or epsilon for ``delta``, that the composition has in its worse order at least (lower).
+
+    Parameters
+    ----------
+    parts : sequence of (Cells, int)
+    epsilon, delta : float
+        Exactly one, within its domain; a composition that is better than ``delta`` at 0 is answered by 0.
+
+    Examples
+    --------
+    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
+    >>> 0.4 < composed_below([(coin, 1)], epsilon=0.0) <= composed([(coin, 1)], epsilon=0.0)
+    True
+    """
+    if sum(times for _, times in parts) > LONGEST:
+        return 0.0
+    if epsilon is None:
+        if not delta:
+            return 0.0
+        return max(law.epsilon_below(delta) for law in _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta))
+    for spared in (SPARED, 0.0):
+        sums = _sums_below(parts, DeltaAt(epsilon), spared)
+        found = math.exp(max(law.log_delta_below(epsilon) for law in sums))
+        if found > 1e4 * spared:
+            break
+    return found
+
+
+def _sums_below(parts: Parts, question: Question, spared: float) -> list[LossSum]:
+    """Both orders from below, without the largest losses and the smallest, of this mass at most."""
+    count = sum(times for _, times in parts)
+    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
+    kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
+    steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
+    pairs = zip(kept, steps, strict=True)
+    return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
+
+
+def _worse(parts: Parts, question: Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:
+    """The larger answer of both orders, and the doubt about it; of delta this much is given to the largest losses."""
+    count = sum(times for _, times in parts)
+    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
+    one, two = ([(cut(cells, spared / count), times) for cells, times in order] for order in orders)
+    first = _settled(one, question, enough)
+    return max(first, _settled(two, question, max(first[0], enough)))
+
+
+def cut(cells: Cells, spared: float) -> Cells:
+    """The largest losses, of this mass at most, counted as infinite, and the smallest raised: sums reach less far."""
+    mass = cells.base + cells.gain + cells.error
+    order = np.argsort(-cells.high)
+    high = cells.high.copy()
+    high[order[np.cumsum(mass[order]) <= spared]] = math.inf
+    order = np.argsort(cells.low)
+    floor = cells.low[order[min(int(np.searchsorted(np.cumsum(mass[order]), spared)), len(order) - 1)]]
+    low = np.where(high == math.inf, high, np.maximum(cells.low, floor))
+    return replace(cells, low=low, high=np.maximum(high, floor))
+
+
+def _without(cells: Cells, spared: float) -> Cells:
+    """The cells without the largest losses and the smallest, of this mass at most each: fewer outcomes show less."""
+    near = cut(cells, spared)
+    kept = (near.high < math.inf) & (near.low <= cells.low)
+    return Cells(cells.low[kept], cells.high[kept], cells.base[kept], cells.gain[kept], cells.error[kept])
+
+
+def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:
+    """The answer on a grid that is fine enough, or any answer that is at most ``enough``, and the doubt about it."""
+    step, finest = _step(parts), max(cells.range for cells, _ in parts) / LARGEST
+    doubtful = [(replace(cells, error=3 * cells.error), times) for cells, times in parts]
+    best: tuple[float, float] | None = None
+    while True:
+        wider, t, size = _sized(parts, question, step)
+        coarse = LossSum([(coarser(above(cells, wider)), times) for cells, times in doubtful])
+        tilt = coarse.tilt(t)
+        if wider > step or _size(coarse, tilt) > LARGEST:
+            if best is not None:
+                return best
+            if _size(coarse, tilt) > LARGEST:
+                step = 2 * wider
+                continue
+        step = wider
+        rough = question.answer(coarse, tilt)
+        if rough <= enough:
+            return rough, 0.0
+        fine = LossSum([(above(cells, step), times) for cells, times in parts])
+        value = question.answer(fine, fine.tilt(t))
+        moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
+        best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
+        if moved <= CLOSE or 2 * size > LARGEST or step <= finest:
+            return best
+        step /= 2
+
+
+def _sized(parts: Parts, question: Question, step: float) -> tuple[float, float, int]:
+    """The step, or a wider one with which the grid of the sum has a reasonable size, a tilt, and about that size."""
+    while True:
+        sketch = LossSum([(above(cells, SKETCH * step), times) for cells, times in parts])
+        tilt = question.tilt(sketch)
+        size = SKETCH * _size(sketch, tilt)
+        if size <= LARGEST:
+            return step, tilt.t, size
+        step *= 2.0 ** math.ceil(math.log2(size / LARGEST))
+
+
+def _step(parts: Parts) -> float:
+    """A step that is small beside the losses of one mechanism."""
+    return max(FINE * _spread(parts), max(cells.range for cells, _ in parts) / LARGEST, 1e-300)
+
+
+def _spread(parts: Parts) -> float:
+    """Root mean square of the losses of one mechanism."""
+    count = sum(times for _, times in parts)
+    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
+
+
+def _size(law: LossSum, tilt: Tilt) -> int:
+    """Size of the grid of the sum, where one is needed."""
+    return 0 if _is_alone(law) or _is_long(law) else law.extent(tilt)[1]
+
+
+def _is_alone(law: LossSum) -> bool:
+    """Whether there is nothing to sum."""
+    return sum(times for _, times in law.parts) == 1
+
+
+def _log_delta_once(law: LossSum, epsilon: float) -> float:
+    """Logarithm of an upper bound on delta where there is nothing to sum."""
+    loss = law.parts[0][0]
+    total = float((loss.masses * -np.expm1(np.minimum(epsilon - loss.losses, 0))).sum()) + loss.infinity
+    return min(math.log(total) + len(loss.masses) * UNIT, 0.0) if total > 0 else -math.inf
+
+
+def _is_long(law: LossSum) -> bool:
+    """Whether round-off would be too much in transforms: Chernoff's bound is left."""
+    return sum(times for _, times in law.parts) > LONGEST
+
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+MOST_LOSSES = 2**24
+
+
+def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
+    """The pair and its exchange, from above, as a pessimistic privacy loss distribution.
+
+    ``dp_accounting`` must be installed.  Its compositions of the object err upwards, but for its own round-off.
+
+    Parameters
+    ----------
+    cells : Cells
+    step : float, positive
+        Distance of losses, called ``value_discretization_interval`` there; the same for all that is composed.
+    spared : float in [0, 1)
+        Mass of the largest losses that is counted as infinite, so that the others reach less far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
+    >>> f"{to_dp_accounting(coin, 0.1).self_compose(2).get_delta_for_epsilon(1.0):.3f}"
+    '0.338'
+    """
+    if not (0 < step < math.inf and 0 <= spared < 1):
+        raise DomainError(f"step must be a number above 0 and spared one in [0, 1), got {step!r} and {spared!r}")
+    kept = cut(cells, spared)
+    if kept.range > MOST_LOSSES * step:
+        raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    pmfs = []
+    for one in (kept, kept.swapped()):
+        law = above(one, step)
+        masses = dict(zip(law.index.tolist(), law.masses.tolist(), strict=True))
+        pmfs.append(pld_pmf.create_pmf(masses, step, law.infinity, pessimistic_estimate=True))
+    return privacy_loss_distribution.PrivacyLossDistribution(*pmfs)

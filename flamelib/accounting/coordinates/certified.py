@@ -1,0 +1,333 @@
+r"""FLAME's guarantee for a whole vector: the paper's route, and what can be certified.
+
+A vector of d coordinates is randomized coordinate by coordinate with Laplace noise of local budget ``epsilon0``, and
+every coordinate is shuffled by itself, with its own permutation.  (Messages that carry all coordinates of a user stay
+linked, and no statement about single coordinates applies to them.)  Adjacency: one user's whole vector is replaced.
+
+The paper's route: with t = d and n = ``n_users`` for SS-Simple, t = 2k and n = :math:`n_p` else, a bound on one
+coordinate is asked at :math:`\delta/(t+1)`, for the latter two at :math:`\delta/(t+1)/\beta`, :math:`\beta = k/d`, and
+followed by :math:`\log(1+\beta(e^\varepsilon-1))`; the answer is the smaller of basic and advanced composition of t of
+these.  Unsampled, :math:`\beta` is left out.  Both are values and no guarantees.
+
+Certified routes, with any of the bounds on one coordinate (:mod:`flamelib.accounting.coordinates.padded`) and privacy loss
+distributions in place of advanced composition (:mod:`flamelib.accounting.composition.curves`):
+
+*SS-Simple.*  All d coordinates of all n users are reported: d-fold composition of real against real, n messages each.
+
+*SS-Double*, each coordinate included with chance :math:`\beta = k/d`, **independently**.  The choice is not published
+and does not depend on data, so coordinates are independent and each one is the pair
+:math:`(1-\beta)\omega+\beta\mu_x` against :math:`(1-\beta)\omega+\beta\mu_{x'}` among the others, of whom
+:math:`\mathrm{Bin}(n-1,\beta)` are real: d-fold composition.  Publishing who reports what is never better, since the
+pair is then :math:`\beta` times real against real, above the mixture by convexity.  A choice of exactly k of d
+makes the coordinates dependent; what holds then is the guarantee with the sets published, in which only the k
+coordinates of the one set change: :func:`~flamelib.accounting.coordinates.certified.double_revealed`.  No condition
+relates :math:`n_p` and :math:`n\beta`.  Where more than :math:`n_p` messages meet, whatever the shuffler does by
+looking at indices alone is independent of the data: these events are counted as if they laid the messages bare.
+
+*SS-Topk.*  The selection is a function of the data and nothing is sampled.  Let o coordinates be chosen in both data
+sets and k - o in one of them only: o times real against real, k - o times each real against dummy and dummy against
+real, with no dummy among the others in the worst case.  The curve that is composed k times is the larger, at every
+epsilon, of that of real against real and of that of the two others together, so that every o is covered.
+**Assumed**: no coordinate holds more than :math:`n_p` real messages, in either data set, as the paper's shuffler has
+it; with :math:`n_p\ge n` that is no assumption.  A shuffler that keeps :math:`n_p` of too many messages at random
+protects less (:func:`flamelib.accounting.coordinates.full_bags.full_bags_lower` proves it): her message, where it is kept,
+stands in place of another user's, which may be anything, so that even a coordinate chosen in one data set only is as
+bad as real against real.  That is 2k-fold, and holds for all data
+(:func:`~flamelib.accounting.coordinates.certified.topk_truncated`).
+
+FLAME's guarantee for a whole vector where the choice of coordinates hides nothing: each counts, real against real.
+
+The sets of coordinates are published, or they follow from the data.  One coordinate is bounded by
+:mod:`flamelib.accounting.coordinates.padded`, all that change by privacy loss distributions.  Laplace noise on [0, 1], every
+coordinate shuffled by itself.  Adjacency: one user's whole vector is replaced.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.composition.curves import ACCURACY, Curve, composed_epsilon, laddered, together
+from flamelib.accounting.coordinates.padded import Bound, Coordinate, all_real, moments, sampled
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import closed_form, numerical
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check
+
+SPARED = 1e-6
+SHARED_REST, SHARED_ACCURACY = 1e-20, 0.02
+# Two coordinates of real against dummy are well below one of real against real: their curve need not be fine.
+ROUGH = 0.1
+
+BOUNDS: dict[str, Callable[..., float]] = {
+    "withdrawn": closed_form.bennett_withdrawn,
+    "bennett": closed_form.bennett,
+    "hoeffding": closed_form.hoeffding,
+    "blanket": numerical.blanket_divergence,
+}
+
+
+def _gives(arguments: Mapping[str, Any]) -> Gives:
+    return Gives.UPPER if arguments.get("route") == "sound" else Gives.VALUE
+
+
+@states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
+        "more real messages than padded)", gives=_gives,
+        words={"protocol": ("simple", "double", "topk"), "route": ("paper", "unsampled", "sound")})  # fmt: skip
+def account(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    bound: str,
+    route: str,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> float:
+    r"""Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
+
+    Parameters
+    ----------
+    protocol : {"simple", "double", "topk"}
+    dimension : int, at least 1
+    n_users : int, at least 2
+    epsilon0 : float in (0, 700]
+        Local budget of one coordinate: Laplace noise on [0, 1].
+    delta : float in [0, 1]
+        For the whole vector.
+    bound : str
+        ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
+    route : {"paper", "unsampled", "sound"}
+        The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
+    kept : float, at most ``dimension``
+        Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
+        fraction as it stands; certified, ``topk`` counts it as the next whole number.
+    padded : int, at least 2
+        Messages of each coordinate after padding; needed but for ``simple``.  For ``topk``, ``sound`` stands while no
+        coordinate holds more real ones.
+
+    Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
+
+    Examples
+    --------
+    >>> one = {"protocol": "double", "dimension": 7850, "kept": 157, "n_users": 1000, "padded": 333, "epsilon0": 0.5}
+    >>> round(account(**one, delta=5.0118723e-6, bound="withdrawn", route="paper"), 4)
+    0.2379
+    >>> round(account(**one, delta=5.0118723e-6, bound="blanket", route="sound"), 3)
+    0.152
+    """
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    if route != "sound":
+        return vector.printed(delta, BOUNDS[bound], sampled_once=route == "paper")
+    if bound == "withdrawn":
+        raise DomainError("bound must be one of bennett, hoeffding, blanket for route=sound: the withdrawn one is none")
+    return vector.certified(delta, bound)
+
+
+def shared_account(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> Certified:
+    """Route ``sound`` of :func:`account` with the blanket, made for many questions about one coordinate (upper).
+
+    Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
+    answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
+
+    Parameters
+    ----------
+    protocol, dimension, n_users, epsilon0, delta, kept, padded
+        As for :func:`account`.
+
+    Examples
+    --------
+    >>> one = {"protocol": "double", "dimension": 7850, "kept": 157, "n_users": 1000, "padded": 333, "epsilon0": 0.5}
+    >>> round(shared_account(**one, delta=5.0118723e-6), 3)
+    0.152
+    """
+    check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    if protocol == "topk":
+        return vector.most_reported(delta, "blanket", _shared_curve, SHARED_ACCURACY)
+    rest = SHARED_REST
+    while 0 < SPARED * delta / dimension < rest and rest > 1e-160:
+        rest *= rest
+    return composed_epsilon([(_shared_curve(vector.coordinate(rest), "blanket"), dimension)], delta, SHARED_ACCURACY)
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_curve(coordinate: Coordinate, bound: Bound) -> Curve:
+    return laddered(coordinate.curve(bound))
+
+
+def central_limit(
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    delta: float,
+    kept: float | None = None,
+    padded: int | None = None,
+) -> float:
+    r"""Epsilon of a Gaussian in place of the composition, all other messages blanket (a value, no bound).
+
+    The Gaussian moves by :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
+    :math:`\chi^2 = \int(\mu_0-\mu_1)^2/\omega`: t = d and n = ``n_users`` for ``simple`` (:math:`\beta = 1`), t = d
+    and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.  The parameters are those of
+    :func:`account`.
+
+    Examples
+    --------
+    >>> round(central_limit("topk", 7850, 1000, 0.5, 5.0118723e-6, kept=157, padded=333), 2)
+    1.26
+    """
+    check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    variance, cross = moments(vector.noise)
+    times = vector.kept if protocol == "topk" else dimension
+    rate = vector.kept / dimension if protocol == "double" else 1.0
+    shift = rate * math.sqrt(2 * times * (variance + cross) / vector.messages)
+    return float(gaussian_mechanism(shift, 1.0, delta=delta)) if shift > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One round: ``messages`` in each coordinate, of which a user reports ``kept``."""
+
+    protocol: str
+    dimension: int
+    n_users: int
+    noise: LaplaceProfile
+    kept: float
+    messages: int
+
+    def printed(self, delta: float, bound: Callable[..., float], sampled_once: bool) -> float:
+        """The routes of the paper."""
+        count = self.dimension if self.protocol == "simple" else 2 * self.kept
+        rate = self.kept / self.dimension if sampled_once else 1.0
+        share = delta / (count + 1)
+        found = bound(self.noise, self.messages, delta=min(share / rate, 1.0))
+        return least_epsilon(sampled_epsilon(found, rate), count, share)
+
+    def certified(self, delta: float, bound: Any) -> Certified:
+        """The certified routes."""
+        if self.protocol == "topk":
+            return self.most_reported(delta, bound)
+        spared = min(max(SPARED * delta / self.dimension, 1e-290), 1e-10)
+        return composed_epsilon([(self.coordinate(spared).curve(bound), self.dimension)], delta)
+
+    def coordinate(self, spared: float) -> Coordinate:
+        """One coordinate of ``simple`` or ``double``; of the latter up to an event of about this chance."""
+        if self.protocol == "simple":
+            return Coordinate(self.noise, all_real(self.noise, self.messages))
+        rate = self.kept / self.dimension
+        return Coordinate(self.noise, sampled(self.noise, self.messages, self.n_users, rate, spared), rate, rate)
+
+    def most_reported(
+        self,
+        delta: float,
+        bound: Any,
+        curve: Callable[[Coordinate, Any], Curve] = Coordinate.curve,
+        accuracy: float = ACCURACY,
+    ) -> Certified:
+        """The certified route of ``topk``."""
+        others, times = all_real(self.noise, self.messages), math.ceil(self.kept)
+        real = curve(Coordinate(self.noise, others), bound)
+        if 0 < delta < 1:
+            first = curve(Coordinate(self.noise, others, 1.0, 0.0), bound)
+            second = Curve(first.backward or first.forward, first.forward, first.at_most, first.error)
+            both = together([(first, 1), (second, 1)], times, delta, symmetric=True, accuracy=ROUGH)
+            real = _largest(real, both.forward, both.at_most)
+        return composed_epsilon([(real, times)], delta, accuracy)
+
+
+def _largest(real: Curve, other: Callable[[float], float], at_most: float) -> Curve:
+    """Real against real or another profile, whichever is larger; of both directions alike."""
+    return Curve(
+        lambda epsilon: max(real.forward(epsilon), other(epsilon)), None, max(real.at_most, at_most), real.error
+    )
+
+
+def _vector(
+    protocol: str, dimension: int, n_users: int, epsilon0: float, kept: float | None, padded: int | None
+) -> Vector:
+    noise = LaplaceProfile(epsilon0)
+    if protocol == "simple":
+        return Vector(protocol, dimension, n_users, noise, float(dimension), n_users)
+    for name, value in (("kept", kept), ("padded", padded)):
+        if value is None:
+            raise DomainError(f"{name} is missing for protocol={protocol}: {VOCABULARY[name]}")
+    given = check(kept=kept, padded=padded)
+    if given["kept"] > dimension:
+        raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
+    return Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"])
+
+
+def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
+    """Epsilon of SS-Double when every user's set of coordinates is published, and does not depend on data (upper).
+
+    Only the at most ``kept`` coordinates of the victim's one set differ, real against real; nothing is gained from the
+    choice.  Holds for every way to choose the sets and every rule for too many messages that looks at indices alone.
+
+    Parameters
+    ----------
+    kept : float, positive
+        Most coordinates in a set; a fraction counts as the next whole number.
+    padded : int, at least 2
+    epsilon0 : float in (0, 700]
+    delta : float in [0, 1]
+    bound : str
+        ``bennett``, ``hoeffding`` or ``blanket``.
+
+    Examples
+    --------
+    >>> round(double_revealed(157, 333, 0.5, 5.0118723e-6), 2)
+    1.44
+    """
+    return _all_real(1, kept, padded, epsilon0, delta, bound)
+
+
+def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
+    r"""Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
+
+    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  A dummy is a
+    message of the value one half, hence no worse than another real one.  Where her message makes one too many, the data
+    sets are, with the chance that it is kept, one of her messages against one of another user; else they agree.
+
+    Parameters
+    ----------
+    kept : float, positive
+        A fraction counts as the next whole number.
+    padded : int, at least 2
+    epsilon0 : float in (0, 700]
+    delta : float in [0, 1]
+    bound : str
+        ``bennett``, ``hoeffding`` or ``blanket``.
+
+    Examples
+    --------
+    >>> round(topk_truncated(157, 333, 0.5, 5.0118723e-6), 2)
+    2.12
+    """
+    return _all_real(2, kept, padded, epsilon0, delta, bound)
+
+
+def _all_real(sets: int, kept: float, padded: int, epsilon0: float, delta: float, bound: Bound) -> Certified:
+    """Epsilon where all coordinates of so many sets change, among messages that are all real in the worst case."""
+    check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta)
+    if kept > LARGEST_WHOLE / 2:
+        raise DomainError(f"kept must be a number in (0, 2^52] here, got {kept!r}")
+    if bound not in ("bennett", "hoeffding", "blanket"):
+        raise DomainError(f"bound must be one of bennett, hoeffding, blanket, got {bound!r}")
+    noise = LaplaceProfile(epsilon0)
+    return composed_epsilon([(Coordinate(noise, all_real(noise, padded)).curve(bound), sets * math.ceil(kept))], delta)

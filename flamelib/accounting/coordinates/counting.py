@@ -1,0 +1,341 @@
+r"""What a count gives away: lower bounds for FLAME's protocols by the simplest of attacks, exact to round-off.
+
+The victim holds the largest value in all her coordinates, or the smallest; Laplace noise carries the message above one
+half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}` or :math:`1-q`.  All other messages of these
+coordinates follow the law centred at one half, be they dummies or of users who hold that value, and are above it as a
+fair coin falls.  The analyzer counts the messages above one half: fair and biased coins, whose count is judged by
+:mod:`flamelib.accounting.coordinates.counting`.  What holds for the others is said at each bound: they must be able to make
+all other messages of these coordinates fair, and no bag may overflow.
+
+Where there are more than ten billion messages the analyzer looks at fewer coordinates, which can only make the bound
+smaller.  Adjacency: one user's vector is replaced.
+
+Fair and biased coins thrown together: what the number of heads tells of the bias, exact to round-off.
+
+.. math:: N = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, q) \quad\text{against}\quad
+          N' = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, 1-q).
+
+The likelihood ratio of the two is monotone (a binomial law is log-concave), so the best test is a threshold, and every
+threshold gives a lower bound: :math:`\delta(\varepsilon) \ge P(N\ge c) - e^{\varepsilon}P(N'\ge c)` and
+:math:`\varepsilon(\delta) \ge \log\frac{P(N\ge c)-\delta}{P(N'\ge c)}`.  The best one for an epsilon is found from the
+ratio, the best one for a delta by golden sections.
+
+Binomial probabilities come from the deviance form, whose logarithm has an absolute error of some units of round-off,
+and are summed over windows of :math:`18.6\sqrt m`; only positive terms are added.  What the windows leave out and
+round-off are bounded (Hoeffding's inequality; a few thousand units) and taken off.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from flamelib.core.guarantees import Certified
+from flamelib.core.search import GOLDEN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+Real = NDArray[np.float64]
+
+UNIT = 2.0**-53
+LONG = 10**8
+BLOCK = 1024
+FAINT = 1e-295
+LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True)
+class Count:
+    """``Bin(fair, 1/2) + Bin(biased, chance)`` against the same with the other chance, ``1 - chance``."""
+
+    fair: int
+    biased: int
+    chance: float
+    other: float
+
+    @cached_property
+    def exponent(self) -> float:
+        """Hoeffding's exponent: what a window leaves out on each side has at most its exponential as probability."""
+        return 690.0 if self.fair <= LONG else 92.0
+
+    @cached_property
+    def few(self) -> tuple[int, Real]:
+        """First count and probabilities of the biased messages."""
+        low, high = _window(self.biased, self.chance, self.exponent)
+        return low, _pmf(low, high, self.biased, self.chance, self.other)
+
+    @cached_property
+    def many(self) -> tuple[int, Real, Real]:
+        """First count, probabilities and upper tails of the fair messages; one more of each beyond both ends."""
+        low, high = _window(self.fair, 0.5, self.exponent)
+        pmf = _pmf(low, high, self.fair, 0.5, 0.5)
+        tails = _tails(pmf)
+        return low - 1, np.concatenate([[0.0], pmf, [0.0]]), np.concatenate([tails[:1], tails, [0.0]])
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of a probability: of the deviances, of the chance, of the sums."""
+        spread = math.sqrt(self.exponent * self.biased)
+        return UNIT * (8 * self.exponent + 8 * spread + 4 * BLOCK + 2 * len(self.many[1]) / BLOCK)
+
+    def pair(self, threshold: int, tails: bool = True) -> tuple[float, float]:
+        """Chances of both laws to be at or above the threshold, or exactly there."""
+        first, chances = self.few
+        start, pmf, above = self.many
+        table, steps = above if tails else pmf, np.arange(len(chances))
+        with_more, with_less = threshold - first - steps - start, threshold - self.biased + first + steps - start
+        more, less = (table[np.clip(places, 0, len(table) - 1)] for places in (with_more, with_less))
+        return float(np.sum(chances * more)), float(np.sum(chances * less))
+
+    def best_threshold(self, ratio: float) -> int:
+        """The least count at which the likelihood ratio exceeds a ratio of at least 1."""
+
+        def below(place: int) -> bool:
+            more, less = self.pair(place, tails=False)
+            return less > 0 and more <= ratio * less
+
+        return 1 + _last(below, (self.fair + self.biased) // 2, self.fair + self.biased)
+
+    def bounds(self, threshold: int) -> tuple[float, float]:
+        """Lower bound of the first tail, upper bound of the second."""
+        more, less = self.pair(threshold)
+        return more * (1 - self.rounding) - FAINT, less * (1 + self.rounding) + FAINT + 4 * math.exp(-self.exponent)
+
+    def delta(self, epsilon: float) -> Certified:
+        """Lower bound of delta at ``epsilon``, with its width."""
+        if epsilon > LARGEST_EXPONENT:
+            return Certified(0.0, 0.0)
+        ratio = math.exp(epsilon)
+        more, less = self.bounds(self.best_threshold(ratio))
+        width = 2 * self.rounding * (more + ratio * less) + 8 * ratio * math.exp(-self.exponent)
+        return Certified(max(more - ratio * less * (1 + 4 * UNIT), 0.0), width)
+
+    def epsilon(self, delta: float) -> Certified:
+        """Lower bound of epsilon at ``delta``, with its width."""
+        low = (self.fair + self.biased) // 2
+        high = _last(lambda place: self.bounds(place)[0] > delta, low, self.fair + self.biased + 1)
+        best = _peak(lambda place: self._log_ratio(place, delta), low, max(low, high))
+        more, less = self.bounds(best)
+        if not more > delta:
+            return Certified(0.0, 0.0)
+        width = 2 * self.rounding * (more / (more - delta) + 1) + 8 * math.exp(-self.exponent) / less
+        return Certified(max(self._log_ratio(best, delta), 0.0), width)
+
+    def _log_ratio(self, threshold: int, delta: float) -> float:
+        more, less = self.bounds(threshold)
+        spare = more * (1 - 2 * UNIT) - delta
+        return math.log(spare / less) - 4 * UNIT if spare > 0 else -math.inf
+
+
+def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The last place of [low, high] at which something holds that never begins again (``low`` if none)."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _peak(at: Callable[[int], float], low: int, high: int) -> int:
+    """A place of [low, high] where a function that rises and then falls is largest: golden sections."""
+    left, right = high - int(GOLDEN * (high - low)), low + int(GOLDEN * (high - low))
+    at_left, at_right = at(left), at(right)
+    while high - low > 3 and left < right:
+        if at_left >= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - int(GOLDEN * (high - low))
+            at_left = at(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + int(GOLDEN * (high - low))
+            at_right = at(right)
+    return max(range(low, high + 1), key=at)
+
+
+def _window(trials: int, chance: float, exponent: float) -> tuple[int, int]:
+    """Counts outside of which a binomial law has at most twice ``exp(-exponent)``."""
+    reach, mean = math.sqrt(exponent * trials / 2) + 1, trials * chance
+    return max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
+
+
+def _pmf(low: int, high: int, trials: int, chance: float, other: float) -> Real:
+    """Binomial probabilities of the counts from ``low`` to ``high``, in the deviance form (0 near 1e-308)."""
+    hits = np.arange(low, high + 1, dtype=float)
+    misses = trials - hits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = _stirling(float(trials)) - _stirling(hits) - _stirling(misses)
+        log -= _deviance(hits, trials * chance) + _deviance(misses, trials * other)
+        log -= 0.5 * np.log(2 * math.pi * hits * (misses / trials))
+    log[misses == 0] = trials * math.log(chance)
+    log[hits == 0] = trials * math.log(other)
+    return np.asarray(np.exp(np.maximum(log, -745)))
+
+
+def _stirling(count: Real | float) -> Real:
+    """``log(count!)`` less Stirling's formula; the series above 15 has an error below 1e-16."""
+    x = np.maximum(np.asarray(count, dtype=float), 0.5)
+    square = x * x
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / square) / square) / square) / square) / x
+    exact = gammaln(x + 1) - (x + 0.5) * np.log(x) + x - 0.5 * math.log(2 * math.pi)
+    return np.asarray(np.where(x > 15, series, exact))
+
+
+def _deviance(x: Real, mean: float) -> Real:
+    """``x log(x / mean) + mean - x`` without cancellation, by the series of the logarithm where the two are close."""
+    v = (x - mean) / (x + mean)
+    square, total = v * v, np.zeros_like(x)
+    for j in range(10, 0, -1):
+        total = square * (1 / (2 * j + 1) + total)
+    near = (x - mean) * v + 2 * x * v * total
+    return np.asarray(np.where(np.abs(v) < 0.1, near, x * np.log(x / mean) + mean - x))
+
+
+def _tails(pmf: Real) -> Real:
+    """Sums from each place to the end, in blocks so that round-off stays small."""
+    size = -(-len(pmf) // BLOCK) * BLOCK
+    blocks = np.append(np.zeros(size - len(pmf)), pmf)[::-1].reshape(-1, BLOCK)
+    before = np.append(0.0, np.cumsum(blocks.sum(1))[:-1])
+    sums = (before[:, None] + np.cumsum(blocks, axis=1)).ravel()[::-1]
+    return np.asarray(np.minimum(sums[size - len(pmf) :], 1.0))
+
+
+LARGEST = 10**10
+
+
+@states("flame", "topk-lower", item="SS-Topk, the same top coordinates with opposite signs, messages counted",
+        gives="lower")  # fmt: skip
+def topk_lower(
+    kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    r"""What one round of SS-Topk gives away about one user, whatever is claimed for it (lower bound).
+
+    The victim's top coordinates are the same in both data sets, with all values at one end or at the other; their
+    other messages are dummies: the others report other coordinates, of which there must be as many, or hold one half
+    in these and are no more than fit into a bag.  Each coordinate is shuffled by itself, which is the reading most
+    favorable to the protocol.  So :math:`k` messages are biased and :math:`m = k(n_p-1)` are fair.
+
+    Parameters
+    ----------
+    kept : float, positive
+        Coordinates that a user reports; of a fraction the whole part, since the attack may leave coordinates out.
+    padded : int, at least 2
+        Messages of each coordinate after padding.
+    epsilon0 : float in (0, 700]
+        Local budget of one coordinate, Laplace noise on [0, 1].
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+
+    Source: this project, on Liu et al. 2021, Theorem 4 for SS-Topk.
+
+    Examples
+    --------
+    >>> round(topk_lower(157, 333, 0.5, epsilon=0.2379), 5), round(topk_lower(157, 333, 0.5, delta=5.0118723e-6), 3)
+    (0.04208, 1.198)
+    """
+    whole = _whole(kept, padded)
+    return _answer(Count(whole * (padded - 1), whole, *_chances(epsilon0)), epsilon, delta)
+
+
+def disjoint_lower(
+    kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    r"""The same for two disjoint sets of top coordinates: real against dummy (lower bound).
+
+    All values are large on the first set in one data set, small on the second set in the other; messages are counted
+    on both, so that :math:`m = k(2n_p-1)`; the others report coordinates outside of both, or hold one half in them.
+    The parameters are those of :func:`topk_lower`.
+
+    Examples
+    --------
+    >>> round(disjoint_lower(157, 333, 0.5, epsilon=0.2379), 5)
+    0.01629
+    """
+    _given(epsilon, delta, kept=kept, padded=padded, epsilon0=epsilon0)
+    whole = _whole(kept, 2 * padded)
+    return _answer(Count(whole * (2 * padded - 1), whole, *_chances(epsilon0)), epsilon, delta)
+
+
+def double_lower(
+    dimension: int,
+    sampling_rate: float,
+    padded: int,
+    epsilon0: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""What a round of SS-Double gives away with independent inclusion of coordinates (lower bound).
+
+    Every coordinate of the victim is at one end or at the other and is reported with chance :math:`\beta`, else a
+    dummy stands for it: :math:`d` messages are above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All
+    others hold one half.  Bags that overflow are left out of account: the chance of one must be negligible.
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+    sampling_rate : float in (0, 1]
+    padded : int, at least 2
+    epsilon0 : float in (0, 700]
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+
+    Examples
+    --------
+    >>> round(double_lower(7850, 0.02, 333, 0.5, delta=5.0118723e-6), 5)
+    0.14355
+    """
+    given = _given(epsilon, delta, dimension=dimension, sampling_rate=sampling_rate, padded=padded, epsilon0=epsilon0)
+    whole = _whole(given["dimension"], padded)
+    bias = sampling_rate * (0.5 - _chances(epsilon0)[1])
+    return _answer(Count(whole * (padded - 1), whole, 0.5 + bias, 0.5 - bias), epsilon, delta)
+
+
+def simple_lower(
+    dimension: int, n_users: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    """What a round of SS-Simple gives away while all others hold one half everywhere (lower bound).
+
+    Parameters
+    ----------
+    dimension : int, at least 1
+    n_users : int, at least 2
+    epsilon0 : float in (0, 700]
+        Local budget of one coordinate.
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+
+    Examples
+    --------
+    >>> round(simple_lower(7850, 1000, 0.01, delta=5.0118723e-6), 4)
+    0.09
+    """
+    given = _given(epsilon, delta, dimension=dimension, n_users=n_users, epsilon0=epsilon0)
+    whole = _whole(given["dimension"], n_users)
+    return _answer(Count(whole * (n_users - 1), whole, *_chances(epsilon0)), epsilon, delta)
+
+
+def _given(epsilon: float | None, delta: float | None, **named: float) -> dict[str, float]:
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    return check(**named, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+
+
+def _whole(coordinates: float, messages: int) -> int:
+    """Coordinates to look at: all of them, as long as their messages can be counted."""
+    return math.floor(min(coordinates, LARGEST // messages))
+
+
+def _chances(epsilon0: float) -> tuple[float, float]:
+    """Chances that a message of the largest value is above one half, and that it is not."""
+    below = 0.5 * math.exp(-epsilon0 / 2)
+    return 1 - below, below
+
+
+def _answer(count: Count, epsilon: float | None, delta: float | None) -> Certified:
+    if not count.biased:
+        return Certified(0.0, 0.0)
+    if epsilon is not None:
+        return count.delta(epsilon)
+    return count.epsilon(delta or 0.0)

@@ -1,0 +1,331 @@
+r"""One coordinate after padding: a message among real messages and dummies, shuffled together.
+
+The shuffler of FLAME fills every coordinate up to :math:`n_p` messages with dummies from the blanket law
+:math:`\omega`.  Seen from one user the coordinate holds her own message, if she reports one, and :math:`n_p-1` (or
+:math:`n_p`) others, of which some are real; what a real message does for her is to be a blanket message with
+probability :math:`\gamma`, while a dummy surely is one.
+
+**The pair.**  In the two data sets her message has the laws :math:`(1-a)\omega + a\mu_x` and
+:math:`(1-b)\omega + b\mu_{x'}`: an absent message is a dummy.  :math:`a = b = 1` is *real against real*, (1, 0) and
+(0, 1) are *real against dummy*, and :math:`a = b = \beta` is a coordinate that every user reports with chance
+:math:`\beta`, independently.  Reveal which other messages are real and not blanket.  With m - 1 blanket ones beside
+hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`,
+:math:`L = (1-a+a\,r_x) - e^{\varepsilon}(1-b+b\,r_{x'})`, by the argument of the blanket reduction: nothing but the
+laws of her message relative to :math:`\omega` enters it.  The pair of inputs (0, 1) is the worst: the proof at
+:func:`flamelib.accounting.shuffling.numerical.blanket_divergence` compares :math:`r_x` with :math:`r_0` in convex order, above
+and below a threshold at a time, and holds word for word with factors a and :math:`e^\varepsilon b` and a constant.
+For a = b this is the theorem on subsampling in its sharp form: with
+:math:`e^{\varepsilon}=1+\beta(e^{\varepsilon'}-1)` and :math:`c = e^{\varepsilon-\varepsilon'}`,
+:math:`L = \beta\,(r_x - e^{\varepsilon'}(1-c+c\,r_{x'}))`, and by convexity
+:math:`\delta \le \beta[(1-c)\,\delta_{\mu_x,\omega}(\varepsilon')+c\,\delta_{\mu_x,\mu_{x'}}(\varepsilon')]`.
+
+**The others.**  What is known of how many of them are real is :mod:`flamelib.accounting.coordinates.padded`.
+
+Adjacency everywhere: one user's value is replaced.
+
+The other messages of a padded coordinate: how many are real and hide nothing, from above.
+
+Among :math:`n_p` messages some are real and the rest are dummies; what a real message does for the one in question is
+to be a blanket message with probability :math:`\gamma`, while a dummy surely is one.
+
+With m - 1 blanket messages beside hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`
+(:mod:`flamelib.accounting.coordinates.padded`).  It falls with m (the mean of m variables is a conditional expectation of that
+of m - 1), so a bound on the number K of messages that are real and not blanket is all that is needed: if K is
+stochastically below
+:math:`\mathrm{Bin}(n_p-1, 1-g)`, then the divergence is at most that of :math:`n_p` messages of blanket mass g,
+:math:`\frac{1}{gn_p}E[(\sum_{i\le M}L_i)_+]`, :math:`M\sim\mathrm{Bin}(n_p,g)`.
+
+* Nothing is known about who reports: all others are real in the worst case and :math:`g=\gamma`, since turning a real
+  message into a dummy makes K smaller.
+* :math:`n_s` messages are real, hers included: :math:`1-g = 1-\gamma^{(n_s-1)/(n_p-1)}`.  Proof: throw a Poisson
+  number of balls, mean :math:`-(n_s-1)\log\gamma`, at :math:`n_s-1` cells, or at :math:`n_p-1`: the occupied cells
+  are :math:`\mathrm{Bin}(n_s-1,1-\gamma)` and :math:`\mathrm{Bin}(n_p-1,1-g)`.  With k cells occupied the next ball
+  finds a new one with probability one minus k over the number of cells, so that more cells mean more occupied ones.
+* Each of n - 1 others reports with chance :math:`\beta`: K is :math:`\mathrm{Bin}(n-1,q)`, :math:`q=\beta(1-\gamma)`.
+  If :math:`n\le n_p` as before.  Else it is compared up to some :math:`k_0` only, by the likelihood ratio of
+  :math:`\mathrm{Bin}(n_p-1,1-g)` to it, which grows up to there if
+  :math:`\frac{1-g}{g}=\frac{q}{1-q}\cdot\frac{n-k_0}{n_p-k_0}`; then the part :math:`K\le k_0` contributes at most the
+  divergence for g.  What is left, :math:`K>k_0` or more than :math:`n_p-1` other real messages, is improbable, and
+  counts with the divergence of her message in clear: who reports does not depend on the data, so that an overflow,
+  whatever is done about it by looking at indices, shows no more than the messages themselves.
+"""
+
+import functools
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import binom
+
+from flamelib.accounting.composition.curves import Curve, Delta
+from flamelib.accounting.shuffling import inversion
+from flamelib.accounting.shuffling.brackets import answer, locally, within_reach
+from flamelib.accounting.shuffling.closed_form import phi_over_square
+from flamelib.accounting.shuffling.inversion import Bracket
+from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import log1mexp
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.vocabulary import DomainError, check
+
+Padded = KaryProfile | LaplaceProfile
+
+REST = 1e-20
+ABOVE = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """All messages, and the chance that one of the others ignores its value (``mass``, else ``kept``).
+
+    This holds up to an event of probability ``rest``, on which nothing hides the message in question.
+    """
+
+    messages: int
+    mass: float
+    kept: float
+    rest: float = 0.0
+
+
+def all_real(randomizer: Padded, padded: int) -> Others:
+    """No dummy among the messages: the worst case when nobody knows how many there are."""
+    return Others(padded, randomizer.mass, randomizer.kept)
+
+
+def some_real(randomizer: Padded, padded: int, real: int) -> Others:
+    """``real`` messages, the one in question included, and dummies up to ``padded``."""
+    return _spread(padded, _log_mass(randomizer) * (real - 1))
+
+
+def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
+    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
+
+    Examples
+    --------
+    >>> found = sampled(LaplaceProfile(0.5), 333, 1000, 0.02)
+    >>> round(found.kept * 332, 2), found.rest < 1e-19
+    (4.71, True)
+    """
+    chance, others = sampling_rate * randomizer.kept, n_users - 1
+    if others < padded:
+        return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
+    overflow = ABOVE * float(binom.sf(padded - 1, others, sampling_rate))
+    far = -math.log(rest)
+    most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
+    most = bisect_left(range(most), True, key=lambda count: binom.sf(count, others, chance) <= rest)
+    worst = all_real(randomizer, padded)
+    if chance >= 1:
+        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
+    odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
+    if odds / (1 + odds) >= worst.kept:
+        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
+    rest = overflow + ABOVE * float(binom.sf(most, others, chance))
+    return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0))
+
+
+def _spread(padded: int, log_none: float) -> Others:
+    """As many others as there are places, with this logarithm of the chance that all of them are blanket."""
+    log_mass = log_none / (padded - 1)
+    return Others(padded, math.exp(log_mass), -math.expm1(log_mass))
+
+
+def _log_mass(randomizer: Padded) -> float:
+    return math.log1p(-randomizer.kept) if randomizer.kept < 0.5 else math.log(randomizer.mass)
+
+
+Bound = Literal["bennett", "hoeffding", "blanket"]
+
+CLOSE = 1e-4
+# A large budget and hardly any blanket: the inversion would be slow and gain nothing to speak of.
+HARD, FEW = 8.0, 10.0
+
+
+def padded_divergence(
+    randomizer: Padded,
+    padded: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    real: int | None = None,
+    against: Literal["real", "dummy"] = "real",
+) -> Certified:
+    """Guarantee of one padded coordinate, by the blanket and the dummies (upper).
+
+    Parameters
+    ----------
+    randomizer : KaryProfile or LaplaceProfile
+        Of the real messages; dummies follow its blanket law.
+    padded : int, at least 2
+        Messages of the coordinate, dummies included, the same number in both data sets.
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+    real : int, from 1 to ``padded``, optional
+        How many of them are real (in the data set with more of them).  Left out: any number, which is the case of
+        no dummy at all.
+    against : str
+        ``real``: the user's message has another value.  ``dummy``: it is there in one data set only; both directions.
+
+    Source: Liu et al. 2021, Theorem 3, by the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5.
+
+    Examples
+    --------
+    >>> noise = LaplaceProfile(0.5)
+    >>> [round(padded_divergence(noise, 333, delta=8e-7, real=real), 4) for real in (333, 20)]
+    [0.106, 0.0934]
+    """
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(padded=padded, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    others = _others(randomizer, padded, real)
+    if against not in ("real", "dummy"):
+        raise DomainError(f"against must be one of real, dummy, got {against!r}")
+    pairs = [(1.0, 1.0)] if against == "real" else [(1.0, 0.0), (0.0, 1.0)]
+    both = [Coordinate(randomizer, others, *pair) for pair in pairs]
+
+    def certified(at: float) -> Bracket:
+        found = [inversion.bracket(one.law(at), padded) for one in both]
+        return Bracket(max(one.low for one in found), max(one.high for one in found))
+
+    def quick(at: float) -> float:
+        return max(inversion.quick(one.law(at), padded) for one in both)
+
+    return answer(certified, quick, max(one.most for one in both), epsilon, delta)
+
+
+def _others(randomizer: Padded, padded: int, real: int | None) -> Others:
+    if real is None:
+        return all_real(randomizer, padded)
+    if not (real == int(real) and 1 <= real <= padded):
+        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
+    return some_real(randomizer, padded, int(real))
+
+
+def _top(randomizer: Padded) -> float:
+    """Largest value of a likelihood ratio against the blanket, less 1."""
+    if isinstance(randomizer, KaryProfile):
+        return randomizer.kept * (randomizer.n_buckets - 1)
+    return math.expm1(randomizer.epsilon0 / 2)
+
+
+def moments(randomizer: Padded) -> tuple[float, float]:
+    """Variance of a likelihood ratio against the blanket under it, and minus the covariance of two extreme ones.
+
+    Examples
+    --------
+    >>> variance, cross = moments(LaplaceProfile(0.5))
+    >>> round(2 * (variance + cross), 5)
+    0.21425
+    """
+    kept = randomizer.kept
+    if isinstance(randomizer, KaryProfile):
+        return kept**2 * (randomizer.n_buckets - 1), kept**2
+    half = randomizer.epsilon0 / 2
+    return kept**2 * (2 * math.exp(half) + 1) / 3, kept**2
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """A message that is there with chance ``first`` against one of another value that is there with chance ``second``.
+
+    Others with a ``rest`` stand for independent choices of whom to hear, and go with ``first == second``.
+    """
+
+    randomizer: Padded
+    others: Others
+    first: float = 1.0
+    second: float = 1.0
+
+    @property
+    def most(self) -> float:
+        """From this epsilon on the divergence is 0: logarithm of the largest ratio of the two laws of the message."""
+        kept, mass = self.randomizer.kept, self.randomizer.mass
+        lost = self.second * kept
+        log_least = math.log1p(-lost) if lost < 0.5 else math.log(1 - self.second + self.second * mass)
+        return math.log1p(self.first * _top(self.randomizer)) - log_least
+
+    @property
+    def scale(self) -> float:
+        """The larger chance to be there: L is in proportion to it where both are the same."""
+        return max(self.first, self.second)
+
+    @property
+    def swapped(self) -> "Coordinate":
+        """The other direction."""
+        return Coordinate(self.randomizer, self.others, self.second, self.first)
+
+    def law(self, epsilon: float) -> LossLaw:
+        """The law of ``L / scale``; the blanket's mass is that of the other messages."""
+        others, gain, loss = self.others, self.first / self.scale, math.exp(epsilon) * self.second / self.scale
+        growth = math.expm1(epsilon) / self.scale
+        if isinstance(self.randomizer, LaplaceProfile):
+            return PaddedLaplaceLaw(self.randomizer.epsilon0, epsilon, 0.5, others.mass, gain, loss, growth)
+        top, kept, k = _top(self.randomizer), self.randomizer.kept, self.randomizer.n_buckets
+        values = np.array([gain * top + loss * kept, -gain * kept - loss * top, (loss - gain) * kept])
+        return AtomicLaw(values - growth, np.array([1, 1, k - 2]) / k, others.mass, others.kept)
+
+    def delta(self, epsilon: float, bound: Bound) -> float:
+        """Upper bound on the divergence at ``epsilon``."""
+        hidden, clear = 0.0, self.clear(epsilon)
+        if epsilon < self.most:
+            local = math.exp(locally(max(self.most, self.swapped.most))(epsilon).high)
+            hidden = min(local, clear, math.exp(min(self._log_delta(epsilon, bound), 0.0)))
+        return hidden + self.others.rest * clear
+
+    def clear(self, epsilon: float) -> float:
+        """Upper bound on the divergence of the message by itself, and of whether it is there, where chances agree."""
+        both = self.first == self.second
+        if isinstance(self.randomizer, LaplaceProfile):
+            reach = self.randomizer.epsilon0 / (1 if both else 2)
+            found = -math.expm1(min(epsilon - reach, 0.0) / 2)
+        else:
+            k, kept, growth = self.randomizer.n_buckets, self.randomizer.kept, math.expm1(min(epsilon, 700.0))
+            low = (1 - kept) / k
+            found = kept - growth * low if both else (_top(self.randomizer) - growth) / k
+            if self.first < self.second:
+                found = (k - 1) / k * (kept - growth * (1 - kept))
+        return self.scale * max(found, 0.0)
+
+    def _log_delta(self, epsilon: float, bound: Bound) -> float:
+        if not within_reach(self.randomizer.epsilon0):
+            return math.inf
+        blankets = self.others.messages * self.others.mass
+        if bound == "blanket" and self.randomizer.epsilon0 > HARD and blankets < FEW:
+            return min(self._log_delta(epsilon, "bennett"), self._log_delta(epsilon, "hoeffding"))
+        if bound == "blanket":
+            return inversion.bracket(self.law(epsilon), self.others.messages, CLOSE).high + math.log(self.scale)
+        return self._tail(epsilon, bound) + math.log(self.scale) if epsilon > 0 else math.inf
+
+    def _tail(self, epsilon: float, bound: Bound) -> float:
+        """Hoeffding's or Bennett's inequality for every number of blanket messages, averaged; of ``L / scale``."""
+        gain, loss = self.first / self.scale, math.exp(epsilon) * self.second / self.scale
+        growth = math.expm1(epsilon) / self.scale
+        top, kept = _top(self.randomizer), self.randomizer.kept
+        high, spread = gain * top + loss * kept - growth, (gain + loss) * (top + kept)
+        n, mass = self.others.messages, self.others.mass
+        if bound == "hoeffding":
+            power = n * math.log1p(mass * math.expm1(-2 * (growth / spread) ** 2))
+            return math.log(spread / (4 * mass * n)) + math.log(spread / growth) + power
+        variance, cross = moments(self.randomizer)
+        square = (gain**2 + loss**2) * variance + 2 * gain * loss * cross + growth**2
+        u = growth * high / square
+        decay = growth**2 / square * phi_over_square(u)
+        power = n * math.log1p(mass * math.expm1(-decay))
+        none = log1mexp(-n * math.log(self.others.kept) + power) if self.others.kept else 0.0
+        return math.log(high / (mass * n * math.log1p(u))) + power + none
+
+    def curve(self, bound: Bound = "blanket") -> Curve:
+        """The certified profile, for composition."""
+
+        @functools.cache
+        def forward(epsilon: float) -> float:
+            return self.delta(epsilon, bound)
+
+        @functools.cache
+        def backward(epsilon: float) -> float:
+            return self.swapped.delta(epsilon, bound)
+
+        most = self.randomizer.epsilon0 if self.others.rest else max(self.most, self.swapped.most)
+        other: Delta | None = None if self.first == self.second else backward
+        return Curve(forward, other, most, error=CLOSE if bound == "blanket" else 0.0)

@@ -1,0 +1,386 @@
+"""Truncated discrete Laplace noise that some users add before they split, and rounding: exact laws, moments, bounds.
+
+Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
+divided by the scale k.  Laws are computed with 120 decimal digits, for :math:`1-p` may be :math:`10^{-16}` and the
+modulus :math:`2^{256}`.  Standard library only.
+
+Noise that honest users make up together: Pólya shares, whose sum is discrete Laplace, from crowds of any size.
+
+Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
+divided by the scale k.  Standard library only.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from flamelib.accounting.splitting.lemmas import odd
+from flamelib.core.logspace import MARGIN
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+DIGITS = Context(prec=120, traps=[])
+LARGEST_BITS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLaw:
+    """Probability of one value, and the variance of the law."""
+
+    pmf: float
+    variance: float
+
+
+@states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", adjacency="none")
+def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
+    r"""Probability of a value, and the variance, of the truncated discrete Laplace law (exact).
+
+    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    decay : float in (0, 1)
+    value : int
+        The j; beyond M its probability is 0.
+
+    Raises
+    ------
+    DomainError
+        Where ``modulus`` is even.
+
+    Source: Ghazi, Pagh, Velingker 2019, Definition 3.
+
+    Examples
+    --------
+    >>> found = truncated_laplace(5, 0.5, 1)
+    >>> round(found.pmf, 9), round(found.variance, 9)
+    (0.2, 1.2)
+    """
+    reach, p = odd(modulus) // 2, Decimal(decay)
+    inside = abs(value) <= reach
+    mass = _times(DIGITS.subtract(1, p), _power(p, abs(value))) if inside else Decimal(0)
+    return NoiseLaw(float(DIGITS.divide(mass, _norm(p, reach))), truncated_variance(modulus, decay))
+
+
+def truncated_variance(modulus: int, decay: float) -> float:
+    r"""Variance of the truncated discrete Laplace law, by its sum in closed form (exact).
+
+    Examples
+    --------
+    >>> round(truncated_variance(3, 0.5), 9), round(truncated_variance(10**9 + 7, 0.5), 9)
+    (0.5, 4.0)
+    """
+    given = check(modulus=modulus, decay=decay)
+    reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
+    bracket = [
+        DIGITS.add(1, p),
+        _times(-((reach + 1) ** 2), _power(p, reach)),
+        _times(2 * reach * reach + 2 * reach - 1, _power(p, reach + 1)),
+        _times(-(reach**2), _power(p, reach + 2)),
+    ]
+    total = Decimal(0)
+    for part in bracket:
+        total = DIGITS.add(total, part)
+    low = DIGITS.subtract(1, p)
+    return float(DIGITS.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
+
+
+def truncated_tail(modulus: int, decay: float, value: int) -> float:
+    r"""Chance that truncated discrete Laplace noise is at least this large either way (exact).
+
+    .. math:: \Pr[|j|\ge t] = \frac{2(p^t-p^{M+1})}{1+p-2p^{M+1}}, \qquad 1\le t\le M
+
+    Examples
+    --------
+    >>> round(truncated_tail(5, 0.5, 2), 9)
+    0.2
+    """
+    given = check(modulus=modulus, decay=decay, value=value)
+    reach, p, least = odd(given["modulus"]) // 2, Decimal(given["decay"]), given["value"]
+    if least <= 0:
+        return 1.0
+    kept = DIGITS.subtract(_power(p, least), _power(p, reach + 1)) if least <= reach else Decimal(0)
+    return float(DIGITS.divide(_times(2, kept), _norm(p, reach)))
+
+
+@states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", adjacency="none")
+def shift_loss(decay: float, value: int) -> float:
+    r"""Logarithm of how far the truncated law's probabilities differ after a shift modulo N (upper, attained).
+
+    .. math:: \Big|\ln\frac{\mathcal D_{N,p}(j+t)}{\mathcal D_{N,p}(j)}\Big| \le |t|\ln\tfrac1p
+
+    Parameters
+    ----------
+    decay : float in (0, 1)
+    value : int
+        The shift t.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 7.
+
+    Examples
+    --------
+    >>> round(shift_loss(0.5, -2), 9)
+    1.386294361
+    """
+    return abs(value) * -math.log(decay) * (1 + MARGIN)
+
+
+@states("cloak", "lemma-8", item="Lemma 8", gives="upper", adjacency="none")
+def variance_bound(modulus: int, decay: float) -> float:
+    r"""Variance of the truncated discrete Laplace law is at most this (upper).
+
+    .. math:: \frac{2p(1+p)}{(1-p)^2\big(1+p-2p^{(N+1)/2}\big)}
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    decay : float in (0, 1)
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 8.
+
+    Examples
+    --------
+    >>> round(variance_bound(5, 0.5), 9), round(variance_bound(10**9 + 7, 0.5), 9)
+    (4.8, 4.0)
+    """
+    return variance_bound_at(-math.log(decay), odd(modulus))
+
+
+def variance_bound_at(rate: float, modulus: int) -> float:
+    r"""As :func:`variance_bound` for :math:`p = e^{-s}`, which no double need be close to; arguments are trusted.
+
+    Examples
+    --------
+    >>> round(variance_bound_at(math.log(2), 5), 9)
+    4.8
+    """
+    if rate == 0:
+        return math.inf
+    half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
+    norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
+    p, low = math.exp(-rate), -math.expm1(-rate)
+    return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN)
+
+
+@states("cloak", "lemma-9", item="Lemma 9", gives="exact", adjacency="none")
+def square_sum(decay: float) -> float:
+    r"""The sum :math:`\sum_{k\ge1}k^2p^k = p(1+p)/(1-p)^3` (exact).
+
+    Parameters
+    ----------
+    decay : float in (0, 1)
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 9.
+
+    Examples
+    --------
+    >>> square_sum(0.5)
+    6.0
+    """
+    return decay * (1 + decay) / (1 - decay) ** 3
+
+
+def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_users: int) -> float:
+    r"""Mean absolute error that thinned noise adds to the sum of values is at most this (upper).
+
+    .. math:: \frac1k\sqrt{q\,n\,\frac{2p(1+p)}{(1-p)^2(1+p-2p^{(N+1)/2})}}
+
+    Examples
+    --------
+    >>> round(noise_bound(10**9 + 7, 10, 0.9, 0.5, 100), 6)
+    9.486833
+    """
+    check(scale=scale, noise_rate=noise_rate, n_users=n_users)
+    return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
+
+
+def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rate: float, n_users: int) -> float:
+    r"""As :func:`noise_bound` for :math:`p=e^{-s}`, yet a bound for the double ``decay`` above p that is used (upper).
+
+    Given that B users add noise of variance v, the mean of :math:`|W|` is at most :math:`\sqrt{Bv}`, and by
+    :math:`\sqrt t\le1+\frac{t-1}2-\frac{(t-1)^2}8+\frac{(t-1)^3}{16}`
+
+    .. math:: E\sqrt B \le \sqrt{qn}\Big(1-\frac{1-q}{8qn}\Big(1-\frac{1-2q}{2qn}\Big)\Big) .
+
+    This leaves more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or
+    every user adds noise: the larger of the two is the answer.
+
+    Examples
+    --------
+    >>> rate = 1e-15
+    >>> found = thinned_error(10**18 + 1, 10**15, rate, 1 - 2**-50, 0.5, 100)
+    >>> round(found, 6), round(math.sqrt(0.5 * 100 * 2) / (rate * 10**15), 6)
+    (11.244925, 10.0)
+    """
+    adding = noise_rate * n_users
+    meant, told = (math.sqrt(adding * variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
+    room = (1 - noise_rate) / (8 * adding) * (1 - (1 - 2 * noise_rate) / (2 * adding))
+    return max(meant, told * min(1.0, 1 - room)) * (1 + MARGIN)
+
+
+def random_rounding_std(n_users: int, scale: int) -> float:
+    r"""Standard deviation of the sum when n values are rounded randomly, without bias: at most this (upper).
+
+    .. math:: \frac{\sqrt n}{2k}
+
+    Rounding down is biased: it loses less than :math:`n/k`, and :math:`n/(2k)` where values are spread.
+
+    Examples
+    --------
+    >>> random_rounding_std(100, 10)
+    0.5
+    """
+    check(n_users=n_users, scale=scale)
+    return math.sqrt(n_users) / 2 / scale
+
+
+def _times(*factors: Decimal | int) -> Decimal:
+    product = Decimal(1)
+    for factor in factors:
+        product = DIGITS.multiply(product, factor)
+    return product
+
+
+def _power(p: Decimal, exponent: int) -> Decimal:
+    return DIGITS.power(p, exponent)
+
+
+def _norm(p: Decimal, reach: int) -> Decimal:
+    """The denominator, :math:`1 + p - 2p^{M+1}`."""
+    return DIGITS.subtract(DIGITS.add(1, p), _times(2, _power(p, reach + 1)))
+
+
+FORTY_DIGITS = Context(prec=40, traps=[])
+MANY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """Noise that honest users make up together: its decay, and what it adds to the sum of values in [0, 1]."""
+
+    decay: float
+    mean_error: float
+    std: float
+
+
+@states("cloak", "best-2", item="Pólya shares, as in Balle, Bell, Gascon, Nissim 2020", gives="exact")
+def shared_noise(scale: int, epsilon: float) -> SharedNoise:
+    r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
+
+    Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and decay
+    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}`; the sum has
+    :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
+
+    .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
+
+    Parameters
+    ----------
+    scale : int, at least 1
+    epsilon : float, positive
+
+    Returns
+    -------
+    SharedNoise
+        ``decay`` is p; ``mean_error`` and ``std`` are of the noise of this decay.  As p is rounded up, they are by
+        :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves, at most, above what :math:`s=\varepsilon/k` would give.
+
+    Raises
+    ------
+    DomainError
+        Where ``epsilon`` over ``scale`` is so small that no double tells the decay from 1, or is 0.
+
+    Source: Balle, Bell, Gascon, Nissim 2020; Goryczka, Xiong 2015.
+
+    Examples
+    --------
+    >>> found = shared_noise(10_000, 1.0)
+    >>> round(found.mean_error, 8), round(found.std, 8)
+    (1.0, 1.41421356)
+    """
+    if epsilon / scale > 700:
+        raise DomainError(f"epsilon must be a number in (0, {700 * scale:g}] at this scale, got {epsilon!r}")
+    decay = noise_decay(scale, epsilon)
+    rate = -math.log(decay)
+    return SharedNoise(decay, 1 / (scale * math.sinh(rate)), 1 / (math.sqrt(2) * scale * math.sinh(rate / 2)))
+
+
+def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
+    r"""Mean error where all n users add the shares that a crowd of h makes up alone (exact for n = h, else upper).
+
+    With r = n/h and :math:`a` the variance of the whole, the sum W of the noise has
+    :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2}\frac{dx}{\sqrt{1-x^2/4}}`,
+    :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the integral of
+    :math:`2/x^2` as much as stands beyond 2, that is at most what variance-gamma noise of the same variance has,
+
+    .. math:: E|W| \le \sqrt{\frac{2a}\pi}\,\frac{\Gamma(r+\frac12)}{\Gamma(r)},
+
+    and at most :math:`\lceil r\rceil` times the mean error.
+
+    Examples
+    --------
+    >>> noise = shared_noise(10_000, 1.0)
+    >>> [round(crowded_error(noise, 1000, crowd), 6) for crowd in (1000, 900, 500, 100)]
+    [1.0, 1.066238, 1.5, 3.523941]
+    """
+    surplus = n_users / crowd
+    if surplus == 1:
+        return noise.mean_error
+    wide = surplus > MANY
+    ratio = math.sqrt(surplus) if wide else math.exp(math.lgamma(surplus + 0.5) - math.lgamma(surplus))
+    return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
+
+
+def crowded_reach(decay: float, chance: float, surplus: float) -> int:
+    r"""What the noise reaches with this chance at most, where all n users add the shares of a crowd (upper).
+
+    By :func:`log_crowded_tail`; with :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
+
+    .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
+
+    and where nobody is surplus at T.
+
+    Examples
+    --------
+    >>> [crowded_reach(0.99, 2.0**-40, surplus) for surplus in (1.0, 1.1, 10.0)]
+    [2828, 3249, 4845]
+    """
+    tail = math.log(2 / chance)
+    if surplus > 1:
+        tail = (tail + surplus * math.log1p(tail / surplus)) * math.sqrt(1 + surplus / tail)
+    return math.ceil(tail / -math.log(decay) * (1 + 1e-15))
+
+
+def log_crowded_tail(decay: float, size: float, surplus: float) -> float:
+    r"""Logarithm of the chance of noise of at least this size, where n users add the shares of a crowd of h (upper).
+
+    For :math:`r = n/h`, :math:`E p^{-\theta W}\le(1-\theta^2)^{-r}`, :math:`\ln\frac{\sinh x}x` being convex.  So by
+    Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
+
+    .. math:: \ln P\Big(|W|\ln\tfrac1p\ge x\Big) \le \ln2 - \frac{x^2}{r+s} + r\ln\frac{r+s}{2r} .
+
+    Examples
+    --------
+    >>> [round(log_crowded_tail(0.99, 3000, surplus), 6) for surplus in (1.0, 1.1, 10.0)]
+    [-25.728208, -25.45826, -13.709403]
+    """
+    reach = size * -math.log(decay)
+    whole = surplus + math.hypot(surplus, reach)
+    return min(0.0, math.log(2) - reach / whole * reach + surplus * math.log(whole / (2 * surplus)))
+
+
+def noise_decay(scale: int, epsilon: float) -> float:
+    r"""The least double that is not below :math:`e^{-\varepsilon/k}`: noise that keeps epsilon for shifts up to k.
+
+    Examples
+    --------
+    >>> round(noise_decay(10, 1.0), 9)
+    0.904837418
+    """
+    given = check(scale=scale, epsilon=epsilon)
+    wanted = FORTY_DIGITS.exp(FORTY_DIGITS.divide(-Decimal(given["epsilon"]), given["scale"]))
+    nearest = float(wanted)
+    decay = math.nextafter(nearest, 2) if Decimal(nearest) <= wanted else nearest
+    if decay >= 1:
+        raise DomainError(f"epsilon must be so large that a decay below 1 keeps it, above {scale * 1.2e-16:.2g}")
+    return decay

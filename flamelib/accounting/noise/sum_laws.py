@@ -1,0 +1,297 @@
+r"""Laws of the noise in a sum of values: its masses and tails at every whole number, however fine the grid.
+
+Both laws are symmetric, and mixtures of symmetric unimodal ones: falling away from 0.
+
+*Thinned noise* (:class:`ThinnedNoise`).  Each of n users adds, with chance q, a two-sided geometric number of ratio p.
+Its generating function :math:`1-q+q\frac{(1-p)^2}{(1-pz)(1-p/z)}` is :math:`g(z)g(1/z)` with
+:math:`g(z)=1-\pi+\pi\frac{(1-p)z}{1-pz}` and :math:`\pi^2-(1+p)\pi+qp=0`.  So the sum is :math:`X-Y` of independent
+X, Y alike, each the sum of :math:`\mathrm{Bin}(n,\pi)` numbers 1 + Geo(p).  Expanding X,
+
+.. math:: P(W=x) = p^x\sum_l A_l\binom{x-1}l\quad(x\ge1),\qquad A_l=\sum_i a_{i+l}w_i,\qquad
+          a_l=\binom n{l+1}(1-\pi)^{n-l-1}\Big(\pi\frac{1-p}p\Big)^{l+1},
+
+with :math:`\sum_iw_it^i=E[p^Y(1+t)^Y]=\big(h_0+\frac{h_1t}{1-\alpha t}\big)^n`, :math:`\alpha=\frac{p^2}{1-p^2}`,
+:math:`h_0=1-\frac\pi{1+p}`, :math:`h_1=\frac{\pi p}{(1+p)(1-p^2)}`; tails are of the same form.  All terms are positive
+and held by logarithms; counts of X that come with a chance below ``exp(-RARE)`` are left out (``lost``).  At 0,
+:math:`\sum_j\mathrm{Bin}(n,q)(j)\,\kappa^jP_{j-1}(z)` by Legendre polynomials, :math:`\kappa=\frac{1-p}{1+p}`,
+:math:`z=\frac{1+p^2}{1-p^2}`.
+
+*Pólya noise* (:class:`PolyaNoise`).  Shares of a fraction r of the users it was made for: :math:`X-Y` of negative
+binomial numbers, :math:`\big(\frac{(1-p)^2}{(1-pz)(1-p/z)}\big)^r`.  At r = 1 two-sided geometric; for r < 1, with the
+contour drawn around the branch cut, a mixture of geometric laws:
+
+.. math:: P(W=x) = \frac{\sin\pi r}\pi(1-p)^{2r}\,p^x\int_0^\infty\frac{(1+v)^{r-x-1}}{v^r(1-p^2+v)^r}\,dv .
+"""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from flamelib.accounting.shuffling.laws import NODES, WEIGHTS, Real
+from flamelib.core.binomial import log_tail
+from flamelib.core.logspace import log1mexp, logaddexp
+from flamelib.core.vocabulary import DomainError, check
+
+UNIT = 2.0**-53
+RARE = 200.0
+MOST = 512
+WIDTH = 2.0
+LOWEST, HIGHEST = math.log(1e-18), 44.0
+QUADRATURE = 1e-11
+CLEAR = 1e-9
+
+
+class Noise(Protocol):
+    """What accounting asks of a law of noise; ``log_mass`` and ``log_above`` for whole x of at least 1.
+
+    On these x a ``concave`` law is log-concave, any other one log-convex.
+    """
+
+    @property
+    def decay(self) -> float: ...
+    @property
+    def concave(self) -> bool: ...
+    @property
+    def log_lost(self) -> float: ...
+    @property
+    def log_atom(self) -> float: ...
+    def log_mass(self, x: int) -> float: ...
+    def log_above(self, x: int) -> float: ...
+    def error(self, x: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class ThinnedNoise:
+    r"""The sum over users who each add, with chance ``noise_rate``, a two-sided geometric number.
+
+    ``log_mass(x)`` and ``log_above(x)`` are the logarithms of :math:`P(W=x)` and :math:`P(W\ge x)` for x of at least 1,
+    a part of ``exp(log_lost)`` at most left out, ``log_atom`` that of :math:`P(W=0)`; each is right to ``error(x)``.
+
+    Parameters
+    ----------
+    n_users : int, at least 1
+    decay : float in (0, 1)
+    noise_rate : float in (0, 1]
+
+    Raises
+    ------
+    DomainError
+        Where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
+        :math:`A_l` are, by Vandermonde's identity, and that is looked at.
+
+    Examples
+    --------
+    >>> noise = ThinnedNoise(2, 0.5, 1.0)
+    >>> [round(math.exp(noise.log_mass(x)) * 27, 9) for x in (1, 2, 3)], round(math.exp(noise.log_atom) * 27, 9)
+    ([4.0, 2.75, 1.75], 5.0)
+    """
+
+    n_users: int
+    decay: float
+    noise_rate: float
+    concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check(decay=self.decay, noise_rate=self.noise_rate)
+        if self.last > MOST:
+            raise DomainError(f"n_users times noise_rate must leave at most {MOST} numbers to add up, got {self.last}")
+
+    @cached_property
+    def last(self) -> int:
+        """So many users at most add a number, but for a chance of ``exp(-RARE)``."""
+        return rare_count(self.n_users, self.noise_rate)
+
+    @property
+    def log_lost(self) -> float:
+        """Logarithm of a bound on the mass that is left out."""
+        return -RARE if self.last < self.n_users else -math.inf
+
+    @cached_property
+    def coefficients(self) -> tuple[Real, Real]:
+        """Logarithms of the coefficients of masses and of tails."""
+        p, q, n, count = self.decay, self.noise_rate, self.n_users, self.last
+        root = math.sqrt((1 - p) ** 2 + 4 * p * (1 - q))
+        log_p, log_gap = math.log(p), math.log(1 - p)
+        log_part = math.log(2 / (1 + p + root)) + math.log(q) + log_p
+        part, rest = math.exp(log_part), (1 - p + root) / 2
+        log_rest = math.log(rest) if rest < 0.5 else math.log1p(-part)
+        first = _binomial_terms(n, count, log_rest, log_part + log_gap - log_p)[1:]
+        each = log_part + log_p - log_gap - 2 * math.log1p(p)
+        split = _binomial_terms(n, count, math.log1p(-part / (1 + p)), each)
+        alpha = 2 * log_p - log_gap - math.log1p(p)
+        tilted = [split[0]]
+        for m in range(1, count):
+            j = np.arange(m)
+            tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + log_choose(m - 1, m)))
+        masses = _correlated(first, np.array(tilted))
+        if (2 * masses[1:-1] - masses[:-2] - masses[2:] < CLEAR).any():
+            raise DomainError(f"n_users and noise_rate must give noise that is log-concave from 1 on, got {self}")
+        powers = np.arange(count)
+        return masses, _correlated(masses, powers * log_p - (powers + 1) * log_gap)
+
+    @cached_property
+    def log_atom(self) -> float:
+        """At 0, from above; ratios of Legendre polynomials by their recursion, which is stable beyond 1."""
+        p, q = self.decay, self.noise_rate
+        mean = (1 + p * p) / ((1 - p) * (1 + p))
+        log_sum, log_legendre, ratio = -math.inf, 0.0, 1.0
+        if q < 1:
+            counts = _binomial_terms(self.n_users, self.last, math.log1p(-q), math.log(q))
+            log_sum = float(counts[0])
+        else:
+            counts = np.where(np.arange(self.last + 1) == self.n_users, 0.0, -np.inf)
+        log_step = math.log1p(-p) - math.log1p(p)
+        for j in range(1, self.last + 1):
+            log_sum = logaddexp(log_sum, float(counts[j]) + j * log_step + log_legendre)
+            ratio = mean if j == 1 else ((2 * j - 1) * mean - (j - 1) / ratio) / j
+            log_legendre += math.log(ratio)
+        return logaddexp(log_sum, self.log_lost)
+
+    @property
+    def log_mean(self) -> float:
+        r"""Logarithm of :math:`E|W|`, which is :math:`2\sum_{x\ge1}P(W\ge x)`."""
+        odds = math.log(self.decay) - math.log(1 - self.decay)
+        tails = self.coefficients[1]
+        return math.log(2) + _log_sum(tails + (np.arange(len(tails)) + 1) * odds)
+
+    def log_mass(self, x: int) -> float:
+        """Logarithm of the mass at x."""
+        return self._at(x, self.coefficients[0])
+
+    def log_above(self, x: int) -> float:
+        """Logarithm of the mass at x and beyond."""
+        return self._at(x, self.coefficients[1])
+
+    def error(self, x: int) -> float:
+        """A bound on the round-off of a logarithm: some units of the largest ones that occur, none of which cancel."""
+        size = max(float(np.abs(logs).max()) for logs in self.coefficients) - x * math.log(self.decay)
+        return 8 * UNIT * (size + self.last * math.log(x + 1.0))
+
+    def _at(self, x: int, logs: Real) -> float:
+        return x * math.log(self.decay) + _log_sum(logs + log_choose(x - 1, len(logs)))
+
+
+@dataclass(frozen=True)
+class PolyaNoise:
+    r"""The sum of the Pólya shares of ``n_users``, made so that those of ``planned`` users are two-sided geometric.
+
+    More shares than planned count as those planned: what the others add is post-processing.
+
+    Parameters
+    ----------
+    n_users, planned : int, at least 1
+    decay : float in (0, 1)
+
+    Examples
+    --------
+    >>> [round(math.exp(PolyaNoise(n, 3, 0.5).log_mass(1)), 6) for n in (1, 2, 3)]
+    [0.111732, 0.154942, 0.166667]
+    """
+
+    n_users: int
+    planned: int
+    decay: float
+    log_lost: ClassVar[float] = -math.inf
+
+    @property
+    def concave(self) -> bool:
+        """Two-sided geometric noise is both; short of shares the law is log-convex."""
+        return self.n_users >= self.planned
+
+    @cached_property
+    def log_atom(self) -> float:
+        """At 0."""
+        return math.log1p(-self.decay) - math.log1p(self.decay) if self.concave else self.log_between(0, 1)
+
+    def log_mass(self, x: int) -> float:
+        """Logarithm of the mass at x."""
+        return x * math.log(self.decay) + self.log_atom if self.concave else self.log_between(x, 1)
+
+    def log_above(self, x: int) -> float:
+        """Logarithm of the mass at x and beyond."""
+        return x * math.log(self.decay) - math.log1p(self.decay) if self.concave else self.log_between(x, math.inf)
+
+    def error(self, x: int) -> float:
+        """Largest error of a logarithm."""
+        return (0.0 if self.concave else QUADRATURE) + 8 * UNIT * (1 - x * math.log(self.decay))
+
+    def log_between(self, x: int, count: float) -> float:
+        """Logarithm of the mass of ``count`` whole numbers from x on, short of shares.
+
+        By Gauss's rule on panels of the logarithm of v; what lies below and beyond them is a power of v.
+        """
+        p, r, lacking = self.decay, self.n_users / self.planned, (self.planned - self.n_users) / self.planned
+        gap, wide, log_p = 1 - p, (1 - p) * (1 + p), math.log(self.decay)
+        low = LOWEST + min(math.log(gap), -math.log(x + 1.0))
+        edges = np.linspace(low, HIGHEST, 1 + math.ceil((HIGHEST - low) / WIDTH))
+        half = np.diff(edges)[:, None] / 2
+        u = (edges[:-1, None] + half + half * NODES).ravel()
+        v = np.exp(u)
+        some = np.log(-np.expm1(float(count) * (log_p - np.log1p(v)))) - np.log(v + gap)
+        logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
+        below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
+        beyond = -r * HIGHEST - math.log(r) if x == 0 else -math.inf
+        total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
+        return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
+
+
+def log_from(noise: Noise, x: int) -> float:
+    """Logarithm of the mass at any whole x and beyond: that from 1 on, or all but what lies beyond -x.
+
+    Examples
+    --------
+    >>> round(math.exp(log_from(PolyaNoise(1, 1, 0.5), 0)), 9)
+    0.666666667
+    """
+    return noise.log_above(x) if x >= 1 else log1mexp(-noise.log_above(1 - x))
+
+
+def rare_count(n_users: int, rate: float) -> int:
+    """Least count that independent events of this rate exceed with a chance of at most ``exp(-RARE)``.
+
+    Examples
+    --------
+    >>> rare_count(1000, 0.0145), rare_count(10, 0.5)
+    (139, 10)
+    """
+    first = math.floor(n_users * rate)
+    found = bisect_left(range(first, n_users), True, key=lambda c: bool(_log_more(c, n_users, rate) <= -RARE))
+    return max(first + found, 1)
+
+
+def log_choose(total: int, count: int) -> Real:
+    """Logarithms of the binomial coefficients of ``total`` over 0, 1, ..., ``count - 1``.
+
+    Examples
+    --------
+    >>> np.exp(log_choose(4, 6)).round(9).tolist()
+    [1.0, 4.0, 6.0, 4.0, 1.0, 0.0]
+    """
+    below = np.arange(count - 1)
+    with np.errstate(divide="ignore"):
+        return np.append(0.0, np.cumsum(np.log(np.maximum(float(total) - below, 0.0) / (below + 1))))
+
+
+def _log_more(count: int, n_users: int, rate: float) -> float:
+    return float(log_tail(np.array(count + 1.0), n_users, rate))
+
+
+def _binomial_terms(n_users: int, count: int, log_rest: float, log_part: float) -> Real:
+    """Logarithms of ``C(n, j) rest^(n-j) part^j`` for j from 0 to ``count``."""
+    j = np.arange(count + 1)
+    return np.asarray(log_choose(n_users, count + 1) + (n_users - j) * log_rest + j * log_part)
+
+
+def _log_sum(logs: Real) -> float:
+    """``log(sum(exp(logs)))``, at least one of them being finite."""
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _correlated(left: Real, right: Real) -> Real:
+    """``sum_i left[m + i] right[i]`` of logarithms, at every m."""
+    return np.array([_log_sum(left[m:] + right[: len(left) - m]) for m in range(len(left))])

@@ -1,0 +1,188 @@
+r"""Exact accounting of Skellam and discrete Gaussian noise on whole numbers that are known to move by so much.
+
+Both laws are log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
+half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.splitting.sums`).
+Of a vector every coordinate is a pair of its own, and pairs of several coordinates and rounds are composed by
+:func:`flamelib.accounting.composition.known_pairs.composed`, where the change is known coordinate by coordinate, as it is for sketches.
+
+Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
+recursion downwards that forgets where it began; all masses follow, their sum being 1.
+
+Masses are listed as far as they are likely.  After a large shift likely places lie beyond the list of the other law.
+Its masses there are taken too small rather than too large, which makes losses and delta larger: discrete Gaussian ones
+are known, and :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most the integral of
+:math:`\operatorname{arsinh}\frac t\mu` from x + 1 to x + 2.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from flamelib.accounting.composition.known_pairs import Cells
+from flamelib.accounting.noise.sum_laws import RARE, UNIT
+from flamelib.accounting.shuffling.laws import Real
+from flamelib.accounting.splitting.sums import log_delta
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import DomainError, check
+
+LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8
+SPARE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class WholeNoise:
+    """A symmetric log-concave law of whole numbers, by the logarithms of its masses at 0, 1, 2, ...
+
+    What is not listed has a mass of at most ``exp(log_lost)``.  Logarithms fall from the last one by no more than
+    ``fall`` rises, a convex function.
+
+    Examples
+    --------
+    >>> noise = skellam_noise(2.0)
+    >>> [round(math.exp(noise.log_mass(x)), 6) for x in (0, 1, 5)], round(math.exp(noise.log_above(1)), 6)
+    ([0.308508, 0.215269, 0.00133], 0.345746)
+    """
+
+    logs: Real
+    log_lost: float
+    fall: Callable[[int], float]
+    concave: ClassVar[bool] = True
+    decay: ClassVar[float] = 0.0
+
+    @property
+    def log_atom(self) -> float:
+        """At 0."""
+        return float(self.logs[0])
+
+    def log_mass(self, x: int) -> float:
+        """Logarithm of the mass at x; beyond the list, one that is not above it."""
+        last = len(self.logs) - 1
+        return float(self.logs[min(x, last)]) - (self.fall(x) - self.fall(last) if x > last else 0.0)
+
+    def log_above(self, x: int) -> float:
+        """Logarithm of the mass at x and beyond."""
+        return float(self._tails[x]) if x < len(self.logs) else -math.inf
+
+    def error(self, x: int) -> float:
+        """A bound on the round-off of a logarithm."""
+        return UNIT * (64 + 4 * math.sqrt(len(self.logs)) - 4 * self.log_mass(x))
+
+    @cached_property
+    def _tails(self) -> Real:
+        return np.logaddexp.accumulate(self.logs[::-1])[::-1]
+
+    def cells(self, shift: int) -> Cells:
+        """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed.
+
+        Examples
+        --------
+        >>> from flamelib.accounting.composition.known_pairs import composed
+        >>> f"{composed([(skellam_noise(100.0).cells(1), 100)], epsilon=3.0):.2e}"
+        '1.54e-03'
+        """
+        last = len(self.logs) - 1
+        if not 1 <= shift <= last // 2:
+            raise DomainError(f"shift must be a whole number in [1, {last // 2}] for this noise, got {shift}")
+        outcomes = np.arange(shift - last, last + 1)
+        here, there = self.logs[np.abs(outcomes)], self.logs[np.abs(outcomes - shift)]
+        losses, width = there - here, 2 * self.error(last)
+        base = np.exp(here)
+        seen = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
+        rows = (losses - width, losses + width, base, base * np.expm1(losses), 2 * width * (base + np.exp(there)))
+        ends = (math.inf, math.inf, 0.0, seen, 0.0)
+        return Cells(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
+
+
+def skellam_noise(variance: float) -> WholeNoise:
+    """Skellam noise of this variance, a difference of two Poisson numbers of half of it (exact up to round-off).
+
+    Parameters
+    ----------
+    variance : float in [1e-100, 1e8]
+
+    Source: Agarwal, Kairouz, Liu 2021.
+
+    Examples
+    --------
+    >>> round(math.exp(skellam_noise(1e4).log_atom) * math.sqrt(2 * math.pi * 1e4), 6)
+    1.000013
+    """
+    variance = check(variance=variance)["variance"]
+    last = _reach(variance)
+    ratio, ratios = 0.0, np.empty(last)
+    for x in range(2 * last + SPARE, 0, -1):
+        ratio = 1 / (2 * x / variance + ratio)
+        if x <= last:
+            ratios[x - 1] = ratio
+
+    def fall(x: int) -> float:
+        return (x + 1) * math.asinh((x + 1) / variance) - (x + 1) ** 2 / (math.hypot(x + 1, variance) + variance)
+
+    return _normalised(np.append(0.0, np.cumsum(np.log(ratios))), fall)
+
+
+def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
+    r"""Discrete Gaussian noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` (exact up to round-off).
+
+    Parameters
+    ----------
+    noise_std : float in [1e-50, 1e4]
+
+    Source: Canonne, Kamath, Steinke 2020.
+
+    Examples
+    --------
+    >>> round(math.exp(discrete_gaussian_noise(1.0).log_atom), 9)
+    0.398942278
+    """
+    noise_std = check(noise_std=noise_std)["noise_std"]
+
+    def fall(x: int) -> float:
+        return (x / noise_std) ** 2 / 2
+
+    return _normalised(-((np.arange(_reach(noise_std * noise_std) + 1) / noise_std) ** 2) / 2, fall)
+
+
+def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
+    """Guarantee of this noise on a whole number that one member moves by up to ``shift`` (upper).
+
+    Parameters
+    ----------
+    noise : WholeNoise
+    shift : int, at least 1
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+
+    Examples
+    --------
+    >>> noise = skellam_noise(100.0)
+    >>> f"{shift_budget(noise, 10, epsilon=1.0):.4e}", f"{shift_budget(noise, 10, delta=1e-6):.4f}"
+    ('1.2666e-01', '4.7375')
+    """
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    if delta is not None:
+        target = check(delta=delta)["delta"]
+        return Certified(smallest_epsilon(lambda at: log_delta(noise, shift, at), target, math.inf), 0.0)
+    found = probability(log_delta(noise, shift, check(epsilon=epsilon)["epsilon"]))
+    return Certified(found, min(found, 16 * noise.error(shift)))
+
+
+def _reach(variance: float) -> int:
+    """Beyond this, masses are below ``exp(-RARE)`` together, by Bernstein's inequality."""
+    if not LEAST_VARIANCE <= variance <= LARGEST_VARIANCE:
+        ends = f"[{LEAST_VARIANCE:g}, {LARGEST_VARIANCE:g}]"
+        raise DomainError(f"variance must be in {ends} for exact masses, got {variance:g}")
+    third = (RARE + 1) / 3
+    return math.ceil(third + math.sqrt(third * third + 2 * (RARE + 1) * variance))
+
+
+def _normalised(logs: Real, fall: Callable[[int], float]) -> WholeNoise:
+    total = 1 + 2 * float(np.exp(logs[1:]).sum())
+    return WholeNoise(logs - math.log(total), math.log(2) - RARE, fall)

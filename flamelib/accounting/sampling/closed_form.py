@@ -1,0 +1,143 @@
+r"""Amplification by sampling, in closed form.
+
+A mechanism that sees only a random part of the data protects everybody better, for most of the time a given member
+is not in the part.  Standard library only.
+"""
+
+import math
+
+from flamelib.accounting.composition.closed_form import Budget
+from flamelib.core.logspace import log_expm1, logaddexp
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+# From here on a double cannot hold the exponential, and its logarithm is carried instead.
+LARGE = 709.0
+
+
+@states("flame", "lem-4", item="Lemma 4, amplification by subsampling without replacement", gives="upper")
+def sampled_without_replacement(epsilon: float, delta: float, sampled: int, population: int) -> Budget:
+    r"""Budget of an (epsilon, delta)-private mechanism run on ``sampled`` of ``population`` members (upper).
+
+    .. math:: \Big(\log\big(1+\tfrac mn(e^{\varepsilon}-1)\big),\ \tfrac mn\delta\Big).
+
+    Adjacency: one member's value is replaced, before sampling and after; the sizes are fixed and public.  Nothing
+    smaller holds for every mechanism.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+    sampled : int, from 1 to ``population``
+        Members drawn, every set of that size with the same chance.
+    population : int, at least 1
+
+    Source: Liu et al. 2021, Lemma 4, after Balle, Barthe, Gaboardi 2018.
+
+    Examples
+    --------
+    >>> found = sampled_without_replacement(1.0, 1e-6, 20, 1000)
+    >>> round(found.epsilon, 9), found.delta
+    (0.033788327, 2e-08)
+    """
+    if sampled > population:
+        raise DomainError(f"sampled must be a whole number in [1, {population}], at most population, got {sampled}")
+    rate = sampled / population
+    return Budget(sampled_epsilon(epsilon, rate), rate * delta)
+
+
+@states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", adjacency="add-remove")
+def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budget:
+    r"""Budget of an (epsilon, delta)-private mechanism that sees each member with one probability (upper).
+
+    .. math:: \Big(\log\big(1+r(e^{\varepsilon}-1)\big),\ r\delta\Big).
+
+    Adjacency: one member is added or removed, before sampling and after; members are drawn independently.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+    sampling_rate : float in (0, 1]
+
+    Source: Balle, Barthe, Gaboardi 2018, Theorem 8; Hasircioglu, Gunduz 2022, Theorem 2.5.
+
+    Examples
+    --------
+    >>> found = poisson_sampled(1.0, 1e-6, 0.02)
+    >>> round(found.epsilon, 9), found.delta
+    (0.033788327, 2e-08)
+    """
+    return Budget(sampled_epsilon(epsilon, sampling_rate), sampling_rate * delta)
+
+
+def added_epsilon(epsilon: float, sampling_rate: float) -> float:
+    r"""Epsilon after sampling at a rate when the smaller data set comes first, at most ``-log(1 - rate)``.
+
+    .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    sampling_rate : float in (0, 1]
+
+    Examples
+    --------
+    >>> round(added_epsilon(1.0, 0.02), 9), added_epsilon(1e5, 0.5) == math.log(2)
+    (0.012723006, True)
+    """
+    check(epsilon=epsilon, sampling_rate=sampling_rate)
+    lost = sampling_rate * -math.expm1(-epsilon)
+    if lost < 0.5:
+        return -math.log1p(-lost)
+    rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    return -logaddexp(rest, math.log(sampling_rate) - epsilon)
+
+
+def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
+    r"""Inverse of :func:`sampled_epsilon` at the product of some rates.
+
+    .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+        After sampling.
+    sampling_rates : float in (0, 1]
+
+    Examples
+    --------
+    >>> f"{unsampled_epsilon(2e-14, 0.02):.12g}", round(unsampled_epsilon(99999.306853, 0.5), 6)
+    ('1e-12', 100000.0)
+    >>> round(unsampled_epsilon(0.01, 1e-300, 1e-300), 9)
+    1376.950889777
+    """
+    check(epsilon=epsilon)
+    grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
+    for rate in sampling_rates:
+        grown /= check(sampling_rate=rate)["sampling_rate"]
+    if grown < math.inf:
+        return math.log1p(grown)
+    return logaddexp(0.0, log_expm1(epsilon) - math.fsum(map(math.log, sampling_rates)))
+
+
+def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
+    r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation.
+
+    Parameters
+    ----------
+    epsilon : float, at least 0
+    sampling_rate : float in (0, 1]
+
+    Examples
+    --------
+    >>> f"{sampled_epsilon(1e-12, 0.02):.12g}", round(sampled_epsilon(1e5, 0.5), 6)
+    ('2e-14', 99999.306853)
+    """
+    check(epsilon=epsilon, sampling_rate=sampling_rate)
+    if epsilon < LARGE:
+        return min(epsilon, math.log1p(sampling_rate * math.expm1(epsilon)))
+    # log(beta e^epsilon + 1 - beta), the greater of the two summands set apart.
+    main = epsilon + math.log(sampling_rate)
+    rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    return max(main, rest) + math.log1p(math.exp(-abs(main - rest)))

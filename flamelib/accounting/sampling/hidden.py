@@ -1,0 +1,390 @@
+r"""One round of random participation, Theorem 4.1 in three readings: what the noise, the clients' coins and the
+records drawn hide of one record together.
+
+A client joins with probability p and then draws each of its L records with probability q; nobody learns who joined.
+With :math:`\varepsilon = \log(1+(e^{\varepsilon'}-1)/(pq))`, :math:`c_0 = (1-p)(1-e^{-\varepsilon})` and
+:math:`c_1 = 1-c_0`,
+
+.. math:: \delta' = pq\;D_{e^{\varepsilon}}\big(\mu_2\,\|\,c_1\mu_1+c_0\mu_0\big)
+
+where the client is out (:math:`\mu_0`), in without the record (:math:`\mu_1`), in with it (:math:`\mu_2`).  The three
+readings differ in what they do with the number j of other records that the client has drawn:
+
+* ``outer``: j is given away, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j the Gram-matrix lemma
+  makes aligned gradients the worst, so this bound holds for every data set.
+* ``inner``: j is mixed inside the second measure only.  At most ``outer``, and no bound: some data sets lose more.
+* ``aligned``: j is mixed inside both.  The exact divergence of one pair of data sets, so a lower bound of the truth.
+
+All are for the larger data set first.  Gram-matrix lemma: for Gaussians :math:`\varphi_u` of one variance and
+:math:`a_i\ge0`, :math:`\int[\varphi_0-\sum_ia_i\varphi_{u_i}]_+` does not fall when an entry
+:math:`\langle u_i,u_k\rangle` rises, for the likelihood ratios are exponential martingales of these covariances and
+all second derivatives of the positive part are at least 0.  Given j, the largest Gram matrix is that of
+
+* gradients in one direction, components at C, C and (j+1)C with weights :math:`p e^\varepsilon + (1-p)` (the first two
+  together) and :math:`(1-p)(e^\varepsilon-1)`, when the larger data set comes first;
+* the record against all others, components at 0, C and jC with weights :math:`p(1-q)(e^\varepsilon-1)`,
+  :math:`e^{\varepsilon'}` and :math:`(1-p)(e^\varepsilon-1)`, when the smaller one does.
+
+The weights are the same three, and every entry of the second matrix is at most that of the first.  So the other
+direction, :func:`random_participation_add`, never exceeds ``outer``, and ``outer`` alone is the guarantee.
+
+The noise that a guarantee of one round of random participation needs, scheme by scheme.
+
+One round of random participation beyond one client and its server: clients of all sizes, and a curious server.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+
+from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
+from flamelib.accounting.sampling.closed_form import added_epsilon, sampled_epsilon, unsampled_epsilon
+from flamelib.accounting.sampling.known import ROUNDING, sampled_from_delta, share, wcs
+from flamelib.accounting.sampling.readings import (
+    FURTHEST,
+    Estimate,
+    add_estimate,
+    aligned_estimate,
+    certain_epsilon,
+    inner_estimate,
+    outer_estimate,
+)
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.logspace import probability
+from flamelib.core.search import WIDTH, smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
+    "outer": outer_estimate,
+    "inner": inner_estimate,
+    "aligned": aligned_estimate,
+}
+ESTIMATES = READINGS | {"add": add_estimate}
+NEARBY = 1e-6
+LAST = 30.0
+RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)
+
+# Participation rate, record rate, records, noise, clipping norm.
+Setting = tuple[float, float, int, float, float]
+
+
+@states(
+    "participation",
+    "thm-4.1",
+    item="Theorem 4.1, Equations 5 to 7, in three readings",
+    gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
+    adjacency="add-remove",
+)
+def random_participation(
+    reading: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""Guarantee of one round, the larger data set first: ``outer`` upper, ``inner`` a value, ``aligned`` lower.
+
+    .. math:: \delta'_{outer} = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
+              D_{e^\varepsilon}\big(N(C)\,\|\,c_1N(0)+c_0N(-jC)\big)
+
+    The upper bound holds in both directions.
+
+    Parameters
+    ----------
+    reading : str
+        ``outer``, ``inner`` or ``aligned``.
+    participation_rate, record_rate : float in (0, 1]
+        Chance p that a client joins, chance q that a client that has joined draws a record.
+    n_records : int, at least 1
+        Records L of the affected client, the differing one included.
+    noise_std : float, positive
+        Standard deviation of the noise of each coordinate of the sum.
+    clip_norm : float, positive
+        Largest 2-norm of a record's contribution to the sum, in the same unit.
+    epsilon, delta : float
+        Exactly one, after amplification; the answer is the other one.
+
+    Returns
+    -------
+    Certified
+        Delta, or epsilon (``inf`` at delta 0).
+
+    Source: Hasircioglu, Gunduz 2022, Theorem 4.1.
+
+    Examples
+    --------
+    >>> for reading in ("outer", "inner", "aligned"):
+    ...     print(f"{random_participation(reading, 0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}")
+    1.8386e-04
+    8.9985e-05
+    1.7382e-04
+    """
+    return _answer(reading, (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
+
+
+@states("participation", "thm-4.1-add", item="Theorem 4.1, the other direction", gives="upper", adjacency="add-remove")
+def random_participation_add(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""Guarantee of one round, the smaller data set first (upper).
+
+    .. math:: \delta' = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
+              D_{e^\varepsilon}\big(N(0)\,\|\,a_1N(0)+a_2N(C)+a_0N(jC)\big)
+
+    with :math:`a_0 = (1-p)(1-e^{-\varepsilon})`, :math:`a_1 = p(1-q)(1-e^{-\varepsilon})`, :math:`a_2 = 1-a_0-a_1`:
+    the record against all others of the client.  Never more than the other direction.
+
+    Parameters
+    ----------
+    participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+        As for :func:`random_participation`, and so is the answer.
+
+    Source: after Hasircioglu, Gunduz 2022, Theorem 4.1.
+
+    Examples
+    --------
+    >>> f"{random_participation_add(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.001):.4e}"
+    '3.1941e-03'
+    """
+    return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
+
+
+def _answer(reading: str, setting: Setting, epsilon: float | None, delta: float | None) -> Certified:
+    if epsilon is not None:
+        return _delta(reading, setting, epsilon)
+    return _epsilon(reading, setting, 1.0 if delta is None else delta)
+
+
+def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
+    found = _estimate(reading, setting, epsilon)
+    if reading == "aligned" and found.log == -math.inf:
+        return Certified(0.0, float(_delta("outer", setting, epsilon)))
+    if reading == "aligned":
+        low = math.exp(min(found.log, 0.0))
+        return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
+    high = probability(found.high)
+    return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
+
+
+def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
+    p, q, n_records, noise_std, clip_norm = setting
+    return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
+
+
+def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
+    """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
+
+    Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
+    """
+    p, q, n_records, noise_std, clip_norm = setting
+    lower = reading == "aligned"
+    after, end = _sampling(reading, setting)
+    most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
+    if reading == "add":
+        most = min(most, certain_epsilon(p, q, n_records))
+    if delta in (0.0, 1.0) or most in (0.0, math.inf):
+        return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
+
+    estimate = cache(partial(_estimate, reading, setting))
+
+    def log_delta(epsilon: float) -> float:
+        return estimate(epsilon).log if lower else estimate(epsilon).high
+
+    known = gaussian_mechanism(clip_norm, noise_std, delta=share(delta, (p, q)))
+    start, end = 0.0, min(known + 0.0, end)
+    if reading in ("outer", "inner"):
+        start = sampled_epsilon(max(known - known.uncertainty, 0.0) * (1 - 10 * WIDTH), p)
+    before = smallest_epsilon(lambda x: log_delta(after(x)), delta, end, at_least=start, after=after)
+    target = math.log(delta)
+    if lower:
+        places = (after(before * (1 - part)) for part in RETREATS)
+        found = next((place for place in places if log_delta(place) >= target), 0.0)
+    else:
+        found = after(before) if log_delta(after(before)) <= target else most
+    width = found - after(before * (1 - 4 * WIDTH)) + 2 * abs(after(before) - found) + 2 * WIDTH * found
+    return Certified(found, min(width + _blur(estimate, found), most))
+
+
+def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float], float]:
+    """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
+    p, q, n_records, *_ = setting
+    if reading != "add":
+        return partial(sampled_epsilon, sampling_rate=q), FURTHEST
+    rate = p * q if n_records == 1 else q
+    return partial(added_epsilon, sampling_rate=rate), FURTHEST if rate == 1 else LAST - math.log1p(-rate)
+
+
+def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
+    """How far epsilon may be off because the estimate of delta is."""
+    here, near = estimate(epsilon), estimate(epsilon * (1 - NEARBY))
+    steep = near.log > here.log > -math.inf
+    return 2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf
+
+
+def _ratio(clip_norm: float, noise_std: float) -> float:
+    """The clipping norm in units of the noise; ``inf`` where no number is large enough."""
+    return clip_norm / noise_std if noise_std > 0 else math.inf
+
+
+@states(
+    "participation",
+    "calibrate",
+    item="Section 6, the noise that a guarantee of one round needs",
+    gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
+    adjacency="add-remove",
+)
+def participation_noise(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    clip_norm: float,
+    epsilon: float,
+    delta: float,
+) -> float:
+    """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
+
+    Never too small and 1e-10 of itself too large at most; 0 where a record is drawn too rarely to need any.
+
+    Parameters
+    ----------
+    scheme : str
+        ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
+    participation_rate, record_rate, n_records, clip_norm
+        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
+    epsilon : float, at least 0
+    delta : float in (0, 1]
+
+    Returns
+    -------
+    float
+        Standard deviation in the unit of ``clip_norm``.
+
+    Source: Hasircioglu, Gunduz 2022, Section 6.
+
+    Examples
+    --------
+    >>> f"{participation_noise('outer', 0.01, 0.01, 30, 1.0, 1e-3, 1e-6):.4f}"
+    '1.5125'
+    """
+    if delta == 0:
+        raise DomainError("delta must be above 0 for Gaussian noise, got 0")
+    p, q = participation_rate, record_rate
+    known, hidden = {"ols": ((), (q,)), "cs": ((), (p, q))}.get(scheme, ((p,), (q,)))
+    inside = share(delta, known + hidden)
+    if inside >= 1:
+        return 0.0
+    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), FURTHEST)
+    most = analytic_noise_std(clip_norm, before, inside)
+    if scheme in ("wcs", "ols", "cs"):
+        return most
+
+    def log_delta(noise: float) -> float:
+        return READINGS[scheme](p, q, n_records, clip_norm / noise if noise > 0 else math.inf, epsilon).high
+
+    return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
+
+
+def system_guarantee(
+    participation_rate: float,
+    record_rate: float,
+    sizes: Iterable[int],
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee that every client of a system has, whatever its size (upper, both directions).
+
+    The largest of the clients' own guarantees, which is that of the client with most records.
+
+    Parameters
+    ----------
+    sizes : iterable of int, each at least 1
+        Records of each client, the differing one included.
+    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
+        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 4.
+
+    Examples
+    --------
+    >>> f"{system_guarantee(0.1, 0.1, [1, 30, 12], 1.0, 1.0, epsilon=0.1):.4e}"
+    '1.6493e-03'
+    """
+    largest = max((check(n_records=size)["n_records"] for size in sizes), default=0)
+    return random_participation(
+        "outer", participation_rate, record_rate, check(n_records=largest)["n_records"], noise_std, clip_norm,
+        epsilon, delta,
+    )  # fmt: skip
+
+
+def all_send(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee against the server when every available client sends, those who sit out pure noise (upper).
+
+    Each client adds the noise itself, and its message is seen alone; what it sends is the sum of its clipped gradients
+    over a *public* constant: the average over the records drawn would have another sensitivity.  The sum over all
+    clients carries the noise of all of them.
+
+    Parameters
+    ----------
+    noise_std : float, positive
+        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
+    participation_rate, record_rate, n_records, clip_norm, epsilon, delta
+        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 5.5, first variant.
+
+    Examples
+    --------
+    >>> f"{all_send(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}"
+    '1.8386e-04'
+    """
+    return random_participation(
+        "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+    )
+
+
+def participants_send(
+    participation_rate: float,
+    record_rate: float,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee against the server when only participants send, so that it sees who they are (upper).
+
+    Parameters
+    ----------
+    noise_std : float, positive
+        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
+    participation_rate, record_rate, clip_norm, epsilon, delta
+        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
+
+    Source: Hasircioglu, Gunduz 2022, Section 5.5, second variant.
+
+    Examples
+    --------
+    >>> f"{participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1):.6e}"
+    '1.847193e-03'
+    """
+    return wcs(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)

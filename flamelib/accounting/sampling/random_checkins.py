@@ -1,0 +1,119 @@
+r"""Random check-ins, the earlier protocol in which a client decides alone whether and when it takes part.
+
+Each of the users joins with some probability and then chooses one of ``window`` slots uniformly; the server updates
+its model once a slot, from one of those who chose it.  The bound covers the *whole* protocol, in which a user is
+heard at most once, and compares data sets that differ in one user's value; a round of random participation is another
+object, so that the two may be drawn together but not subtracted.  Standard library only.
+"""
+
+import math
+
+from flamelib.accounting.composition.closed_form import Budget
+from flamelib.core.logspace import exp_or_inf, log_expm1
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import check
+
+BLANKET_FACTOR = 8
+
+
+@states(
+    "participation",
+    "cmp-random-checkins",
+    item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
+    gives="value",
+)
+def random_checkins(epsilon0: float, participation_rate: float, window: int, delta: float) -> float:
+    r"""Epsilon of random check-ins in a fixed window with an :math:`\varepsilon_0`-LDP randomizer (value).
+
+    .. math:: \varepsilon = p\,(e^{\varepsilon_0}-1)\sqrt{\frac{2e^{\varepsilon_0}\log(1/\delta)}{m}}
+              + \frac{p^2e^{\varepsilon_0}(e^{\varepsilon_0}-1)^2}{2m}
+
+    The formula as it is cited; its proof is not redone here.  The local budget, which is a guarantee too, is not taken
+    where it is smaller.
+
+    Parameters
+    ----------
+    epsilon0 : float, positive
+        Local budget.
+    participation_rate : float in (0, 1]
+        Chance p that a user joins.
+    window : int, at least 1
+        Slots m.
+    delta : float in [0, 1]
+        At 0 the answer is ``inf``.
+
+    Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window; compared in Hasircioglu, Gunduz 2022.
+
+    Examples
+    --------
+    >>> f"{random_checkins(1.0, 0.1, 1000, 1e-6):.6f}"
+    '0.047131'
+    """
+    if delta == 0:
+        return math.inf
+    lost = math.log(participation_rate) + log_expm1(epsilon0) + (epsilon0 - math.log(window)) / 2
+    spread = exp_or_inf(lost + math.log(-2 * math.log(delta)) / 2) if delta < 1 else 0.0
+    return spread + exp_or_inf(2 * lost) / 2
+
+
+def approximate_checkins(
+    epsilon0: float, participation_rate: float, window: int, delta: float, slack_delta: float
+) -> Budget:
+    r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (upper).
+
+    The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`;
+    it asks for a :math:`\delta_0` of at most :func:`largest_local_delta`.
+
+    Parameters
+    ----------
+    epsilon0, participation_rate, window, delta : float
+        As for :func:`random_checkins`.
+    slack_delta : float in (0, 1)
+        The :math:`\delta_1`.
+
+    Returns
+    -------
+    Budget
+        A delta of 1 or more is no promise.
+
+    Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
+
+    Examples
+    --------
+    >>> found = approximate_checkins(0.1, 0.1, 10_000, 1e-6, 1e-12)
+    >>> f"{found.epsilon:.6f} {found.delta:.4e}"
+    '0.009612 1.0201e-06'
+    """
+    given = check(
+        epsilon0=epsilon0, participation_rate=participation_rate, window=window, delta=delta, slack_delta=slack_delta
+    )
+    raised = min(BLANKET_FACTOR * given["epsilon0"], 700.0)
+    if raised < BLANKET_FACTOR * given["epsilon0"]:
+        return Budget(math.inf, 1.0)
+    epsilon = random_checkins(raised, participation_rate, window, delta)
+    return Budget(epsilon, given["delta"] + given["window"] * (exp_or_inf(epsilon) + 1) * given["slack_delta"])
+
+
+def largest_local_delta(epsilon0: float, slack_delta: float) -> float:
+    r"""Largest :math:`\delta_0` of the randomizer that :func:`approximate_checkins` allows, never above it (a value).
+
+    .. math:: \delta_0 \le \frac{(1-e^{-\varepsilon_0})\,\delta_1}
+              {4e^{\varepsilon_0}\big(2+\log(2/\delta_1)/\log(1/(1-e^{-5\varepsilon_0}))\big)}
+
+    Parameters
+    ----------
+    epsilon0 : float, positive
+    slack_delta : float in (0, 1)
+
+    Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020.
+
+    Examples
+    --------
+    >>> f"{largest_local_delta(0.1, 1e-12):.4e}"
+    '6.6510e-16'
+    """
+    given = check(epsilon0=epsilon0, slack_delta=slack_delta)
+    budget, slack = float(given["epsilon0"]), float(given["slack_delta"])
+    per_trial = -math.log(-math.expm1(-5 * budget))
+    trials = 2 + (math.log(2 / slack) / per_trial if per_trial > 0 else math.inf)
+    return -math.expm1(-budget) * math.exp(-budget) * slack / 4 / trials

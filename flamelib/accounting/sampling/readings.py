@@ -1,0 +1,424 @@
+r"""The logarithm of delta for one round of random participation, with its error: every reading, either direction.
+
+A client of L records draws :math:`j\sim\mathrm{Bin}(L-1,q)` of the others.  With :math:`A = (e^{\varepsilon'}-1)/(pq)`
+and the terms D of :mod:`~flamelib.accounting.sampling.terms`,
+
+* larger data set first: :math:`e^{\nu} = 1+pA`, :math:`e^{\lambda} = (1-p)A`, far component at :math:`(j+1)\mu`;
+* smaller one first: :math:`\kappa = 1-p(1-q)A`, :math:`e^{\nu} = e^{\varepsilon'}/\kappa`,
+  :math:`e^{\lambda} = (1-p)A/\kappa`, far component at :math:`j\mu`, everything times :math:`\kappa`.
+
+D does not fall in j, and beyond some j the far component is negligible.
+
+The reading ``aligned`` of Theorem 4.1: two mixtures, the outputs of a client all of whose gradients are equal.
+
+In units of the noise, with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, the :math:`\nu, \lambda, \mu` of
+:mod:`~flamelib.accounting.sampling.terms`, a threshold s and :math:`t_j = s-j\mu`,
+
+.. math:: \sum_j\mathrm B_j\,\Phi(-t_{j+1})\Big(1 - e^{\nu}\,\frac{\Phi(-t_j)}{\Phi(-t_{j+1})}\Big)
+          - e^\lambda\Phi(-s) ,
+
+largest where the two densities cross.  *Every* s gives a lower bound, so that only rounding has to be paid for; the
+brackets keep their digits, and the last summand is taken into the largest of them.
+
+The reading ``inner`` of Theorem 4.1: one measure against a mixture over the other records drawn, one crossing.
+
+A term of :mod:`~flamelib.accounting.sampling.terms` whose far component is itself a mixture.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from flamelib.accounting.sampling.closed_form import unsampled_epsilon
+from flamelib.accounting.sampling.terms import (
+    EDGE,
+    EPS,
+    FAINTEST,
+    LOG_DENSITY,
+    Logs,
+    Pair,
+    crossing,
+    gap,
+    log_certain,
+    log_rare,
+    log_sum,
+    mills,
+    pair_terms,
+)
+from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.binomial import MOST, log_pmf, tilted_window, window
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+
+DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
+STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6
+SHORT, FAR = 0.25, 1e3
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
+
+    j: Real
+    chances: Real
+    first: bool
+    last: bool
+
+
+@lru_cache(maxsize=16)
+def _counts(n: int, rate: float, above: float) -> Counts | None:
+    low, high = window(n, rate, DEPTH, above)
+    if high - low > MOST:
+        return None
+    j = np.arange(low, high + 1, dtype=float)
+    return Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
+
+
+def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+    """Lower logarithm of the divergence of the two mixtures, and how far below it may lie.
+
+    Where the counts are too many to be added up the answer is ``-inf``.
+
+    Examples
+    --------
+    >>> value, error = aligned(Pair(1.0, 0.0, 0.0, 0.0, 1.0), 0, 0.5)
+    >>> f"{math.exp(value):.9f}", error < 1e-12
+    ('0.078281843', True)
+    """
+    if pair.near / pair.ratio - pair.ratio > FAR:
+        return -math.inf, math.inf
+    # In steps, so that a search meets the same counts again.
+    counts = _counts(n, rate, ABOVE + 100.0 * math.ceil(pair.near / 100))
+    if counts is None:
+        return -math.inf, math.inf
+    s = _threshold(pair, counts)
+    k = round(s / pair.ratio)
+    return _at(pair, counts, k, s - k * pair.ratio)
+
+
+def _threshold(pair: Pair, counts: Counts) -> float:
+    """About where the densities cross: the logarithm of their ratio rises."""
+    mu = pair.ratio
+    falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
+
+    @cache
+    def level(s: float) -> float:
+        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - s * s / 2)
+        return _log_density(counts, falls, s - mu, mu) - under
+
+    low = mu / 2 + pair.near / mu
+    high = (float(counts.j[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
+    low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
+    if level(low) >= 0 or level(high) <= 0:
+        return low if level(low) >= 0 else high
+    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
+
+
+def _log_density(counts: Counts, falls: Real, s: float, mu: float) -> float:
+    """Logarithm of the mixture's density at s, up to a constant.
+
+    The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
+    """
+    k = round(s / mu)
+    rest = s - k * mu
+    peak = int(np.searchsorted(falls, mu * s))
+    reach = math.ceil(min(math.sqrt(2 * SHALLOW / (mu * mu + 4 / (counts.j[-1] + 1))), len(counts.j))) + 2
+    near = slice(max(peak - reach, 0), peak + reach + 1)
+    logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
+    """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
+    mu = pair.ratio
+    weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
+    top = float(weights.max())
+    heavy = weights >= top - DEPTH - pair.near
+    below = pair.near + float(weights[0]) - float(counts.chances[0]) - DEPTH
+    ends = -math.inf if counts.first else below, -math.inf if counts.last else -ABOVE
+    missed = float(np.exp(np.minimum(np.array(ends) - top, FULL)).sum()) + len(weights) * math.exp(-DEPTH)
+    j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
+    t = (k - j) * mu + rest
+    falls = _log_fall(t - mu, np.full(t.shape, mu))
+    exponents = pair.near + falls
+    lost = np.exp(np.minimum(weights[heavy] - top + exponents, FULL))
+    kept = np.where(exponents < 1, -sizes * np.expm1(np.minimum(exponents, 1.0)), sizes - lost)
+    shift = np.where(t - mu >= EDGE, mu * (2 * np.abs(t) + mu), 0.0)
+    error = lost * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
+    if pair.far > -math.inf:
+        best = slice(int(sizes.argmax()), int(sizes.argmax()) + 1)
+        back, back_error = _out(pair, j[best], t[best], chances[best])
+        kept[best] -= back
+        error[best] += back_error
+    error += np.abs(kept) * EPS * (8 + 2 * np.minimum(t * t, 1e4) + 24 * np.maximum(-chances, 0))
+    total, room = float(kept.sum()), float(error.sum()) + missed
+    return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
+
+
+def _out(pair: Pair, j: Real, t: Real, chances: Real) -> tuple[Real, Real]:
+    """What the client that is out takes away, against a count's own part, and the error of that."""
+    apart = (j + 1) * pair.ratio
+    fall = _log_fall(t - pair.ratio, apart)
+    back = np.exp(np.minimum(pair.far + fall - chances, FULL))
+    sizes = 2 + abs(pair.far) + np.abs(fall) - chances + apart * np.abs(t)
+    return back, back * (pair.far_error + 2 * EPS * sizes)
+
+
+def _log_fall(start: Real, apart: Real) -> Real:
+    r"""Logarithm of :math:`\Phi(-x-m)/\Phi(-x)`, with all its digits where it is close to 0."""
+    right = start >= EDGE
+    lost = np.empty(start.shape)
+    z, m = start[right], apart[right]
+    lost[right] = gap(z, m) / mills(z)
+    z, m = start[~right], apart[~right]
+    lost[~right] = np.exp(_log_interval(z, m) - log_ndtr(-z))
+    steady = np.where(right, -apart * (start + apart / 2), 0.0) + np.log1p(-np.minimum(lost, 1 - EPS))
+    return np.where(right | (lost < 0.5), steady, log_ndtr(-start - apart) - log_ndtr(-start))
+
+
+def _log_interval(start: Real, length: Real) -> Real:
+    """Logarithm of the mass of a standard normal law on ``[start, start + length]``."""
+    a = np.maximum(start, -start - length)
+    whole = log_ndtr(-a)
+    with np.errstate(divide="ignore"):
+        plain = whole + np.log1p(-np.exp(log_ndtr(-a - length) - whole))
+    short = np.minimum(length, SHORT)
+    middle, offsets = np.clip(a + short / 2, -FAR, FAR)[:, None], short[:, None] / 2 * POINTS
+    inside = np.exp(-middle * offsets - offsets**2 / 2) @ (WEIGHTS / 2)
+    close = LOG_DENSITY - (a + short / 2) ** 2 / 2 + np.log(short * inside)
+    return np.where(length > SHORT, plain, close)
+
+
+INNER_DEPTH = 60.0
+
+
+def inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+    """Logarithm of the divergence from the mixture, and its error.
+
+    Examples
+    --------
+    >>> value, error = inner(Pair(1.0, 0.0, 0.0, 0.0, 1.0), 0, 0.5)
+    >>> f"{math.exp(value):.9f}", error < 1e-13
+    ('0.078281843', True)
+    """
+    if pair.far == -math.inf:
+        y, j, shares = np.zeros(1), np.zeros(1), np.ones(1)
+    else:
+        y = crossing(lambda at: _far(pair, n, rate, float(at[0]))[:2])
+        j, shares = _far(pair, n, rate, float(y[0]))[2:]
+    place = pair.place(y)
+    z, deep = np.full(j.shape, max(place[0], EDGE)), np.full(j.shape, min(place[0], EDGE))
+    if place[0] < EDGE:
+        value = log_certain(deep[:1], y, mills(deep[:1] + pair.ratio), shares @ mills(deep + (j + 1) * pair.ratio))
+    else:
+        near = gap(z[:1], np.full(1, pair.ratio))
+        value = log_rare(z[:1], y, near, shares @ gap(z, (j + 1) * pair.ratio))
+    mean = float(shares @ (j + 1))
+    blur = pair.far_error + mean * pair.near_error + 64 * EPS * (1 + mean * (pair.near + mean * pair.ratio**2))
+    return float(value[0]), float(pair.error(place, y, -np.expm1(-y) * blur)[0])
+
+
+def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Real, Real, Real, Real]:
+    """Logarithm of the far components against the near one, its slope in y; the counts and their shares."""
+    slope, curvature = -(pair.near + y) - pair.ratio**2 / 2, pair.ratio**2
+    j, stride = tilted_window(n, rate, slope, curvature, INNER_DEPTH)
+    logs = log_pmf(j, n, rate) + (slope - curvature * j / 2) * j + math.log(stride)
+    top = logs.max()
+    sizes = np.exp(logs - top)
+    shares = sizes / sizes.sum()
+    level = max(pair.far - pair.near + top + math.log(sizes.sum()), FAINTEST)
+    return np.full(1, level), -np.atleast_1d(shares @ j), j, shares
+
+
+BELOW = 40.0
+POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
+LARGEST, SMALLEST, FAINTEST_TERM, SEPARATE = 1e130, 1e-300, 1e-100, 1e4
+FURTHEST = 1e100
+CLEAR = 1e-10
+DOWN = 1 - 2.0**-51
+
+
+class Estimate(NamedTuple):
+    """Logarithm of a delta and how far it may be from the truth."""
+
+    log: float
+    error: float
+
+    @property
+    def high(self) -> float:
+        """Never below the truth."""
+        return self.log + self.error
+
+
+def outer_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Larger data set first, the number of other records given away: an upper bound when its error is added.
+
+    Parameters
+    ----------
+    p, q : float in (0, 1]
+        Participation and record rate.
+    n_records : int, at least 1
+    ratio : float, at least 0
+        Clipping norm over the noise's standard deviation; may be ``inf``.
+    epsilon : float, at least 0
+        After amplification.
+
+    Examples
+    --------
+    >>> f"{math.exp(outer_estimate(0.1, 0.1, 2, 1.0, 0.1).log):.4e}"
+    '1.8386e-04'
+    """
+    return _scaled(p, q, averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < LARGEST else CERTAIN)
+
+
+def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Smaller data set first: an upper bound when its error is added; arguments as of :func:`outer_estimate`.
+
+    Examples
+    --------
+    >>> f"{math.exp(add_estimate(0.1, 0.1, 2, 1.0, 1e-3).log):.4e}"
+    '3.1941e-03'
+    """
+    if ratio >= LARGEST:
+        return _scaled(p, q, CERTAIN)
+    if epsilon >= certain_epsilon(p, q, n_records):
+        return NOTHING
+    epsilon = min(epsilon, FURTHEST)
+    lost = exp_or_inf(log_expm1(epsilon)) / q * (1 - q) if q < 1 else 0.0
+    kept = max(1 - lost, 0.0) + 8 * EPS
+    log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
+    far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
+    near = epsilon - log_kept
+    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+    found = averaged(pair, n_records - 1, q, 0)
+    add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
+    if add.error <= CLEAR:
+        return add
+    removed = outer_estimate(p, q, n_records, ratio, epsilon)
+    if add.high <= removed.high:
+        return add
+    # Never the larger direction: where the record is about to be lost, rounding alone says otherwise.
+    doubt = max(min(add.error, 32.0), removed.error)
+    return Estimate(removed.high - doubt, doubt)
+
+
+def certain_epsilon(p: float, q: float, n_records: int) -> float:
+    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share.
+
+    Examples
+    --------
+    >>> certain_epsilon(0.5, 0.5, 2) >= math.log(2)
+    True
+    """
+    rate = p * q if n_records == 1 else q
+    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
+
+
+def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Larger data set first, one mixture inside the second measure: no bound; arguments as before.
+
+    Examples
+    --------
+    >>> f"{math.exp(inner_estimate(0.1, 0.1, 2, 1.0, 0.1).log):.4e}"
+    '8.9985e-05'
+    """
+    pair = _pair(p, q, min(ratio, LARGEST), epsilon)
+    return _scaled(p, q, Estimate(*inner(pair, n_records - 1, q)))
+
+
+def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """All gradients of the client equal, larger data set first: a lower bound, at most ``error`` below the truth.
+
+    Examples
+    --------
+    >>> f"{math.exp(aligned_estimate(0.1, 0.1, 2, 1.0, 0.1).log):.4e}"
+    '1.7382e-04'
+    """
+    if ratio < FAINTEST_TERM or epsilon > FURTHEST:
+        return NOTHING
+    # A smaller ratio has less to give away, and from here on hardly less.
+    enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
+    pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
+    low, width = aligned(pair, n_records - 1, q)
+    if low == -math.inf:
+        return NOTHING
+    found = _scaled(p, q, Estimate(low, 0.0))
+    return Estimate(found.log - found.error, width + 2 * found.error)
+
+
+def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
+    """Logarithm of the binomial mean of the terms whose far component is at ``(j + offset) mu``.
+
+    Counts outside the window have a share below rounding: few come rarely, and many cost at most the limit.
+    """
+    limit = _log_terms(pair.alone, np.ones(1))
+    top, top_error = float(limit.values[0]), float(limit.errors[0])
+    settled = _settled(pair, top) - offset
+    some = np.unique(np.minimum(np.floor(np.append(0.0, max(n * rate, 1.0) * POWERS)), n))
+    least = float((_log_terms(pair, some + offset).values + log_pmf(some, n, rate)).max())
+    first, last = window(n, rate, BELOW, BELOW + top - least) if least > -math.inf else (0, n)
+    if first >= settled or last - first > MOST:
+        low = float(_log_terms(pair, np.array([float(first + offset)])).values[0]) if first < settled else top
+        return Estimate((top + low) / 2, (top - low) / 2 + top_error + 4 * EPS)
+    j = np.arange(first, last + 1, dtype=float)
+    terms = Logs(np.full(j.shape, top), np.full(j.shape, top_error))
+    open_end = j < settled
+    found = _log_terms(pair, j[open_end] + offset)
+    terms.values[open_end], terms.errors[open_end] = found.values, found.errors
+    weights = log_pmf(j, n, rate)
+    log, cost = log_sum(weights + terms.values, terms.errors - 24 * EPS * weights)
+    return Estimate(log, cost + 64 * EPS)
+
+
+NOTHING, CERTAIN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0)
+
+
+def _log_terms(pair: Pair, k: Real) -> Logs:
+    """The terms, ``k = 0`` included, where the far component lies on the one that is measured."""
+    found = pair_terms(pair, np.maximum(k, 1.0))
+    if k.size and k[0] == 0:
+        found.values[0], found.errors[0] = -math.inf, 0.0
+        if pair.far < 0:
+            kept = log1mexp(-pair.far)
+            error = pair.near_error + pair.far_error * (1 + math.exp(pair.far - kept)) + EPS
+            alone = Pair(pair.near - kept, -math.inf, error, 0.0, pair.ratio)
+            rest = pair_terms(alone, np.ones(1))
+            found.values[0], found.errors[0] = rest.values[0] + kept, rest.errors[0] + error
+    return found
+
+
+def _settled(pair: Pair, top: float) -> float:
+    """A k from which on the far component takes less than ``exp(-BELOW)`` of the term."""
+    room = pair.far - top + BELOW
+    if room <= 0:
+        return 0.0
+    return (math.sqrt(2 * room) - float(pair.place(np.zeros(1))[0])) / pair.ratio
+
+
+def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
+    epsilon = min(epsilon, FURTHEST)
+    near = unsampled_epsilon(epsilon, q)
+    far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
+    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+
+
+def _log_odds(p: float) -> float:
+    """``log((1 - p) / p)``."""
+    return math.log1p(-p) - math.log(p) if p < 1 else -math.inf
+
+
+def _size(p: float, q: float, epsilon: float) -> float:
+    """Size of the logarithms that the far component's is the sum of."""
+    logs = log_expm1(epsilon), math.log(p), math.log(q), math.log1p(-p) if p < 1 else 0.0
+    return 1 + sum(abs(x) for x in logs if math.isfinite(x))
+
+
+def _scaled(p: float, q: float, found: Estimate) -> Estimate:
+    rate = math.log(p) + math.log(q)
+    return Estimate(found.log + rate, found.error + EPS * (4 + abs(rate)))

@@ -1,0 +1,324 @@
+r"""Many rounds of random participation: what the whole training costs, and what it costs at least.
+
+The pair of :mod:`flamelib.accounting.sampling.rounds` dominates every round, whatever the model and whatever
+the gradients at it, and products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10):
+its T-fold product bounds T rounds, and the exchanged product bounds them for an added record.  The answer is the larger
+of both.  No round is announced to be one of the client's own, so that every round counts in which it might have
+joined.  Trust is that of the document: the server shows its sums to nobody and the noise is fresh in each round.
+
+From below: the client's gradients are all equal in each round.  That is a pair of data sets like any other.
+
+Privacy losses of one round of random participation: a pair that dominates, and a pair that occurs.
+
+**A pair that dominates.**  Reveal how many other records of the client are drawn.  Given that there are j, the output
+of the larger data set is :math:`P_j = (1-p)\mu_0+p(1-q)\mu_1+pq\,\mu_2`, that of the smaller one
+:math:`Q_j = (1-p)\mu_0+p\mu_1`: client out, client in without the record, client in with it, normal laws with
+:math:`|\mu_2-\mu_1|\le C` and :math:`|\mu_1-\mu_0|\le jC`.  For :math:`\alpha\ge1`
+
+.. math:: H_\alpha(P_j\Vert Q_j) = pq\int[\mu_2 - a_1\mu_1 - a_0\mu_0]_+, \qquad
+          H_\alpha(Q_j\Vert P_j) = \int[b_1\mu_1 - b_2\mu_2 - b_0\mu_0]_+
+
+with coefficients of at least 0 (or the second one is 0).  One normal law minus others: such an integral does not fall
+in any inner product of the differences from the first mean.  The former is largest for gradients that all point the
+same way, the latter where the others point the opposite way.  Since
+:math:`H_{1/\alpha}(P\Vert Q) = 1-1/\alpha+H_\alpha(Q\Vert P)/\alpha`, the largest profile is that of *aligned*
+gradients above 1 and that of *opposed* ones below.  As the upper envelope of profiles it is convex, hence a profile;
+its losses are the positive ones of the aligned pair, the negative ones of the opposed pair, and 0 with the rest (both
+cross 0 at :math:`C/2` only, and the total variation is the same).  The mean over j is convex as well and bounds the
+profile of every pair of neighbors at every :math:`\alpha > 0`: the pair dominates, whichever way gradients turn from
+round to round, and exchanging it gives the direction of an added record.  A larger j, p, q or C raises it.
+
+**Baselines.**  A record drawn at a rate r, all else known: :math:`(1-r)N(0)+rN(C)` against :math:`N(0)`, which is
+p = 1 (OLS) or L = 1 with r = pq (CS).  Participants known (WCS): that of OLS with chance p, else no loss.
+
+**A pair that occurs.**  All gradients of the client equal, of norm C (``aligned_cells``).
+
+Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022 (dominating pairs).
+"""
+
+import math
+from bisect import bisect_left
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
+from flamelib.accounting.composition.loss_sums import Real
+from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.core.guarantees import Certified
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+REACH = 16.0
+WIDTH = 0.005
+GROUPS = 128
+RARE = 1e-25
+MOST = 2**15
+
+
+def outer_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
+    """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000].
+
+    Examples
+    --------
+    >>> cells = outer_cells(0.5, 0.5, 3, 1.0)
+    >>> f"{cells.base.sum():.6f}", f"{np.abs(cells.gain).sum() / 2:.6f}"
+    ('1.000000', '0.095731')
+    """
+    p, q = participation_rate, record_rate
+    others, chances = _others(n_records, q, ratio) if p < 1 else (np.zeros(1), np.ones(1))
+    return _together([_half(p, q, others[:, None], ratio, side) for side in (1, -1)], chances[:, None])
+
+
+def subsampled_cells(rate: float, ratio: float, joins: float = 1.0) -> Cells:
+    """Cells of a record drawn at a rate in the rounds that its client joins, with this chance and in the open.
+
+    Examples
+    --------
+    >>> cells = subsampled_cells(0.25, 1.0)
+    >>> f"{np.abs(cells.gain).sum() / 2:.6f}"
+    '0.095731'
+    """
+    return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side) for side in (1, -1)], joins)
+
+
+def aligned_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
+    """Cells of the pair whose gradients are all equal, with their mean losses: for bounds from below.
+
+    A client with more records has this pair as well, its other gradients being 0.
+
+    Examples
+    --------
+    >>> cells = aligned_cells(0.5, 0.5, 3, 1.0)
+    >>> f"{cells.base.sum():.6f}", f"{np.abs(cells.gain).sum() / 2:.6f}"
+    ('1.000000', '0.078082')
+    """
+    p, q, n = participation_rate, record_rate, n_records - 1
+    first, last = _window(n, q)
+    drawn = np.arange(first, last + 1)
+    chances = binom.pmf(drawn, n, q)
+    points = _points(-REACH, last * ratio + ratio + REACH)
+    parts = [_normal(points, shift * ratio) for shift in range(first, last + 2)]
+    now, more = np.array(parts[:-1]), np.array(parts[1:])
+    base = (1 - p) * _normal(points, 0.0) + p * (chances @ now)
+    rounding = 4 * ROUND * p * q * (chances @ (now + more)) + RARE
+    gain = p * q * (chances @ (more - now))
+    losses = np.log1p(np.maximum(gain / (base + RARE), -1 + ROUND))
+    return Cells(losses, losses, base + RARE, gain, rounding)
+
+
+def _others(n_records: int, rate: float, ratio: float) -> tuple[Real, Real]:
+    """Numbers of other records drawn, rounded up to a few, with their chances; far from the rest all are alike."""
+    n = n_records - 1
+    first, last = _window(n, rate)
+    last = min(last, math.ceil(REACH / ratio) + 1) if n * ratio > REACH else last
+    ends = np.unique(np.linspace(min(first, last), last, GROUPS).astype(np.int64))
+    ends = np.append(ends, n) if ends[-1] < n else ends
+    below, beyond = binom.cdf(ends, n, rate), binom.sf(ends, n, rate)
+    chances = np.where(ends > n * rate, -np.diff(beyond, prepend=1.0), np.diff(below, prepend=0.0))
+    return ends.astype(float), chances * (1 + ROUND)
+
+
+def _window(n: int, rate: float) -> tuple[int, int]:
+    """Where all but a negligible part of a binomial law lies."""
+    counts = range(n)
+    first = bisect_left(counts, True, key=lambda drawn: bool(binom.cdf(drawn, n, rate) > RARE))
+    return first, bisect_left(counts, True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
+
+
+def _half(p: float, q: float, others: Real, ratio: float, side: int) -> tuple[Real, ...]:
+    """Losses at the ends, Q's masses, P's excess and its error, to the right of C/2 (aligned) or left (opposed)."""
+    ends = max(ratio / 2, ratio - REACH) if side > 0 else -REACH, ratio + REACH if side > 0 else min(ratio / 2, REACH)
+    points = np.unique(np.append(_points(*ends), [side * math.inf, ratio / 2]))
+    losses = _losses(p, q, others, ratio, side, points)
+    here, there = _normal(points, 0.0), _normal(points, ratio)
+    base = p * here + (1 - p) * _normal(points, -side * ratio * others)
+    gain = np.broadcast_to(p * q * (there - here), base.shape)
+    return losses[:, :-1], losses[:, 1:], base, gain, np.broadcast_to(ROUND * p * q * (there + here), base.shape)
+
+
+def _losses(p: float, q: float, others: Real, ratio: float, side: int, points: Real) -> Real:
+    """Logarithm of :math:`P_j/Q_j`, which rises from point to point."""
+    exponent = ratio * points - ratio * ratio / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(others > 0, -side * others * ratio * points - (others * ratio) ** 2 / 2, 0.0)
+        log_share = math.log(q) - np.log1p((1 - p) / p * np.exp(away))
+        near = np.log1p(np.exp(log_share) * np.expm1(np.minimum(exponent, REACH)))
+        far = np.logaddexp(np.log1p(-np.exp(log_share)), log_share + exponent)
+    return np.where(exponent < REACH, near, far)
+
+
+def _points(low: float, high: float) -> Real:
+    return np.linspace(low, high, min(math.ceil((high - low) / WIDTH), MOST) + 1)
+
+
+def _normal(points: Real, mean: float | Real) -> Real:
+    """Masses of a normal law between neighbors, each from the tail in which it lies."""
+    beyond, below = ndtr(mean - points), ndtr(points - mean)
+    right = (points >= mean)[..., :-1]
+    return np.asarray(np.where(right, beyond[..., :-1] - beyond[..., 1:], below[..., 1:] - below[..., :-1]))
+
+
+def _together(halves: list[tuple[Real, ...]], chances: float | Real) -> Cells:
+    """Both halves with these chances, and what is left without a loss."""
+    low, high = (np.concatenate([half[i].ravel() for half in halves]) for i in (0, 1))
+    base, gain, error = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in (2, 3, 4))
+    rest = max(0.0, 1 - float((base + gain).sum()))
+    return Cells(*map(np.append, (low, high, base, gain, error), (0.0, 0.0, rest, 0.0, ROUND / 10)))
+
+
+LEAST = 1e-30
+LEAST_RATIO = 1e-6
+LARGEST_RATIO = 1000.0
+MOST_ALIGNED = 1000
+
+SCHEMES = ("outer", "wcs", "ols", "cs")
+
+
+@states(
+    "participation",
+    "rounds",
+    item="Sections 4 and 5, composed over rounds by dominating pairs",
+    gives="upper",
+    adjacency="add-remove",
+    words={"scheme": SCHEMES},
+)
+def participation_rounds(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""Guarantee after ``rounds`` rounds, one record added or removed (upper, both directions).
+
+    Parameters
+    ----------
+    scheme : str
+        ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
+        record is drawn on its own, at the product of the rates.
+    participation_rate, record_rate : float in (0, 1]
+        Chances that the client joins a round, ignored by ``ols``, and that a record of a joining client is drawn.
+    n_records : int, at least 1
+        Records of the client in the larger data set; ignored but by ``outer``.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
+    rounds : int, at least 1
+    epsilon, delta : float
+        Exactly one, of the whole; the answer is the other one.
+
+    Returns
+    -------
+    Certified
+        ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
+
+    Source: Hasircioglu, Gunduz 2022, Theorems 4.1, 5.1, 5.2, Corollary 5.3; Zhu, Dong, Wang 2022, Theorem 10.
+
+    Examples
+    --------
+    >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
+    '1.76e-05'
+    >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
+    '1.83'
+    """
+    if rounds == 1:
+        return _once(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta)
+    if clip_norm / noise_std > LARGEST_RATIO:
+        return _disclosed(_rate(scheme, participation_rate, record_rate), rounds, epsilon, delta)
+    cells = round_cells(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm)
+    found = composed([(cells, rounds)], epsilon, delta)
+    coarse = min(participation_rate, record_rate) < LEAST or clip_norm / noise_std < LEAST_RATIO
+    return Certified(found, found) if coarse else found
+
+
+def round_cells(
+    scheme: str, participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float
+) -> Cells:
+    """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
+
+    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
+
+    Examples
+    --------
+    >>> cells = round_cells("cs", 0.5, 0.5, 3, 1.0, 1.0)
+    >>> f"{cells.delta(0.0):.6f}"
+    '0.095731'
+    """
+    p, q, ratio = max(LEAST, participation_rate), max(LEAST, record_rate), max(LEAST_RATIO, clip_norm / noise_std)
+    if scheme == "outer":
+        return outer_cells(p, q, n_records, ratio)
+    return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
+
+
+def aligned_rounds_lower(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> float:
+    """What ``rounds`` rounds cost at least, by a client whose gradients are all equal, in its worse direction (lower).
+
+    A client may have more records whose gradients are 0: the answer for fewer records holds as well, and may be the
+    larger one.  Beyond 1000 records, it is that for 1000.
+
+    Parameters
+    ----------
+    participation_rate, record_rate, n_records, noise_std, clip_norm, rounds
+        As for :func:`participation_rounds`, without a scheme: nobody knows who joins.
+    epsilon, delta : float
+        Exactly one; the answer is the other one, 0 where nothing can be said.
+
+    Examples
+    --------
+    >>> f"{aligned_rounds_lower(0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
+    '1.37e-07'
+    """
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
+    check(clip_norm=clip_norm, rounds=rounds, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    ratio = min(clip_norm / noise_std, LARGEST_RATIO)
+    cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
+    return composed_below([(cells, rounds)], epsilon, delta)
+
+
+def _once(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    epsilon: float | None,
+    delta: float | None,
+) -> Certified:
+    """One round needs no composing."""
+    if scheme == "outer":
+        return random_participation(
+            "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
+        )
+    alone = {"wcs": wcs, "ols": ols, "cs": cs}[scheme]
+    return alone(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)
+
+
+def _rate(scheme: str, participation_rate: float, record_rate: float) -> float:
+    """Chance that the record is drawn."""
+    return record_rate if scheme == "ols" else participation_rate * record_rate
+
+
+def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
+    """A record that is drawn is as good as seen: so it is in one round at least."""
+    seen = -math.expm1(rounds * math.log1p(-rate)) if rate < 1 else 1.0
+    if epsilon is not None:
+        return Certified(min(1.0, seen * (1 + 1e-12)), seen)
+    return Certified(0.0 if delta is not None and delta >= seen * (1 + 1e-12) else math.inf, 0.0)

@@ -1,0 +1,298 @@
+r"""Accuracy in the shuffle model with one message a user: exact errors, the best plan, and what nobody can beat.
+
+Errors are mean squared errors of an *unnormalised* sum of values in [0, 1]; the estimator is unbiased, so that
+they are variances.  Standard library only.
+
+Source: Balle, Bell, Gascon, Nissim 2019, Section 4.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from flamelib.accounting.shuffling.closed_form import blankets_needed, histogram_blanket_mass
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import Domain, DomainError, check
+
+UNIT = Domain("a user's value", low=0, high=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SummationPlan:
+    """The best summation protocol that Theorem 3.1 allows: messages in {0, ..., n_levels}, and its errors."""
+
+    n_levels: int
+    blanket_mass: float
+    mse: float
+    mse_bound: float
+
+
+def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -> float:
+    r"""Mean squared error of the summation protocol on these values (exact).
+
+    With :math:`f_i = k x_i - \lfloor k x_i \rfloor`,
+
+    .. math:: \frac{1}{(1-\gamma)^2}\sum_i\Big[(1-\gamma)\Big(x_i^2+\frac{f_i(1-f_i)}{k^2}\Big)
+              +\gamma\frac{2k+1}{6k}-\Big((1-\gamma)x_i+\frac\gamma2\Big)^2\Big],
+
+    evaluated with the squares of :math:`x_i` cancelled by hand.
+
+    Parameters
+    ----------
+    values : iterable of float in [0, 1]
+        One value per user.
+    n_levels : int, at least 1
+    blanket_mass : float in (0, 1)
+
+    Examples
+    --------
+    >>> round(summation_mse([0.0, 0.5, 1.0], 1, 0.5), 12)
+    2.5
+    """
+    check(n_levels=n_levels)
+    _below_one(blanket_mass)
+    total = math.fsum(_user_variance(UNIT.accept("values", value), n_levels, blanket_mass) for value in values)
+    return total / (1 - blanket_mass) ** 2
+
+
+def _user_variance(value: float, n_levels: int, mass: float) -> float:
+    part = value * n_levels % 1.0
+    rounding = part * (1 - part) / n_levels**2
+    return (1 - mass) * (rounding - mass * value * (1 - value)) + _coin_variance(n_levels, mass)
+
+
+def _coin_variance(n_levels: int, mass: float) -> float:
+    """Variance of a message whose sender holds 0 or 1: only the blanket moves it."""
+    return mass * (2 * n_levels + 1) / (6 * n_levels) - mass * mass / 4
+
+
+def worst_input(n_levels: int, blanket_mass: float) -> float:
+    r"""The value in [0, 1/2] at which a user adds most to the error; its mirror image adds as much (exact).
+
+    A user's share is a constant plus :math:`(1-\gamma)` times :math:`-\gamma x(1-x) + f(1-f)/k^2`.  For a given
+    fractional part :math:`f` the second term is the same in every cell, and the first,
+    :math:`\gamma(x-\tfrac12)^2 - \tfrac\gamma4`, is greatest where :math:`x` is farthest from one half: in the first
+    cell or the last.  In the first, :math:`x = f/k` and :math:`k^2` times the sum is
+    :math:`(1-\gamma k) f - (1-\gamma) f^2`, greatest at :math:`f = (1-\gamma k)/(2(1-\gamma)) \le \tfrac12`, or at
+    0 once :math:`\gamma k \ge 1`.
+
+    Examples
+    --------
+    >>> worst_input(1, 0.1), worst_input(10, 0.1)
+    (0.5, 0.0)
+    """
+    check(n_levels=n_levels)
+    _below_one(blanket_mass)
+    return max(0.0, 1 - blanket_mass * n_levels) / (2 * (1 - blanket_mass) * n_levels)
+
+
+def summation_worst_mse(n_users: int, n_levels: int, blanket_mass: float) -> float:
+    r"""Greatest mean squared error over all inputs (exact): every user at :func:`worst_input`.
+
+    .. math:: \frac{n}{(1-\gamma)^2}\Big[\frac{\max(0, 1-\gamma k)^2}{4k^2} + \gamma\frac{2k+1}{6k} -
+              \frac{\gamma^2}{4}\Big].
+
+    Examples
+    --------
+    >>> round(summation_worst_mse(3, 1, 0.5), 12)
+    3.0
+    """
+    check(n_users=n_users, n_levels=n_levels)
+    _below_one(blanket_mass)
+    return n_users * _worst_per_user(n_levels, blanket_mass)
+
+
+def _worst_per_user(n_levels: int, mass: float) -> float:
+    rounding = max(0.0, 1 / n_levels - mass) ** 2 / 4
+    return (rounding + _coin_variance(n_levels, mass)) / (1 - mass) ** 2
+
+
+def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> float:
+    r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper).
+
+    Examples
+    --------
+    >>> summation_mse_bound(8, 2, 0.5)
+    10.0
+    """
+    check(n_users=n_users, n_levels=n_levels)
+    _below_one(blanket_mass)
+    return n_users * (1 / (4 * n_levels**2) + blanket_mass / 2) / (1 - blanket_mass) ** 2
+
+
+@states("blanket", "thm-4.1", item="Theorem 4.1", gives="value")
+def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
+    r"""The number of levels with the least worst-case error at (epsilon, delta), and that error (exact).
+
+    Theorem 3.1 is applied to the true alphabet of :math:`k+1` messages and :math:`n-1` other users, so that
+    :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards, until nothing better can follow: the error of
+    :math:`k` levels is at least :math:`n\,h(\gamma_k)` with :math:`h(\gamma) = (\gamma/3-\gamma^2/4)/(1-\gamma)^2`,
+    which increases on [0, 1) since its derivative has the sign of :math:`\tfrac13-\tfrac\gamma6`; so once
+    :math:`h(\gamma_{k+1})` reaches the best error per user, all further ones lie above it.  That is about half as
+    many steps again as the best number of levels.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    epsilon : float in (0, 1]
+    delta : float in (0, 1]
+
+    Returns
+    -------
+    SummationPlan
+        ``n_levels``, ``blanket_mass``, ``mse`` (exact, worst inputs) and ``mse_bound`` (the paper's, at that number).
+
+    Raises
+    ------
+    DomainError
+        Outside the regime of Theorem 3.1, or where even two messages would need a blanket mass of 1 or more.
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Theorem 4.1 and its proof.
+
+    Examples
+    --------
+    >>> summation_plan(100_000, 1.0, 1e-6).n_levels
+    9
+    """
+    if histogram_blanket_mass(n_users, 2, epsilon, delta) == 1:
+        raise DomainError(f"n_users must be above {n_users} for Theorem 4.1 at this epsilon and delta, got {n_users}")
+    grain = blankets_needed(2, epsilon, delta) / 2 / (n_users - 1)
+    n_levels, best = 1, _worst_per_user(1, 2 * grain)
+    tried, mass = 1, 3 * grain
+    while mass < 1 and (mass / 3 - mass * mass / 4) / (1 - mass) ** 2 < best:
+        tried += 1
+        found = _worst_per_user(tried, mass)
+        if found < best:
+            n_levels, best = tried, found
+        mass = (tried + 2) * grain
+    used = histogram_blanket_mass(n_users, n_levels + 1, epsilon, delta)
+    worst, bound = summation_worst_mse(n_users, n_levels, used), summation_mse_bound(n_users, n_levels, used)
+    return SummationPlan(n_levels, used, worst, bound)
+
+
+@states("blanket", "thm-4.2", item="Theorem 4.2, with the constants of its proof", gives="lower")
+def summation_lower(n_users: int, epsilon: float, delta: float) -> float:
+    r"""Worst-case error below which no private one-message protocol can stay (lower).
+
+    .. math:: \max_{k\ge2}\ n\min\Big\{\frac{e^{-\varepsilon}}{8k^2},\
+              \frac{(1/2-\delta)(k-1/k)}{48\,n}\Big\},
+
+    0 for :math:`\delta \ge \tfrac12`.  The first term falls in :math:`k` and the second rises, so the best :math:`k`
+    is a neighbour of the root of :math:`k^3-k = 6 n e^{-\varepsilon}/(1/2-\delta)`.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    epsilon : float, at least 0
+    delta : float in [0, 1]
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Theorem 4.2; the paper states the order :math:`\Omega(n^{1/3})` only.
+
+    Examples
+    --------
+    >>> round(summation_lower(1000, 1.0, 1e-6), 11), best_cells(1000, 1.0, 1e-6)
+    (0.16601529297, 16)
+    """
+    if delta >= 0.5:
+        return 0.0
+    return _lower_at(best_cells(n_users, epsilon, delta), n_users, epsilon, delta)
+
+
+def best_cells(n_users: int, epsilon: float, delta: float) -> int:
+    """Number of cells, at least 2, at which the lower bound of :func:`summation_lower` is greatest."""
+    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    if delta >= 0.5:
+        return 2
+    # For k >= 2 the root lies between the cube root of the right-hand side and that cube root plus one half.
+    base = math.floor((6 * n_users * math.exp(-epsilon) / (0.5 - delta)) ** (1 / 3))
+    candidates = range(max(2, base - 1), max(2, base + 2) + 1)
+    return max(candidates, key=lambda cells: _lower_at(cells, n_users, epsilon, delta))
+
+
+def _lower_at(n_cells: int, n_users: int, epsilon: float, delta: float) -> float:
+    rounding = n_users * math.exp(-epsilon) / (8 * n_cells * n_cells)
+    return min(rounding, (0.5 - delta) * (n_cells - 1 / n_cells) / 48)
+
+
+def cell_distances(n_cells: int, cell: int) -> float:
+    r"""Lemma 4.3's sum over the other midpoints ``a`` of :math:`(|a-b|-\frac{1}{2k})^2` (exact).
+
+    With :math:`l` cells to the left of ``b`` and :math:`r` to its right it is
+    :math:`\big(l(4l^2-1)+r(4r^2-1)\big)/(12k^2)`.
+
+    Parameters
+    ----------
+    n_cells : int, at least 2
+        The paper's :math:`k`: cells of equal length, with midpoints :math:`(2i-1)/(2k)`.
+    cell : int in {0, ..., n_cells - 1}
+        Which midpoint is ``b``.
+
+    Examples
+    --------
+    >>> cell_distances(2, 0)
+    0.0625
+    """
+    check(n_cells=n_cells)
+    cell = Domain("one of the cells", whole=True, low=0, high=n_cells - 1).accept("cell", cell)
+    left, right = cell, n_cells - 1 - cell
+    return (left * (4 * left**2 - 1) + right * (4 * right**2 - 1)) / (12 * n_cells**2)
+
+
+def cell_distances_least(n_cells: int) -> float:
+    r"""Least value of :func:`cell_distances`, at a middle cell; :math:`(k-1)(k-2)/(12k)` for odd k (exact)."""
+    check(n_cells=n_cells)
+    return cell_distances(n_cells, (n_cells - 1) // 2)
+
+
+def cell_distances_bound(n_cells: int) -> float:
+    r"""Lemma 4.3: :math:`\frac{k}{48}\big(1-\frac{1}{k^2}\big)` (lower bound of :func:`cell_distances`)."""
+    check(n_cells=n_cells)
+    return (n_cells - 1 / n_cells) / 48
+
+
+def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
+    r"""Lemma 4.4: what :math:`E[(X-\mathcal R(X))^2]` is at least, X uniform on the midpoints (lower).
+
+    .. math:: \sum_a\min\Big\{\frac{1-p_{a,a}}{4k^3},\ \min_{b\ne a}p_{b,a}\,\frac1{48}\Big(1-\frac1{k^2}\Big)\Big\}.
+
+    Parameters
+    ----------
+    hits : sequence of sequences of float, k by k
+        ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
+
+    Examples
+    --------
+    >>> rounding_error_bound([[0.5, 0.5], [0.5, 0.5]])
+    0.015625
+    """
+    k = len(hits)
+    check(n_cells=k)
+    if any(len(row) != k or min(row) < 0 or not abs(math.fsum(row) - 1) < 1e-9 for row in hits):
+        raise DomainError("hits must be a square table of probabilities whose rows add up to 1")
+    far = cell_distances_bound(k) / k
+    return math.fsum(
+        min((1 - hits[a][a]) / (4 * k**3), min(hits[b][a] for b in range(k) if b != a) * far) for a in range(k)
+    )
+
+
+def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, float]:
+    r"""Lemma 4.5: thresholds of which every private protocol respects one, for each pair of midpoints (lower).
+
+    :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` or :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for
+    :math:`\delta < \tfrac12`: else the event that no message falls into the cell of ``a`` tells a data set of ``b``
+    alone from its neighbour with one ``a``.  The answer is the pair of right-hand sides.
+
+    Examples
+    --------
+    >>> hit_thresholds(100, 0.0, 0.25)
+    (0.5, 0.0025)
+    """
+    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    if delta >= 0.5:
+        raise DomainError(f"delta must be a number in [0, 0.5) for Lemma 4.5, got {delta!r}")
+    return 1 - math.exp(-epsilon) / 2, (0.5 - delta) / n_users
+
+
+def _below_one(blanket_mass: float) -> None:
+    if check(blanket_mass=blanket_mass)["blanket_mass"] == 1:
+        raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message says anything, got 1")

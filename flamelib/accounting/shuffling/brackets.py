@@ -1,0 +1,133 @@
+"""From brackets to answers: delta at an epsilon, or the epsilon at which the certified end meets delta."""
+
+import math
+from collections.abc import Callable
+
+from flamelib.accounting.shuffling import gaussian_cut, inversion
+from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
+from flamelib.accounting.shuffling.inversion import Bracket
+from flamelib.accounting.shuffling.laws import LossLaw
+from flamelib.core.guarantees import Certified
+from flamelib.core.search import smallest_epsilon
+
+LawAt = Callable[[float], LossLaw | GaussianLaw]
+BracketAt = Callable[[float], Bracket]
+LogDeltaAt = Callable[[float], float]
+
+SMALLEST = 5e-324
+CLOSE = 1e-8
+STEPS = 60
+EDGE = 1e-12
+FAINTEST, LOUDEST = 1e-7, 30.0
+
+
+def divergence(law: LawAt, n_users: int) -> BracketAt:
+    """Certified bracket of log delta, as a function of epsilon."""
+
+    def at(epsilon: float) -> Bracket:
+        here = law(epsilon)
+        if isinstance(here, GaussianLaw):
+            return gaussian_cut.bracket(here, n_users)
+        return inversion.bracket(here, n_users)
+
+    return at
+
+
+def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
+    """Quick log delta without certificate, as a function of epsilon."""
+
+    def at(epsilon: float) -> float:
+        here = law(epsilon)
+        if isinstance(here, GaussianLaw):
+            return gaussian_cut.quick(here, n_users)
+        return inversion.quick(here, n_users)
+
+    return at
+
+
+def answer(
+    certified: BracketAt,
+    quick: LogDeltaAt,
+    at_most: float,
+    epsilon: float | None,
+    delta: float | None,
+    *,
+    upper: bool = True,
+) -> Certified:
+    """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
+
+    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of interest: there
+    the bound is what the local budget alone gives, and the uncertainty is all of it.
+    """
+    if not within_reach(at_most):
+        certified, quick = locally(at_most), lambda at: locally(at_most)(at).high
+    if epsilon is not None:
+        return _delta(certified(epsilon), upper) if epsilon < at_most else Certified(0.0, 0.0)
+    if not delta:
+        return Certified(at_most, 0.0)
+    if delta == 1:
+        return Certified(0.0, 0.0)
+    return _epsilon(certified, quick, at_most, math.log(delta), upper)
+
+
+def within_reach(epsilon0: float) -> bool:
+    """Whether a local budget is one the numerics answer for (``inf``, which Gaussian noise has, is)."""
+    return epsilon0 == math.inf or FAINTEST <= epsilon0 <= LOUDEST
+
+
+def locally(epsilon0: float) -> BracketAt:
+    r"""Laws within a factor :math:`e^{\varepsilon_0}` of each other diverge at most like those of binary response."""
+
+    def at(epsilon: float) -> Bracket:
+        if epsilon >= epsilon0:
+            return Bracket(-math.inf, -math.inf)
+        return Bracket(-math.inf, math.log(-math.expm1(epsilon - epsilon0)) - math.log1p(math.exp(-epsilon0)))
+
+    return at
+
+
+def _delta(bracket: Bracket, upper: bool) -> Certified:
+    high = min(math.nextafter(math.exp(min(bracket.high, 0.0)), 1), 1.0) if bracket.high > -math.inf else 0.0
+    low = max(math.nextafter(math.exp(bracket.low), 0), 0.0)
+    return Certified(high if upper else low, high - low)
+
+
+def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: float, upper: bool) -> Certified:
+    """Start where the estimate meets the target; secants of the certified end, inside a bracket, do the rest."""
+
+    def miss(at: float) -> tuple[float, float]:
+        bracket = certified(at)
+        return (bracket.high - target if upper else target - bracket.low), bracket.high - bracket.low
+
+    sign = 1 if upper else -1
+    fails, holds = (0.0, at_most) if upper else (at_most, 0.0)
+    at = smallest_epsilon(quick, math.exp(target), at_most)
+    if at > at_most * (1 - 1e-6):
+        # Delta falls to 0 within rounding of the local budget: one look there saves a search for nothing.
+        edge = at_most * (1 - EDGE)
+        if upper == (miss(edge)[0] > 0):
+            return Certified(at_most if upper else edge, EDGE * at_most)
+    slope, before = _slope(quick, at, at_most), (math.nan, math.nan)
+    for _ in range(STEPS):
+        here, width = miss(at)
+        if -max(CLOSE, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
+            return Certified(at if here <= 0 else 0.0, min((width + CLOSE) / slope, at_most))
+        fails, holds = (fails, at) if here <= 0 else (at, holds)
+        found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
+        slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)
+        low, high = min(fails, holds), max(fails, holds)
+        at += sign * (here + CLOSE / 2) / slope
+        if not low < at < high:
+            at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
+        if not low < at < high:
+            break
+    return Certified(holds, abs(holds - fails))
+
+
+def _slope(quick: LogDeltaAt, at: float, at_most: float) -> float:
+    step = min(1e-5 * at + 1e-9, 0.1 * (at_most - at))
+    low, high = max(at - step, 0.0), at + step
+    if high <= low:
+        return 1.0
+    rate = (quick(low) - quick(high)) / (high - low)
+    return rate if rate > 0 and math.isfinite(rate) else 1.0

@@ -1,0 +1,650 @@
+r"""Amplification by shuffling in closed form: the blanket paper's bounds and their relatives.
+
+Adjacency everywhere: one user's value is replaced.  Each pair of budgets takes exactly one of ``epsilon`` and
+``delta`` and answers with the other; an upper answer is never below what its lemma says.  Everything is computed by
+logarithms, so that delta may be ``1e-300`` and the number of users ``1e15``; a positive bound below the smallest
+double is answered as that double.  An ``epsilon`` of at least the local budget costs no delta at all (pure local
+privacy survives shuffling), and a bound that never reaches ``delta`` below the local budget answers the local budget.
+Standard library only: the same source runs in a browser.
+
+Tails of sums of the amplification variable: the logarithm of delta as a function of epsilon.
+
+Each curve is for epsilon in (0, epsilon0] and may exceed 0.  What does not depend on epsilon is computed once, so
+that a search over a curve costs microseconds.  Standard library only.
+
+Amplification by shuffling in closed form: bounds of other documents that the blanket paper is compared with.
+
+Adjacency: one user's value is replaced.  Each answers ``inf`` where its theorem is silent.  Standard library only.
+
+The amplification variable :math:`L = r - e^{\varepsilon} r'`: its range, its moments, its atoms.
+
+:math:`W` follows the blanket law, :math:`r, r'` are the likelihood ratios of two inputs against it.  What
+Hoeffding's and Bennett's inequalities ask of a randomizer is three numbers, kept here by their logarithms so
+that no budget from ``1e-300`` to ``700`` cancels or overflows.  Standard library only.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile
+from flamelib.core.search import largest, smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+
+@states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper")
+def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
+    r"""Central epsilon by the earlier bound for every local randomizer (upper).
+
+    .. math:: \varepsilon = 12\,\varepsilon_0 \sqrt{\log(1/\delta)/n}
+
+    for :math:`\varepsilon_0 \le \tfrac12`, :math:`n \ge 1000`, :math:`\delta \le 0.01` and a result of at most
+    :math:`\varepsilon_0`; ``inf`` elsewhere.  Source: Erlingsson et al. 2019, as compared in the blanket paper.
+
+    Examples
+    --------
+    >>> round(erlingsson(0.4, 5000, 1e-6), 10)
+    0.2523130449
+    """
+    factor = _erlingsson_factor(n_users, delta)
+    return factor * epsilon0 if epsilon0 <= 0.5 and factor <= 1 else math.inf
+
+
+def erlingsson_epsilon0(n_users: int, epsilon: float, delta: float) -> float:
+    """Greatest local budget, at most one half, for which :func:`erlingsson` gives ``epsilon``; 0 outside its regime.
+
+    Examples
+    --------
+    >>> round(erlingsson_epsilon0(5000, 0.005, 1e-6), 10)
+    0.0079266611
+    """
+    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    factor = _erlingsson_factor(n_users, delta)
+    if factor > 1:
+        return 0.0
+    found = epsilon / factor
+    while found <= 0.5 and factor * found > epsilon:
+        found = math.nextafter(found, 0)
+    return min(0.5, found)
+
+
+def _erlingsson_factor(n_users: int, delta: float) -> float:
+    if n_users < 1000 or not 0 < delta <= 0.01:
+        return math.inf
+    return 12 * math.sqrt(-math.log(delta) / n_users)
+
+
+@states("blanket", "cheu", item="Section 1, the binary protocol of Cheu et al. 2019", gives="upper")
+def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
+    r"""Central epsilon of shuffled binary response by Cheu et al. (upper).
+
+    Every bit is replaced by a fair coin with probability ``blanket_mass`` :math:`= \lambda/n`:
+
+    .. math:: \varepsilon = \sqrt{\frac{32\log(4/\delta)}{s}}\Big(1-\frac sn\Big),\qquad
+              s = \lambda - \sqrt{2\lambda\log(2/\delta)},
+
+    for :math:`14\log(4/\delta) \le \lambda \le n`; ``inf`` elsewhere.  Source: Cheu et al. 2019, as compared in
+    the blanket paper.
+
+    Examples
+    --------
+    >>> round(cheu(0.5, 1000, 1e-4), 4)
+    0.5517
+    """
+    blankets = blanket_mass * n_users
+    if delta == 0 or blankets < 14 * math.log(4 / delta):
+        return math.inf
+    surely = blankets - math.sqrt(2 * blankets * math.log(2 / delta))
+    return math.sqrt(32 * math.log(4 / delta) / surely) * (1 - surely / n_users)
+
+
+@states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper")
+def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
+    r"""Central epsilon after shuffling any local randomizer, by clones in closed form (upper).
+
+    .. math:: \varepsilon = \log\Big(1+\frac{p-1}{p+1}\Big(\frac{8\sqrt{p\log(4/\delta)}}{\sqrt n}
+              +\frac{8p}{n}\Big)\Big),\qquad p = e^{\varepsilon_0},
+
+    for :math:`\varepsilon_0 \le \log\frac{n}{16\log(2/\delta)}`; ``inf`` elsewhere.
+    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
+
+    Examples
+    --------
+    >>> round(clones_closed(4.0, 100_000, 1e-6), 6)
+    0.534634
+    """
+    if delta == 0 or epsilon0 > math.log(n_users / (16 * math.log(2 / delta))):
+        return math.inf
+    p = math.exp(epsilon0)
+    return math.log1p(math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * math.log(4 / delta) / n_users) + 8 * p / n_users))
+
+
+LARGEST = 700.0
+BoundedProfile = KaryProfile | LaplaceProfile | AnyProfile
+
+
+@dataclass(frozen=True, slots=True)
+class LossVariable:
+    """Mean, range and second moment of L at one epsilon; for the generic randomizer all but the mean are bounds."""
+
+    mean: float
+    low: float
+    high: float
+    second_moment: float
+
+
+@dataclass(frozen=True, slots=True)
+class LossShape:
+    r"""What does not depend on epsilon: with :math:`a = e^{\varepsilon} - 1`,
+
+    .. math:: b = \mathtt{spread}\,(e^{\varepsilon} + 1), \qquad
+              E[L^2] = a^2\,\mathtt{cross} + (1 + e^{2\varepsilon})\,(\mathtt{same} - \mathtt{cross}).
+
+    ``odds`` is :math:`\gamma / (1 - \gamma)`; ``log_gap`` the logarithm of ``same - cross``, which the profiles'
+    two moments would lose to cancellation at a small local budget.
+    """
+
+    epsilon0: float
+    log_mass: float
+    odds: float
+    spread: float
+    log_cross: float
+    log_gap: float
+    generic: bool
+
+    @property
+    def mass(self) -> float:
+        return math.exp(self.log_mass)
+
+    def log_high(self, epsilon: float) -> float:
+        """Logarithm of the greatest value of L; ``-inf`` at the local budget, where it is 0."""
+        if self.generic:
+            return self.epsilon0 + log1mexp(2 * self.epsilon0 - epsilon)
+        return self.log_mass + epsilon + log_expm1(self.epsilon0 - epsilon)
+
+    def log_second_moment(self, epsilon: float, log_a: float) -> float:
+        """Logarithm of the second moment, ``log_a`` being ``log_expm1(epsilon)``."""
+        squares = 2 * epsilon + math.log1p(math.exp(-2 * epsilon))
+        return logaddexp(2 * log_a + self.log_cross, squares + self.log_gap)
+
+
+def loss_shape(randomizer: BoundedProfile) -> LossShape:
+    """The shape of L for k-ary response, Laplace noise, or the authors' generic constants."""
+    epsilon0 = randomizer.epsilon0
+    if isinstance(randomizer, KaryProfile):
+        return _kary_shape(epsilon0, randomizer.n_buckets)
+    return _laplace_shape(epsilon0) if isinstance(randomizer, LaplaceProfile) else _generic_shape(epsilon0)
+
+
+def _kary_shape(epsilon0: float, n_buckets: int) -> LossShape:
+    growth = math.expm1(epsilon0)
+    log_mass = -math.log1p(growth / n_buckets)
+    log_kept = log_expm1(epsilon0) - math.log(growth + n_buckets)
+    return LossShape(
+        epsilon0,
+        log_mass,
+        odds=n_buckets / growth,
+        spread=math.exp(log_mass) * growth,
+        log_cross=log_mass + math.log1p(math.exp(log_kept)),
+        log_gap=2 * log_kept + math.log(n_buckets),
+        generic=False,
+    )
+
+
+def _laplace_shape(epsilon0: float) -> LossShape:
+    half = epsilon0 / 2
+    # same - cross = (2/3) exp(-2h) (exp(h) - 1)^2 (exp(h) + 2) with h = epsilon0 / 2, every factor positive.
+    return LossShape(
+        epsilon0,
+        log_mass=-half,
+        odds=exp_or_inf(-log_expm1(half)),
+        spread=math.exp(-half) * math.expm1(epsilon0),
+        log_cross=-half + math.log(2 - math.exp(-half)),
+        log_gap=math.log(2 / 3) - 2 * half + 2 * log_expm1(half) + math.log(math.exp(half) + 2),
+        generic=False,
+    )
+
+
+def _generic_shape(epsilon0: float) -> LossShape:
+    return LossShape(
+        epsilon0,
+        log_mass=-epsilon0,
+        odds=1 / math.expm1(epsilon0),
+        spread=2 * math.sinh(epsilon0),
+        log_cross=-3 * epsilon0,
+        log_gap=epsilon0 + log1mexp(4 * epsilon0),
+        generic=True,
+    )
+
+
+def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
+    r"""Mean, range and second moment of the amplification variable.
+
+    k-ary response and Laplace noise (inputs 0 and 1): exact,
+
+    .. math:: L \in [\gamma(1 - e^{\varepsilon+\varepsilon_0}),\ \gamma(e^{\varepsilon_0} - e^{\varepsilon})], \qquad
+              E[L] = 1 - e^{\varepsilon}.
+
+    Every randomizer of local budget :math:`\varepsilon_0`: outer range
+
+    .. math:: [e^{-\varepsilon_0}(1 - e^{\varepsilon+2\varepsilon_0}),\
+              e^{\varepsilon_0}(1 - e^{\varepsilon-2\varepsilon_0})]
+
+    and the upper bound :math:`e^{\varepsilon_0}(e^{2\varepsilon}+1) - 2 e^{\varepsilon-3\varepsilon_0}` of the second
+    moment.  Values beyond the range of doubles come out infinite, outwards.
+
+    Parameters
+    ----------
+    randomizer : KaryProfile, LaplaceProfile or AnyProfile
+    epsilon : float
+        Central budget in [0, 700].
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Section 5; the range is sharper than the paper's generic one.
+
+    Examples
+    --------
+    >>> loss = loss_variable(KaryProfile(epsilon0=1.0, n_buckets=2), 0.0)
+    >>> loss.mean, round(loss.high, 12) == -round(loss.low, 12)
+    (0.0, True)
+    """
+    if not isinstance(randomizer, KaryProfile | LaplaceProfile | AnyProfile):
+        raise DomainError(
+            f"randomizer must be one of kary, laplace, any, got {getattr(randomizer, 'kind', randomizer)!r}"
+        )
+    growth = _growth(epsilon)
+    shape = loss_shape(randomizer)
+    width = shape.spread * (growth + 2)
+    high = shape.spread - growth * (math.exp(-shape.epsilon0) if shape.generic else shape.mass)
+    second = exp_or_inf(shape.log_second_moment(epsilon, log_expm1(epsilon)))
+    return LossVariable(0.0 - growth, high - width, high, second)
+
+
+def _growth(epsilon: float) -> float:
+    """``exp(epsilon) - 1``, refused where it overflows."""
+    if check(epsilon=epsilon)["epsilon"] > LARGEST:
+        raise DomainError(f"epsilon must be a number in [0, {LARGEST:g}], got {epsilon!r}")
+    return math.expm1(epsilon)
+
+
+def loss_atoms(randomizer: KaryProfile, epsilon: float) -> tuple[tuple[float, float], ...]:
+    r"""The law of L for k-ary response: (value, probability) for the first input, the second, any other.
+
+    Examples
+    --------
+    >>> atoms = loss_atoms(KaryProfile(epsilon0=1.0, n_buckets=4), 0.5)
+    >>> [probability for _, probability in atoms]
+    [0.25, 0.25, 0.5]
+    """
+    k, spread = randomizer.n_buckets, loss_shape(randomizer).spread
+    rest = -randomizer.mass * _growth(epsilon)
+    values = (rest + spread, rest - spread * math.exp(epsilon), rest)
+    return tuple(zip(values, (1 / k, 1 / k, 1 - 2 / k), strict=True))
+
+
+LogDelta = Callable[[float], float]
+
+
+def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
+    """Hoeffding's inequality for every number of blanket users, averaged."""
+    mass, spread = shape.mass, shape.spread
+    scale = 2 * math.log(spread) - math.log(4) - shape.log_mass - math.log(n_users)
+
+    def log_delta(epsilon: float) -> float:
+        growth = math.expm1(epsilon)
+        ratio = math.tanh(epsilon / 2) / spread  # a / b
+        power = n_users * math.log1p(mass * math.expm1(-2 * ratio * ratio))
+        return scale + 2 * math.log(growth + 2) - math.log(growth) + power
+
+    return log_delta
+
+
+def bennett_curve(shape: LossShape, n_users: int) -> LogDelta:
+    """Bennett's inequality for every number of blanket users, averaged."""
+    mass, odds = shape.mass, shape.odds
+    scale = -shape.log_mass - math.log(n_users)
+
+    def log_delta(epsilon: float) -> float:
+        log_front, decay = _bennett_parts(shape, epsilon)
+        power = n_users * math.log1p(mass * math.expm1(-decay))
+        return scale + log_front + power + log1mexp(n_users * math.log1p(math.exp(-decay) * odds))
+
+    return log_delta
+
+
+def _bennett_parts(shape: LossShape, epsilon: float) -> tuple[float, float]:
+    """Logarithm of ``b_+ / log(1 + a b_+ / c)``, and minus the logarithm of ``x``."""
+    log_a = log_expm1(epsilon)
+    log_c = shape.log_second_moment(epsilon, log_a)
+    u = math.exp(log_a + shape.log_high(epsilon) - log_c)
+    stretch = u / math.log1p(u) if u > 0 else 1.0
+    return log_c - log_a + math.log(stretch), math.exp(2 * log_a - log_c) * phi_over_square(u)
+
+
+def phi_over_square(u: float) -> float:
+    """``((1 + u) log(1 + u) - u) / u^2``, by its series near 0 where the difference cancels."""
+    if u > 0.03:
+        return ((1 + u) * math.log1p(u) - u) / (u * u)
+    total = 0.0
+    for degree in range(12, 1, -1):
+        total = 1 / (degree * (degree - 1)) - u * total
+    return total
+
+
+def withdrawn_curve(shape: LossShape, n_users: int) -> LogDelta:
+    """The form before the correction: every term divided by ``a m`` (no bound)."""
+    mass, odds = shape.mass, shape.odds
+    scale = -shape.log_mass - math.log(n_users)
+
+    def log_delta(epsilon: float) -> float:
+        log_front, decay = _bennett_parts(shape, epsilon)
+        power = n_users * math.log1p(mass * math.expm1(-decay))
+        inverse = math.log(_mean_inverse(n_users, math.exp(-decay) * odds))
+        return scale + log_front - log_expm1(epsilon) + power + inverse
+
+    return log_delta
+
+
+def _mean_inverse(n: int, odds: float) -> float:
+    r"""``E[1/M; M >= 1]`` for a binomial M of n trials with these odds of success.
+
+    Few trials: the sum of :math:`(w^i - w^n)/(n-i)` with :math:`w = 1/(1+\text{odds})`, from the integral of
+    :math:`((1+t)^n - 1)/t`.  Many successes: Waring's series of inverse rising factorials, whose error is below
+    ``1e-17``.  Else the probabilities themselves, by their recurrence.
+    """
+    chance = odds / (1 + odds) if odds < 1e300 else 1.0
+    if n <= 1000:
+        rate = min(math.log1p(odds), 1000.0)
+        return math.fsum(-math.exp(-i * rate) * math.expm1((i - n) * rate) / (n - i) for i in range(n))
+    if n * chance > 200:
+        term, total = 1 / ((n + 1) * chance), 0.0
+        for j in range(1, 15):
+            total += term
+            term *= j / ((n + j + 1) * chance)
+        return total
+    weight, total, m = n * odds * math.exp(-n * math.log1p(odds)), 0.0, 1
+    while m <= n * chance or weight > 1e-18 * total:
+        total += weight / m
+        weight *= (n - m) / (m + 1) * odds
+        m += 1
+    return total
+
+
+__all__ = [
+    "bennett", "bennett_log_delta", "bennett_withdrawn", "blanket_mass", "blankets_needed", "cheu", "clones_closed",
+    "erlingsson", "erlingsson_epsilon0", "histogram_blanket_mass", "histogram_epsilon", "hoeffding",
+    "hoeffding_log_delta", "kary_epsilon0", "largest_epsilon0",
+]  # fmt: skip
+
+Curve = Callable[[LossShape, int], LogDelta]
+
+
+@states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", adjacency="none",
+        randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> float:
+    r"""Probability that a message can be taken to ignore its input (exact).
+
+    .. math:: \gamma = \frac{k}{e^{\varepsilon_0}+k-1}, \qquad e^{-\varepsilon_0/2}, \qquad 2\Phi(-\tfrac{1}{2\sigma})
+
+    for k-ary response, Laplace noise of scale :math:`1/\varepsilon_0` and Gaussian noise of standard deviation
+    :math:`\sigma` on inputs in [0, 1].  Source: Balle, Bell, Gascon, Nissim 2019, Section 5.
+
+    Examples
+    --------
+    >>> round(blanket_mass(LaplaceProfile(epsilon0=1.0)), 12)
+    0.606530659713
+    """
+    return randomizer.mass
+
+
+@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value")
+def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
+    r"""Blanket mass at which shuffled k-ary response is (epsilon, delta)-private by Theorem 3.1.
+
+    .. math:: \gamma = \frac{k}{n-1}\max\Big\{\frac{14\log(2/\delta)}{\varepsilon^2},\ \frac{27}{\varepsilon}\Big\}.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    n_buckets : int
+        Size of the alphabet, at least 2 (one more than the finest message of a summation).
+    epsilon : float
+        In (0, 1]: the theorem's regime.
+    delta : float
+        In (0, 1].
+
+    Raises
+    ------
+    DomainError
+        Outside the regime, or where the mass would exceed 1: the theorem says nothing for so few users.
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
+
+    Examples
+    --------
+    >>> round(histogram_blanket_mass(1000, 10, 1.0, 0.5), 12)
+    0.27027027027
+    """
+    if not 0 < epsilon <= 1:
+        raise DomainError(f"epsilon must be a number in (0, 1] for Theorem 3.1, got {epsilon!r}")
+    if delta == 0:
+        raise DomainError("delta must be a number in (0, 1] for Theorem 3.1, got 0")
+    needed = blankets_needed(n_buckets, epsilon, delta)
+    if needed > n_users - 1:
+        least = math.ceil(needed) + 1 if needed < 2**53 else needed
+        raise DomainError(
+            f"n_users must be at least {least:.16g} for Theorem 3.1 at these n_buckets, epsilon and delta "
+            f"(the blanket mass may not exceed 1), got {n_users}"
+        )
+    return needed / (n_users - 1)
+
+
+def blankets_needed(n_buckets: int, epsilon: float, delta: float) -> float:
+    r"""Expected number of blanket messages that Theorem 3.1 asks for: its mass times :math:`n - 1`."""
+    check(n_buckets=n_buckets, epsilon=epsilon, delta=delta)
+    if epsilon == 0 or delta == 0:
+        return math.inf
+    return n_buckets * max(14 * math.log(2 / delta) / epsilon / epsilon, 27 / epsilon)
+
+
+def histogram_epsilon(n_users: int, n_buckets: int, blanket_mass: float, delta: float) -> float:
+    r"""Least epsilon that Theorem 3.1 gives k-ary response of this blanket mass: its inverse (upper).
+
+    .. math:: \varepsilon = \max\Big\{\sqrt{\frac{14\log(2/\delta)}{c}},\ \frac{27}{c}\Big\}, \qquad
+              c = \frac{(n-1)\gamma}{k},
+
+    ``inf`` above 1, where the theorem is silent.  Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
+
+    Examples
+    --------
+    >>> round(histogram_epsilon(10_000, 10, 0.5, 1e-6), 9)
+    0.637403361
+    """
+    check(n_users=n_users, n_buckets=n_buckets, blanket_mass=blanket_mass, delta=delta)
+    if delta == 0:
+        return math.inf
+    per_bucket = (n_users - 1) * blanket_mass / n_buckets
+    epsilon = max(math.sqrt(14 * math.log(2 / delta) / per_bucket), 27 / per_bucket)
+    while epsilon <= 1 and blankets_needed(n_buckets, epsilon, delta) > (n_users - 1) * blanket_mass:
+        epsilon = math.nextafter(epsilon, math.inf)
+    return epsilon if epsilon <= 1 else math.inf
+
+
+def kary_epsilon0(n_buckets: int, blanket_mass: float) -> float:
+    r"""Local budget of k-ary response with this blanket mass: :math:`\log(1 + k(1-\gamma)/\gamma)` (exact).
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Algorithm 1.
+
+    Examples
+    --------
+    >>> round(kary_epsilon0(2, KaryProfile(epsilon0=1.5, n_buckets=2).mass), 12)
+    1.5
+    """
+    check(n_buckets=n_buckets, blanket_mass=blanket_mass)
+    return math.log1p(n_buckets * (1 - blanket_mass) / blanket_mass)
+
+
+@states("blanket", "lem-hoeffding", item="Section 5, bound by Hoeffding's inequality", gives="upper",
+        randomizers=("kary", "laplace", "any"))  # fmt: skip
+def hoeffding(
+    randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
+) -> float:
+    r"""Central delta at ``epsilon``, or epsilon at ``delta``, by Hoeffding's inequality (upper).
+
+    With :math:`a = e^{\varepsilon}-1`, blanket mass :math:`\gamma` and :math:`b` the range of the amplification
+    variable,
+
+    .. math:: \delta = \frac{b^2}{4a\gamma n}\Big(1-\gamma\big(1-e^{-2a^2/b^2}\big)\Big)^n ,
+
+    at most 1.  The formula falls and, beyond :math:`\varepsilon = \log 3`, may rise again; epsilon is sought on the
+    falling side, so that it is the least one at which the formula meets ``delta``.
+
+    Parameters
+    ----------
+    randomizer : KaryProfile, LaplaceProfile or AnyProfile
+        ``any`` takes the authors' generic constants for every randomizer of that local budget.
+    n_users : int, at least 2
+    epsilon, delta : float
+        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Section 5.
+
+    Examples
+    --------
+    >>> from flamelib.core.profiles import AnyProfile
+    >>> round(hoeffding(AnyProfile(0.4), 5000, epsilon=0.005), 10)
+    0.0379424719
+    >>> round(hoeffding(LaplaceProfile(0.4), 5000, delta=1e-6), 10)
+    0.0242334546
+    """
+    return _answer(hoeffding_curve, randomizer, n_users, epsilon, delta)
+
+
+def hoeffding_log_delta(randomizer: BoundedProfile, n_users: int, epsilon: float) -> float:
+    """Logarithm of the delta of :func:`hoeffding`, at most 0; ``-inf`` from the local budget on."""
+    return _log_delta(hoeffding_curve(loss_shape(randomizer), n_users), randomizer.epsilon0, epsilon)
+
+
+@states("blanket", "lem-bennett", item="Section 5, bound by Bennett's inequality, as corrected by its authors",
+        gives="upper", randomizers=("kary", "laplace", "any"))  # fmt: skip
+def bennett(
+    randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
+) -> float:
+    r"""Central delta at ``epsilon``, or epsilon at ``delta``, by Bennett's inequality (upper; corrected form).
+
+    With :math:`a = e^{\varepsilon}-1`, :math:`b_+` the greatest value and :math:`c` the second moment of the
+    amplification variable, :math:`\phi(u) = (1+u)\log(1+u)-u` and
+    :math:`x = \exp(-\tfrac{c}{b_+^2}\phi(\tfrac{ab_+}{c}))`,
+
+    .. math:: \delta = \frac{b_+}{\gamma n \log(1+ab_+/c)}\Big[(1-\gamma+\gamma x)^n-(1-\gamma)^n\Big],
+
+    at most 1.  Computed through :math:`u = ab_+/c` as :math:`\tfrac{b_+}{\log(1+u)} = \tfrac{c}{a}\tfrac{u}{\log(1+u)}`
+    and :math:`\log x = -\tfrac{a^2}{c}\tfrac{\phi(u)}{u^2}`, which stay finite as :math:`b_+ \to 0`.
+
+    Parameters
+    ----------
+    randomizer : KaryProfile, LaplaceProfile or AnyProfile
+    n_users : int, at least 2
+    epsilon, delta : float
+        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Section 5, in the form of the authors' correction of July 2020.
+
+    Examples
+    --------
+    >>> round(bennett(KaryProfile(0.4, 100), 5000, delta=1e-6), 10)
+    0.0035207898
+    """
+    return _answer(bennett_curve, randomizer, n_users, epsilon, delta)
+
+
+def bennett_log_delta(randomizer: BoundedProfile, n_users: int, epsilon: float) -> float:
+    """Logarithm of the delta of :func:`bennett`, at most 0; ``-inf`` from the local budget on."""
+    return _log_delta(bennett_curve(loss_shape(randomizer), n_users), randomizer.epsilon0, epsilon)
+
+
+@states("flame", "bennett-withdrawn", item="the bound by Bennett's inequality as it stood before its correction",
+        gives="value", randomizers=("kary", "laplace"))  # fmt: skip
+def bennett_withdrawn(
+    randomizer: KaryProfile | LaplaceProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
+) -> float:
+    r"""The withdrawn form of :func:`bennett`, kept to reproduce what was computed with it (**not a bound**).
+
+    Each term of the sum over the number :math:`m` of blanket users is divided by :math:`a m`:
+
+    .. math:: \frac{b_+}{a\,\gamma n \log(1+ab_+/c)}\ E\Big[\frac{x^M}{M}\mathbf 1_{M\ge1}\Big], \qquad
+              M \sim \mathrm{Bin}(n, \gamma).
+
+    Parameters
+    ----------
+    randomizer : KaryProfile or LaplaceProfile
+    n_users : int, at least 2
+    epsilon, delta : float
+        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
+
+    Source: the blanket authors' code before July 2020; used by FLAME (Liu et al. 2021).
+
+    Examples
+    --------
+    >>> round(bennett_withdrawn(LaplaceProfile(0.5), 333, delta=8e-7), 4)
+    0.1056
+    """
+    return _answer(withdrawn_curve, randomizer, n_users, epsilon, delta)
+
+
+def largest_epsilon0(
+    bound: Callable[..., float],
+    profile_of: Callable[[float], Profile],
+    n_users: int,
+    epsilon: float,
+    delta: float,
+    at_most: float = 10.0,
+) -> float:
+    """Greatest local budget at which the bound still gives (epsilon, delta): never too large.
+
+    Parameters
+    ----------
+    bound : callable
+        An amplification bound of this library, asked for its delta: ``bound(randomizer, n_users, epsilon=...)``.
+    profile_of : callable
+        The randomizer for a local budget, such as ``LaplaceProfile``.
+    n_users : int, at least 2
+    epsilon, delta : float
+        The central guarantee wanted.  The answer is at least ``epsilon``: a local budget of that size needs no
+        shuffling.
+    at_most : float
+        End of the search.
+
+    Examples
+    --------
+    >>> round(largest_epsilon0(hoeffding, LaplaceProfile, 5000, 0.005, 1e-6), 10)
+    0.0992714425
+    """
+    check(n_users=n_users, epsilon=epsilon, delta=delta, epsilon0=at_most)
+
+    def log_delta(epsilon0: float) -> float:
+        found = bound(profile_of(epsilon0), n_users, epsilon=epsilon) if epsilon0 > epsilon else 0.0
+        return math.log(found) if found > 0 else -math.inf
+
+    return largest(log_delta, delta, min(epsilon, at_most), at_most)
+
+
+def _log_delta(curve: LogDelta, epsilon0: float, epsilon: float) -> float:
+    """The curve, at most 0, and no delta from the local budget on."""
+    if epsilon >= epsilon0:
+        return -math.inf
+    return min(0.0, curve(epsilon)) if epsilon > 0 else 0.0
+
+
+def _answer(
+    bound: Curve, randomizer: BoundedProfile, n_users: int, epsilon: float | None, delta: float | None
+) -> float:
+    """The half of the pair that was not given; the door has seen to it that one was."""
+    curve = bound(loss_shape(randomizer), n_users)
+    if epsilon is not None:
+        return probability(_log_delta(curve, randomizer.epsilon0, epsilon))
+    # Uncapped up to the local budget itself: the search needs the curve's slope, and its valley if it has one.
+    return smallest_epsilon(
+        lambda trial: curve(trial) if trial > 0 else math.inf, delta or 0.0, at_most=randomizer.epsilon0, rises=True
+    )

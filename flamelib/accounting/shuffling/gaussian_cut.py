@@ -1,0 +1,454 @@
+r"""Expectation of the positive part of a sum with log-normal tails: an integral around a cut in the s-plane.
+
+With :math:`M(s) = 1 + \gamma E[e^{sL}-1]` and S the sum of n users as in :mod:`flamelib.accounting.shuffling.inversion`,
+:math:`E[S_+]` is the integral of :math:`M^n/(2\pi i s^2)` along the imaginary axis, around 0 on the right.  M has no
+other values to the right, but an analytic continuation from above (:mod:`flamelib.accounting.shuffling.gaussian_cut`) and its
+conjugate from below, which differ along the positive real axis.  Moving the path to the right therefore leaves
+
+.. math:: E[S_+] = \frac1\pi \int_0^t \frac{\mathrm{Im}\,M(x+i0)^n}{x^2}\,dx
+          + \frac1\pi\,\mathrm{Im}\int_t^{\infty e^{i\varphi}} \frac{M(s)^n - (1-\gamma)^n}{s^2}\,ds :
+
+along the *lip* of the cut what rare large values contribute, any number of them; along the *ray* from t the bulk.  At
+the t where :math:`|M^n/s^2|` is least on the lip neither part cancels, so delta keeps its relative accuracy however
+small it is.  The law is not truncated, and the constant :math:`(1-\gamma)^n` (nobody sends a blanket message, S is 0)
+drops out exactly.
+
+*Errors.*  Both integrals run over the logarithm of the distance, where the integrand is analytic, in panels with 16
+nodes.  Every panel is halved until whole and halves agree, and then computed once more with a finer rule for M; the
+error stated is the sum over panels of what halving changed and of what the finer rule changed.  It is an estimate,
+not a proof, but a generous one: for analytic integrands the finer value is better by many orders of magnitude.  To it
+are added what lies beyond the last panels, what the law's quadrature leaves out, and a bound on round-off, part by
+part (the imaginary part of M on the lip has terms of its own size).
+
+Law of the amplification variable under Gaussian noise on [0, 1], with its transform off the imaginary axis.
+
+Write u for the log-likelihood ratio of the two inputs, up to a shift: :math:`(\tfrac12-y)/\sigma^2` with the blanket
+as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either half-line (*leg*; u counted from 0 upwards)
+
+.. math:: L = L_0 + P\,(e^{\pm u} - 1), \qquad \text{density } c\, e^{-\kappa u - \sigma^2 u^2/2} .
+
+L has log-normal tails, so :math:`E\,e^{sL}` exists on the imaginary axis only.  But all is analytic in u: on a path
+of integration that is turned to :math:`\mathrm{Im}\,u = \pi - \arg s` (P > 0) or :math:`-\arg s` (P < 0) the integrand
+falls doubly exponentially, which continues the transform to the sector :math:`0 \le \arg s \le \pi/2`.  At real s > 0
+the continuation has an imaginary part: what rare large values of L contribute.  There the path stays real up to the
+saddle point, the larger root of :math:`sPe^u = \sigma^2u + \kappa`, at which :math:`e^{sL}` begins to outgrow the
+density, and leaves the axis at that point; so the imaginary part is a sum of terms of its own size.
+"""
+
+import cmath
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import log_ndtr, wofz
+
+from flamelib.accounting.shuffling.inversion import UNIT, Bracket
+from flamelib.accounting.shuffling.laws import Complex, Real
+
+NEGLIGIBLE = 45.0
+FAINTEST_LOSS = 250.0
+NEAR = 0.8
+STEEP, SHALLOW = 0.7, 1.6
+SADDLE, STEEPEST = 2.5, 8.0
+SCAN = np.linspace(0, 1, 97) ** 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Composite Gauss-Legendre rule on [0, 1]."""
+
+    places: Real
+    weights: Real
+
+    @classmethod
+    def of(cls, nodes: int, panels: int) -> "Rule":
+        x, w = np.polynomial.legendre.leggauss(nodes)
+        places = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
+        return cls(places, np.tile(w / 2, panels) / panels)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One half-line: ``L = start + size * expm1(sign * u)``."""
+
+    start: float
+    size: float
+    sign: int
+
+    def values(self, u: Complex) -> Complex:
+        return np.asarray(self.start + self.size * np.expm1(self.sign * u))
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """Gaussian noise on [0, 1], inputs 0 and 1; reference the blanket, or else a user who holds 1.
+
+    Of all values that the other users may hold in common, 1 gives most away for inputs in this order (seen on grids
+    of values, two to a million users): its likelihood ratio has the longest tail.
+    """
+
+    noise_std: float
+    epsilon: float
+    blanket: bool
+
+    @property
+    def mass(self) -> float:
+        return math.erfc(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 1.0
+
+    @property
+    def kept(self) -> float:
+        """One minus ``mass``, without cancellation."""
+        return math.erf(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 0.0
+
+    @cached_property
+    def legs(self) -> tuple[Leg, Leg]:
+        """The leg towards large L first."""
+        if self.blanket:
+            start = -self.mass * math.expm1(self.epsilon)
+            return Leg(start, self.mass, 1), Leg(start, -self.mass * math.exp(self.epsilon), 1)
+        shift = -1 / (2 * self.noise_std**2)
+        start = math.expm1(shift) - math.expm1(self.epsilon)
+        return Leg(start, math.exp(shift), 1), Leg(start, math.exp(shift), -1)
+
+    @property
+    def slant(self) -> float:
+        r"""The linear coefficient :math:`\kappa` of the density's exponent."""
+        return 0.5 if self.blanket else 0.0
+
+    @property
+    def height(self) -> float:
+        """The density at ``u = 0``."""
+        flat = self.noise_std / math.sqrt(2 * math.pi)
+        return flat * math.exp(-1 / (8 * self.noise_std**2)) / self.mass if self.blanket else flat
+
+    @property
+    def farthest(self) -> float:
+        """The largest real s of use: the saddle point is well apart from 0, and no ``e^{sL}`` overflows."""
+        apart = (self.noise_std**2 * SADDLE + self.slant) * math.exp(-SADDLE)
+        return min(apart, STEEPEST * self.noise_std) / self.legs[0].size
+
+    @property
+    def longest(self) -> float:
+        """A u beyond which the law of either input has no mass that matters."""
+        return (0.5 if self.blanket else 1.0) / self.noise_std**2 + 10 / self.noise_std
+
+    def transform(self, s: Complex, rule: Rule, less_one: bool) -> tuple[Complex, Complex]:
+        """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
+
+        Second, the sums of the absolute real and imaginary parts of what has been added up.
+        """
+        total, size = np.zeros(s.shape, complex), np.zeros(s.shape, complex)
+        near = np.angle(s) < NEAR
+        upward, downward = self.legs
+        everywhere = np.ones(s.shape, bool)
+        for leg, here, real_first in ((upward, near, True), (upward, ~near, False), (downward, everywhere, False)):
+            if here.any():
+                found = self._along(leg, s[here], real_first, rule, less_one)
+                total[here] += found[0]
+                size[here] += found[1]
+        scale = self.mass * self.height
+        return np.asarray(scale * total), np.asarray(scale * size)
+
+    def _along(self, leg: Leg, s: Complex, real_first: bool, rule: Rule, less_one: bool) -> tuple[Complex, Complex]:
+        path = self._path(leg, s, real_first)
+        pieces = self._pieces(leg, s, path)
+        total = -self._beyond(path.at(pieces[-1][1])) if less_one else np.zeros(s.shape, complex)
+        size = np.zeros(s.shape, complex)
+        grown = np.expm1 if less_one else np.exp
+        for low, high in pieces:
+            first = path.at(low)
+            step = (path.at(high) - first)[:, None]
+            u = first[:, None] + step * rule.places
+            terms = step * grown(s[:, None] * leg.values(u)) * self._density(u)
+            total += terms @ rule.weights
+            size += np.abs(terms.real) @ rule.weights + 1j * (np.abs(terms.imag) @ rule.weights)
+        return total, size
+
+    def _path(self, leg: Leg, s: Complex, real_first: bool) -> "_Path":
+        """Real up to the saddle point and then steep, or turned from the start."""
+        turn = (math.pi if leg is self.legs[0] else 0.0) - np.angle(s)
+        size, stiff = np.abs(s * leg.size), self.noise_std**2
+        if real_first:
+            saddle = np.maximum(np.log(2 * stiff / size), 1.0)
+            for _ in range(40):
+                saddle = np.maximum(np.log((stiff * saddle + self.slant) / size), 1e-9)
+            return _Path(saddle, saddle + STEEP * turn, np.full(s.shape, 1 / STEEP))
+        length = np.maximum(SHALLOW * np.abs(turn), 1e-9)
+        if leg.sign > 0:
+            length = np.maximum(length, np.log(1.5 / size))
+        return _Path(np.zeros(s.shape), length, turn / length)
+
+    def _pieces(self, leg: Leg, s: Complex, path: "_Path") -> list[tuple[Real, Real]]:
+        """Where on the path ``e^{sL}`` times the density matters: against its maximum, or its size at the saddle."""
+
+        def exponent(v: Real) -> Real:
+            u = path.at(v)
+            with np.errstate(over="ignore", invalid="ignore"):
+                grown = np.nan_to_num((s * leg.values(u)).real, nan=-np.inf)
+            return np.asarray(grown - (self.slant * u + self.noise_std**2 / 2 * u * u).real)
+
+        reach = 20 / self.noise_std
+        v = SCAN[:, None] * (np.minimum(path.corner, path.start + 3 * reach) + 1.5 * reach)
+        sizes = exponent(v)
+        real = np.where(v <= path.start, sizes, -np.inf)
+        top = np.where(path.start > 0, np.maximum(exponent(path.start), -FAINTEST_LOSS), sizes.max(axis=0))
+        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - NEGLIGIBLE)
+        corner = np.minimum(path.corner, stop)
+        if not path.start.any():
+            return [(0 * stop, corner / 2), (corner / 2, corner), (corner, stop)]
+        bulk = np.minimum(_last(v, real, real.max(axis=0) - NEGLIGIBLE), np.minimum(path.start, stop))
+        return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
+
+    def _density(self, u: Complex) -> Complex:
+        return np.asarray(np.exp(-(self.slant + self.noise_std**2 / 2 * u) * u))
+
+    def _beyond(self, u: Complex) -> Complex:
+        """Density integrated from ``u`` on."""
+        scaled = (self.noise_std * u + self.slant / self.noise_std) / math.sqrt(2)
+        return np.asarray(math.sqrt(math.pi / 2) / self.noise_std * self._density(u) * wofz(1j * scaled))
+
+
+def _last(v: Real, sizes: Real, floor: Real) -> Real:
+    """In each column, the place after the last one whose size is above the floor."""
+    index = len(v) - np.argmax((sizes > floor)[::-1], axis=0)
+    return np.asarray(np.take_along_axis(v, np.minimum(index, len(v) - 1)[None], 0)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """Paths in the u-plane, one per s: real up to ``start``, then sloping up to ``corner``, then horizontal."""
+
+    start: Real
+    corner: Real
+    slope: Real
+
+    def at(self, v: Real) -> Complex:
+        """The point with real part ``v``."""
+        return np.asarray(v + 1j * self.slope * (np.clip(v, self.start, self.corner) - self.start))
+
+
+COARSE, FINE = Rule.of(12, 4), Rule.of(18, 4)
+PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+DIRECTION = cmath.exp(1j * math.radians(75))
+TOLERANCE = 1e-10
+FADED = 36.0
+LONGEST_RAY = 40.0
+DEPTH, WIDEST = 12, 1000
+FEW = 700.0
+QUIET = 1.5
+ROUNDING = 32 * UNIT
+SHARPEST, HIGHEST, FAINTEST = 0.07, 600.0, -300.0
+
+Integrand = Callable[[Real, Rule], tuple[Real, Real]]
+Parts = tuple[Real, Real]
+
+
+def bracket(law: GaussianLaw, n_users: int) -> Bracket:
+    """Bracket of the logarithm of the divergence ``E[S_+] / (mass n)``.
+
+    Where delta is beyond all use, the upper end is that of a smaller epsilon, or of one message alone.
+    """
+    alone = single(law)
+    if law.noise_std < SHARPEST:
+        return Bracket(-math.inf, alone)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cut = _Cut(_held(law), n_users)
+        if cut.law == law and cut.unit > FAINTEST:
+            found = cut.bracket()
+            return Bracket(min(found.low, alone), min(found.high, alone))
+        return Bracket(-math.inf, min(_faintest(cut.law, n_users).bracket().high, alone))
+
+
+def quick(law: GaussianLaw, n_users: int) -> float:
+    """The logarithm of the divergence without an error, for finding the place at which to certify."""
+    alone = single(law)
+    if law.noise_std < SHARPEST:
+        return alone
+    with np.errstate(over="ignore", invalid="ignore"):
+        cut = _Cut(_held(law), n_users)
+        return min(cut.quick() if cut.unit > FAINTEST else cut.common, alone)
+
+
+def _held(law: GaussianLaw) -> GaussianLaw:
+    """The same law at an epsilon at which doubles hold the likelihood ratios."""
+    return replace(law, epsilon=min(law.epsilon, HIGHEST - law.longest))
+
+
+def _faintest(law: GaussianLaw, n_users: int) -> "_Cut":
+    """At about the largest epsilon below which delta is of use."""
+    low, high, best = 0.0, law.epsilon, _Cut(replace(law, epsilon=0.0), n_users)
+    for _ in range(10):
+        middle = (low + high) / 2
+        cut = _Cut(replace(law, epsilon=middle), n_users)
+        low, high, best = (middle, high, cut) if cut.unit > FAINTEST else (low, middle, best)
+    return best
+
+
+def single(law: GaussianLaw) -> float:
+    """Logarithm of the divergence of one message, which by convexity no number of users exceeds."""
+    gap, half = law.epsilon * law.noise_std, 1 / (2 * law.noise_std)
+    first, second = float(log_ndtr(half - gap)), law.epsilon + float(log_ndtr(-half - gap))
+    slack = 64 * UNIT * (1 + abs(first))
+    rest = -math.expm1(min(second - first, 0.0)) + slack
+    return first + math.log(rest) + slack
+
+
+@dataclass(frozen=True, slots=True)
+class _Panels:
+    """Panels in the logarithm of the distance, for one of the two integrals."""
+
+    edges: Real
+    integrand: Integrand
+
+    def sums(self, low: Real, high: Real, rule: Rule) -> Parts:
+        """Integral and round-off on each panel from ``low`` to ``high``."""
+        half = (high - low) / 2
+        place = (low + half)[:, None] + half[:, None] * PLACES
+        value, rounding = self.integrand(place.ravel(), rule)
+        return (value.reshape(place.shape) @ WEIGHTS) * half, (rounding.reshape(place.shape) @ WEIGHTS) * half
+
+    def quick(self) -> float:
+        return float(self.sums(self.edges[:-1], self.edges[1:], COARSE)[0].sum())
+
+    def integral(self) -> tuple[float, float]:
+        """Halve until whole and halves agree; the finer rule for M decides the value."""
+        low, high = self.edges[:-1], self.edges[1:]
+        whole = self.sums(low, high, COARSE)[0]
+        total = error = 0.0
+        for depth in range(DEPTH):
+            middle, count = (low + high) / 2, len(low)
+            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+            halves = self.sums(low, high, COARSE)[0]
+            change = np.abs(halves[:count] + halves[count:] - whole)
+            done = (change <= TOLERANCE) | (depth == DEPTH - 1) | (count > WIDEST)
+            settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
+            fine, rounding = self.sums(low[settled], high[settled], FINE)
+            total += float(fine.sum())
+            error += float(change[done].sum() + np.abs(fine - halves[settled]).sum() + rounding.sum())
+            low, high, whole = low[open_], high[open_], halves[open_]
+            if done.all():
+                break
+        return total, error
+
+
+class _Cut:
+    """The two integrals, in units of ``exp(unit)``; powers ``M^n`` in units of ``exp(base)``.
+
+    Where ``M^n`` may be close to its constant (nobody sends a blanket message), the constant is the base, so that
+    the difference keeps its relative accuracy.
+    """
+
+    def __init__(self, law: GaussianLaw, n_users: int) -> None:
+        self.law, self.n = law, n_users
+        nobody = n_users * math.log(law.kept) if law.blanket else -math.inf
+        self.few = nobody > -FEW if law.blanket else n_users <= FEW
+        self.base = nobody if self.few and law.blanket else 0.0
+        self.constant = math.exp(nobody - self.base)
+        x = law.farthest * np.exp(-np.linspace(0, self._depth(), 2 + math.ceil(self._depth())))
+        logs, _ = self._powers(x.astype(np.complex128), COARSE)
+        self.t = self._turn_off(x, logs)
+        at_t, _ = self._powers(np.array([self.t]).astype(np.complex128), COARSE)
+        kept = x < self.t
+        self.away = np.concatenate([[0.0], np.log(self.t / x[kept])])
+        self.along = _jump(np.concatenate([at_t, logs[kept]])) - np.log(np.concatenate([[self.t], x[kept]]))
+        self.unit = self.base + max(float(self.along.max()), float(self._size(at_t)[0]) - math.log(self.t))
+
+    @property
+    def common(self) -> float:
+        """Logarithm of the unit of delta."""
+        return self.unit - math.log(self.law.mass * self.n)
+
+    def _depth(self) -> float:
+        """How far down the lip, in logarithms, the integrand can matter."""
+        largest = max(self.law.longest, self.law.epsilon + math.log(self.n) + 10 / self.law.noise_std)
+        return max(math.log(self.law.farthest * self.law.legs[0].size) + largest + 5, 10.0)
+
+    def _turn_off(self, x: Real, logs: Complex) -> float:
+        """Where the ray leaves the lip: the least of ``|M^n - constant| / x^2``, to a few percent.
+
+        Only as far as ``M^n`` has not begun to turn: further out the lip's integrand oscillates.
+        """
+        loud = np.logical_or.accumulate((np.abs(logs.imag) > QUIET)[::-1])[::-1]
+        sizes = self._size(logs) - 2 * np.log(x)
+        best = int(np.argmin(np.where(loud | np.isnan(sizes), np.inf, sizes)))
+        ends = np.log(x[[max(best - 1, int(loud.sum())), min(best + 1, len(x) - 1)]])
+        closer = np.exp(np.linspace(ends[0], ends[1], 25))
+        found = self._size(self._powers(closer + 0j, COARSE)[0]) - 2 * np.log(closer)
+        return float(closer[int(np.argmin(found))])
+
+    def _size(self, logs: Complex) -> Real:
+        return np.asarray(np.log(np.maximum(np.abs(self._less_constant(logs)), 1e-300)))
+
+    def _less_constant(self, logs: Complex) -> Complex:
+        """``M^n`` less its constant, of which the integral is 0."""
+        capped = np.minimum(logs.real, 700) + 1j * logs.imag
+        return np.asarray(np.expm1(capped) if self.constant == 1 else np.exp(capped) - self.constant)
+
+    def _powers(self, s: Complex, rule: Rule) -> tuple[Complex, Complex]:
+        """Logarithm of ``M^n``, and the round-off of its real and imaginary part."""
+        moved, size = self.law.transform(s, rule, less_one=not self.few)
+        if self.few and not self.law.blanket:
+            moved = np.where(moved == 0, 1e-300, moved)
+            logs, remains = np.log(moved), np.abs(moved)
+        else:
+            rest = self.law.kept if self.few else 1.0
+            moved, size = moved / rest, size / rest
+            squared = np.maximum(2 * moved.real + np.abs(moved) ** 2, np.nextafter(-1, 0))
+            logs = 0.5 * np.log1p(squared) + 1j * np.arctan2(moved.imag, 1 + moved.real)
+            remains = np.abs(1 + moved)
+        left_out = (0 if self.few else math.exp(-NEGLIGIBLE)) * (1 + 1j * (s.imag > 0))
+        rounding = (ROUNDING * size + left_out) / np.maximum(remains, 1e-300)
+        return self.n * logs, self.n * (rounding + ROUNDING * (np.abs(logs.real) + 1j * np.abs(logs.imag)))
+
+    def _lip(self, place: Real, rule: Rule) -> Parts:
+        x = self.t * np.exp(-place)
+        logs, rounding = self._powers(x.astype(np.complex128), rule)
+        scale = np.exp(np.minimum(logs.real + self.base - self.unit, 700)) / (math.pi * x)
+        sine = np.sin(logs.imag)
+        return scale * sine, scale * (np.abs(sine) * rounding.real + rounding.imag)
+
+    def _ray(self, place: Real, rule: Rule) -> Parts:
+        value, rounding = self._on_ray(place, rule)
+        return value.imag, rounding
+
+    def _on_ray(self, place: Real, rule: Rule) -> tuple[Complex, Real]:
+        s = np.asarray(self.t * (1 + np.expm1(place) * DIRECTION))
+        logs, rounding = self._powers(s, rule)
+        jacobian = DIRECTION * (self.t / s) * np.exp(place) / (math.pi * s) * math.exp(min(self.base - self.unit, 700))
+        size = np.exp(np.minimum(logs.real, 700)) * np.abs(jacobian)
+        return self._less_constant(logs) * jacobian, size * np.expm1(np.minimum(rounding.real + rounding.imag, 700))
+
+    def _pieces(self) -> list[_Panels]:
+        """Panels where the integrands are within ``exp(-FADED)`` of the unit."""
+        pieces = []
+        kept = np.flatnonzero(self.along + self.base > self.unit - FADED)
+        if len(kept):
+            low, high = self.away[max(kept[0] - 1, 0)], self.away[min(kept[-1] + 1, len(self.away) - 1)]
+            pieces.append(_Panels(np.linspace(low, high, 2 + math.ceil(high - low)), self._lip))
+        place = np.linspace(0, LONGEST_RAY, 61)
+        kept = np.flatnonzero(np.abs(self._on_ray(place, COARSE)[0]) > math.exp(-FADED))
+        if len(kept):
+            high = place[min(kept[-1] + 1, len(place) - 1)]
+            pieces.append(_Panels(np.linspace(0, high, 2 + math.ceil(2 * high)), self._ray))
+        return pieces
+
+    def quick(self) -> float:
+        total = sum(piece.quick() for piece in self._pieces())
+        return self.common + math.log(max(total, 5e-324))
+
+    def bracket(self) -> Bracket:
+        found = [piece.integral() for piece in self._pieces()]
+        total = sum(value for value, _ in found)
+        error = sum(error for _, error in found) + (LONGEST_RAY + self._depth()) * math.exp(-FADED)
+        slack = ROUNDING * (abs(self.unit) + abs(self.common) + 8)
+        if math.isnan(total + error):
+            return Bracket(-math.inf, math.inf)
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (total - error, total + error))
+        return Bracket(self.common + low - slack, self.common + high + slack)
+
+
+def _jump(logs: Complex) -> Real:
+    """Logarithm of a bound on ``|Im M^n|``."""
+    return np.asarray(logs.real + np.log(np.clip(np.abs(logs.imag), 1e-300, 1)))

@@ -1,0 +1,438 @@
+r"""Certified expectation of the positive part of a sum of independent variables, by transform inversion.
+
+S is the sum of n copies of (0 with probability :math:`1-\gamma`, else L).  Its transform :math:`M(s)^n`,
+:math:`M(s) = 1 + \gamma E[e^{sL}-1]`, is inverted on a vertical line through the saddle point t,
+
+.. math:: E[S_+] = \frac1\pi \int_0^\infty \mathrm{Re}\,\frac{M(t+iy)^n - N(t+iy)}{(t+iy)^2}\,dy ,
+
+at a cost that depends neither on n nor on the alphabet.  N is the transform on the event that no user
+contributes anything positive, where :math:`S_+ = 0`: it is left out where it is not negligible, so that rare
+gains do not drown in it.  Every error has a sign or a bound:
+
+1. *Discretisation.*  By Poisson summation the trapezoid rule with step h returns
+   :math:`\sum_j e^{-jtD} E[(S+jD)_+]`, :math:`D = 2\pi/h`: too large, by terms that Chernoff's bound controls.
+2. *Cut.*  Independent Gaussian noise of standard deviation :math:`\tau` added to S only raises the expectation
+   (convexity) and multiplies the integrand by :math:`e^{\tau^2 s^2/2}`, so that the part beyond the cut is at most
+   :math:`(M(t)^n + N(t)) e^{\tau^2 t^2/2} \frac1\pi \int_{y_0}^\infty y^{-2} e^{-\tau^2y^2/2} dy` (no noise where
+   the law's own decay, or for many users the central limit, is enough).  The price of the noise is at most
+   :math:`\tau^2` times the density of the noisy sum at 0, because the density at 0 with variance :math:`u \le v` is
+   at most :math:`\sqrt{v/u}` times the one with variance v; the same sum computes it, and where the price is too
+   high the noise is lowered.
+3. *Quadrature* of a continuous law: ``slip`` of the law.  *Round-off*: bounded term by term.
+
+The result is a low and a high end of :math:`\log E[S_+]/(\gamma n)`; nothing in it depends on how fast the
+integrand happens to decay.
+
+A sum of independent variables on one vertical line: saddle point, powers of the transform, rates of decay.
+
+What :mod:`flamelib.accounting.shuffling.inversion` integrates; the notation is explained there.
+
+Certified expectation of the positive part of a sum: the number behind every shuffling bound.
+
+With S the sum of n independent copies of (0 with probability one minus the blanket mass, else L), the divergence is
+the mean of the positive part of S over the mean number of blanket users.  Few combinations of atoms are summed one
+by one; everything else is inverted (:mod:`flamelib.accounting.shuffling.inversion`).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+from flamelib.accounting.shuffling.laws import AtomicLaw, Complex, LossLaw, Real
+
+ROUNDING = 16 * 2.0**-53
+NEGLIGIBLE = 1e-9
+
+
+class Tilted:
+    """The sum tilted by ``exp(t S)``, t at the saddle point."""
+
+    def __init__(self, law: LossLaw, n_users: int) -> None:
+        self.law, self.n, self.mass = law, n_users, law.mass
+        self.values, self.weights = law.points
+        self.active, self.passive = parted(law)
+        self.span = _span(law)
+        self.t = self._saddle()
+        growth = self._growth(self.t)
+        self.moment, self.log_scale = 1 + growth, self.n * math.log1p(growth)
+        tilted = self.mass * self.weights * np.exp(self.t * self.values) / self.moment
+        self.spread = float(tilted @ np.abs(self.values))
+        self.feet = self._feet(tilted)
+        self.width = (self.feet[-1][1] ** 2 * math.pi**2 / 4 + 2 / self.t**2) ** -0.5
+        self.nobody = self._nobody()
+        self.scale = (1 - self.nobody) * self.width / (self.t**2 * math.sqrt(2 * math.pi))
+
+    def _saddle(self) -> float:
+        """Where the integrand is least on the points; any t > 0 is valid, this one is efficient."""
+        size = self.mass * float(self.weights @ self.values**2)
+        low = high = math.log(1 / math.sqrt(self.n * size))
+        end = math.log(700 / self.values.max())
+        while self._slope(low) > 0:
+            low -= 1
+        while self._slope(high) < 0 and high < end:
+            high = min(high + 1, end)
+        return math.exp(brentq(self._slope, low, high, xtol=1e-3) if self._slope(high) > 0 else high)
+
+    def _slope(self, log_t: float) -> float:
+        r"""Slope in t of :math:`\log((M^n - N)/t^2)`, with :math:`M^n/N = e^x`."""
+        t, n = math.exp(log_t), self.n
+        gain, gain_slope = self._tilted(self.active, t)
+        idle, idle_slope = self._tilted(self.passive, t)
+        idle += self.law.kept
+        if idle == 0:
+            return n * gain_slope / gain - 2 / t
+        x = n * math.log1p(gain / idle)
+        x_slope = n * (gain_slope - gain / idle * idle_slope) / (idle + gain)
+        return n * idle_slope / idle + x_slope / -math.expm1(-x) - 2 / t
+
+    def _tilted(self, law: LossLaw, t: float) -> tuple[float, float]:
+        """``mass E e^{tL}`` over the points of a part, and its slope."""
+        values, weights = law.points
+        growth = self.mass * weights * np.exp(np.minimum(t * values, 700))
+        return float(growth.sum()), float(growth @ values)
+
+    def _feet(self, tilted: Real) -> list[tuple[float, float]]:
+        r"""Stretches of the line from its foot with a Gaussian rate of decay on each, longest first.
+
+        :math:`|M(t+iy)/M(t)|^2 = 1 - 4\sum_{i<j} p_i p_j \sin^2(y(x_i-x_j)/2)` with p the tilted chances of one
+        user's contribution x, and :math:`\sin^2 u \ge (2u/\pi)^2` for :math:`|u| \le \pi/2`: so with V the part of the
+        variance from pairs at most D apart, its n-th power is below :math:`e^{-2nVy^2/\pi^2}` for
+        :math:`|y| \le \pi/D`.
+        """
+        values, chances = np.append(self.values, 0.0), np.append(tilted, self.law.kept / self.moment)
+        apart, span = np.abs(np.subtract.outer(values, values)), float(np.ptp(values))
+        together = np.multiply.outer(chances, chances) * apart**2
+        sizes = [size for size in (0.125 * span, 0.25 * span, float(np.abs(values).max())) if size < span]
+        parts = [(size, float(together[apart <= 1.000001 * size].sum()) / 2) for size in (*sizes, span)]
+        return [(math.pi / (1.000001 * size), 1.998 / math.pi * math.sqrt(self.n * part)) for size, part in parts]
+
+    def _growth(self, t: float) -> float:
+        """``M(t) - 1``: on the points where they stand for the law, else in closed form."""
+        if t <= self.law.reach:
+            return self.mass * float(self.weights @ np.expm1(t * self.values))
+        return self.mass * float(self.law.transform(np.array([t + 0j]))[0].real)
+
+    def _nobody(self) -> float:
+        """Tilted chance that no user contributes anything positive; 0 where it does not count."""
+        self.idle = self.law.kept + self._tilted(self.passive, self.t)[0]
+        atomic = isinstance(self.active, AtomicLaw)
+        self.gain = self._tilted(self.active, self.t)[0] if atomic else self.moment - self.law.kept
+        log_share = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
+        return math.exp(log_share) if log_share > 2 * math.log(NEGLIGIBLE) else 0.0
+
+    def _powers(self, y: Real) -> Complex:
+        """``(M(t+iy)/M(t))^n``, less the event that nobody contributes anything positive where that counts."""
+        if not self.nobody:
+            return np.asarray(np.exp(self.n * _log1p(self.mass * self.law.turn(self.t, y) / self.moment)))
+        idle = self.mass * self.passive.turn(self.t, y) / self.idle
+        gain = (self.gain + self.mass * self.active.turn(self.t, y)) / self.idle
+        alone, together = self.n * _log1p(idle), self.n * _log1p(idle + gain)
+        ratio = self.n * _log1p(gain / np.where(idle == -1, 1, 1 + idle))
+        near = (ratio.real < 1) & (idle != -1)
+        close = np.exp(alone) * np.expm1(np.where(near, ratio, 0))
+        return np.asarray(self.nobody * np.where(near, close, np.exp(together) - np.exp(alone)))
+
+
+def parted(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
+    """The part of a law that may be positive, and an atomic part that is not (empty for noise)."""
+    if not isinstance(law, AtomicLaw):
+        return law, AtomicLaw(np.zeros(0), np.zeros(0), law.mass, law.kept)
+    gains = law.values > 0
+    active, passive = (AtomicLaw(law.values[part], law.weights[part], law.mass, law.kept) for part in (gains, ~gains))
+    return active, passive
+
+
+def _span(law: LossLaw) -> float:
+    """Spacing of the lattice that all values lie on, where they are a few equal steps from 0; else 0."""
+    sizes = np.unique(np.abs(law.values[law.values != 0])) if isinstance(law, AtomicLaw) else np.zeros(0)
+    return float(sizes[0]) if len(sizes) == 1 else 0.0
+
+
+def _log1p(z: Complex) -> Complex:
+    """``log(1 + z)`` without cancellation; finite also where 1 + z is 0."""
+    squared = np.maximum(2 * z.real + np.abs(z) ** 2, np.nextafter(-1, 0))
+    return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))
+
+
+NOISE = 3e-3
+FURTHEST = 2e6
+CLOSE = 6e-7
+ROUGH = 1e-6
+UNDERFLOW = -750.0
+BLOCK = 2**17
+PASSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Step along the line, noise, where to stop; bounds on what lies beyond, for the expectation and its density."""
+
+    step: float
+    noise: float
+    cut: float
+    beyond: float
+    dense: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The trapezoid sum, and bounds on its errors: of either sign, and upwards only."""
+
+    total: float
+    either: float
+    wrapped: float
+    price: float
+
+    @property
+    def width(self) -> float:
+        return 2 * self.either + self.wrapped + self.price
+
+
+class Line(Tilted):
+    """The trapezoid sums along the line, and bounds on what they leave out."""
+
+    def __init__(self, law: LossLaw, n_users: int) -> None:
+        super().__init__(law, n_users)
+        self.slack = self._scale_error()
+
+    def quick(self) -> float:
+        """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
+        most, goal = self._most(), ROUGH * self.scale
+        if most < UNDERFLOW:
+            return most
+        total = self._sums(self._early(goal) or self._late(3 * NOISE / self.t, goal)).total
+        return self.log_scale + math.log(max(total, 5e-324)) - math.log(self.mass * self.n)
+
+    def bracket(self, close: float = CLOSE) -> tuple[float, float]:
+        """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
+        most = self._most()
+        if most < UNDERFLOW:
+            return -math.inf, most
+        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / CLOSE
+        start = max(NOISE, 0.9 * math.sqrt(close)) / self.t
+        plan = self._early(goal * wanted) or self._late(start, goal * wanted)
+        for _ in range(PASSES):
+            sums = self._sums(plan)
+            if sums.width <= close * sums.total or self.span:
+                break
+            wanted = min(wanted, max(sums.total, 1e-9 * wanted))
+            steps.append((plan.noise, sums.price))
+            plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted)
+            if len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]:
+                break
+        return self._ends(sums)
+
+    def _most(self) -> float:
+        r"""Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(et)`: enough where no double can hold delta."""
+        return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.slack
+
+    def _ends(self, sums: Sums) -> tuple[float, float]:
+        common, slack = self.log_scale - math.log(self.mass * self.n), self.slack
+        low, high = sums.total - sums.either - sums.wrapped - sums.price, sums.total + sums.either
+        return (common + math.log(low) - slack if low > 0 else -math.inf), common + math.log(high) + slack
+
+    def _scale_error(self) -> float:
+        growth = np.abs(np.expm1(np.minimum(self.t * self.values, 700)))
+        inputs = self.n * (self.t * self.spread + self.mass * float(self.weights @ growth) / self.moment)
+        return ROUNDING * (inputs + abs(self.log_scale) + 8) + self._slip(0.0)
+
+    def _slip(self, y: float) -> float:
+        """Relative error of ``M(t+iy)^n`` by quadrature, against ``M(t)^n``; the closed forms have none."""
+        size = math.hypot(self.t, y)
+        return self.n * self.mass * self.law.slip(min(size, self.law.reach)) / self.moment
+
+    def _sums(self, plan: Plan) -> Sums:
+        count = 2 + math.floor(plan.cut / plan.step)
+        total = density = either = 0.0
+        for start in range(0, count, BLOCK):
+            y = plan.step * np.arange(start, min(start + BLOCK, count), dtype=float)
+            s = np.asarray(self.t + 1j * y, complex)
+            damping = np.exp(0.5 * (plan.noise * s) ** 2) * (plan.step / math.pi)
+            if start == 0:
+                damping[0] /= 2
+            damped = self._powers(y) * damping
+            terms = damped * self._kernel(s)
+            total += float(terms.real.sum())
+            density += float(damped.real.sum())
+            either += float(self._doubt(y) @ np.abs(terms))
+        price = plan.noise**2 * (abs(density) + plan.dense)
+        return Sums(total, either + plan.beyond, self._aliases(plan.step), price)
+
+    def _doubt(self, y: Real) -> Real:
+        """Relative error of each term: round-off of the phases, quadrature."""
+        far = np.hypot(self.t, y) > self.law.reach
+        phases = 1 + y * (max(float(self.values.max()), 0.0) + self.n * self.spread) + 2 * self.n * self.mass * far
+        near = 14 * self.width
+        return np.asarray(ROUNDING * phases + np.where(y <= near, self._slip(near), self._slip(math.inf)))
+
+    def _step(self, goal: float) -> float:
+        """Largest step whose wrapped terms are negligible."""
+        step: float = min(2 * math.pi * self.t / 30, 2 * math.pi * self.width / 8)
+        for _ in range(16):
+            if self._aliases(step) <= goal:
+                break
+            step /= 1.4
+        return step
+
+    def _aliases(self, step: float) -> float:
+        """Chernoff bound on the wrapped terms, relative to ``M(t)^n``: shifts by D up and down."""
+        period = 2 * math.pi / step
+        down = min(self._wrapped(self.t * (1 - 2.0**-i), period) for i in range(1, 8))
+        up = min(self._wrapped(self.t * (1 + 2.0**i), period) for i in range(-8, 4))
+        return down + up
+
+    def _wrapped(self, other: float, period: float) -> float:
+        if other * self.values.max() > 600:
+            return math.inf
+        log_ratio = self.n * math.log1p(self._growth(other)) - self.log_scale + 2 * self.slack
+        gap = period * abs(other - self.t)
+        log_bound = log_ratio - gap - 1 - math.log(other)
+        return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-gap))
+
+    def _kernel(self, s: Complex) -> Complex:
+        """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""
+        return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
+
+    def _lattice(self, goal: float) -> Plan:
+        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`."""
+        period = 2 * math.pi / self.span
+        count = math.ceil(0.5 * period / self._step(goal))
+        step = period / (2 * count + 1)
+        for foot, steep in self.feet:
+            near = _fall(steep, goal)
+            if near < min(foot, period / 2):
+                return Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        return Plan(step, 0.0, (count - 0.5) * step, 0.0)
+
+    def _early(self, goal: float) -> Plan | None:
+        """Stop near the foot, where the central limit has done its work, if noise can do the rest of the line."""
+        if self.span:
+            return self._lattice(goal)
+        for foot, steep in self.feet:
+            near = _fall(steep, goal)
+            if near < foot and not self.nobody:
+                noise = 4 / foot
+                while _gauss_tail(noise, foot) > goal:
+                    noise *= 1.05
+                lift = math.exp(0.5 * (noise * self.t) ** 2)
+                inner, outer = lift * _gauss_tail(steep, near), lift * _gauss_tail(noise, foot)
+                return Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)
+        return None
+
+    def _late(self, noise: float, goal: float) -> Plan:
+        """Stop where the law's own decay is enough, or where noise is."""
+        step, far = self._step(goal), _fall(noise, goal)
+        fade, log_left = self._fade(goal)
+        if fade < far and fade <= FURTHEST * step:
+            return Plan(step, 0.0, fade, math.exp(log_left) / (math.pi * fade))
+        while far > FURTHEST * step:
+            noise, far = 1.3 * noise, _fall(1.3 * noise, goal)
+        left = (1 + self.nobody) * math.exp(0.5 * (noise * self.t) ** 2) * _gauss_tail(noise, far)
+        return Plan(step, noise, far, left, left * far**2)
+
+    def _fade(self, goal: float) -> tuple[float, float]:
+        """Where the law's own decay makes the rest negligible (``inf`` if it never does), and its logarithm there."""
+        atoms, smooth = self.law.decay(self.t)
+        if self.nobody or not smooth:
+            return math.inf, 0.0
+        share = math.exp(math.log(goal * min(self.t, 1.0)) / self.n)
+        wanted = share * self.moment - 1 + self.mass * (1 - atoms)
+        if wanted <= 0:
+            return math.inf, 0.0
+        place = self.mass * smooth / wanted
+        return place, self.n * math.log((1 - self.mass + self.mass * (atoms + smooth / place)) / self.moment)
+
+
+def _lowered(steps: list[tuple[float, float]], goal: float) -> float:
+    """Noise for a price: it falls with the square of the noise, or with the noise itself where S can be exactly 0."""
+    noise, price = steps[-1]
+    if not price > goal:
+        return noise
+    power: float = 2.0
+    if len(steps) > 1 and noise < steps[-2][0] and price < steps[-2][1]:
+        power = math.log(steps[-2][1] / price) / math.log(steps[-2][0] / noise)
+    return float(noise * max((goal / price) ** (1 / min(max(power, 1.0), 2.0)), 1e-3))
+
+
+def _fall(rate: float, goal: float) -> float:
+    """Where the tail of a Gaussian decay of this rate is below the goal."""
+    if rate == 0:
+        return math.inf
+    cut = 4 / rate
+    while _gauss_tail(rate, cut) > goal:
+        cut *= 1.05
+    return cut
+
+
+def _gauss_tail(rate: float, cut: float) -> float:
+    r"""Bound on :math:`\frac1\pi\int_{cut}^\infty y^{-2} e^{-\tau^2y^2/2}\,dy`."""
+    return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * (rate * cut) ** 2 * cut)
+
+
+UNIT = 2.0**-53
+ENUMERABLE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Lower and upper end of ``log(E[S_+] / (mass n))``."""
+
+    low: float
+    high: float
+
+
+NOTHING = Bracket(-math.inf, -math.inf)
+
+
+def bracket(law: LossLaw, n_users: int, close: float = CLOSE) -> Bracket:
+    """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
+    if law.points[0].max() <= 0:
+        return NOTHING
+    if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
+        return _enumerated(law, n_users)
+    return Bracket(*Line(law, n_users).bracket(close))
+
+
+def quick(law: LossLaw, n_users: int) -> float:
+    """Uncertified logarithm of the divergence, for finding the place at which to certify."""
+    if law.points[0].max() <= 0:
+        return -math.inf
+    if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
+        return _enumerated(law, n_users).high
+    return Line(law, n_users).quick()
+
+
+def _cells(law: AtomicLaw) -> tuple[Real, Real]:
+    """Distinct values with a user's probability of each, "not a blanket user" (value 0) included."""
+    values = np.append(law.values, 0.0)
+    chances = np.append(law.weights * law.mass, law.kept)
+    return values[chances > 0], chances[chances > 0]
+
+
+def _combinations(law: AtomicLaw, n_users: int) -> float:
+    free = len(_cells(law)[0]) - 1
+    return math.exp(sum(math.log((n_users + i) / i) for i in range(1, free + 1)))
+
+
+def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
+    """Sum over all counts of the atoms: positive terms only, so the relative error is a few roundings."""
+    values, chances = _cells(law)
+    counts = np.indices((n_users + 1,) * (len(values) - 1)).reshape(len(values) - 1, -1)
+    counts = counts[:, counts.sum(0) <= n_users]
+    counts = np.vstack([counts, n_users - counts.sum(0)])
+    excess = values @ counts
+    counts, excess = counts[:, excess > 0], excess[excess > 0]
+    if not len(excess):
+        return NOTHING
+    logs = gammaln(n_users + 1) - gammaln(counts + 1).sum(0) + np.log(chances) @ counts + np.log(excess)
+    total = _logsum(logs) - math.log(law.mass * n_users)
+    error = ROUNDING * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
+    return Bracket(total - error, total + error)
+
+
+def _logsum(logs: Real) -> float:
+    top = logs.max()
+    return float(top + math.log(np.exp(logs - top).sum()))

@@ -1,0 +1,263 @@
+r"""Laws of the amplification variable :math:`L = r - e^{\varepsilon} r'`, one message of another user.
+
+:math:`r, r'` are the likelihood ratios of the two values in question against a *reference* law: the blanket
+(then a user takes part with probability ``mass``) or the law of a user who holds a fixed value (``mass`` 1).
+A law answers what the transform inversion of :mod:`flamelib.accounting.shuffling.inversion` asks:
+
+* ``points``: atoms and quadrature nodes (values, weights), with the quadrature error bound ``slip(size)`` of
+  :math:`E\,e^{sL}` for :math:`|s| \le` ``size``;
+* ``transform(s)``: :math:`E\,e^{sL} - 1` for complex ``s`` of any size;
+* ``turn(t, y)``: :math:`E\,e^{tL}(e^{iyL} - 1)`, without cancellation for small y;
+* ``decay(t)``: numbers a, c with :math:`|E\,e^{(t+iy)L}| \le a + c/y` for every y > 0;
+* ``kept``: one minus ``mass``, without cancellation.
+
+The law of Gaussian noise has no such transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_cut`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import wofz
+
+from flamelib.core.profiles import KaryProfile
+
+Real = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+class LossLaw(Protocol):
+    """What the inversion needs; ``reach`` is the largest ``|s|`` for which ``points`` stand for the law."""
+
+    @property
+    def mass(self) -> float: ...
+    @property
+    def kept(self) -> float: ...
+    @property
+    def points(self) -> tuple[Real, Real]: ...
+    @property
+    def reach(self) -> float: ...
+    def transform(self, s: Complex) -> Complex: ...
+    def turn(self, t: float, y: Real) -> Complex: ...
+    def decay(self, t: float) -> tuple[float, float]: ...
+    def slip(self, size: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class AtomicLaw:
+    """Finitely many values: shape (atoms,), with weights that sum to one."""
+
+    values: Real
+    weights: Real
+    mass: float
+    kept: float
+    reach: float = math.inf
+
+    @property
+    def points(self) -> tuple[Real, Real]:
+        return self.values, self.weights
+
+    def transform(self, s: Complex) -> Complex:
+        return np.asarray(np.expm1(np.multiply.outer(s, self.values)) @ self.weights)
+
+    def turn(self, t: float, y: Real) -> Complex:
+        return _turn(self.values, self.weights * np.exp(t * self.values), y)
+
+    def decay(self, t: float) -> tuple[float, float]:
+        return float(self.weights @ np.exp(t * self.values)), 0.0
+
+    def slip(self, size: float) -> float:
+        return 0.0
+
+
+def kary_blanket(profile: KaryProfile, epsilon: float) -> AtomicLaw:
+    """Blanket reference of k-ary response: both values in question, and any third bucket."""
+    k, mass = profile.n_buckets, profile.mass
+    values = mass * _differences(profile.epsilon0, epsilon)
+    return AtomicLaw(values, np.array([1, 1, k - 2]) / k, mass, profile.kept)
+
+
+def _differences(epsilon0: float, epsilon: float) -> Real:
+    """``(p - e, 1 - e p, 1 - e)`` for ``p = exp(epsilon0)``, ``e = exp(epsilon)``, without cancellation."""
+    first = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
+    return np.array([first, -math.expm1(epsilon + epsilon0), -math.expm1(epsilon)])
+
+
+def clone_blanket(epsilon0: float, epsilon: float, mass: float, kept: float) -> AtomicLaw:
+    """Two-point blanket of the clone reduction: a user is a clone with probability ``mass``, and not with ``kept``."""
+    values = _differences(epsilon0, epsilon)[:2] / (0.5 * (math.exp(epsilon0) + 1))
+    return AtomicLaw(values, np.array([0.5, 0.5]), mass, kept)
+
+
+def kary_others(profile: KaryProfile, epsilon: float, holds: str) -> AtomicLaw:
+    """Reference: every other user holds the ``first`` value, the ``second`` or a ``third`` one."""
+    p, k = math.exp(profile.epsilon0), profile.n_buckets
+    low = 1 / (math.expm1(profile.epsilon0) + k)
+    plus, minus, none = _differences(profile.epsilon0, epsilon)
+    if holds == "first":
+        values, chances = [plus / p, minus, none], [p, 1, k - 2]
+    elif holds == "second":
+        values, chances = [plus, minus / p, none], [1, p, k - 2]
+    else:
+        values, chances = [plus, minus, none, none / p], [1, 1, k - 3, p]
+    return AtomicLaw(np.array(values), low * np.array(chances), 1.0, 0.0)
+
+
+# Of noise on one side of the reference: depth d, then L = factor * expm1(top - x) + shift.
+Side = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class LaplaceLaw:
+    r"""Laplace noise on [0, 1], inputs 0 and 1 in question, reference a user at ``center``.
+
+    With :math:`d = \varepsilon_0 c` below the center and :math:`\bar d = \varepsilon_0 (1-c)` above it, and ``x`` the
+    distance in log-likelihood from the end point,
+
+    .. math:: L = e^{\varepsilon - \bar d}(e^{\varepsilon_0-\varepsilon-x}-1)\ \text{below},\qquad
+              L = -e^{-d}(e^{\varepsilon_0+\varepsilon-x}-1)\ \text{above},
+
+    with an atom :math:`\tfrac12 e^{-d}` at ``x = 0`` and density :math:`\tfrac14 e^{-d+x/2}` on :math:`[0, 2d]`
+    (above: :math:`\bar d`).  The blanket is the center one half with mass :math:`e^{-\varepsilon_0/2}`.
+    """
+
+    epsilon0: float
+    epsilon: float
+    center: float
+    mass: float
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """Both sides of the center: see :data:`Side`."""
+        below, above = self.epsilon0 * self.center, self.epsilon0 * (1 - self.center)
+        return (
+            (below, math.exp(self.epsilon - above), self.epsilon0 - self.epsilon, 0.0),
+            (above, -math.exp(-below), self.epsilon0 + self.epsilon, 0.0),
+        )
+
+    @cached_property
+    def steepest(self) -> float:
+        """Largest coefficient of ``exp(-x)`` in L."""
+        return max(abs(factor) * math.exp(top) for _, factor, top, _ in self.sides)
+
+    @property
+    def reach(self) -> float:
+        return 10 / self.steepest
+
+    @cached_property
+    def points(self) -> tuple[Real, Real]:
+        values, weights = [], []
+        for depth, factor, top, shift in self.sides:
+            values.append(np.array([factor * math.expm1(top) + shift]))
+            weights.append(np.array([0.5 * math.exp(-depth)]))
+            x, w = _panels(np.linspace(0, 2 * depth, 1 + math.ceil(2 * depth)))
+            values.append(factor * np.expm1(top - x) + shift)
+            weights.append(0.25 * w * np.exp(x / 2 - depth))
+        return np.concatenate(values), np.concatenate(weights)
+
+    @property
+    def kept(self) -> float:
+        return 1 - self.mass
+
+    def slip(self, size: float) -> float:
+        panels = 2 * math.ceil(self.epsilon0) + 2
+        return 0.25 * panels * _gauss_error(lambda rho: size * self.steepest * math.exp((rho + 1 / rho) / 4))
+
+    def transform(self, s: Complex) -> Complex:
+        return np.asarray(sum(self._side(s, *side) for side in self.sides) - 1)
+
+    def turn(self, t: float, y: Real) -> Complex:
+        near = np.hypot(t, y) <= self.reach
+        total = np.empty(y.shape, complex)
+        values, weights = self.points
+        total[near] = _turn(values, weights * np.exp(t * values), y[near])
+        if not near.all():
+            total[~near] = self.transform(np.asarray(t + 1j * y[~near], complex)) - self.transform(np.array([t + 0j]))
+        return total
+
+    def decay(self, t: float) -> tuple[float, float]:
+        r"""Atoms, then one integration by parts: density over slope is :math:`\tfrac14 e^{3x/2-d}` over a constant."""
+        atoms = smooth = 0.0
+        for depth, factor, top, shift in self.sides:
+            if factor == 0:
+                atoms += 0.5 * math.exp(t * shift)
+                continue
+            ends = [t * (factor * math.expm1(top - x) + shift) for x in (0.0, 2 * depth)]
+            atoms += 0.5 * math.exp(-depth + ends[0])
+            smooth += math.exp(2 * depth + max(ends)) / abs(factor * math.exp(top))
+        return atoms, smooth
+
+    def _side(self, s: Complex, depth: float, factor: float, top: float, shift: float) -> Complex:
+        """One side in closed form: parts, then the error function of complex argument (scaled, by ``wofz``)."""
+        high, low = (np.exp(s * (factor * math.expm1(end) + shift)) for end in (top, top - 2 * depth))
+        root = np.sqrt(-s * factor * math.exp(top))
+        tail = low * wofz(1j * root * math.exp(-depth)) - high * wofz(1j * root)
+        smooth = 0.5 * (low - math.exp(-depth) * high - math.sqrt(math.pi) * math.exp(-depth) * root * tail)
+        return np.asarray(0.5 * math.exp(-depth) * high + smooth)
+
+
+@dataclass(frozen=True)
+class PaddedLaplaceLaw(LaplaceLaw):
+    r"""Laplace noise among dummies: :math:`L = g(r_0-1) - l(r_1-1) - h` with ``gain``, ``loss`` and ``growth``.
+
+    A message that is there with chance a in one data set, b in the other, and is replaced by a draw from the blanket
+    where it is not, has :math:`(1-a+a\,r_0) - e^{\varepsilon}(1-b+b\,r_1)`: :math:`g = a`,
+    :math:`l = e^{\varepsilon}b`, :math:`h = e^\varepsilon-1`, all three up to a common factor.  Below the center
+    :math:`r_0 = e^{\varepsilon_0/2-x}` and :math:`r_1 = e^{-\varepsilon_0/2}`, above it the reverse.
+    """
+
+    gain: float
+    loss: float
+    growth: float
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """Both sides of the center, one half."""
+        half, missing = self.epsilon0 / 2, -math.expm1(-self.epsilon0 / 2)
+        below = (half, self.gain, half, self.loss * missing - self.growth)
+        return below, (half, -self.loss, half, -self.gain * missing - self.growth)
+
+    def slip(self, size: float) -> float:
+        """As for :class:`LaplaceLaw`, times the growth by the part of L that does not depend on x."""
+        constant = max(shift - factor for _, factor, _, shift in self.sides)
+        return super().slip(size) * math.exp(size * max(constant, 0.0))
+
+
+def _turn(values: Real, weights: Real, y: Real) -> Complex:
+    r"""``sum_j weights_j (exp(i y values_j) - 1)`` without cancellation, in blocks of bounded memory.
+
+    One function of each phase, where sine and cosine would take two that cost ten times as much:
+    :math:`\sin^2 = t^2/(1+t^2)` and :math:`\sin\cos = t/(1+t^2)` with :math:`t = \tan`; each is off by a few units of
+    rounding of itself, next to a pole of t as well.
+    """
+    total = np.empty(y.shape, complex)
+    for chunk in np.array_split(np.arange(len(y)), 1 + len(y) * len(values) // 1_000_000):
+        tangent = np.tan(np.multiply.outer(y[chunk], 0.5 * values))
+        both = tangent / (1 + tangent * tangent)
+        total[chunk] = -2 * ((tangent * both) @ weights) + 2j * (both @ weights)
+    return total
+
+
+def _panels(edges: Real) -> tuple[Real, Real]:
+    """Gauss-Legendre nodes and weights on consecutive panels, flat."""
+    half = np.diff(edges)[:, None] / 2
+    return ((edges[:-1, None] + half) + half * NODES).ravel(), (half * WEIGHTS).ravel()
+
+
+def _gauss_error(growth: Callable[[float], float]) -> float:
+    r"""Error of the Gauss rule for integrands below ``exp(growth(rho))`` on the Bernstein ellipse ``rho``, unit weight.
+
+    Classical estimate: at most :math:`\tfrac{64}{15} e^{growth} \rho^{-2 N} / (1 - \rho^{-2})` with N nodes, for every
+    :math:`\rho > 1`; the best of a few is returned.
+    """
+
+    def bound(rho: float) -> float:
+        return math.log(64 / 15 / (1 - rho**-2)) + growth(rho) - 2 * len(NODES) * math.log(rho)
+
+    return math.exp(min(bound(rho) for rho in (2.0, 3.0, 4.0, 6.0)))

@@ -1,0 +1,180 @@
+r"""What a private sum costs a user, and how far it is off: cloak aggregation beside other protocols.
+
+Errors are absolute errors of an unnormalised sum of values in [0, 1] at one and the same (epsilon, delta): the mean
+where it is known, a bound on it or a standard deviation else.  A vector costs its dimension times as much, every
+coordinate with this budget and this error.  Standard library only.
+
+``cmp-t1``
+    Rule T1; its bound on the mean error of the noise.
+``cmp-t2``
+    Rule T2, the sum itself unprotected; rounding, below n/k.
+``cmp-ikos``
+    Split-and-mix with :math:`N=3nk+1` and Pólya noise; mean error :math:`1/(k\sinh(\varepsilon/k))`, the decay being
+    rounded up to a double.
+``cmp-bon``
+    Cryptographic aggregation of Bonawitz et al. 2017: nothing is shuffled, the sum is exact, and a user sends
+    :math:`2n\cdot256+(5n-4)\,256+d\lceil\log_2(n(2^b-1)+1)\rceil` bits.
+``cmp-blanket``
+    One message by Theorem 4.1 of Balle et al. 2019 (``blanket:thm-4.1``); standard deviation.
+``cmp-rec``
+    The recursive protocol of Balle et al. 2020 with the parameters of the paper; standard deviation.
+``cmp-central``, ``cmp-local``
+    A trusted curator with Laplace noise, mean error :math:`1/\varepsilon`; Laplace noise of every user, standard
+    deviation :math:`\sqrt{2n}/\varepsilon`.  A real number counts 64 bits.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flamelib.accounting.shuffling.accuracy import summation_plan
+from flamelib.accounting.shuffling.closed_form import blankets_needed
+from flamelib.accounting.splitting.lemmas import modulus_bits
+from flamelib.accounting.splitting.rules import default_scale, exact_rule, mix_rule, noisy_rule, positive_budget
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError
+
+KEY_BITS = 256
+SHARE_BITS = 256
+REAL_BITS = 64
+INPUT_BITS = 16
+PROTOCOLS = tuple(word for word in VOCABULARY["protocol"].choices if word.startswith("cmp-"))
+UNKNOWN = {
+    "cmp-cheu": "the constant of its error",
+    "cmp-gmpv": "the constant of its number of messages",
+    "cmp-gkm": "how near its number of messages is to 1",
+    "cmp-pure": "the constant of its number of messages",
+    "cmp-vec": "the constant of its number of messages",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Messages and bits of one user, and the error of the sum; no messages where nothing is shuffled."""
+
+    messages: int
+    bits: int
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    n_users: int
+    epsilon: float
+    delta: float
+    scale: int | None
+    error: float | None
+    dimension: int
+    input_bits: int
+
+
+@states("cloak", "cost", item="Section 8, costs, with the published formulas of the others", gives="value",
+        adjacency="none", words={"protocol": PROTOCOLS})  # fmt: skip
+def cost(
+    protocol: str,
+    n_users: int,
+    epsilon: float,
+    delta: float,
+    scale: int | None = None,
+    error: float | None = None,
+    dimension: int = 1,
+    input_bits: int = INPUT_BITS,
+) -> Cost:
+    """Messages and bits per user, and the error of the sum, of a protocol (value).
+
+    Parameters
+    ----------
+    protocol : str
+        A name that the module explains.
+    n_users : int, at least 2
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    scale : int, optional
+        Steps of the grid of the first three; ``10 * n_users`` where left out.
+    error : float, optional
+        What rounding may cost in ``cmp-t2``; ``n_users / scale`` where left out.
+    dimension : int
+    input_bits : int from 1 to 64
+        Bits b of an input of ``cmp-bon``; 16 where left out.
+
+    Raises
+    ------
+    DomainError
+        For a protocol whose published cost has unknown constants, and outside the regime of a formula.
+
+    Source: Ghazi, Pagh, Velingker 2019; Bonawitz et al. 2017; Balle, Bell, Gascon, Nissim 2019 and 2020.
+
+    Examples
+    --------
+    >>> cost("cmp-ikos", 10_000, 1.0, 1e-6).bits, cost("cmp-t1", 10_000, 1.0, 1e-6).bits
+    (288, 1890)
+    >>> round(cost("cmp-bon", 2**10, 1.0, 1e-6, dimension=2**20).bits / (16 * 2**20), 2)
+    1.73
+    """
+    if protocol in UNKNOWN:
+        raise DomainError(f"protocol must be one whose cost is known, not {protocol}: {UNKNOWN[protocol]} is unknown")
+    positive_budget(epsilon, delta)
+    return COSTS[protocol](_Setting(n_users, epsilon, delta, scale, error, dimension, input_bits))
+
+
+def _rule_t1(at: _Setting) -> Cost:
+    rule = noisy_rule(at.epsilon, at.delta, at.n_users, at.scale)
+    return Cost(at.dimension * rule.n_messages, at.dimension * rule.bits, rule.noise_bound)
+
+
+def _rule_t2(at: _Setting) -> Cost:
+    error = at.n_users / default_scale(at.n_users, at.scale) if at.error is None else at.error
+    rule = exact_rule(at.epsilon, at.delta, at.n_users, error)
+    return Cost(at.dimension * rule.n_messages, at.dimension * rule.bits, at.n_users / rule.scale)
+
+
+def _split_and_mix(at: _Setting) -> Cost:
+    rule = mix_rule(at.epsilon, at.delta, at.n_users, at.scale)
+    return Cost(at.dimension * rule.n_messages, at.dimension * rule.bits, rule.mean_error)
+
+
+def _bonawitz(at: _Setting) -> Cost:
+    masked = at.dimension * modulus_bits(at.n_users * (2**at.input_bits - 1) + 1)
+    return Cost(0, 2 * at.n_users * KEY_BITS + (5 * at.n_users - 4) * SHARE_BITS + masked, 0.0)
+
+
+def _blanket(at: _Setting) -> Cost:
+    plan = summation_plan(at.n_users, at.epsilon, at.delta)
+    return Cost(at.dimension, at.dimension * modulus_bits(plan.n_levels + 1), math.sqrt(plan.mse))
+
+
+def _recursive(at: _Setting) -> Cost:
+    """Every message carries some levels of what the ones before left over, the last one both ends of its cell."""
+    m = max(1, round(math.log(math.log2(at.n_users), 3)))
+    most = (at.n_users - 1) / (blankets_needed(2, at.epsilon / m, at.delta / m) / 2)
+    base = ((3**m - 1) * at.n_users * at.epsilon**2 / m**3) ** (3 ** (-m - 1))
+    levels = [min(math.ceil(base ** (3**j)), math.floor(most)) for j in range(1, m + 1)]
+    if not 1 <= min(levels) <= levels[-1] < levels[-1] + 1 < most:
+        raise DomainError(f"n_users must be larger for the recursive protocol at this budget, got {at.n_users}")
+    mse = at.n_users / 4 / math.prod(levels) ** 2
+    for j, p in enumerate(levels, 1):
+        values = p + (j == m)
+        mass = values / most
+        spread = mass * (values**2 - 1) / 12 + (values - 1) ** 2 * mass * (1 - mass) / 4
+        mse += at.n_users * spread / (1 - mass) ** 2 / math.prod(levels[:j]) ** 2
+    return Cost(at.dimension * m, at.dimension * sum(modulus_bits(p + 1) for p in levels), math.sqrt(mse))
+
+
+def _central(at: _Setting) -> Cost:
+    return Cost(at.dimension, at.dimension * REAL_BITS, 1 / at.epsilon)
+
+
+def _local(at: _Setting) -> Cost:
+    return Cost(at.dimension, at.dimension * REAL_BITS, math.sqrt(2 * at.n_users) / at.epsilon)
+
+
+COSTS: dict[str, Callable[[_Setting], Cost]] = {
+    "cmp-t1": _rule_t1,
+    "cmp-t2": _rule_t2,
+    "cmp-bon": _bonawitz,
+    "cmp-blanket": _blanket,
+    "cmp-rec": _recursive,
+    "cmp-ikos": _split_and_mix,
+    "cmp-central": _central,
+    "cmp-local": _local,
+}

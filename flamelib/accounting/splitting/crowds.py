@@ -1,0 +1,259 @@
+r"""Split-and-mix among many users: how far apart the shuffled shares of two data sets of equal sum can be.
+
+Two independent ways to deal nm messages out to n users, m each, make a bipartite graph of n + n users; c is the number
+of its components and :math:`E_n = E[N^{c-1}]-1`.  Then the total variation distance is at most
+:math:`\sqrt{N E_n/(2(N-1))}`.
+
+Colour every component with one of N colours.  With :math:`n_i` users of colour i on either side,
+
+.. math:: N(1+E_n) = \sum_{n_1+\dots+n_N=n}\frac{f_{n_1}\cdots f_{n_N}}{f_n}, \qquad f_k = \frac{(km)!}{(k!)^2},
+
+the coefficient of an N-th power.  Differentiating that power gives, with
+:math:`v(n,k) = f_kf_{n-k}/f_n = \binom nk^2/\binom{nm}{km}`, the **recursion**
+
+.. math:: E_n = \sum_{k=1}^{n-1}v(n,k)\Big(\frac{N-1}2+\Big(\frac{k(N+1)}n-1\Big)E_{n-k}\Big), \qquad E_1 = 0.
+
+**Bracket** for :math:`m\ge3`. The ratio :math:`r(k) = f_{k+1}/f_k` grows: :math:`r(k)/r(k+s)\le
+(\frac{k+1}{k+s+1})^{m-2}`. So :math:`v(n,k)` falls with n, and with k until n/2. Colourings with n - k users of one
+colour and k < n/2 of one other alone give :math:`E_n\ge(N-1)\sum_{k<n/2}v(n,k)`. From above, first, let one colour have
+more than n/2 users, at least :math:`h=\lfloor n/2\rfloor+1`. Taking the other colours away one by one makes the summand
+a product of :math:`v(M,a)` with :math:`M\ge h+a`, which are at most :math:`v(h+a,a)`. So all colourings with two other
+colours or more give at most :math:`(1+V)^{N-1}-1-(N-1)V\le e^y-1-y\le\frac{y^2}2e^y`, where :math:`y=(N-1)V` and
+:math:`V=\sum_a v(h+a,a)\le v(h+1,1)+2v(h+2,2)`, as the terms at least halve. Second, let no colour have more than n/2:
+for every x > 0 those give at most :math:`\frac1N(\sum_{k\le n/2}f_kx^k)^N/(x^nf_n)`, which is next to nothing where
+:math:`x = 1/r(0.26\,n)`. As multinomial coefficients grow with m, E falls.
+
+**Two messages.**  The components are cycles: :math:`E_n = \prod_{j=2}^n(1+\frac{N-1}{2j-1})-1`.
+
+**Rounding.**  Logarithms of factorials are right to a few units in the last place; every logarithm computed from them
+gets 64 units of the largest of them as its slack, which is added on the safe side and told as the uncertainty.  In the
+recursion the relative error of the earlier terms is carried along.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from flamelib.accounting.splitting.lemmas import honest
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import exp_or_inf, log_expm1, logaddexp, probability
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+Real = NDArray[np.float64]
+
+SLACK = 64 * 2.0**-53
+CLOSE = 1e-9
+MANY_USERS = 10_000
+MANY_MESSAGES = 100_000
+FEW_USERS = 8
+PLACE = 0.26
+NEAR = 128
+ROUGH = 0.01
+
+
+class _Ends(NamedTuple):
+    """Logarithms between which a number lies."""
+
+    low: float
+    high: float
+
+    @property
+    def telling(self) -> bool:
+        """Whether they are close, or both so large that the distance is bounded by 1 anyway."""
+        return self.high - self.low <= CLOSE or self.low > math.log(2)
+
+
+@states("cloak", "own-3", item="this project: all users, total variation", gives="upper", adjacency="sum-preserving")
+def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
+    r"""Total variation between the shuffled shares of two data sets of equal sum (upper).
+
+    .. math:: \sqrt{\frac{N\,E}{2(N-1)}}, \qquad E = E[N^{c-1}]-1, \quad\text{at most 1}
+
+    Where the bracket of the module's page leaves E open by more than 1e-9 of itself it is computed by the recursion up
+    to 10,000 users; beyond, the upper end of the bracket is the answer.  Of several colluding users, subtract their
+    number from ``n_users``.
+
+    Parameters
+    ----------
+    modulus : int from 2 to 2**256
+    n_messages : int, at least 1
+        Beyond 100,000 messages the answer is that for 100,000, which is larger.
+    n_users : int, at least 2
+
+    Returns
+    -------
+    Certified
+        ``uncertainty`` is how much smaller the formula's value may be.
+
+    Source: this project; proven on the page of the module and in the chapter on cloak aggregation.
+
+    Examples
+    --------
+    >>> round(-math.log2(users_distance(2**32, 12, 1000)), 3)
+    41.417
+    """
+    ends = _to_distance(_log_excess(modulus, min(n_messages, MANY_MESSAGES), n_users), modulus)
+    high = probability(ends.high)
+    return Certified(high, high - math.exp(min(ends.low, 0.0)))
+
+
+def least_messages(security_bits: float, n_users: int, modulus: int, colluding: int = 0) -> int:
+    r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
+
+    The least number by :func:`users_distance`.
+
+    Parameters
+    ----------
+    security_bits : float in (0, 1e6]
+        Minus the base-2 logarithm :math:`\sigma` of the distance.
+    n_users : int, at least 2
+    modulus : int from 2 to 2**256
+    colluding : int, from 0 to n_users - 2
+
+    Raises
+    ------
+    DomainError
+        Where more than 100,000 messages would be needed.
+
+    Examples
+    --------
+    >>> [least_messages(40, n, 2**32) for n in (20, 1000, 3000)]
+    [22, 12, 11]
+    """
+    check(security_bits=security_bits, n_users=n_users, modulus=modulus, colluding=colluding)
+    users, target = honest(n_users, colluding), -security_bits * math.log(2)
+    low, high = 1, MANY_MESSAGES
+    if not _within(target, modulus, high, users):
+        raise DomainError(f"security_bits must be within reach of {MANY_MESSAGES:,} messages, got {security_bits}")
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _within(target, modulus, middle, users) else (middle + 1, high)
+    return high
+
+
+def _within(target: float, modulus: int, n_messages: int, n_users: int) -> bool:
+    """Whether the logarithm of the distance is at most the target; the recursion is asked where the bracket is not."""
+    ends = _to_distance(_bracket(modulus, n_messages, n_users), modulus)
+    if ends.low <= target < ends.high:
+        ends = _to_distance(_log_excess(modulus, n_messages, n_users), modulus)
+    return ends.high <= target
+
+
+def _to_distance(excess: _Ends, modulus: int) -> _Ends:
+    shift = math.log(modulus) - math.log(modulus - 1) - math.log(2)
+    return _Ends((excess.low + shift - SLACK) / 2, (excess.high + shift + SLACK) / 2)
+
+
+def _log_excess(modulus: int, n_messages: int, n_users: int) -> _Ends:
+    """Logarithm of E by whatever is good enough."""
+    if n_messages == 2:
+        return _two_messages(modulus, n_users)
+    ends = _bracket(modulus, n_messages, n_users)
+    if ends.telling or n_users > MANY_USERS:
+        return ends
+    found = _recursion(modulus, n_messages, n_users)
+    return _Ends(max(ends.low, found.low), min(ends.high, found.high))
+
+
+def _two_messages(modulus: int, n_users: int) -> _Ends:
+    """The graph is made of cycles, and their number a sum of independent coins; E rises with the number of users."""
+    coins = 1 / (2 * np.arange(2.0, min(n_users, MANY_USERS) + 1) - 1)
+    grown = float(np.log1p(float(modulus - 1) * coins).sum())
+    slack = SLACK * (1 + 4 * grown)
+    return _Ends(log_expm1(grown) - slack, log_expm1(grown) + slack if n_users <= MANY_USERS else math.inf)
+
+
+# --- the recursion ---------------------------------------------------------------------------------------------------
+
+
+def _recursion(modulus: int, n_messages: int, n_users: int) -> _Ends:
+    """Logarithm of E, one number of users after the other; the upper end is infinite where round-off takes over."""
+    k = np.arange(n_users + 1.0)
+    log_f = gammaln(k * n_messages + 1) - 2 * gammaln(k + 1)
+    unit = SLACK * (1 + float(gammaln(n_users * n_messages + 1.0)))
+    found, worst, error = np.full(n_users + 1, -np.inf), 0.0, 0.0
+    for n in range(2, n_users + 1):
+        row = _row(n, modulus, log_f, found)
+        error = (unit * (row.started + row.size) + worst * row.size + row.left_out) / row.value
+        worst = max(worst, error)
+        if not 0 <= worst <= ROUGH:
+            return _Ends(-math.inf, math.inf)
+        found[n] = row.top + math.log(row.value)
+    return _Ends(float(found[-1]) - 2 * error, float(found[-1]) + 2 * error)
+
+
+class _Row(NamedTuple):
+    """E at one number of users in units of ``exp(top)``, and what its errors are measured by."""
+
+    top: float
+    started: float
+    value: float
+    size: float
+    left_out: float
+
+
+def _row(n: int, modulus: int, log_f: Real, found: Real) -> _Row:
+    """The terms near both ends; those between are no larger than the first of them."""
+    k = np.arange(1, n) if n <= 2 * NEAR + 1 else np.concatenate([np.arange(1, NEAR + 1), np.arange(n - NEAR, n)])
+    log_v, log_crowd = log_f[k] + log_f[n - k] - log_f[n], math.log(modulus - 1) - math.log(2)
+    log_pulled = log_v + found[n - k]
+    top = max(float(log_v[0]) + log_crowd, float(log_pulled.max()))
+    reach, pulled = k * (float(modulus + 1) / n), np.exp(log_pulled - top)
+    started = float(np.exp(log_v + (log_crowd - top)).sum())
+    left_out = 0.0
+    if len(k) < n - 1:
+        largest = max(0.0, float(found[NEAR:n].max())) + math.log(modulus + 1)
+        left_out = exp_or_inf(float(log_v[NEAR - 1]) + largest + math.log(2 * n) - top)
+    return _Row(top, started, started + float((reach - 1) @ pulled), float((reach + 1) @ pulled), left_out)
+
+
+# --- the bracket -----------------------------------------------------------------------------------------------------
+
+
+def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
+    """Logarithms between which that of E lies: pairs of colours, and all other colourings bounded from above."""
+    if n_users < FEW_USERS:
+        return _Ends(-math.inf, math.inf)
+    half, crowd = n_users // 2 + 1, math.log(modulus - 1)
+    first = [_log_ratio(k, n_messages) for k in range(3)]
+    v1, v2, v3 = np.cumsum([first[k] - _log_ratio(n_users - 1 - k, n_messages) for k in range(3)]).tolist()
+    slack = SLACK * (3 * first[2] + 3 * _log_ratio(n_users - 1, n_messages) + crowd)
+    low = crowd + logaddexp(v1, v2) - slack
+    one = first[0] - _log_ratio(half, n_messages)
+    two = one + first[1] - _log_ratio(half + 1, n_messages)
+    spread = crowd + logaddexp(one, two + math.log(2))
+    if n_messages < 3 or spread > 0:
+        return _Ends(low, math.inf)
+    several = 2 * spread - math.log(2) + math.exp(spread)
+    pairs = crowd + logaddexp(logaddexp(v1, v2), v3 + math.log(n_users / 2))
+    rest = logaddexp(several + 3 * slack, _no_majority(modulus, n_messages, n_users, first))
+    return _Ends(low, logaddexp(pairs + slack, rest))
+
+
+def _no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
+    """Logarithm of what colourings without a majority give at most."""
+    log_x = -_log_ratio(round(PLACE * n_users), n_messages)
+    powers = np.cumsum([ratio + log_x for ratio in first])
+    half = n_users // 2
+    largest = max(float(powers[2]), _log_f(half, n_messages) + half * log_x)
+    others = logaddexp(logaddexp(float(powers[0]), float(powers[1])), math.log(n_users / 2) + largest)
+    grown = math.log(modulus) + others
+    if grown > 0:
+        return math.inf
+    whole = -n_users * log_x - _log_f(n_users, n_messages)
+    slack = SLACK * (abs(n_users * log_x) + 3 * float(gammaln(n_users * n_messages + 1.0)))
+    return math.exp(grown) + whole - math.log(modulus) + slack
+
+
+def _log_f(k: int, n_messages: int) -> float:
+    return float(gammaln(k * n_messages + 1.0) - 2 * gammaln(k + 1.0))
+
+
+def _log_ratio(k: int, n_messages: int) -> float:
+    """Logarithm of :math:`r(k) = f_{k+1}/f_k`."""
+    factors = k * n_messages + np.arange(1.0, n_messages + 1)
+    return float(np.log(factors).sum()) - 2 * math.log(k + 1)

@@ -1,0 +1,314 @@
+"""Privacy of split-and-mix by smooth shares: the lemmas of Ghazi, Pagh and Velingker, in closed form.
+
+Every user's value becomes ``n_messages`` shares that add up to it modulo ``modulus``.  Logarithms hold what doubles
+cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by some 1e-12 of themselves.
+Standard library only: the same source runs in a browser.
+
+What a user of split-and-mix sends: how many messages hide everything but the sum, and how many bits.
+
+Standard library only: the same source runs in a browser.
+"""
+
+import math
+
+from flamelib.accounting.composition.closed_form import Budget
+from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+
+
+@states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
+        adjacency="sum-preserving")  # fmt: skip
+def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> int:
+    r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
+
+    .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
+
+    Of several colluding users, subtract their number from ``n_users``.  The formula is theirs; wherever the two were
+    compared, ``cloak:own-3``, which is proven here, needs no more messages.
+
+    Parameters
+    ----------
+    security_bits : float in (0, 1e6]
+        Minus the base-2 logarithm σ of the total variation distance.
+    n_users : int, at least 19
+    log2_modulus : float in (0, 1e6]
+
+    Raises
+    ------
+    DomainError
+        With fewer than 19 users: the theorem is silent.
+
+    Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
+
+    Examples
+    --------
+    >>> messages_needed(40, 10_000, 32)
+    12
+    """
+    if n_users < 19:
+        raise DomainError(f"n_users must be a whole number in [19, 2^53] for this theorem, got {n_users}")
+    needed = (2 * security_bits + log2_modulus) / (math.log2(n_users) - math.log2(math.e))
+    return max(3, math.ceil(2 + needed * (1 + MARGIN)))
+
+
+@states("cloak", "bits", item="Section 8, bits per user", gives="exact", adjacency="none")
+def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
+    r"""Bits that a user sends, :math:`d\,m\lceil\log_2N\rceil` (exact).
+
+    Parameters
+    ----------
+    modulus : int from 2 to 2**256
+    n_messages : int, at least 1
+    dimension : int, at least 1
+
+    Source: Ghazi, Pagh, Velingker 2019: messages are whole numbers below the modulus.
+
+    Examples
+    --------
+    >>> bits_sent(23_328_000_001, 54)
+    1890
+    """
+    return dimension * n_messages * modulus_bits(modulus)
+
+
+def modulus_bits(modulus: int) -> int:
+    r"""Bits of one message, :math:`\lceil\log_2N\rceil`.
+
+    Examples
+    --------
+    >>> modulus_bits(2**32), modulus_bits(2**32 + 1)
+    (32, 33)
+    """
+    return (modulus - 1).bit_length()
+
+
+LEAST_MESSAGES = 4
+
+
+@states("cloak", "lemma-1", item="Lemma 1", gives="upper", adjacency="none")
+def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
+    r"""Chance that the shares of two users are not smooth: repeat, or have subset sums far from uniform (upper).
+
+    .. math:: \eta = \frac{2m^2}N + \frac{18\sqrt m\,N^2}{\gamma^2\,4^m}
+
+    for :math:`m\ge4` and :math:`\gamma>6\sqrt m/4^m`, else ``inf``.  It may exceed 1.
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    n_messages : int, at least 1
+    smoothness : float in (0, 1)
+        The :math:`\gamma`: every residue is the sum of a fraction :math:`(1\pm\gamma)/N` of the m-subsets.
+
+    Raises
+    ------
+    DomainError
+        Where ``modulus`` is even.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 1.
+
+    Examples
+    --------
+    >>> round(smooth_failure(257, 10, 0.5) - 2 * 10**2 / 257, 1)
+    14.3
+    """
+    return exp_or_inf(log_failure(modulus, n_messages, smoothness))
+
+
+@states("cloak", "cor-1", item="Corollary 1", gives="upper", adjacency="none")
+def narrow_failure(modulus: int) -> float:
+    r"""Lemma 1's failure at :math:`m = 3\lceil\log_2N\rceil` messages and smoothness :math:`1/N` (upper).
+
+    .. math:: \frac{19\lceil\log_2N\rceil^2}N,
+
+    above 1 below 2737.
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+
+    Source: Ghazi, Pagh, Velingker 2019, Corollary 1, with the constant of its proof.
+
+    Examples
+    --------
+    >>> round(narrow_failure(2737), 6)
+    0.999635
+    """
+    return math.nextafter(19 * modulus_bits(odd(modulus)) ** 2 / modulus, math.inf)
+
+
+@states("cloak", "lemma-5", item="Lemma 5, one swap", gives="upper", adjacency="sum-preserving")
+def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
+    r"""Budget of moving a part of one user's value to another's: :math:`\ln\frac{1+\gamma}{1-\gamma}`, η (upper).
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    n_messages : int, at least 1
+    smoothness : float in (0, 1)
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemmas 4 and 5.
+
+    Examples
+    --------
+    >>> found = swap_budget(2**61 - 1, 100, 0.1)
+    >>> round(found.epsilon, 9), f"{found.delta:.3e}"
+    (0.200670695, '8.674e-15')
+    """
+    return swaps_budget(modulus, n_messages, smoothness, 1)
+
+
+@states("cloak", "lemma-12", item="Lemma 12, sum-preserving, at most n_users - colluding - 1 swaps", gives="upper",
+        adjacency="sum-preserving")  # fmt: skip
+@states("cloak", "lemma-6", item="Lemma 6, t swaps", gives="upper", adjacency="sum-preserving")
+def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -> Budget:
+    r"""Budget of two data sets of equal sum that so many swaps lie apart (upper).
+
+    .. math:: \Big(t\ln\beta,\ \eta\,\frac{\beta^t-1}{\beta-1}\Big), \qquad \beta = \frac{1+\gamma}{1-\gamma}
+
+    Any two data sets of equal sum are at most :math:`n-1` swaps apart, and :math:`n-|C|-1` where they agree on
+    colluding users C.
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    n_messages : int, at least 1
+    smoothness : float in (0, 1)
+    swaps : int, at least 1
+
+    Returns
+    -------
+    Budget
+        ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemmas 6 and 12.
+
+    Examples
+    --------
+    >>> found = swaps_budget(2**61 - 1, 100, 0.001, 99)
+    >>> round(found.epsilon, 9), f"{found.delta:.3e}"
+    (0.198000066, '1.014e-12')
+    """
+    step = log_ratio(smoothness)
+    chained = (log_expm1(swaps * step), -log_expm1(step)) if swaps > 1 else ()
+    delta = exp_or_inf(added_up(log_failure(modulus, n_messages, smoothness), *chained))
+    return Budget(swaps * step * (1 + MARGIN), delta)
+
+
+@states("cloak", "lemma-11", item="Lemma 11", gives="upper")
+def user_budget(
+    modulus: int, n_messages: int, smoothness: float, scale: int, decay: float, noise_rate: float, n_users: int
+) -> Budget:
+    r"""Budget of one user's value when some users add noise; nobody colludes (upper).
+
+    As :func:`single_user_budget` with ``colluding=0``.  Source: Ghazi, Pagh, Velingker 2019, Lemma 11.
+
+    Examples
+    --------
+    >>> found = user_budget(2**61 - 1, 100, 0.05, 1000, 0.999, 0.02, 1000)
+    >>> round(found.epsilon, 6), f"{found.delta:.3e}"
+    (1.100584, '2.061e-09')
+    """
+    return single_user_budget(modulus, n_messages, smoothness, scale, decay, noise_rate, n_users, 0)
+
+
+@states("cloak", "lemma-13", item="Lemma 13 (Lemma 11 where nobody colludes), with the printed tail", gives="upper")
+def single_user_budget(
+    modulus: int,
+    n_messages: int,
+    smoothness: float,
+    scale: int,
+    decay: float,
+    noise_rate: float,
+    n_users: int,
+    colluding: int = 0,
+) -> Budget:
+    r"""Budget of one user's value when some users add noise and some collude (upper).
+
+    .. math:: \Big(\ln\frac{1+\gamma}{1-\gamma}+k\ln\frac1p,\ e^{-q(n-|C|)}+\eta\Big)
+
+    Parameters
+    ----------
+    modulus : int, odd, from 3 to 2**256
+    n_messages : int, at least 1
+    smoothness : float in (0, 1)
+    scale : int, at least 1
+        Steps k of the grid: a user's scaled value lies in 0..k.
+    decay : float in (0, 1)
+        The p of the truncated discrete Laplace noise.
+    noise_rate : float in (0, 1]
+        Chance q that a user adds noise.
+    n_users : int, at least 2
+    colluding : int, from 0 to n_users - 2
+
+    Returns
+    -------
+    Budget
+        ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 13.
+
+    Examples
+    --------
+    >>> found = single_user_budget(2**61 - 1, 100, 0.05, 1000, 0.999, 0.2, 1000, 900)
+    >>> round(found.epsilon, 6), f"{found.delta:.3e}"
+    (1.100584, '2.061e-09')
+    """
+    epsilon = log_ratio(smoothness) - scale * math.log(decay)
+    silent = math.exp(-noise_rate * honest(n_users, colluding))
+    delta = silent + exp_or_inf(log_failure(modulus, n_messages, smoothness))
+    return Budget(epsilon * (1 + MARGIN), delta * (1 + MARGIN))
+
+
+def log_ratio(smoothness: float) -> float:
+    r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness.
+
+    Examples
+    --------
+    >>> round(log_ratio(0.5), 12) == round(math.log(3), 12)
+    True
+    """
+    check(smoothness=smoothness)
+    return math.log1p(smoothness) - math.log1p(-smoothness)
+
+
+def honest(n_users: int, colluding: int) -> int:
+    """Users who do not collude; refused where fewer than two are left.
+
+    Examples
+    --------
+    >>> honest(1000, 900)
+    100
+    """
+    check(n_users=n_users, colluding=colluding)
+    if colluding > n_users - 2:
+        raise DomainError(f"colluding must be a whole number in [0, {n_users - 2}] of {n_users} users, got {colluding}")
+    return n_users - colluding
+
+
+def odd(modulus: int) -> int:
+    """The modulus, refused where it is even.
+
+    Examples
+    --------
+    >>> odd(5)
+    5
+    """
+    if modulus % 2 == 0:
+        raise DomainError(f"modulus must be odd, {VOCABULARY['modulus']}, got {modulus!r}")
+    return modulus
+
+
+def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
+    """Logarithm of :func:`smooth_failure`, for a modulus of any size; ``inf`` outside the regime of the lemma."""
+    repeated = added_up(math.log(2), 2 * math.log(n_messages), -math.log(odd(modulus)))
+    return logaddexp(repeated, log_unsmooth(modulus, n_messages, smoothness)) + MARGIN
+
+
+def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
+    """Logarithm of the second term of :func:`smooth_failure`, messages that do not repeat."""
+    root, subsets, slack = math.log(n_messages) / 2, n_messages * math.log(4), math.log(smoothness)
+    if n_messages < LEAST_MESSAGES or slack <= math.log(6) + root - subsets:
+        return math.inf
+    return added_up(math.log(18), root, -subsets, 2 * math.log(modulus), -2 * slack)

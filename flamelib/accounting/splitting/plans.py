@@ -1,0 +1,366 @@
+"""The cheapest parameters of split-and-mix by each known theorem, for a budget and an error that are asked for.
+
+Two promises are kept apart by their adjacency.  Where the sum itself may be known, nothing is added and everything
+else is hidden; where one user's value must be hidden, users add noise.  A vector is aggregated coordinate by
+coordinate, each with its own shuffle; an even share of the budget goes to each of them.
+
+Noise of a sum chosen by exact accounting: the least thinned noise, and Pólya shares with what goes with them.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flamelib.accounting.noise.discrete_laplace import (
+    crowded_error,
+    crowded_reach,
+    noise_decay,
+    random_rounding_std,
+    shared_noise,
+    thinned_error,
+)
+from flamelib.accounting.noise.sum_laws import Noise, ThinnedNoise
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import honest, messages_needed, modulus_bits
+from flamelib.accounting.splitting.rules import (
+    ExactRule,
+    NoisyRule,
+    exact_rule,
+    grid_scale,
+    least_odd,
+    noise_shares,
+    noisy_rule,
+    positive_budget,
+    security_needed,
+    sharp_exact_rule,
+    sharp_noisy_rule,
+)
+from flamelib.accounting.splitting.sums import counted_users, log_delta, turning_point
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.logspace import MARGIN, probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check
+
+WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parameters that one theorem allows; bits of a user, mean error of the sum of each coordinate.
+
+    The noise is ``none``, ``truncated Laplace`` (of one user in so many, see ``noise_rate``) or ``Pólya`` (shares of
+    all users who do not collude).  So many ``colluding`` users may join whoever reads what the shuffler lets out; the
+    shuffler may not.
+    """
+
+    theorem: str
+    adjacency: Adjacency
+    n_messages: int
+    modulus: int
+    scale: int
+    rounding: str
+    noise: str
+    decay: float
+    noise_rate: float
+    bits: int
+    error: float
+    colluding: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    n_users: int
+    epsilon: float
+    delta: float
+    error: float
+    colluding: int
+    dimension: int
+
+    @property
+    def each(self) -> tuple[float, float, int]:
+        """Epsilon and delta of one coordinate, and the number of users."""
+        return self.epsilon / self.dimension, self.delta / self.dimension, self.n_users
+
+
+@states("cloak", "plan", item="the cheapest parameters by each theorem", gives="value", adjacency="none")
+def plans(
+    n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0, dimension: int = 1
+) -> tuple[Plan, ...]:
+    r"""Parameters by each theorem that can keep the budget at this error, cheapest first (value, every one valid).
+
+    Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
+    ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
+    T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and
+    ``cloak:own-3``, where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
+    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    error : float, positive
+        Bound on the mean absolute error of the sum of values in [0, 1], in each coordinate.
+    colluding : int, from 0 to n_users - 2
+    dimension : int, at least 1
+
+    Returns
+    -------
+    tuple of Plan
+        None of a theorem that cannot keep the budget at this error, or for so few users.
+
+    Source: this project, by the theorems named.
+
+    Examples
+    --------
+    >>> [(plan.theorem, plan.noise, plan.n_messages, plan.bits) for plan in plans(1000, 1.0, 1e-6, 1.5)][:2]
+    [('cloak:own-3', 'Pólya', 8, 128), ('cloak:best-1', 'Pólya', 9, 144)]
+    """
+    positive_budget(epsilon, delta)
+    honest(n_users, colluding)
+    wish = _Wish(n_users, epsilon, delta, error, colluding, dimension)
+    positive_budget(*wish.each[:2])
+    found = [plan for make in MAKERS if (plan := _tried(make, wish))]
+    return tuple(sorted(found, key=lambda plan: plan.bits))
+
+
+def _tried(make: Callable[[_Wish], Plan | None], wish: _Wish) -> Plan | None:
+    """The plan, or none where its theorem is silent."""
+    try:
+        return make(wish)
+    except DomainError:
+        return None
+
+
+def _rule_t2(wish: _Wish) -> Plan:
+    return _quiet(wish, "cloak:thm-2", exact_rule(*wish.each, wish.error, wish.colluding))
+
+
+def _sharp_t2(wish: _Wish) -> Plan:
+    return _quiet(wish, "cloak:own-2", sharp_exact_rule(*wish.each, wish.error, wish.colluding))
+
+
+def _quiet(wish: _Wish, theorem: str, rule: ExactRule) -> Plan:
+    return _without_noise(wish, theorem, rule.scale, rule.modulus, rule.n_messages)
+
+
+def _quiet_best(wish: _Wish) -> Plan:
+    scale, security = grid_scale(wish.n_users, wish.error), _distance_bits(wish)
+    modulus = wish.n_users * scale + 1
+    n_messages = messages_needed(security, honest(wish.n_users, wish.colluding), math.log2(modulus))
+    return _without_noise(wish, "cloak:best-1", scale, modulus, n_messages)
+
+
+def _quiet_own(wish: _Wish) -> Plan:
+    scale = grid_scale(wish.n_users, wish.error)
+    modulus = wish.n_users * scale + 1
+    n_messages = least_messages(_distance_bits(wish), wish.n_users, modulus, wish.colluding)
+    return _without_noise(wish, "cloak:own-3", scale, modulus, n_messages)
+
+
+def _distance_bits(wish: _Wish) -> float:
+    return max(MARGIN, (math.log2(wish.dimension) - math.log2(wish.delta)) * (1 + MARGIN))
+
+
+def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messages: int) -> Plan:
+    bits = wish.dimension * n_messages * modulus_bits(modulus)
+    shape = (n_messages, modulus, scale, "floor", "none", 0.0, 0.0)
+    return Plan(theorem, Adjacency.SUM_PRESERVING, *shape, bits, wish.n_users / scale, wish.colluding)
+
+
+def _rule_t1(wish: _Wish) -> Plan | None:
+    return _thinned(wish, "cloak:thm-1", noisy_rule)
+
+
+def _sharp_t1(wish: _Wish) -> Plan | None:
+    return _thinned(wish, "cloak:own-2", sharp_noisy_rule)
+
+
+def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan | None:
+    epsilon, delta, n = wish.each
+    for_noise, noise_rate = noise_shares(epsilon, delta, honest(n, wish.colluding))
+
+    def total(k: int) -> float:
+        decay = noise_decay(k, for_noise)
+        noise = thinned_error(least_odd(3 * n * k + 1), k, for_noise / k, decay, noise_rate, n)
+        return (noise + n / k) * (1 + MARGIN)
+
+    scale = _least_scale(total, wish.error)
+    if scale is None:
+        return None
+    found = rule(epsilon, delta, n, scale, wish.colluding)
+    shape = (found.n_messages, found.modulus, scale, "floor", "truncated Laplace", found.decay, found.noise_rate)
+    error = found.noise_bound + found.rounding_bound
+    return Plan(theorem, Adjacency.REPLACE_ONE, *shape, wish.dimension * found.bits, error, wish.colluding)
+
+
+def _shared_best(wish: _Wish) -> Plan | None:
+    users = honest(wish.n_users, wish.colluding)
+    return _shared(wish, "cloak:best-1", lambda sigma, size: messages_needed(sigma, users, math.log2(size)))
+
+
+def _shared_own(wish: _Wish) -> Plan | None:
+    def messages(sigma: float, size: int) -> int:
+        return least_messages(sigma, wish.n_users, size, wish.colluding)
+
+    return _shared(wish, "cloak:own-3", messages)
+
+
+def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) -> Plan | None:
+    """Pólya noise, randomly rounded values, and a modulus that just holds their sum."""
+    n, epsilon, crowd = wish.n_users, wish.epsilon / wish.dimension, honest(wish.n_users, wish.colluding)
+    wrapped = min(WRAPPED, WRAPPED_SHARE * wish.error / n)
+
+    def total(k: int) -> float:
+        return crowded_error(shared_noise(k, epsilon), n, crowd) + random_rounding_std(n, k) + n * wrapped
+
+    scale = _least_scale(total, wish.error)
+    if scale is None:
+        return None
+    decay = noise_decay(scale, epsilon)
+    modulus = n * scale + 2 * crowded_reach(decay, wrapped, n / crowd)
+    n_messages = messages(security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
+    shape = (n_messages, modulus, scale, "random", "Pólya", decay, 1.0)
+    bits = wish.dimension * n_messages * modulus_bits(modulus)
+    return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
+
+
+def _least_scale(total: Callable[[int], float], error: float) -> int | None:
+    """The least grid on which a falling error is as asked; none where no grid is fine enough."""
+    high = 1
+    while total(high) > error:
+        high *= 2
+        if high > LARGEST_MODULUS:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if total(middle) <= error else (middle, high)
+    return high
+
+
+MAKERS = (
+    *(_rule_t2, _sharp_t2, _quiet_best, _quiet_own),
+    *(_rule_t1, _sharp_t1, _shared_best, _shared_own),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SumPlan:
+    """A sum by split-and-mix with Pólya noise: parameters, chance of a wrong reading, and errors in units of values.
+
+    The analyzer reads a residue above ``modulus - reach - 1`` as that minus ``modulus``.
+    """
+
+    scale: int
+    decay: float
+    reach: int
+    modulus: int
+    n_messages: int
+    bits: int
+    overflow: float
+    noise_error: float
+    rounding_std: float
+
+
+def recommended(
+    n_users: int, epsilon: float, overflow: float, security_bits: float, colluding: int = 0, scale: int | None = None
+) -> SumPlan:
+    r"""Parameters of a private sum: random rounding, Pólya shares, the smallest modulus, signed reading (upper).
+
+    The grid has :math:`k=\lceil\varepsilon\sqrt n\rceil` steps, so that rounding adds less than the noise, and
+    :math:`N=nk+2\tau+1` for the least :math:`\tau` that noise exceeds with a chance of at most ``overflow``, nobody
+    dropping out.  The sum keeps epsilon at a delta of :math:`(1+e^\varepsilon)2^{-\sigma}`, so long as no more than
+    ``colluding`` users tell their noise or drop out.
+
+    Parameters
+    ----------
+    n_users : int
+        Of whom at least 19 do not collude.
+    epsilon : float, positive
+    overflow : float in (0, 1)
+    security_bits : float, positive
+        The :math:`\sigma`.
+    colluding : int
+    scale : int, at least 1, optional
+
+    Source: Balle, Bell, Gascon, Nissim 2020.
+
+    Examples
+    --------
+    >>> plan = recommended(1000, 1.0, 1e-9, 42.0)
+    >>> plan.scale, plan.reach, plan.modulus, plan.n_messages, round(plan.noise_error, 3), round(plan.rounding_std, 3)
+    (32, 663, 33327, 14, 1.0, 0.494)
+    """
+    given = check(n_users=n_users, epsilon=epsilon, overflow=overflow, security_bits=security_bits)
+    crowd = honest(n_users, colluding)
+    steps = check(scale=scale or max(1, math.ceil(given["epsilon"] * math.sqrt(n_users))))["scale"]
+    noise = shared_noise(steps, given["epsilon"])
+    most = ThinnedNoise(-(-n_users // crowd), noise.decay, 1.0)
+    reach = turning_point(lambda at: outside(most, at) <= overflow, 0)
+    modulus = n_users * steps + 2 * reach + 1
+    n_messages = messages_needed(security_bits, crowd, math.log2(modulus))
+    bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)
+    rounding = random_rounding_std(n_users, steps)
+    return SumPlan(steps, noise.decay, reach, modulus, n_messages, bits, outside(most, reach), error, rounding)
+
+
+def outside(noise: Noise, reach: int) -> float:
+    """Chance that noise is larger than ``reach`` in absolute value (upper).
+
+    Examples
+    --------
+    >>> round(outside(ThinnedNoise(1, 0.5, 1.0), 2), 12)
+    0.166666666667
+    """
+    return probability(math.log(2) + noise.log_above(reach + 1) + noise.error(reach + 1)) + math.exp(noise.log_lost)
+
+
+def thinned_decay(
+    n_users: int, scale: int, noise_rate: float, epsilon: float, delta: float, colluding: int = 0
+) -> float:
+    r"""Decay of the least noise with which a chance of ``noise_rate`` keeps the budget of the sum: never too small.
+
+    Noise of :math:`p=e^{-1/bk}` is sought at scales b up to :math:`1/\varepsilon`, beyond which only the chance that
+    nobody adds noise is left of delta.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    scale : int, at least 1
+    noise_rate : float in (0, 1]
+    epsilon : float, positive
+    delta : float in (0, 1)
+    colluding : int
+
+    Raises
+    ------
+    DomainError
+        Where no scale keeps the budget: too few users add noise.
+
+    Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
+
+    Examples
+    --------
+    >>> decay = thinned_decay(1000, 1000, 0.01, 1.0, 5e-7)
+    >>> round(-1 / (1000 * math.log(decay)), 4), round(math.exp(ThinnedNoise(1000, decay, 0.01).log_mean) / 1000, 4)
+    (0.5826, 2.0247)
+    """
+    given = check(n_users=n_users, scale=scale, noise_rate=noise_rate, epsilon=epsilon, delta=delta)
+    n_users, scale, noise_rate, epsilon, delta = given.values()
+    if epsilon == 0 or not 0 < delta < 1:
+        raise DomainError(f"epsilon must be above 0 and delta in (0, 1) for a least noise, got {epsilon} and {delta}")
+    counted = counted_users(honest(n_users, colluding), noise_rate)
+
+    def decay(width: float) -> float:
+        return math.exp(-1 / (width * scale)) if width > 0 else 0.0
+
+    def excess(width: float) -> float:
+        p = decay(width)
+        return log_delta(ThinnedNoise(counted, p, noise_rate), scale, epsilon) if 0 < p < 1 else 0.0
+
+    found = smallest_epsilon(excess, delta, 1 / epsilon, rises=True)
+    if excess(found) > math.log(delta):
+        raise DomainError(f"noise_rate must be larger for delta = {delta:g} at this scale, got {noise_rate:g}")
+    return decay(found)

@@ -1,0 +1,417 @@
+"""Parameters of split-and-mix that hide one user's value: rule T1, its sharper relative, and Pólya noise.
+
+Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions; what is
+rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their modulus is as small
+as the sum of the values permits.  Standard library only.
+
+How rules for split-and-mix are found: budgets that have one, smooth shares, the first number of messages to serve.
+
+Ceilings are taken of exact fractions; what is rounded is rounded so that the budget is kept.  Standard library only.
+
+Parameters of split-and-mix that hide everything but the sum: rule T2 and its sharper relative.
+
+The sum of the rounded values itself is not protected; errors come from rounding alone.  Each rule answers the first
+number of messages that its bound allows, with factors of 60 digits.  Standard library only.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import count
+
+from flamelib.accounting.noise.discrete_laplace import crowded_error, noise_decay, shared_noise, thinned_error
+from flamelib.accounting.splitting.lemmas import (
+    LEAST_MESSAGES,
+    honest,
+    log_failure,
+    log_ratio,
+    log_unsmooth,
+    messages_needed,
+    modulus_bits,
+)
+from flamelib.accounting.splitting.two_users import log_two_user_delta
+from flamelib.core.logspace import MARGIN, exp_or_inf
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+KEPT = 1 - 4 * MARGIN
+LARGEST_EPSILON = 700.0
+LEAST_SMOOTHNESS = 1e-300
+
+
+def positive_budget(epsilon: float, delta: float) -> None:
+    """Refuse budgets for which a rule has no parameters."""
+    check(epsilon=epsilon, delta=delta)
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
+    if delta == 0:
+        raise DomainError("delta must be a number in (0, 1] for this rule, got 0")
+
+
+def least_odd(least: int) -> int:
+    """The smallest odd whole number of at least this.
+
+    Examples
+    --------
+    >>> least_odd(4), least_odd(5)
+    (5, 5)
+    """
+    return least | 1
+
+
+def smoothness_of(leak: float) -> float:
+    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it.
+
+    Examples
+    --------
+    >>> round(smoothness_of(math.log(3)), 9)
+    0.5
+    """
+    found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
+    while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
+        found = math.nextafter(found, 0.0)
+    if found < LEAST_SMOOTHNESS:
+        raise DomainError(
+            f"epsilon must be so large that shares have a smoothness of {LEAST_SMOOTHNESS:g}, not {found:g}"
+        )
+    return found
+
+
+def too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
+    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus.
+
+    Examples
+    --------
+    >>> too_few(2**32 + 1, 0.1, -20.0)
+    51
+    """
+    bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
+    return max(LEAST_MESSAGES, math.floor(bits))
+
+
+def first_number(
+    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
+) -> tuple[int, int]:
+    """The first number of messages that serves, and its modulus, from a start that the least modulus allows.
+
+    Examples
+    --------
+    >>> first_number(lambda m: 10 * m, lambda m, modulus: m * modulus > 200)
+    (5, 50)
+    """
+    return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))
+
+
+FOR_SHARES = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyRule:
+    """Parameters that hide one user's value, and what noise and rounding add to the error of the sum."""
+
+    n_messages: int
+    modulus: int
+    scale: int
+    decay: float
+    noise_rate: float
+    smoothness: float
+    bits: int
+    noise_bound: float
+    rounding_bound: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class MixRule:
+    """Parameters that hide one user's value behind noise that is exactly discrete Laplace in all."""
+
+    n_messages: int
+    modulus: int
+    scale: int
+    decay: float
+    security_bits: float
+    bits: int
+    mean_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the rules for one user's value share: decay exp(-rate), and the chance that all honest users are silent."""
+
+    n_users: int
+    scale: int
+    rate: float
+    decay: float
+    noise_rate: float
+    smoothness: float
+    silent: float
+
+    def rule(self, n_messages: int, modulus: int, failure: float, delta: float) -> NoisyRule:
+        """The rule at these messages; ``delta`` is what is proven anyway."""
+        noise = thinned_error(modulus, self.scale, self.rate, self.decay, self.noise_rate, self.n_users)
+        bits, rounding = n_messages * modulus_bits(modulus), self.n_users / self.scale
+        total = min(delta, (self.silent + failure) * (1 + MARGIN))
+        public = (self.scale, self.decay, self.noise_rate, self.smoothness)
+        return NoisyRule(n_messages, modulus, *public, bits, noise, rounding, total)
+
+
+@states("cloak", "thm-1", item="Theorem 1, by Lemma 13 with explicit constants (rule T1)", gives="upper")
+def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> NoisyRule:
+    r"""Parameters with which one user's value is (epsilon, delta)-private, and their errors (upper).
+
+    With :math:`h = n-|C|`: :math:`p = e^{-0.9\varepsilon/k}`, :math:`\gamma = \tanh(0.05\,\varepsilon)`,
+    :math:`q = \min(1, \ln(2/\delta)/h)`; for m = 4, 5, ... N is the smallest odd whole number of at least
+    :math:`3nk+1` and :math:`8m^2/\delta`; the first m with :math:`\gamma>6\sqrt m/4^m` and
+    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.
+
+    Parameters
+    ----------
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    n_users : int, at least 2
+    scale : int, at least 1, optional
+        Steps k of the grid; ``10 * n_users`` where left out.
+    colluding : int, from 0 to n_users - 2
+
+    Returns
+    -------
+    NoisyRule
+        ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in
+        [0, 1], with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of
+        Lemma 1, at most the one asked for.
+
+    Raises
+    ------
+    DomainError
+        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700, or so small that no decay below 1 keeps it.
+
+    Source: Ghazi, Pagh, Velingker 2019, Theorem 1 and Lemmas 11 and 13.
+
+    Examples
+    --------
+    >>> found = noisy_rule(1.0, 1e-6, 1000)
+    >>> found.n_messages, found.modulus, found.bits, round(found.noise_bound, 3)
+    (54, 23328000001, 1890, 5.985)
+    """
+    shape = _shape(epsilon, delta, n_users, scale, colluding)
+    eighth, log_quarter = Fraction(delta) / 8, math.log(delta) - math.log(4)
+    n_messages, modulus = first_number(
+        lambda m: least_odd(max(3 * n_users * shape.scale + 1, math.ceil(m * m / eighth))),
+        lambda m, modulus: log_unsmooth(modulus, m, shape.smoothness) <= log_quarter,
+        lambda least: too_few(least, shape.smoothness, log_quarter),
+    )
+    failure = exp_or_inf(log_failure(modulus, n_messages, shape.smoothness))
+    return shape.rule(n_messages, modulus, failure, delta)
+
+
+def sharp_noisy_rule(
+    epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0
+) -> NoisyRule:
+    r"""As :func:`noisy_rule`, with ``cloak:own-2`` at :math:`\varepsilon/10` in place of Lemma 1 (upper).
+
+    N is the smallest odd whole number above :math:`3nk`, and shares may repeat.
+
+    Examples
+    --------
+    >>> found = sharp_noisy_rule(1.0, 1e-6, 1000)
+    >>> found.n_messages, found.modulus, found.bits
+    (27, 30000001, 675)
+    """
+    shape = _shape(epsilon, delta, n_users, scale, colluding)
+    leak, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
+    n_messages, modulus = first_number(
+        lambda _: least_odd(3 * n_users * shape.scale + 1),
+        lambda m, modulus: log_two_user_delta(modulus, m, leak) <= log_half,
+    )
+    return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, leak)), delta)
+
+
+def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> MixRule:
+    r"""Split-and-mix by ``cloak:best-1`` around Pólya noise: (epsilon, delta)-private for one user's value (upper).
+
+    The released sum keeps epsilon, and what the shares tell beside it costs :math:`(1+e^\varepsilon)2^{-\sigma}`, which
+    is delta; N is :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.
+
+    Parameters
+    ----------
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    n_users : int
+        Of whom at least 19 do not collude.
+    scale : int, at least 1, optional
+        Steps k of the grid; ``10 * n_users`` where left out.
+    colluding : int
+
+    Source: Balle, Bell, Gascon, Nissim 2020; Ishai, Kushilevitz, Ostrovsky, Sahai 2006.
+
+    Examples
+    --------
+    >>> found = mix_rule(1.0, 1e-6, 1000)
+    >>> found.n_messages, found.bits, round(found.mean_error, 6)
+    (11, 275, 1.0)
+    """
+    steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
+    security, noise = security_needed(epsilon, delta), shared_noise(steps, epsilon)
+    modulus = 3 * n_users * steps + 1
+    n_messages = messages_needed(security, crowd, math.log2(modulus))
+    bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)
+    return MixRule(n_messages, modulus, steps, noise.decay, security, bits, error)
+
+
+def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
+    r"""The σ at which :math:`d(1+e^\varepsilon)2^{-\sigma} = \delta`, never too small.
+
+    Examples
+    --------
+    >>> round(security_needed(0.0, 2**-39), 9)
+    40.0
+    """
+    positive_budget(epsilon or 1.0, delta)
+    weight = math.log2(1 + math.exp(check(epsilon=epsilon)["epsilon"]))
+    return max(MARGIN, (weight + math.log2(dimension) - math.log2(delta)) * (1 + MARGIN))
+
+
+def default_scale(n_users: int, scale: int | None) -> int:
+    """The scale given, or ten steps for every user.
+
+    Examples
+    --------
+    >>> default_scale(100, None), default_scale(100, 7)
+    (1000, 7)
+    """
+    check(n_users=n_users, **({} if scale is None else {"scale": scale}))
+    return 10 * n_users if scale is None else scale
+
+
+def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
+    r"""The share of epsilon that noise has, and the rate at which half of delta covers that nobody of a crowd adds any.
+
+    Examples
+    --------
+    >>> [round(share, 6) for share in noise_shares(1.0, 1e-6, 1000)]
+    [0.9, 0.014509]
+    """
+    wanted = (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000)
+    return (1 - FOR_SHARES) * epsilon * KEPT, min(1.0, wanted)
+
+
+def _shape(epsilon: float, delta: float, n_users: int, scale: int | None, colluding: int) -> _Shape:
+    positive_budget(epsilon, delta)
+    steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
+    for_noise, noise_rate = noise_shares(epsilon, delta, crowd)
+    silent = math.exp(crowd * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
+    decay, smoothness = noise_decay(steps, for_noise), smoothness_of(FOR_SHARES * epsilon)
+    return _Shape(n_users, steps, for_noise / steps, decay, noise_rate, smoothness, silent)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactRule:
+    """Parameters that hide everything but the sum of the rounded values."""
+
+    n_messages: int
+    modulus: int
+    scale: int
+    smoothness: float
+    bits: int
+
+
+@states("cloak", "thm-2", item="Theorem 2, by Lemma 6 with explicit constants (rule T2)", gives="upper",
+        adjacency="sum-preserving")  # fmt: skip
+def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
+    r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
+
+    With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and
+    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil`; for m = 4, 5, ... N is
+    the smallest odd whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with
+    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.
+
+    Parameters
+    ----------
+    epsilon : float in (0, 700]
+    delta : float in (0, 1]
+    n_users : int, at least 2
+    error : float, positive
+        The α that rounding may cost: k is the least whole number whose n/k, as a double, is not above it.
+    colluding : int, from 0 to n_users - 2
+
+    Raises
+    ------
+    DomainError
+        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700.
+
+    Source: Ghazi, Pagh, Velingker 2019, Theorem 2 and Lemma 6.
+
+    Examples
+    --------
+    >>> exact_rule(1.0, 1e-6, 100, 0.01).n_messages, exact_rule(1.0, 1e-6, 1000, 1e-3).bits
+    (67, 3496)
+    """
+    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
+    chained = together(epsilon, swaps)
+    log_allowed, quarter = math.log(delta) - float(chained.ln()) - 4 * MARGIN, Fraction(delta) / 4 / Fraction(chained)
+    n_messages, modulus = first_number(
+        lambda m: least_odd(max(n_users * scale + 1, math.ceil(m * m / quarter))),
+        lambda m, modulus: log_failure(modulus, m, smoothness) <= log_allowed,
+        lambda least: too_few(least, smoothness, log_allowed),
+    )
+    return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
+
+
+def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
+    r"""As :func:`exact_rule`, with ``cloak:own-2`` for each swap in place of Lemma 5 (upper).
+
+    N is :math:`nk+1`, of either parity, and shares may repeat.
+
+    Examples
+    --------
+    >>> found = sharp_exact_rule(1.0, 1e-6, 100, 0.01)
+    >>> found.n_messages, found.modulus, found.bits
+    (29, 1000001, 580)
+    """
+    swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
+    log_allowed = math.log(delta) - float(together(epsilon, swaps).ln()) - 4 * MARGIN
+    n_messages, modulus = first_number(
+        lambda _: n_users * scale + 1,
+        lambda m, modulus: log_two_user_delta(modulus, m, log_ratio(smoothness)) <= log_allowed,
+    )
+    return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
+
+
+def grid_scale(n_users: int, error: float) -> int:
+    r"""The least k whose n/k, as a double, is not above ``error``.
+
+    Examples
+    --------
+    >>> grid_scale(3, 0.3), grid_scale(100, 0.01), grid_scale(7, 1e300)
+    (10, 10000, 1)
+    """
+    check(n_users=n_users, error=error)
+    if error >= n_users:
+        return 1
+    # What is below the middle between two doubles is rounded down; the middle itself may be rounded up.
+    scale = math.ceil(2 * n_users / (Fraction(error) + Fraction(math.nextafter(error, math.inf))))
+    return scale if n_users / scale <= error else scale + 1
+
+
+def together(epsilon: float, swaps: int) -> Decimal:
+    r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits.
+
+    Examples
+    --------
+    >>> round(float(together(1.0, 99)), 6)
+    169.252206
+    """
+    step = Decimal(epsilon) / swaps
+    digits = Context(prec=60 + 2 * max(0, -step.adjusted()), traps=[])
+    step = digits.divide(Decimal(epsilon), swaps)
+    grown, once = (digits.subtract(digits.exp(power), 1) for power in (Decimal(epsilon), step))
+    return digits.divide(grown, once)
+
+
+def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: int) -> tuple[int, int, float]:
+    """Swaps, scale and smoothness of the rules for data sets of equal sum."""
+    positive_budget(epsilon, delta)
+    swaps = honest(n_users, colluding) - 1
+    return swaps, grid_scale(n_users, error), smoothness_of(epsilon / swaps)

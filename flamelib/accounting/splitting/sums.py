@@ -1,0 +1,264 @@
+r"""What the released sum tells, exactly: noise of every user with some chance, and Pólya shares.
+
+One user's value moves the sum by up to ``scale`` steps of the grid, and the analyzer sees the sum with the noise W,
+modulo N or not (that is post-processing).
+
+*The worst shift is the largest.*  W is symmetric and falls away from 0 (a mixture of such laws), so for
+:math:`\alpha\ge1`, with :math:`y = s - x`,
+
+.. math:: \mathcal D_\alpha(s) = \sum_x\big(f(x-s)-\alpha f(x)\big)_+ = \sum_{y<s/2}\big(f(y)-\alpha f(s-y)\big)_+ ,
+
+no other y having :math:`|y|<|s-y|`; every term, and the number of terms, grows with s.  The reflection
+:math:`x\mapsto s-x` exchanges the two laws: both directions are the same.
+
+*The best set is known.*  Up to s the ratio :math:`f(x-s)/f(x)` rises.  Beyond s it rises where f is log-concave on the
+whole numbers from 1, and falls where it is log-convex; at s itself it is larger by the atom of W at 0.  So the set on
+which it exceeds :math:`\alpha` is made of s and one interval, whose ends are found by bisection, and delta is a
+difference of their masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``.
+
+Several sums of the same users are composed by :func:`flamelib.accounting.composition.curves.composed_epsilon` with the profile
+``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
+"""
+
+import math
+from collections.abc import Callable
+from functools import reduce
+
+from flamelib.accounting.noise.sum_laws import MOST, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
+from flamelib.accounting.splitting.lemmas import honest, odd
+from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.search import smallest_epsilon
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import DomainError, check
+
+DOUBLINGS = 64
+STEP = 1e-4
+LARGEST = 1e4
+
+
+@states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper")
+def thinned_sum(
+    n_users: int,
+    scale: int,
+    decay: float,
+    noise_rate: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    colluding: int = 0,
+    modulus: int | None = None,
+) -> Certified:
+    r"""Guarantee of the sum that Theorem 1 releases, apart from what the shuffled shares tell (upper).
+
+    Exact up to ``uncertainty`` where at most 512 users add noise at the same time; beyond, the noise of so many of
+    them as that is counted, the rest being post-processing.  The printed guarantee is
+    :math:`k\ln\frac1p` and :math:`(1-q)^n`.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    scale : int, at least 1
+        The :math:`k`, largest change of a user's value.
+    decay : float in (0, 1)
+        The :math:`p` of the noise.
+    noise_rate : float in (0, 1]
+        The :math:`q`.
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+    colluding : int, below ``n_users``
+        Users whose noise does not count: they tell it, or drop out.
+    modulus : int, odd, optional
+        The :math:`N` at which each user's noise is cut off.  Cut off or not, n numbers agree but for a chance of
+        :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times.
+
+    Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
+
+    Examples
+    --------
+    >>> rule = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}
+    >>> f"{thinned_sum(**rule, epsilon=0.5):.4e}", f"{thinned_sum(**rule, delta=1e-6):.4f}"
+    ('2.1658e-08', '0.4578')
+    """
+    n_users = honest(n_users, colluding)
+    noise = ThinnedNoise(counted_users(n_users, noise_rate), decay, noise_rate)
+    log_cut = -math.inf
+    if modulus is not None:
+        each = (odd(modulus) + 1) // 2 * math.log(decay) + math.log(2 / (1 + decay))
+        log_cut = min(math.log(n_users) + math.log(noise_rate) + each, 0.0)
+    return _answer(noise, scale, epsilon, delta, log_cut)
+
+
+def polya_sum(
+    n_users: int,
+    scale: int,
+    decay: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    colluding: int = 0,
+    missing: int = 0,
+) -> Certified:
+    r"""Guarantee of a sum with Pólya shares of noise, apart from what the shuffled shares tell (upper).
+
+    The shares of ``n_users - colluding`` users add up to two-sided geometric noise: :math:`k\ln\frac1p` at a delta
+    of 0.  Where more are missing than planned, it is :math:`\ln\frac{f(0)}{f(k)}` for the law f of what is there.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    scale : int, at least 1
+        The :math:`k`, largest change of a user's value.
+    decay : float in (0, 1)
+        The :math:`p`.
+    epsilon, delta : float
+        Exactly one; the answer is the other one.
+    colluding : int, below ``n_users``
+        So many missing shares are planned for.
+    missing : int, below ``n_users``
+        Users whose noise does not count in fact: they tell it, or drop out.
+
+    Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
+
+    Examples
+    --------
+    >>> one = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-1e-4), "colluding": 100}
+    >>> [round(polya_sum(**one, delta=0.0, missing=missing), 4) for missing in (0, 100, 200)]
+    [1.0, 1.0, 1.2119]
+    >>> round(polya_sum(**one, delta=1e-6, missing=200), 4)
+    1.209
+    """
+    given = check(n_users=n_users, scale=scale, decay=decay, missing=missing)
+    planned = honest(n_users, colluding)
+    if missing >= n_users:
+        raise DomainError(f"missing must be a whole number in [0, {n_users - 1}] of {n_users} users, got {missing}")
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    noise = PolyaNoise(given["n_users"] - given["missing"], planned, given["decay"])
+    return _answer(noise, given["scale"], epsilon, delta, -math.inf)
+
+
+def counted_users(n_users: int, noise_rate: float) -> int:
+    """Largest number of users, of at most these, with whom hardly ever more than ``MOST`` add noise at a time.
+
+    Examples
+    --------
+    >>> counted_users(10**6, 1e-5), counted_users(10**6, 1.0)
+    (1000000, 512)
+    """
+    check(n_users=n_users, noise_rate=noise_rate)
+    return _least(lambda few: rare_count(few + 1, noise_rate) > MOST, 0, n_users)
+
+
+def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
+    """Logarithm of the delta of a sum with this noise that one user moves by up to ``shift`` (upper).
+
+    Examples
+    --------
+    >>> round(math.exp(log_delta(ThinnedNoise(5, 0.8, 0.3), 7, 1.0)), 9)
+    0.217618656
+    """
+    return _excess(noise, shift, epsilon)[0]
+
+
+def turning_point(changed: Callable[[int], bool], start: int) -> int:
+    """Least whole number beyond ``start`` from which on this holds, or one that is out of reach.
+
+    Examples
+    --------
+    >>> turning_point(lambda x: x * x > 1000, 3)
+    32
+    """
+    low, high = start, start + 1
+    for _ in range(DOUBLINGS):
+        if changed(high):
+            return _least(changed, low + 1, high)
+        low, high = high, 2 * high
+    return high
+
+
+def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None, log_cut: float) -> Certified:
+    """Delta, or least epsilon; a chance of ``exp(log_cut)`` that the noise is another one is counted."""
+    pure, cuts = _pure(noise, shift), log_cut > -math.inf
+
+    def log_delta(at: float) -> float:
+        cut = logaddexp(0.0, at) + log_cut
+        return logaddexp(_excess(noise, shift, at)[0], cut) if at < pure else cut
+
+    if epsilon is not None:
+        high, wrong = probability(log_delta(epsilon)), _excess(noise, shift, epsilon)[1]
+        return Certified(high, min(probability(wrong), high))
+    if not delta or delta == 1 or (pure > LARGEST and not cuts):
+        return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
+    target = math.log(delta)
+    end = min(pure, log_expm1(max(target - log_cut, 0.0))) if cuts else pure
+    found = smallest_epsilon(log_delta, delta, end, rises=cuts)
+    if log_delta(found) > target:
+        return Certified(math.inf, 0.0)
+    fall = max((log_delta((1 - STEP) * found) - target) / STEP, STEP)
+    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + STEP * STEP, 1.0) * found)
+
+
+def _pure(noise: Noise, shift: int) -> float:
+    """Largest loss of all (upper): that at the shift itself, or that of a two-sided geometric law."""
+    return max(_loss(noise, shift, shift) + 2 * noise.error(shift), -shift * math.log(noise.decay)) * (1 + 1e-15)
+
+
+def _loss(noise: Noise, shift: int, x: int) -> float:
+    """``log(f(x - shift) / f(x))`` for x of at least 1."""
+    away = abs(x - shift)
+    return (noise.log_mass(away) if away else noise.log_atom) - noise.log_mass(x)
+
+
+def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
+    """Logarithm of delta, from above, and that of the numerical error in it."""
+    if isinstance(noise, PolyaNoise) and not noise.concave:
+        return _excess_short(noise, shift, epsilon)
+
+    def exceeds(x: int) -> bool:
+        return _loss(noise, shift, x) > epsilon
+
+    first = _least(exceeds, shift // 2 + 1, shift)
+    seen = first == shift and exceeds(shift)
+    first = turning_point(exceeds, shift) if first == shift else first
+    parts = [_from(noise, shift, epsilon, first)]
+    wrong = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
+    if seen:
+        parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
+        wrong = logaddexp(wrong, math.log(8 * noise.error(shift)) + noise.log_atom)
+    return logaddexp(reduce(logaddexp, parts), logaddexp(wrong, math.log(2) + noise.log_lost)), wrong
+
+
+def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float, float]:
+    """The same, short of shares: on an interval around the shift, taken too long rather than too short."""
+
+    def exceeds(x: int) -> bool:
+        return _loss(noise, shift, x) > epsilon - 2 * noise.error(x)
+
+    if not exceeds(shift):
+        return -math.inf, -math.inf
+    first, last = _least(exceeds, shift // 2 + 1, shift), math.inf
+    if epsilon >= -shift * math.log(noise.decay):
+        last = turning_point(lambda x: not exceeds(x), shift)
+    sides = [noise.log_between(1, count) for count in (shift - first, last - shift - 1) if count]
+    left = reduce(logaddexp, sides, noise.log_atom)
+    right = epsilon + noise.log_between(first, last - first)
+    wrong = math.log(8 * noise.error(shift)) + left
+    return logaddexp(_over(left, right, 2 * noise.error(shift)), wrong), wrong
+
+
+def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Least whole number in [low, high] from which on this holds; ``high`` where there is none below."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _from(noise: Noise, shift: int, epsilon: float, first: int) -> float:
+    """Logarithm of the excess on all whole numbers from the first on, from above."""
+    return _over(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))
+
+
+def _over(left: float, right: float, error: float) -> float:
+    """``log(exp(left) - exp(right))`` from above, or ``-inf``."""
+    return left + error + log1mexp(left - right + 2 * error) if left - right > -2 * error else -math.inf
