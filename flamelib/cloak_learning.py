@@ -25,8 +25,7 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE
 from flamelib.mechanisms.integers.noise import SkellamShare
 from flamelib.mechanisms.integers.randomness import Randomness, Simulation
-from flamelib.protocols.cloak import CloakProtocol
-from flamelib.protocols.cloak_rounds import run_vector
+from flamelib.protocols.cloak import CloakProtocol, run_vector
 
 ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 COORDINATES_AT_ONCE = 256

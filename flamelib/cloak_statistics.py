@@ -180,7 +180,7 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
     """The table by the protocol itself: every user's vector, with its share of noise, split and added up modulo N.
 
     Users come in blocks, in constant memory.  Sums do not depend on the order of messages, so nothing is shuffled here;
-    :func:`flamelib.protocols.cloak_rounds.run_vector` is the same with the shuffler.
+    :func:`flamelib.protocols.cloak.run_vector` is the same with the shuffler.
 
     Parameters
     ----------

@@ -242,7 +242,7 @@ def train(
 
     Examples
     --------
-    >>> from flamelib.protocols.federated_baselines import PlainAverage
+    >>> from flamelib.protocols.averages import PlainAverage
     >>> train(PlainAverage().run, load_users("digits", n_users=100), 2, np.random.default_rng(0)).held_back.round(1)
     array([0.2, 0.4, 0.6])
     """

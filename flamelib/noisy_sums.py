@@ -19,8 +19,7 @@ from flamelib.accounting.splitting.rules import exact_rule, noisy_rule, security
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.search import greatest
 from flamelib.mechanisms.integers.noise import TruncatedLaplace
-from flamelib.protocols.cloak import CloakProtocol
-from flamelib.protocols.cloak_guarantees import account
+from flamelib.protocols.cloak import CloakProtocol, account
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
 
 FAR = 10

@@ -18,7 +18,7 @@ from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.vectors import CapMessages
-from flamelib.protocols import blanket, flame, flame_accuracy
+from flamelib.protocols import blanket, flame
 from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
 
 MOST_LEVELS = 64
@@ -90,7 +90,7 @@ def _shuffled(request: Request, epsilon0: float) -> Row:
 
 def _simple(request: Request, epsilon0: float) -> Row:
     protocol = flame.SimpleProtocol(request.n_users, request.dimension, 0.5, LaplaceNoise(epsilon0))
-    return _flame(request, "simple", protocol, flame_accuracy.noise_std(protocol) ** 2)
+    return _flame(request, "simple", protocol, flame.noise_std(protocol) ** 2)
 
 
 def _double(request: Request, epsilon0: float) -> Row:
@@ -100,7 +100,7 @@ def _double(request: Request, epsilon0: float) -> Row:
     padded = max(2, math.ceil(likely + SPARED * math.sqrt(likely)))
     protocol = flame.DoubleProtocol(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "bernoulli")
     absent = (1 - request.sampling_rate) / (4 * likely)
-    return _flame(request, "double", protocol, flame_accuracy.noise_std(protocol) ** 2 + absent)
+    return _flame(request, "double", protocol, flame.noise_std(protocol) ** 2 + absent)
 
 
 def _topk(request: Request, epsilon0: float) -> Row:
@@ -108,7 +108,7 @@ def _topk(request: Request, epsilon0: float) -> Row:
     if request.task == "mean":
         raise DomainError("it reports the largest coordinates only, so that the mean of full vectors comes out wrong")
     protocol = flame.TopkProtocol(request.n_users, request.dimension, 1.0, LaplaceNoise(epsilon0), 1, request.n_users)
-    return _flame(request, "topk", protocol, (flame_accuracy.noise_std(protocol) / request.dimension) ** 2)
+    return _flame(request, "topk", protocol, (flame.noise_std(protocol) / request.dimension) ** 2)
 
 
 def _flame(request: Request, name: str, protocol: flame.Protocol, variance: float) -> Row:

@@ -12,7 +12,7 @@ from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError
 from flamelib.federated import load_users, train
 from flamelib.mechanisms.integers.randomness import Release, Simulation
-from flamelib.protocols.federated_baselines import PlainAverage
+from flamelib.protocols.averages import PlainAverage
 
 CLIP, SCALE = 0.5, 40
 

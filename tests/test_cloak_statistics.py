@@ -21,7 +21,7 @@ from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, di
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
-from flamelib.protocols.cloak_rounds import run_vector
+from flamelib.protocols.cloak import run_vector
 
 SKETCHES: list[Sketch] = [
     Total(15),

@@ -9,7 +9,7 @@ from flamelib import federated
 from flamelib.core.vocabulary import DomainError
 from flamelib.datasets import load
 from flamelib.federated import gather, load_users, train
-from flamelib.protocols.federated_baselines import CentralGaussian, PlainAverage
+from flamelib.protocols.averages import CentralGaussian, PlainAverage
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from scipy.stats import kstest, norm
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.protocols import flame, flame_rounds
-from flamelib.protocols.federated_baselines import (
+from flamelib.protocols import flame
+from flamelib.protocols.averages import (
     CentralGaussian,
     ClippedAverage,
     LocalGaussian,
@@ -91,7 +91,7 @@ def test_topk_in_order_is_the_protocol():
     assert still == pytest.approx(sparse, abs=3e-4)
     protocol = flame.TopkProtocol(300, 400, 0.01, LaplaceNoise(0.02), 8, 60)
     ours = OrderedTopk(0.01, 0.02, 8, 60).run(UPDATES, RNG(1)).estimate
-    theirs = flame_rounds.run(protocol, UPDATES, RNG(2)).estimate
+    theirs = flame.run(protocol, UPDATES, RNG(2)).estimate
     spread = 0.02 / 6 * (2 * 60) ** 0.5 / 0.02
     for noise in (ours - sparse, theirs - sparse):
         assert kstest(noise / spread, norm.cdf).pvalue > 0.01

@@ -20,6 +20,7 @@ from flamelib.mechanisms.integers.noise import DiscreteGaussian, PolyaShare, Ske
 from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.cloak import (
     CloakProtocol,
+    account,
     analyze,
     analyze_centred,
     average,
@@ -27,14 +28,15 @@ from flamelib.protocols.cloak import (
     pool,
     prerandomize,
     relay,
+    run,
+    run_vector,
     scaled,
     shuffler,
     split,
+    stream,
     to_signed,
     total,
 )
-from flamelib.protocols.cloak_guarantees import account
-from flamelib.protocols.cloak_rounds import run, run_vector, stream
 
 MODULI = [1001, 2**16, 2**40 - 87, 2**62, 2**62 + 1, 2**100 + 7]
 UNLIKELY = 1e-6

@@ -13,9 +13,16 @@ from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.protocols.flame import DoubleProtocol, Reports, SimpleProtocol, TopkProtocol
-from flamelib.protocols.flame_accuracy import noise_std, variance
-from flamelib.protocols.flame_rounds import run, run_sealed
+from flamelib.protocols.flame import (
+    DoubleProtocol,
+    Reports,
+    SimpleProtocol,
+    TopkProtocol,
+    noise_std,
+    run,
+    run_sealed,
+    variance,
+)
 
 USERS, COPIES, CLIP = 40, 100, 0.5
 BASE = np.random.default_rng(42).normal(0.1, 0.4, size=(USERS, 6))

@@ -22,7 +22,7 @@ from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.models import Floats
-from flamelib.protocols.federated_baselines import CentralGaussian
+from flamelib.protocols.averages import CentralGaussian
 
 SHARE = 0.01
 FAR = 10

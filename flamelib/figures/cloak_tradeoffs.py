@@ -17,7 +17,7 @@ from flamelib.figures import flame_methods
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_tradeoffs import Point, Sweep
-from flamelib.protocols.federated_baselines import PlainAverage
+from flamelib.protocols.averages import PlainAverage
 
 PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"
 FLAME = ("topk", "double", "simple")

@@ -15,7 +15,7 @@ from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.protocols import flame, flame_accuracy
+from flamelib.protocols import flame
 
 BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
 PROTOCOLS = ("simple", "double", "topk")
@@ -50,9 +50,9 @@ class Setting:
         """Standard deviation of the noise on each coordinate of the published mean, in units of the clip."""
         laplace = LaplaceNoise(self.budget(protocol))
         if protocol == "simple":
-            return flame_accuracy.noise_std(flame.SimpleProtocol(self.n_users, self.dimension, 1.0, laplace))
+            return flame.noise_std(flame.SimpleProtocol(self.n_users, self.dimension, 1.0, laplace))
         shape = (self.n_users, self.dimension, 1.0, laplace, self.kept, self.padded)
-        return flame_accuracy.noise_std(flame.DoubleProtocol(*shape, inclusion="bernoulli"))
+        return flame.noise_std(flame.DoubleProtocol(*shape, inclusion="bernoulli"))
 
     def epsilon(self, protocol: str, bound: str = "blanket", route: str = "sound") -> float:
         """Budget of the vector: upper with route ``sound``, else the value of a formula."""

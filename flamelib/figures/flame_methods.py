@@ -17,14 +17,8 @@ from flamelib.federated import Aggregate, Published, Users
 from flamelib.figures.curves import Parameters
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.models import Floats
-from flamelib.protocols import flame, flame_rounds
-from flamelib.protocols.federated_baselines import (
-    CentralGaussian,
-    LocalGaussian,
-    LocalLaplace,
-    OrderedTopk,
-    PlainAverage,
-)
+from flamelib.protocols import flame
+from flamelib.protocols.averages import CentralGaussian, LocalGaussian, LocalLaplace, OrderedTopk, PlainAverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +171,4 @@ def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
         if not isinstance(noise, LaplaceNoise):
             raise DomainError(f"randomizer must be LaplaceNoise for noise in order, got {noise!r}")
         return OrderedTopk(method.clip_norm, noise.epsilon0, method.kept, method.padded).run
-    return partial(flame_rounds.run, method) if isinstance(method, flame.Protocol) else method.run
+    return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run

@@ -19,7 +19,7 @@ from flamelib.figures.recordings import RESULTS
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.protocols import flame, flame_accuracy, flame_rounds
+from flamelib.protocols import flame
 from flamelib.protocols.flame import DoubleProtocol, TopkProtocol
 
 BLOCK = 1000  # users whose updates are in memory at once
@@ -116,7 +116,7 @@ def compute_round_cost(
 
     def seconds(make: Callable[..., flame.Protocol], n_users: int) -> float:
         protocol = make(n_users, dimension, 0.01, LaplaceNoise(epsilon0), kept, max(2, -(-n_users // 3)))
-        return _least_time(lambda: flame_rounds.run(protocol, _repeated(block, n_users), np.random.default_rng(0)))
+        return _least_time(lambda: flame.run(protocol, _repeated(block, n_users), np.random.default_rng(0)))
 
     measured = {
         name: np.array([(n_users * kept, seconds(make, n_users)) for n_users in users], dtype=float)
@@ -249,7 +249,7 @@ def compute_one_value(update: float, n_users: int, padded: int, epsilon0: float,
         kind=kind,
         estimate=float(estimate[0]),
         truth=float(clipped[reports.senders[here]].sum() / (n_users / 50)),
-        spread=flame_accuracy.noise_std(protocol),
+        spread=flame.noise_std(protocol),
         parameters={"update": update, "n_users": n_users, "padded": padded, "epsilon0": epsilon0, "seed": seed},
     )
 

@@ -19,8 +19,8 @@ from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Curves, Values
 from flamelib.figures.style import Pen
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.protocols import flame, flame_rounds
-from flamelib.protocols.federated_baselines import CentralGaussian
+from flamelib.protocols import flame
+from flamelib.protocols.averages import CentralGaussian
 
 COORDINATES_AT_ONCE = 500
 
@@ -182,7 +182,7 @@ def compute_repeated_noise(
     check(n_users=n_users, dimension=dimension, epsilon=epsilon, epsilon0=epsilon0, rounds=rounds, seed=seed)
     clip = math.sqrt(dimension)
     server = CentralGaussian(clip, classical_noise_std(2 * clip, epsilon, 0.01 / n_users**1.1))
-    simple = partial(flame_rounds.run, flame.SimpleProtocol(n_users, dimension, 1.0, LaplaceNoise(epsilon0)))
+    simple = partial(flame.run, flame.SimpleProtocol(n_users, dimension, 1.0, LaplaceNoise(epsilon0)))
     curves, differences = {}, {}
     for name, publish in (("dp", server.run), ("simple", simple)):
         for kind in ("fresh", "repeated"):

@@ -7,7 +7,7 @@ import numpy as np
 
 from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.protocols import flame, flame_rounds
+from flamelib.protocols import flame
 from flamelib.protocols.flame import Reports
 
 Adversary = Callable[[Reports], Reports]
@@ -60,7 +60,7 @@ def sealed_rounds(
     updates = np.random.default_rng(seed).normal(size=(n_users, dimension))
     rows: list[list[object]] = []
     for name, adversary in ADVERSARIES:
-        result = flame_rounds.run_sealed(protocol, updates, np.random.default_rng(seed), adversary)
+        result = flame.run_sealed(protocol, updates, np.random.default_rng(seed), adversary)
         reasons = ", ".join(f"{count} {reason}" for reason, count in result.rejected.items() if count)
         rows.append([name, int(result.received.sum()), reasons or "none"])
     return rows

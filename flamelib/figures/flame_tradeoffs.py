@@ -23,7 +23,7 @@ from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, compute_runs, draw_band
 from flamelib.figures.flame_methods import Crowd, Method, Setting, double, topk
 from flamelib.figures.style import Pen
-from flamelib.protocols.federated_baselines import CentralGaussian, ClippedAverage, SparseAverage
+from flamelib.protocols.averages import CentralGaussian, ClippedAverage, SparseAverage
 
 LONGER_STEP = 4.0
 

@@ -1,4 +1,4 @@
-r"""Cloak aggregation: every user cuts its value into random shares, which are shuffled and added up.
+"""Cloak aggregation: every user cuts its value into random shares, which are shuffled and added up.
 
 Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see.
 
@@ -10,23 +10,129 @@ Public parameters stand in a frozen record; a party is a function whose argument
   :func:`analyze_centred`, :func:`average`, :func:`to_signed`).
 
 What one user sends is not private: its messages add up to its value.  What leaves the shuffler is, and what guarantee
-it gives is asked by :func:`~flamelib.protocols.cloak_guarantees.account`; :mod:`flamelib.protocols.cloak_rounds` plays
+it gives is asked by :func:`~flamelib.protocols.cloak.account`; :mod:`flamelib.protocols.cloak` plays
 whole rounds.
 
 Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
+
+Public parameters of cloak aggregation, checked where they are made.
+
+Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
+
+Whole rounds of cloak aggregation: users, shuffler and analyzer of :mod:`flamelib.protocols.cloak`, one by one.
+
+:func:`run` is a round for one number of each user, :func:`run_vector` one for a vector.  :func:`stream` simulates the
+estimate of more users than memory holds, without a shuffler: no release of anything.
+
+Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2.
+
+What a round of cloak aggregation guarantees: the shares, the noise of honest users, and both together.
+
+What one user sends is not private, for its messages add up to its value; what leaves the shuffler is.  Nothing here
+sees a value.
+
+Source: Ghazi, Pagh, Velingker 2019, Lemma 5; US20220374542A1.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib._cloak_protocol import CloakProtocol
-from flamelib.core.arrays import Reals
-from flamelib.core.vocabulary import DomainError
+from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE, shift_budget, skellam_noise
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
+from flamelib.core.arrays import Reals, Shape, one_per_user
+from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.encoding import floor_of_product, grid_multiples, round_exactly
-from flamelib.mechanisms.integers.modular import Residues, add_up, congruent_sum, reduced, residues, signed
-from flamelib.mechanisms.integers.randomness import Randomness
+from flamelib.mechanisms.integers.modular import (
+    Residues,
+    add_up,
+    centred,
+    congruent_sum,
+    reduced,
+    residue_type,
+    residues,
+    signed,
+    whole_numbers,
+)
+from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import CACHED, Randomness
+
+ROUNDINGS = ("floor", "random", "grid")
+
+
+class Noise(Protocol):
+    """A law of whole numbers that a user adds, such as those of :mod:`flamelib.mechanisms.integers.noise`."""
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Residues:
+        """Independent draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloakProtocol:
+    r"""What everybody knows.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    modulus : int
+        Messages live in {0, ..., modulus - 1}.  Above ``n_users * scale``, so that the sum of values from [0, 1] does
+        not wrap around; with noise and the clipping rule, above three times that.
+    scale : int, at least 1
+        The value :math:`x` is sent as about :math:`x k`.
+    n_messages : int, at least 2
+        Shares :math:`m` of every value; a single one would be the value itself.
+    rounding : {"floor", "random", "grid"}
+        How :math:`x k` becomes whole, see :func:`~flamelib.protocols.cloak.scaled`.
+    noise : law of whole numbers, optional
+        What a user adds before it splits, by its method ``sample``.
+    noise_rate : float in (0, 1]
+        Chance that a user adds noise at all.
+
+    Raises
+    ------
+    DomainError
+        Where a parameter is out of its domain, or they do not fit together.
+
+    Examples
+    --------
+    >>> CloakProtocol(n_users=1000, modulus=2**40 - 87, scale=10**4, n_messages=15).full
+    10000000
+    """
+
+    n_users: int
+    modulus: int
+    scale: int
+    n_messages: int
+    rounding: str = "floor"
+    noise: Noise | None = None
+    noise_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        shape = check(n_users=self.n_users, modulus=self.modulus, scale=self.scale, n_messages=self.n_messages)
+        for name, value in (shape | check(noise_rate=self.noise_rate)).items():
+            object.__setattr__(self, name, value)
+        if self.modulus <= self.full:
+            raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
+        if self.n_messages < 2:
+            raise DomainError("n_messages must be a whole number of at least 2: one message is the value itself")
+        if self.rounding not in ROUNDINGS:
+            raise DomainError(f"rounding must be one of {', '.join(ROUNDINGS)}, got {self.rounding!r}")
+        law = self.noise
+        if law is not None and (isinstance(law, type) or not callable(getattr(law, "sample", None))):
+            raise DomainError(f"noise must be None or a law with a method sample(shape, randomness), got {law!r}")
+
+    @property
+    def full(self) -> int:
+        """The scaled sum when every value is 1."""
+        return self.n_users * self.scale
+
 
 __all__ = [
     "CloakProtocol",
@@ -291,3 +397,173 @@ def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Rea
     -1.0
     """
     return bound * (2 * np.asarray(estimate, dtype=np.float64) - protocol.n_users)
+
+
+def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> float:
+    """A round for one number of each user: the estimated sum, by the clipping rule.
+
+    Parameters
+    ----------
+    protocol : CloakProtocol
+    values : array_like of numbers in [0, 1], shape (n_users,)
+    randomness : Randomness
+        Users and shuffler get sources of their own, spawned from it.
+
+    Examples
+    --------
+    >>> from flamelib.mechanisms.integers.randomness import Release
+    >>> run(CloakProtocol(3, 2**80, 100, 4), [0.5, 0.25, 1.0], Release())
+    1.75
+    """
+    one_per_user("values", np.asarray(values), protocol.n_users)
+    users, shuffling = randomness.spawn(2)
+    return float(analyze(protocol, total(protocol, shuffler(pool(encode(protocol, values, users)), shuffling))))
+
+
+def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness) -> Residues:
+    """A round for a vector of whole numbers of each user: the sums, each coordinate with a shuffle of its own.
+
+    Coordinates are dealt with a few at a time, in the memory that these need.
+
+    Parameters
+    ----------
+    protocol : CloakProtocol
+    rows : array_like of int, shape (n_users, dimension)
+        Whole numbers of any sign, as :func:`~flamelib.protocols.cloak.scaled` or a sketch makes them; the protocol's
+        noise is added.
+    randomness : Randomness
+        Users and shuffler get sources of their own, spawned from it.
+
+    Returns
+    -------
+    ndarray of int, shape (dimension,)
+        The sums with the noise, right where they lie between -N/2 and N/2.
+
+    Examples
+    --------
+    >>> from flamelib.mechanisms.integers.randomness import Release
+    >>> run_vector(CloakProtocol(3, 1001, 10, 4), [[1, -10], [2, 5], [3, 0]], Release()).tolist()
+    [6, -5]
+    """
+    domain = f"whole numbers, a row for each of {protocol.n_users} users"
+    whole = whole_numbers("rows", rows, domain)
+    if whole.ndim != 2 or len(whole) != protocol.n_users:
+        raise DomainError(f"rows must be {domain}, got shape {whole.shape}")
+    users, shuffling = randomness.spawn(2)
+    at_once = 1 + CACHED // (protocol.n_users * protocol.n_messages)
+    sums: list[Residues] = [np.empty(0, dtype=residue_type(protocol.modulus))]
+    for start in range(0, whole.shape[1], at_once):
+        noisy = prerandomize(protocol, whole[:, start : start + at_once], users)
+        sums.append(total(protocol, shuffler(pool(split(protocol, noisy, users)), shuffling)))
+    return centred(np.concatenate(sums), protocol.modulus)
+
+
+def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Randomness) -> Residues:
+    """The total of values that come block by block, in the memory of one block's messages.
+
+    It does not depend on the order of the messages: whoever simulates estimates only needs no shuffler, and here is
+    none.  Privacy does need one, so this is no release of anything.
+
+    Parameters
+    ----------
+    protocol : CloakProtocol
+    blocks : iterable of array_like of numbers in [0, 1], shape (users of the block,)
+        Some 16384 users at a time are quickest.
+    randomness : Randomness
+
+    Returns
+    -------
+    ndarray of one residue, shape ()
+        What :func:`analyze` and :func:`analyze_centred` read.
+
+    Raises
+    ------
+    DomainError
+        Where the blocks do not hold ``n_users`` in all.
+
+    Examples
+    --------
+    >>> from flamelib.mechanisms.integers.randomness import Simulation
+    >>> protocol = CloakProtocol(4, 1001, 100, 4)
+    >>> float(analyze(protocol, stream(protocol, [[0.5, 0.5], [0.25, 1.0]], Simulation(np.random.default_rng(0)))))
+    2.25
+    """
+    sums, n_seen = [], 0
+    for block in blocks:
+        messages = encode(protocol, block, randomness)
+        sums.append(add_up(pool(messages), protocol.modulus))
+        n_seen += len(messages)
+    if n_seen != protocol.n_users:
+        raise DomainError(f"blocks must hold one value for each of n_users = {protocol.n_users}, got {n_seen}")
+    return add_up(np.stack(sums), protocol.modulus)
+
+
+class Guarantees(NamedTuple):
+    """What the output of the shuffler guarantees, under two neighbour relations; ``None`` where nothing is known."""
+
+    one_user: ApproxDP | None
+    equal_sums: ApproxDP | None
+
+
+def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guarantees:
+    r"""The guarantees of a round for one number of each user (upper bounds).
+
+    For data sets of equal scaled sums what the shuffler sends differs by the distance :math:`2^{-\sigma}` of
+    :func:`~flamelib.accounting.splitting.crowds.users_distance` at most: epsilon 0, that delta; not with random
+    rounding, which changes the sum.  For the change of one user's value the sum needs noise: an epsilon of which is
+    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`.
+
+    Parameters
+    ----------
+    protocol : CloakProtocol
+    delta : float in [0, 1]
+        Of the guarantee for one user.
+    colluding : int, at most n_users - 2
+        Users who tell what they know, or whose noise is missing.
+
+    Raises
+    ------
+    DomainError
+        Where no epsilon is known at this delta; more messages or a larger delta are needed.
+
+    Examples
+    --------
+    >>> noise = PolyaShare(1000, math.exp(-1e-4))
+    >>> found = account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 12, noise=noise), delta=1e-6)
+    >>> round(found.one_user.epsilon, 4), found.equal_sums.delta < 2**-40
+    (1.0, True)
+    """
+    given = check(delta=delta, colluding=colluding)
+    delta, honest = given["delta"], protocol.n_users - given["colluding"]
+    if honest < 2:
+        raise DomainError(f"colluding must be a whole number in [0, {protocol.n_users - 2}], got {colluding}")
+    distance = float(users_distance(protocol.modulus, protocol.n_messages, honest))
+    alike = ApproxDP(0.0, distance, Adjacency.SUM_PRESERVING) if protocol.rounding != "random" else None
+    if protocol.noise is None:
+        return Guarantees(None, alike)
+    epsilon = _sum_epsilon(protocol, delta / 2, honest)
+    shares = (1 + math.exp(epsilon)) * distance if epsilon < 700 else math.inf
+    if shares > delta / 2:
+        raise DomainError(f"delta must be larger, or n_messages: shares tell {shares:.3g} at the epsilon of half of it")
+    epsilon = min(epsilon, _sum_epsilon(protocol, (delta - shares) * (1 - 1e-12), honest))
+    return Guarantees(ApproxDP(epsilon, delta, Adjacency.REPLACE_ONE), alike)
+
+
+def _sum_epsilon(protocol: CloakProtocol, delta: float, honest: int) -> float:
+    """Epsilon of the sum alone, with the noise of the honest users only."""
+    noise, n_users, scale = protocol.noise, protocol.n_users, protocol.scale
+    missing = n_users - honest
+    if isinstance(noise, TruncatedLaplace):
+        given = (n_users, scale, noise.decay, protocol.noise_rate)
+        return thinned_sum(*given, delta=delta, colluding=missing, modulus=noise.modulus)
+    if protocol.noise_rate < 1 or not isinstance(noise, PolyaShare | SkellamShare):
+        raise DomainError("noise must be TruncatedLaplace, or shares that every user adds, to be accounted for")
+    if isinstance(noise, SkellamShare):
+        variance = noise.variance * honest / noise.n_users
+        if variance <= LARGEST_VARIANCE:
+            return shift_budget(skellam_noise(variance), scale, delta=delta)
+        return vector_epsilon(1, scale, variance, 1, delta)
+    if noise.n_users > n_users:
+        raise DomainError(f"noise must be shares for at most n_users = {n_users}, got {noise.n_users}")
+    planned = max(noise.n_users, 2)  # a whole share each is more than two halves
+    return polya_sum(n_users, scale, noise.decay, delta=delta, colluding=n_users - planned, missing=missing)

@@ -7,7 +7,7 @@ r"""The three protocols of FLAME: a vector from each user, a padded bag of messa
 A party is a function whose arguments are all that it may see.  The :func:`user` sees its own update.  The
 :func:`shuffler` sees who reports which coordinates, and messages that it need not be able to read.  The
 :func:`analyzer` sees one bag of messages a coordinate, without senders.  The :func:`observer` sees models.
-:mod:`flamelib.protocols.flame_rounds` plays them all; :mod:`flamelib.protocols.flame_accuracy` tells how far an
+:mod:`flamelib.protocols.flame` plays them all; :mod:`flamelib.protocols.flame` tells how far an
 estimate is off.
 
 Every bag is permuted on its own: messages of one user in two bags stay unlinked, which the paper's theorems need (its
@@ -24,20 +24,162 @@ A bag never holds more than ``padded`` messages.  Where more arrive, a uniformly
 number forwarded tells nothing; how many were dropped stays with the shuffler and is reported for study.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Table 1, Algorithms 2 to 4.
+
+Public parameters of the three protocols of FLAME, checked where they are made.
+
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
+
+Whole rounds of FLAME: every party of :mod:`flamelib.protocols.flame` in its turn.
+
+:func:`run` plays a round in the open, or draws its outcome with the same law in a fraction of the time;
+:func:`run_sealed` puts every message into an envelope of its own, as a real round does.
+
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
+
+How far an estimate of FLAME's protocols is off: its noise alone, and its exact variance.
+
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib._vector_protocols import DoubleProtocol, Protocol, SimpleProtocol, TopkProtocol
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError
-from flamelib.mechanisms import coordinates
-from flamelib.mechanisms.coordinates import Flags, Messages, largest, random_subsets
-from flamelib.mechanisms.shuffling import fill_bags
+from flamelib.core.vocabulary import DomainError, check
+from flamelib.mechanisms import coordinates, sealing
+from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Flags, Messages, Randomizer, largest, random_subsets
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.mechanisms.shuffling import fill_bags, random_ranks
+
+Inclusion = Literal["subset", "bernoulli"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleProtocol:
+    """SS-Simple: every user reports every coordinate.
+
+    Parameters
+    ----------
+    n_users : int, at least 2
+    dimension : int, at least 1
+    clip_norm : float, positive
+        Every coordinate of an update is clipped to [-clip_norm, clip_norm]; the paper's :math:`C`.
+    randomizer : LaplaceNoise or KaryResponse
+        Applied to each coordinate; a response on ``b + 1`` buckets is the paper's with :math:`b` levels.
+    """
+
+    n_users: int
+    dimension: int
+    clip_norm: float
+    randomizer: Randomizer
+
+    def __post_init__(self) -> None:
+        _convert(self, "n_users", "dimension", "clip_norm")
+
+    @property
+    def kept(self) -> int:
+        """Coordinates that a user reports: all."""
+        return self.dimension
+
+    @property
+    def padded(self) -> int:
+        """Messages in a bag: one for each user."""
+        return self.n_users
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleProtocol:
+    r"""SS-Double: every user reports ``kept`` random coordinates, bags are padded to ``padded`` messages.
+
+    Parameters
+    ----------
+    n_users, dimension, clip_norm, randomizer
+        As in :class:`SimpleProtocol`.
+    kept : int in [1, dimension]
+        The paper's :math:`k`.
+    padded : int, at least 2 and at least :math:`n\beta`
+        The paper's :math:`n_p`.
+    inclusion : "subset" or "bernoulli"
+        Exactly ``kept`` coordinates without replacement, as in the paper; or each coordinate on its own with chance
+        ``kept / dimension`` (then ``kept`` may be any number), which accounting of hidden index sets asks for.
+    """
+
+    n_users: int
+    dimension: int
+    clip_norm: float
+    randomizer: Randomizer
+    kept: float
+    padded: int
+    inclusion: Inclusion = "subset"
+
+    def __post_init__(self) -> None:
+        if self.inclusion not in ("subset", "bernoulli"):
+            raise DomainError(f"inclusion must be one of subset, bernoulli, got {self.inclusion!r}")
+        _convert(self, "n_users", "dimension", "clip_norm", "kept", "padded")
+        _fits(self, whole=self.inclusion == "subset")
+
+
+@dataclass(frozen=True, slots=True)
+class TopkProtocol:
+    r"""SS-Topk: every user reports its ``kept`` largest coordinates, hidden among ``multiples`` times as many.
+
+    Parameters
+    ----------
+    n_users, dimension, clip_norm, randomizer
+        As in :class:`SimpleProtocol`.
+    kept : int in [1, dimension]
+        The paper's :math:`k`; the largest absolute values before clipping.
+    padded : int, at least 2 and at least :math:`n \beta` ``multiples``
+        The paper's :math:`n_p`.
+    multiples : int, at least 1, below :math:`1 / \beta + 1`
+        The paper's :math:`l`: ``kept (multiples - 1)`` other coordinates, as many as there are, are reported with
+        messages from the blanket.  1 hides nothing.
+    """
+
+    n_users: int
+    dimension: int
+    clip_norm: float
+    randomizer: Randomizer
+    kept: int
+    padded: int
+    multiples: int = 1
+
+    def __post_init__(self) -> None:
+        _convert(self, "n_users", "dimension", "clip_norm", "kept", "padded", "multiples")
+        _fits(self, whole=True)
+        if (self.multiples - 1) * self.kept >= self.dimension:
+            raise DomainError(f"multiples must be below dimension / kept + 1, got {self.multiples}")
+        if self.n_users * self.kept * self.multiples > self.padded * self.dimension:
+            raise DomainError(f"multiples must be at most padded / (n_users kept / dimension), got {self.multiples}")
+
+
+Protocol = SimpleProtocol | DoubleProtocol | TopkProtocol
+
+
+def _convert(protocol: Protocol, *names: str) -> None:
+    """Replace the named public parameters by their plain numbers, checked; check the randomizer."""
+    for name, value in check(**{name: getattr(protocol, name) for name in names}).items():
+        object.__setattr__(protocol, name, value)
+    if not isinstance(protocol.randomizer, Randomizer):
+        raise DomainError(f"randomizer must be LaplaceNoise or KaryResponse, got {protocol.randomizer!r}")
+
+
+def _fits(protocol: DoubleProtocol | TopkProtocol, whole: bool) -> None:
+    kept, dimension = protocol.kept, protocol.dimension
+    if kept > dimension or (whole and kept != int(kept)):
+        kind = "whole number" if whole else "number"
+        raise DomainError(f"kept must be a {kind} of at most dimension = {dimension}, got {kept}")
+    if whole:
+        object.__setattr__(protocol, "kept", int(kept))
+    if protocol.padded * dimension < protocol.n_users * kept:
+        least = protocol.n_users * kept / dimension
+        raise DomainError(f"padded must be at least n_users kept / dimension = {least:g}, got {protocol.padded}")
+
 
 __all__ = [
     "DoubleProtocol",
@@ -286,3 +428,223 @@ def _admitted(protocol: Protocol, reports: Reports) -> Flags:
     admitted = np.zeros_like(known)
     admitted[existing[np.unique(pairs[existing], return_index=True)[1]]] = True
     return admitted
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """One round.
+
+    Attributes
+    ----------
+    estimate : ndarray of float64, shape (dimension,)
+        The step of the model, in the units of the updates; all that is published.
+    received : ndarray of int, shape (dimension,)
+        Messages of each bag that the analyzer accepted, :math:`M_j`.
+    overflow : ndarray of int, shape (dimension,)
+        Messages that the shuffler dropped because the bag was full; it depends on the updates and stays secret.
+    rejected : dict
+        Messages that were left out because something was wrong with them, by reason.
+    """
+
+    estimate: Reals
+    received: Wholes
+    overflow: Wholes
+    rejected: dict[str, int]
+
+
+def run(
+    protocol: Protocol,
+    updates: ArrayLike | Iterator[ArrayLike],
+    rng: np.random.Generator,
+    *,
+    literal: bool = False,
+) -> RoundResult:
+    """One round in the open (nothing is sealed: a simulation), with the law of the real one.
+
+    Parameters
+    ----------
+    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
+    updates : array_like of shape (n_users, dimension), or an iterator of blocks of such rows
+        Finite numbers; they are clipped here.
+    rng : numpy.random.Generator
+        Users and shuffler get generators of their own, spawned from it.
+    literal : bool
+        True plays every party: every dummy is drawn, every bag permuted.  False draws the sum of each bag, which has
+        the same law, for a sum does not depend on the order and those of blanket messages have a closed form.
+
+    Returns
+    -------
+    RoundResult
+
+    Examples
+    --------
+    >>> from flamelib.protocols.flame import DoubleProtocol
+    >>> protocol = DoubleProtocol(1000, 20, 1.0, LaplaceNoise(4.0), kept=5, padded=400)
+    >>> result = run(protocol, np.full((1000, 20), 0.5), np.random.default_rng(0))
+    >>> bool(abs(result.estimate.mean() - 0.5) < 0.05), int(result.received.min()), int(result.overflow.max())
+    (True, 400, 0)
+    """
+    for_users, for_shuffler = rng.spawn(2)
+    blocks = updates if isinstance(updates, Iterator) else iter([updates])
+    checked = all_rows(protocol, blocks)
+    if not literal:
+        return _run_by_sums(protocol, checked, for_users, for_shuffler)
+    parts = ((first, user(protocol, rows, for_users)) for first, rows in _numbered(checked))
+    shuffled = shuffler(protocol, _joined(parts), for_shuffler)
+    estimate, received = analyzer(protocol, shuffled.bags)
+    return RoundResult(estimate, received, shuffled.overflow, {"stray": shuffled.strays})
+
+
+def run_sealed(
+    protocol: Protocol,
+    updates: ArrayLike,
+    rng: np.random.Generator,
+    on_the_way: Callable[[Reports], Reports] | None = None,
+) -> RoundResult:
+    """One round with every message in an envelope of its own: the law of :func:`run`, at the price of encryption.
+
+    Keys, round and nonces come from the operating system; noise, dummies and permutations from ``rng``, so that a
+    test can repeat them: a release must draw these from the operating system too.
+
+    Parameters
+    ----------
+    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
+    updates : array_like of finite numbers, shape (n_users, dimension)
+    rng : numpy.random.Generator
+        Every user gets a generator of its own.
+    on_the_way : callable, optional
+        What happens to the reports between users and shuffler: an adversary who changes, adds or repeats some.
+
+    Returns
+    -------
+    RoundResult
+
+    Examples
+    --------
+    >>> from flamelib.protocols.flame import DoubleProtocol
+    >>> protocol = DoubleProtocol(5, 3, 1.0, LaplaceNoise(50.0), kept=3, padded=6)
+    >>> result = run_sealed(protocol, np.full((5, 3), 0.5), np.random.default_rng(0))
+    >>> result.received, sum(result.rejected.values())
+    (array([6, 6, 6]), 0)
+    """
+    [rows] = all_rows(protocol, iter([updates]))
+    key, round_name = sealing.AnalyzerKey(), sealing.new_round()
+    seal = partial(sealing.seal, key.public, round_name)
+    *for_users, for_shuffler = rng.spawn(protocol.n_users + 1)
+    sent = (user(protocol, row, own) for row, own in zip(rows, for_users, strict=True))
+    reports = _joined(enumerate(replace(report, messages=seal(report.places, report.messages)) for report in sent))
+    shuffled = shuffler(protocol, on_the_way(reports) if on_the_way else reports, for_shuffler, seal)
+    opened = sealing.open_bags(key, round_name, shuffled.bags.astype(np.uint8, copy=False))
+    estimate, received = analyzer(protocol, opened.values)
+    strange = int(np.isfinite(opened.values).sum() - received.sum())
+    rejected = {"stray": shuffled.strays, **opened.refused, "no letter": strange}
+    return RoundResult(estimate, received, shuffled.overflow, rejected)
+
+
+# --- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _numbered(blocks: Iterable[Reals]) -> Iterator[tuple[int, Reals]]:
+    """Each block with the number of its first user."""
+    first = 0
+    for rows in blocks:
+        yield first, rows
+        first += len(rows)
+
+
+def _joined(parts: Iterable[tuple[int, Reports]]) -> Reports:
+    """Reports of several blocks of users, each given with the number of its first user."""
+    moved = [replace(part, senders=part.senders + first) for first, part in parts]
+    return Reports(*(np.concatenate([getattr(one, name) for one in moved]) for name in Reports.__slots__))
+
+
+def _run_by_sums(
+    protocol: Protocol, blocks: Iterator[Reals], for_users: np.random.Generator, for_shuffler: np.random.Generator
+) -> RoundResult:
+    size, dimension = protocol.padded, protocol.dimension
+    if isinstance(protocol, SimpleProtocol):
+        overflow, sums = np.zeros(dimension, dtype=np.int64), _sums_of_all(protocol, blocks, for_users)
+    else:
+        places, values, hiding = _gathered(protocol, blocks, for_users)
+        true = np.bincount(places, minlength=dimension)
+        overflow = np.maximum(true + hiding - size, 0)
+        full = overflow > 0
+        true[full] = for_shuffler.hypergeometric(true[full], hiding[full], size)
+        crowded = np.flatnonzero(full[places])
+        dropped = crowded[random_ranks(places[crowded], dimension, for_shuffler) >= true[places[crowded]]]
+        places, values = np.delete(places, dropped), np.delete(values, dropped)
+        sums = coordinates.centred_sums(protocol.randomizer, places, values, dimension, for_users)
+        sums += coordinates.centred_blanket_sums(protocol.randomizer, size - true, for_shuffler)
+    received = np.full(dimension, size)
+    return RoundResult(estimated(protocol, sums), received, overflow, {"stray": 0})
+
+
+def _sums_of_all(protocol: SimpleProtocol, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
+    """Sums of decoded messages minus one half where every user reports every coordinate."""
+    sums, laplace = np.zeros(protocol.dimension), isinstance(protocol.randomizer, LaplaceNoise)
+    for rows in blocks:
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            values = coordinates.to_unit(rows[start : start + ROWS_AT_ONCE], protocol.clip_norm)
+            if not laplace:
+                messages = coordinates.sample(protocol.randomizer, values, rng)
+                values = coordinates.decode(protocol.randomizer, messages)
+            sums += (values - 0.5).sum(axis=0)
+    if isinstance(protocol.randomizer, LaplaceNoise):
+        sums += coordinates.laplace_sums(protocol.randomizer, np.full(sums.shape, protocol.n_users), rng)
+    return sums
+
+
+def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Generator) -> tuple[Wholes, Reals, Wholes]:
+    """Coordinates and values in [0, 1] of all true reports, and how many hiding ones each coordinate gets."""
+    places, values, hiding = [], [], np.zeros(protocol.dimension, dtype=np.int64)
+    for rows in blocks:
+        true, others = choose(protocol, rows, rng)
+        reported = np.flatnonzero(true)
+        places.append(reported % protocol.dimension)
+        values.append(coordinates.to_unit(rows.reshape(-1)[reported], protocol.clip_norm))
+        if others is not None:
+            hiding += np.bincount(np.flatnonzero(others) % protocol.dimension, minlength=protocol.dimension)
+    return np.concatenate(places), np.concatenate(values), hiding
+
+
+def noise_std(protocol: Protocol) -> float:
+    r"""Standard deviation of an estimate that rests on blanket messages alone: :math:`2C\sqrt{n_p v} / (n\beta)`.
+
+    With Laplace noise, :math:`v = 2 / \varepsilon_0^2`, it is the noise of every coordinate whoever reported it.
+
+    Examples
+    --------
+    >>> from flamelib.protocols.flame import DoubleProtocol
+    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
+    >>> round(noise_std(DoubleProtocol(1000, 7850, 0.01, LaplaceNoise(0.5), kept=157, padded=333)), 4)
+    0.0516
+    """
+    spread = (protocol.padded * coordinates.blanket_variance(protocol.randomizer)) ** 0.5
+    return float(estimated(protocol, np.asarray(spread)))
+
+
+def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
+    r"""Exact variance of each estimate where no bag overflows, choice of coordinates included.
+
+    .. math:: \Big(\frac{2C}{n\beta}\Big)^2 \Big[\sum_i p_{ij} v(\tilde x_{ij}) + \big(n_p - \sum_i p_{ij}\big) v_\omega
+       + \sum_i p_{ij}(1 - p_{ij})(\tilde x_{ij} - \tfrac12)^2\Big]
+
+    with :math:`p_{ij}` the chance that user :math:`i` reports coordinate :math:`j` as a true one: 1 for SS-Simple,
+    :math:`\beta` for SS-Double (users are independent, so both kinds of inclusion agree), 0 or 1 for SS-Topk.
+
+    Parameters
+    ----------
+    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
+    updates : array_like of finite numbers, shape (n_users, dimension)
+
+    Returns
+    -------
+    ndarray of float64, shape (dimension,)
+    """
+    [rows] = all_rows(protocol, iter([updates]))
+    chance = largest(rows, protocol.kept) if isinstance(protocol, TopkProtocol) else protocol.kept / protocol.dimension
+    unit = coordinates.to_unit(rows, protocol.clip_norm)
+    own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
+    dummies = protocol.padded - (chance * np.ones_like(unit)).sum(axis=0)
+    total = own.sum(axis=0) + dummies * coordinates.blanket_variance(protocol.randomizer)
+    return np.asarray(total * estimated(protocol, np.asarray(1.0)) ** 2)

@@ -12,8 +12,7 @@ import pytest
 
 from flamelib.mechanisms.integers.noise import PolyaShare
 from flamelib.mechanisms.integers.randomness import Release, Simulation
-from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, scaled, shuffler, total
-from flamelib.protocols.cloak_rounds import run, run_vector
+from flamelib.protocols.cloak import CloakProtocol, analyze, encode, pool, run, run_vector, scaled, shuffler, total
 
 MODULUS = 2**40 - 87
 MANY = 10**6
@@ -98,7 +97,7 @@ def test_a_hundred_million_users_in_the_memory_of_one_block(benchmark):
     code = (
         "import itertools, pathlib, numpy as np\n"
         "from flamelib.protocols.cloak import CloakProtocol\n"
-        "from flamelib.protocols.cloak_rounds import stream\n"
+        "from flamelib.protocols.cloak import stream\n"
         "from flamelib.mechanisms.integers.randomness import Simulation\n"
         f"n, block = 10**8, np.full({BLOCK}, 0.5)\n"
         "blocks = itertools.chain(itertools.repeat(block, n // block.size), [block[: n % block.size]])\n"
@@ -118,7 +117,7 @@ def test_the_memory_of_a_million_users(benchmark):
     code = (
         "import pathlib, numpy as np\n"
         "from flamelib.protocols.cloak import CloakProtocol\n"
-        "from flamelib.protocols.cloak_rounds import run\n"
+        "from flamelib.protocols.cloak import run\n"
         "from flamelib.mechanisms.integers.randomness import Simulation\n"
         "rng = np.random.Generator(np.random.SFC64(1))\n"
         "run(CloakProtocol(10**6, 2**40 - 87, 1000, 8), rng.random(10**6), Simulation(rng))\n"

@@ -12,7 +12,7 @@ import pytest
 
 from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
-from flamelib.protocols import flame, flame_accuracy, flame_rounds
+from flamelib.protocols import flame
 
 USERS, DIMENSION, CLIP, KEPT, PADDED = 1000, 7850, 0.01, 157, 333
 UPDATES = np.random.default_rng(0).normal(scale=CLIP, size=(USERS, DIMENSION))
@@ -30,14 +30,14 @@ PROTOCOLS = {
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_round_by_sums(benchmark, name):
     """All that comes after the updates; due within 50 ms on an idle core for the first three."""
-    result = benchmark.pedantic(flame_rounds.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), rounds=9)
+    result = benchmark.pedantic(flame.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), rounds=9)
     assert np.isfinite(result.estimate).all()
 
 
 @pytest.mark.parametrize("name", ["double", "topk"])
 def test_a_round_with_every_dummy_drawn_and_every_bag_permuted(benchmark, name):
     result = benchmark.pedantic(
-        flame_rounds.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), {"literal": True}, rounds=7
+        flame.run, (PROTOCOLS[name], UPDATES, np.random.default_rng(1)), {"literal": True}, rounds=7
     )
     assert (result.received == PADDED).all()
 
@@ -60,8 +60,8 @@ def one_user_after_another(updates, rng):
 def test_a_round_with_one_user_after_another(benchmark):
     """What the vectorised rounds are measured against; its errors have the size of theirs."""
     estimate = benchmark.pedantic(one_user_after_another, (UPDATES, np.random.default_rng(2)), rounds=2)
-    ours = flame_rounds.run(PROTOCOLS["topk"], UPDATES, np.random.default_rng(3)).estimate
-    spread = flame_accuracy.noise_std(PROTOCOLS["topk"]) * math.sqrt(2)
+    ours = flame.run(PROTOCOLS["topk"], UPDATES, np.random.default_rng(3)).estimate
+    spread = flame.noise_std(PROTOCOLS["topk"]) * math.sqrt(2)
     assert (estimate - ours).std() == pytest.approx(spread, rel=0.05)
 
 
@@ -75,8 +75,8 @@ def test_vectorised_rounds_are_faster_than_a_loop_over_users():
         return min(found)
 
     loop = seconds(lambda rng: one_user_after_another(UPDATES, rng), 2)
-    assert seconds(lambda rng: flame_rounds.run(PROTOCOLS["topk"], UPDATES, rng), 7) < loop / 8
-    assert seconds(lambda rng: flame_rounds.run(PROTOCOLS["topk"], UPDATES, rng, literal=True), 5) < loop / 3
+    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng), 7) < loop / 8
+    assert seconds(lambda rng: flame.run(PROTOCOLS["topk"], UPDATES, rng, literal=True), 5) < loop / 3
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_vectorised_rounds_are_faster_than_a_loop_over_users():
 )
 def test_a_round_needs_little_memory_beside_the_updates(name, literal):
     tracemalloc.start()
-    flame_rounds.run(PROTOCOLS[name], UPDATES, np.random.default_rng(0), literal=literal)
+    flame.run(PROTOCOLS[name], UPDATES, np.random.default_rng(0), literal=literal)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < (150e6 if "16" in name else 50e6)
@@ -106,6 +106,6 @@ def test_a_small_sealed_round(benchmark):
     """20 users, 10 of 50 coordinates each, bags of 8: 400 envelopes sealed and opened."""
     protocol = flame.TopkProtocol(20, 50, CLIP, NOISE, kept=10, padded=8)
     result = benchmark.pedantic(
-        flame_rounds.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5
+        flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5
     )
     assert not any(result.rejected.values())

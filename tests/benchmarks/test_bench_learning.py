@@ -12,8 +12,8 @@ import pytest
 from flamelib.federated import Samples, Users, train
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.models import SoftmaxRegression, gram_matrices
-from flamelib.protocols import flame, flame_rounds
-from flamelib.protocols.federated_baselines import PlainAverage
+from flamelib.protocols import flame
+from flamelib.protocols.averages import PlainAverage
 
 MODEL = SoftmaxRegression(784, 10)
 TOPK = flame.TopkProtocol(1000, MODEL.dimension, 0.01, LaplaceNoise(0.5), 157, 333)
@@ -30,7 +30,7 @@ def users():
     return Users(images, rng.integers(10, size=(6000, 7)), gram_matrices(images), held, official, none, none, 10, "")
 
 
-@pytest.mark.parametrize(("name", "method"), [("topk", partial(flame_rounds.run, TOPK)), ("plain", PlainAverage().run)])
+@pytest.mark.parametrize(("name", "method"), [("topk", partial(flame.run, TOPK)), ("plain", PlainAverage().run)])
 def test_two_passes_over_the_users(benchmark, users, name, method):
     """Twelve rounds with evaluation after each: due within 3 s on an idle core with SS-Topk."""
     history = benchmark.pedantic(
