@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.checkin_learning import Scheme, holdings, summed_messages, train
-from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.checkin import Scheme, holdings, summed_messages, train
+from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
+from flamelib.learning.participation import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, draw_clients, run
-from flamelib.random_participation import load_records
 
 CLIP = 0.5
 CROWD = {"n_users": 1500, "checkin_rate": 0.1}

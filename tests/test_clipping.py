@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.models import SoftmaxRegression
+from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.mechanisms.vectors import clip_factors, clipped_sum
-from flamelib.models import SoftmaxRegression
 
 CNN, LINEAR = ConvolutionalNetwork(26), SoftmaxRegression(12, 4)
 SMALL = ConvolutionalNetwork(10, STRIDED, 32)

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from flamelib.accounting.noise.skellam import rounded_norm
-from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import load_users, train
+from flamelib.learning.cloak import CloakAverage
+from flamelib.learning.federated import load_users, train
 from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.protocols.averages import PlainAverage
 

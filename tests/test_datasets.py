@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flamelib import datasets
-from flamelib._download import DataError, MissingData
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning import datasets
+from flamelib.learning.datasets import DataError, MissingData
 
 NOWHERE = "http://127.0.0.1:9/"
 
@@ -340,6 +340,6 @@ def test_every_writer_has_a_class(at_hand):
 
 
 def test_importing_datasets_is_cheap():
-    code = "import sys, flamelib.datasets; print({'scipy', 'torch', 'sklearn', 'pooch', 'requests'} & set(sys.modules))"
+    code = "import sys, flamelib.learning.datasets; print({'scipy', 'torch', 'sklearn', 'pooch', 'requests'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flamelib import federated
 from flamelib.core.vocabulary import DomainError
-from flamelib.datasets import load
-from flamelib.federated import gather, load_users, train
+from flamelib.learning import federated
+from flamelib.learning.datasets import load
+from flamelib.learning.federated import gather, load_users, train
 from flamelib.protocols.averages import CentralGaussian, PlainAverage
 
 

@@ -17,8 +17,8 @@ from flamelib.figures import checkin_learning as learning
 from flamelib.figures import checkin_recorded, checkin_spent, present, recordings
 from flamelib.figures.checkin_learning import Setting
 from flamelib.figures.participation_recorded import Key
+from flamelib.learning.participation import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages
-from flamelib.random_participation import load_records
 
 SMALL = Setting(1500, 0.2, 6.0, 12, dropout=0.25, clip_norm=0.5)
 

@@ -13,11 +13,11 @@ from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import load_users
 from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present, recordings
 from flamelib.figures import cloak_tradeoffs as tradeoffs
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_tradeoffs import draw_sweep
+from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=80, rounds=3, clip_norm=0.5, scale=64, epsilon=4.0, delta=1e-5)
 STEPS = {"unprotected": 2.0, "cloak": 2.0, "server": 2.0}

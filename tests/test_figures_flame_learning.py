@@ -12,7 +12,6 @@ from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.companion import checks_learning, ledger, record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import load_users
 from flamelib.figures import (
     flame_budgets,
     flame_learning,
@@ -25,6 +24,7 @@ from flamelib.figures import (
 from flamelib.figures.flame_budgets import EqualBudget, Interval
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.flame_methods import Setting
+from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=150, padded=60, rounds=3)
 

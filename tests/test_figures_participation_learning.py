@@ -16,8 +16,8 @@ from flamelib.figures import participation_learning as learning
 from flamelib.figures import participation_recorded, present, recordings
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.participation_learning import Learning, Setting
+from flamelib.learning.participation import load_records
 from flamelib.protocols.participation import batch_size
-from flamelib.random_participation import load_records
 
 SMALL = Setting(30, 0.3, 0.2, epsilon=0.05, delta=1e-5, rounds=40, learning_rate=0.05, slow_learning_rate=1e-6)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.models import SoftmaxRegression, gram_matrices
+from flamelib.learning.models import SoftmaxRegression, gram_matrices
 
 MODEL = SoftmaxRegression(20, 4)
 

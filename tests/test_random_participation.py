@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from flamelib.convolutional import ConvolutionalNetwork
 from flamelib.core.vocabulary import DomainError
-from flamelib.datasets import load
+from flamelib.learning.datasets import load
+from flamelib.learning.networks import ConvolutionalNetwork
+from flamelib.learning.participation import Records, Scheme, load_records, pooled, train
 from flamelib.protocols.participation import draw_records
-from flamelib.random_participation import Records, Scheme, load_records, pooled, train
 
 SAMPLING = {"participation_rate": 0.5, "record_rate": 0.2, "n_records": 30}
 PLAIN = Scheme(0.0, math.inf, 0.01)

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from flamelib import datasets
-from flamelib._download import DataError
 from flamelib.companion import cli, editions, own, parameters
 from flamelib.companion import sweep as sweeps
 from flamelib.companion.evaluate import dumps, plain
 from flamelib.companion.runs import RunFailed
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning import datasets
+from flamelib.learning.datasets import DataError
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(

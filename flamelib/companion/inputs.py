@@ -13,7 +13,7 @@ from pathlib import Path
 from flamelib.companion import stamp
 
 LOCK = "requirements.lock"
-READS_DATA_SETS = "flamelib/datasets.py"
+READS_DATA_SETS = "flamelib/learning/datasets.py"
 DATA_SETS = "FLAMELIB_DATA"
 
 

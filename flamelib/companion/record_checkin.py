@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flamelib.checkin_learning import Model
 from flamelib.companion.record_participation import PACKAGES
 from flamelib.companion.recording import revision, store
-from flamelib.convolutional import STRIDED, ConvolutionalNetwork
 from flamelib.figures.checkin_learning import CAP, LOCAL_DELTA, Setting, compute_learning
 from flamelib.figures.checkin_recorded import TABLE
 from flamelib.figures.participation_learning import Learning
 from flamelib.figures.participation_recorded import Key, as_csv
 from flamelib.figures.recordings import RESULTS
-from flamelib.random_participation import Records, load_records
+from flamelib.learning.checkin import Model
+from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
+from flamelib.learning.participation import Records, load_records
 
 DATASET, SEED, POINTS = "mnist", 2206, 20
 SEARCHED = (

@@ -12,10 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flamelib.cloak_learning import CloakAverage
 from flamelib.companion.record_learning import sizes
 from flamelib.companion.recording import revision, store
-from flamelib.federated import Users, load_users
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.cloak_recorded import TABLE
 from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
@@ -23,6 +21,8 @@ from flamelib.figures.flame_learning import Runs, compute_runs
 from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_recorded import Key, as_csv
 from flamelib.figures.recordings import RESULTS
+from flamelib.learning.cloak import CloakAverage
+from flamelib.learning.federated import Users, load_users
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3
 SEED, SEARCH_SEED = 2023, 7

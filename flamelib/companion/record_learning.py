@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from flamelib.companion.recording import store
-from flamelib.federated import Users, load_users
 from flamelib.figures import flame_tradeoffs as tradeoffs
 from flamelib.figures.flame_learning import Runs, compute_runs
 from flamelib.figures.flame_methods import Setting, all_methods
 from flamelib.figures.flame_recorded import TABLE, Key, as_csv
 from flamelib.figures.recordings import RESULTS
+from flamelib.learning.federated import Users, load_users
 
 SETTING, REPEATS, SWEEP_REPEATS, SEED = Setting(), 10, 5, 2021
 DATASETS = ("mnist", "fashion-mnist")

@@ -13,12 +13,12 @@ from typing import Any
 
 from flamelib.companion.recording import PACKAGES as COMMON
 from flamelib.companion.recording import revision, store
-from flamelib.convolutional import ConvolutionalNetwork
 from flamelib.figures.participation_learning import Learning, Setting, compute_learning
 from flamelib.figures.participation_recorded import TABLE, Key, as_csv
 from flamelib.figures.recordings import RESULTS
+from flamelib.learning.networks import ConvolutionalNetwork
+from flamelib.learning.participation import Model, Records, load_records
 from flamelib.protocols.participation import batch_size
-from flamelib.random_participation import Model, Records, load_records
 
 DATASET, SEED, POINTS = "emnist-letters", 2022, 8
 PACKAGES = (*COMMON, "torch")

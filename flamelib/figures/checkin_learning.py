@@ -13,14 +13,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std
-from flamelib.checkin_learning import Model, Scheme, train
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.participation_learning import Learning
 from flamelib.figures.style import LOOKS, Pen
+from flamelib.learning.checkin import Model, Scheme, train
+from flamelib.learning.participation import Records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, VectorRandomizer
-from flamelib.random_participation import Records
 
 UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "privunit2", "duchi", "gaussian"
 NAMES = (UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN)

@@ -15,13 +15,13 @@ from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import bits_sent, modulus_bits
-from flamelib.cloak_learning import CloakAverage
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters
+from flamelib.learning.cloak import CloakAverage
+from flamelib.learning.federated import Users
+from flamelib.learning.models import Floats
 from flamelib.mechanisms.integers.randomness import Simulation
-from flamelib.models import Floats
 from flamelib.protocols.averages import CentralGaussian
 
 SHARE = 0.01

@@ -12,11 +12,11 @@ from typing import Any
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import Users
 from flamelib.figures import flame_methods
 from flamelib.figures.cloak_learning import Setting
 from flamelib.figures.flame_methods import Method
 from flamelib.figures.flame_tradeoffs import Point, Sweep
+from flamelib.learning.federated import Users
 from flamelib.protocols.averages import PlainAverage
 
 PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"

@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
-from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, draw_band, named
 from flamelib.figures.flame_methods import Setting, claimed_epsilon, dense
 from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep
 from flamelib.figures.style import Pen
+from flamelib.learning.federated import Users
 
 PROTOCOLS = ("topk", "topk:dense", "double", "simple")
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import Published, Users, train
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_methods import Crowd, Method, aggregate
 from flamelib.figures.style import DOTTED, LOOKS, Pen
+from flamelib.learning.federated import Published, Users, train
 
 MARKERS = ("o", "s", "^", "D", "v")
 KINDS = {

@@ -13,10 +13,10 @@ import numpy as np
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.federated import Aggregate, Published, Users
 from flamelib.figures.curves import Parameters
+from flamelib.learning.federated import Aggregate, Published, Users
+from flamelib.learning.models import Floats
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.models import Floats
 from flamelib.protocols import flame
 from flamelib.protocols.averages import CentralGaussian, LocalGaussian, LocalLaplace, OrderedTopk, PlainAverage
 

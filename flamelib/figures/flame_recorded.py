@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import Users
 from flamelib.figures import recordings
 from flamelib.figures.curves import Parameters, to_csv
 from flamelib.figures.flame_learning import Runs, fitting_gaps
@@ -20,6 +19,7 @@ from flamelib.figures.flame_methods import Setting
 from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep, draw_sweep
 from flamelib.figures.recordings import Row
 from flamelib.figures.style import Pen
+from flamelib.learning.federated import Users
 
 TABLE = "flame_learning.csv"
 HEADER = (

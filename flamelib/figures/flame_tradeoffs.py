@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.vocabulary import DomainError
-from flamelib.federated import Users
 from flamelib.figures.curves import Parameters, Values, to_csv, words
 from flamelib.figures.flame_learning import Gap, Runs, compute_runs, draw_band
 from flamelib.figures.flame_methods import Crowd, Method, Setting, double, topk
 from flamelib.figures.style import Pen
+from flamelib.learning.federated import Users
 from flamelib.protocols.averages import CentralGaussian, ClippedAverage, SparseAverage
 
 LONGER_STEP = 4.0

@@ -20,8 +20,8 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv
 from flamelib.figures.flame_learning import Gap
 from flamelib.figures.style import DOTTED, LOOKS, Pen
+from flamelib.learning.participation import Model, Records, Scheme, train
 from flamelib.protocols.participation import batch_size
-from flamelib.random_participation import Model, Records, Scheme, train
 
 UNPROTECTED, NOISELESS = "unprotected", "noiseless"
 BASELINES = ("wcs", "ols")

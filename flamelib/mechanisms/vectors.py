@@ -21,7 +21,7 @@ Algorithm 1 (PrivUnit2); Asi, Feldman, Talwar 2022 (the best threshold).
 Per-sample clipping: every gradient is scaled down to a given 2-norm before anything is added up.
 
 Where the gradient of a sample is an outer product its norm is known without it, and a clipped sum is one product of
-matrices: models clip that way (:meth:`flamelib.models.SoftmaxRegression.clipped_sum`).
+matrices: models clip that way (:meth:`flamelib.learning.models.SoftmaxRegression.clipped_sum`).
 """
 
 import math

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
-from flamelib.convolutional import ConvolutionalNetwork
+from flamelib.learning.networks import ConvolutionalNetwork
 
 NETWORK, CLIP = ConvolutionalNetwork(62), 1.0
 RNG = np.random.default_rng(0)

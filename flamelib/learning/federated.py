@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.datasets import Dataset, load
-from flamelib.models import Floats, SoftmaxRegression, gram_matrices
+from flamelib.learning.datasets import Dataset, load
+from flamelib.learning.models import Floats, SoftmaxRegression, gram_matrices
 
 LARGEST_CROWD = 6000
 TRAINING_SHARE = 0.7
@@ -97,7 +97,7 @@ def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CRO
     Parameters
     ----------
     dataset : str
-        A name of :func:`flamelib.datasets.load`.
+        A name of :func:`flamelib.learning.datasets.load`.
     seed : int
         Of the split of everybody's images into training and test.
     n_users : int

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
+from flamelib.learning.models import Floats, Weights
 from flamelib.mechanisms.vectors import clip_factors
-from flamelib.models import Floats, Weights
 
 SIDE = 28
 CHUNK = 500
@@ -147,7 +147,7 @@ class ConvolutionalNetwork:
     def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
         """Sum of the samples' gradients, each times a weight that depends on its norm.
 
-        As :meth:`flamelib.models.SoftmaxRegression.weighted_sum`; samples have shape (n, 784).
+        As :meth:`flamelib.learning.models.SoftmaxRegression.weighted_sum`; samples have shape (n, 784).
         """
         if not len(labels):
             return np.zeros(self.dimension, dtype=np.float32)

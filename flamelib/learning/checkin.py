@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import check
-from flamelib.federated import Samples
+from flamelib.learning.federated import Samples
+from flamelib.learning.models import Floats, Weights
+from flamelib.learning.participation import Classifier, History, Records, follow
 from flamelib.mechanisms.vectors import VectorRandomizer
-from flamelib.models import Floats, Weights
 from flamelib.protocols.checkin import draw_clients
-from flamelib.random_participation import Classifier, History, Records, follow
 
 TINY = 1e-30
 
@@ -92,7 +92,7 @@ def train(
 
     Examples
     --------
-    >>> from flamelib.random_participation import load_records
+    >>> from flamelib.learning.participation import load_records
     >>> from flamelib.mechanisms.vectors import GaussianMessages
     >>> records, rng = load_records("digits"), np.random.default_rng(0)
     >>> scheme = Scheme(GaussianMessages(records.softmax.dimension, 1.0, 0.1), learning_rate=0.5)

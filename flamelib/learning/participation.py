@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.datasets import load
-from flamelib.federated import Samples
-from flamelib.models import Floats, SoftmaxRegression
+from flamelib.learning.datasets import load
+from flamelib.learning.federated import Samples
+from flamelib.learning.models import Floats, SoftmaxRegression
 from flamelib.protocols.participation import ParticipationProtocol, draw_records
 
 
@@ -94,7 +94,7 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, 
     Parameters
     ----------
     dataset : str
-        A name of :func:`flamelib.datasets.load`.
+        A name of :func:`flamelib.learning.datasets.load`.
     seed : int
         Of the order.
     pool : int
