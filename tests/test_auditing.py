@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
-from flamelib.auditing import Audit, Event, _least_epsilon, audit, certified
 from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import blanket
+from flamelib.uses.auditing import Audit, Event, _least_epsilon, audit, certified
 
 
 def response(bit: int, rng: np.random.Generator) -> int:

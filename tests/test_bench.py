@@ -11,11 +11,11 @@ from flamelib.companion import commands, record_bench
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
 from flamelib.companion.evaluate import dumps, plain
 from flamelib.core.vocabulary import DomainError
-from flamelib.deployments import Refusal, mechanisms, rows, rows_within
 from flamelib.figures.crossing import DRAWN
-from flamelib.noisy_sums import CENTRAL
-from flamelib.private_reports import LOCAL
-from flamelib.requested import Request, Row
+from flamelib.uses.deployments import Refusal, mechanisms, rows, rows_within
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
+from flamelib.uses.sums import CENTRAL
 
 SUMS, QUICK = tuple(CENTRAL), ("local", "blanket", "double", "topk")
 # Requests with mechanisms that answer them quickly.
@@ -101,7 +101,7 @@ def test_the_grid_is_written_as_the_page_reads_it(monkeypatch: pytest.MonkeyPatc
 def test_the_command_prints_the_rows_one_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("flamelib.deployments.mechanisms", lambda: ("local", "blanket", "topk"))
+    monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: ("local", "blanket", "topk"))
     words = ["task=histogram", "n_users=1e3", "dimension=4", "rounds=2", "delta=1e-5", "epsilon0=1"]
     assert commands.run_app(["compare", *words]) == 0
     expected = rows(Request(1000, 4, 2, 1e-5, "histogram"), epsilon0=1.0)
@@ -111,7 +111,7 @@ def test_the_command_prints_the_rows_one_a_line(
 
 def test_a_list_of_local_budgets_goes_with_a_central_one(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("local", "blanket")
-    monkeypatch.setattr("flamelib.deployments.mechanisms", lambda: names)
+    monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: names)
     found = compared({"n_users": "200", "delta": "1e-5", "epsilon": "1", "epsilon0": "0.5,1"})
     assert found == rows_within(Request(200, delta=1e-5), 1, [0.5, 1], names)
     assert all(isinstance(one, Row) for one in found)

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from flamelib.accounting.sampling.rounds import participation_rounds
-from flamelib.client_ledger import ClientLedger, Setting, _most_rounds
 from flamelib.core.vocabulary import DomainError
+from flamelib.uses.client_ledger import ClientLedger, Setting, _most_rounds
 
 USUAL = Setting(0.1, 0.1, 1.0, 1.0)
 OTHER = Setting(0.05, 0.2, 2.0, 1.0)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.cloak_statistics import Release, collect, load_words, shannon, simulate
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Release as SystemRandomness
@@ -22,6 +21,7 @@ from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak import run_vector
+from flamelib.uses.statistics import Release, collect, load_words, shannon, simulate
 
 SKETCHES: list[Sketch] = [
     Total(15),

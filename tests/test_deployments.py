@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib import private_reports
 from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed, distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.coordinates.certified import account, shared_account
@@ -21,12 +20,13 @@ from flamelib.accounting.splitting.sums import polya_sum
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.deployments import Refusal, mechanisms, row, rows, rows_within
 from flamelib.mechanisms.randomizers import LaplaceNoise
-from flamelib.noisy_sums import CENTRAL
-from flamelib.private_reports import LOCAL
 from flamelib.protocols import blanket
-from flamelib.requested import TASKS, Request, Row
+from flamelib.uses import reports
+from flamelib.uses.deployments import Refusal, mechanisms, row, rows, rows_within
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import TASKS, Request, Row
+from flamelib.uses.sums import CENTRAL
 
 N, DELTA = 200, 1e-5
 ONE = Request(N, delta=DELTA, sampling_rate=0.25)
@@ -59,7 +59,7 @@ def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.Mo
         asked.append(given)
         return 0.75
 
-    monkeypatch.setattr(private_reports, "_shuffles", account_of)
+    monkeypatch.setattr(reports, "_shuffles", account_of)
     one = served("blanket", REQUESTS[key], epsilon0=1.5)
     other = served("shuffled check-in", REQUESTS[key], epsilon0=1.5)
     assert one.epsilon == other.epsilon == 0.75
@@ -71,7 +71,7 @@ def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.Mo
 
 def test_what_requests_share_costs_next_to_nothing() -> None:
     direct = float(shuffled_rounds(KaryProfile(1.5, 3), 50, 30, delta=DELTA))
-    assert 0.999 * direct < private_reports._shuffles(KaryProfile(1.5, 3), 50, 30, DELTA) < 1.005 * direct
+    assert 0.999 * direct < reports._shuffles(KaryProfile(1.5, 3), 50, 30, DELTA) < 1.005 * direct
 
 
 @pytest.mark.parametrize(("name", "kept"), [("simple", 8), ("double", 2), ("topk", 2)])
@@ -82,8 +82,8 @@ def test_vectors_of_flame(name: str, kept: int, monkeypatch: pytest.MonkeyPatch)
         asked.append(given)
         return math.inf if "paper" in given else 0.5
 
-    monkeypatch.setattr(private_reports, "account", account_of)
-    monkeypatch.setattr(private_reports, "_flame_epsilon", account_of)
+    monkeypatch.setattr(reports, "account", account_of)
+    monkeypatch.setattr(reports, "_flame_epsilon", account_of)
     found = served(name, ITEMS, epsilon0=0.7)
     assert (found.epsilon, found.claimed) == (0.5, None)
     padded = {"simple": N, "double": math.ceil(N / 4 + 6 * math.sqrt(N / 4)), "topk": N}[name]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib.auditing import Audit, Event
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import audits
 from flamelib.figures.style import LIGHT, look
+from flamelib.uses.auditing import Audit, Event
 
 SETTING = audits.Setting()
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from flamelib.cloak_statistics import Release, Words, simulate
 from flamelib.figures import cloak_frequent, cloak_moments, cloak_statistics
 from flamelib.figures.curves import Curves
 from flamelib.figures.style import LIGHT, look
@@ -16,6 +15,7 @@ from flamelib.mechanisms.sketches.counts import CountSketch
 from flamelib.mechanisms.sketches.hashing import numbered
 from flamelib.mechanisms.sketches.linear import direct_table
 from flamelib.mechanisms.sketches.support import LinearCounting
+from flamelib.uses.statistics import Release, Words, simulate
 
 COUNTS = np.array([90, 40, 30, 12, 5, 5, 1, 1, 1, 1])
 SPELLING = ("and", "the", "ark", "of", "he", "his", "arks", "noah", "noah's", "a")

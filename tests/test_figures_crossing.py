@@ -8,10 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamelib.accounting.splitting.costs import cost
-from flamelib.deployments import mechanisms, row
 from flamelib.figures import crossing
 from flamelib.figures.style import LIGHT, look
-from flamelib.requested import Request, Row
+from flamelib.uses.deployments import mechanisms, row
+from flamelib.uses.requests import Request, Row
 
 REQUEST = Request(60, delta=1e-4, sampling_rate=0.5)
 NAMES = ("local", "topk", "cloak, Pólya noise", "cloak, no noise", "trusted curator")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from flamelib.core.vocabulary import DomainError, check, known
-from flamelib.deployments import Refusal, rows, rows_within
-from flamelib.requested import TASKS, Request, Row
+from flamelib.uses.deployments import Refusal, rows, rows_within
+from flamelib.uses.requests import TASKS, Request, Row
 
 RECORDED = Path(__file__).parents[2] / "data" / "results" / "bench.json"
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
@@ -35,7 +35,7 @@ def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
     Parameters
     ----------
     given : mapping
-        The fields of :class:`~flamelib.requested.Request`, as numbers or text, of which ``n_users`` is needed; and
+        The fields of :class:`~flamelib.uses.requests.Request`, as numbers or text, of which ``n_users`` is needed; and
         ``epsilon`` (private reports get the largest local budget that keeps it), or ``epsilon0``, or both: then
         private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.
 

@@ -18,10 +18,10 @@ import numpy as np
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.companion.recording import provenance
 from flamelib.core.vocabulary import DomainError
-from flamelib.deployments import Refusal, mechanisms, row
 from flamelib.figures.crossing import DRAWN
-from flamelib.private_reports import LOCAL
-from flamelib.requested import Request, Row
+from flamelib.uses.deployments import Refusal, mechanisms, row
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
 
 DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 NUMBERS = ("epsilon", "claimed", "error", "messages", "bits")

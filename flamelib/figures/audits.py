@@ -18,7 +18,6 @@ from flamelib.accounting.checkin.summed import distributed_rounds
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.sampling import hidden as accounts
 from flamelib.accounting.splitting.crowds import least_messages
-from flamelib.auditing import Audit, audit
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import check
 from flamelib.figures.curves import Parameters, to_csv, words
@@ -28,6 +27,7 @@ from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.mechanisms.vectors import GaussianMessages
 from flamelib.protocols import baselines, blanket, checkin, cloak, flame, participation
+from flamelib.uses.auditing import Audit, audit
 
 
 @dataclass(frozen=True, slots=True)

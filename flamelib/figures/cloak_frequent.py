@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamelib.cloak_statistics import Release, Words, simulate
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.figures.curves import to_csv
 from flamelib.figures.style import Pen
 from flamelib.mechanisms.sketches.hashing import ALPHABET, LONGEST, spelled
 from flamelib.mechanisms.sketches.linear import direct_table
 from flamelib.mechanisms.sketches.trees import PrefixSearch
+from flamelib.uses.statistics import Release, Words, simulate
 
 
 @dataclass(frozen=True, slots=True)

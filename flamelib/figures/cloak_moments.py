@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.cloak_statistics import Release, Words, shannon, simulate
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.figures.cloak_statistics import each, rms
 from flamelib.figures.curves import Curves
@@ -17,6 +16,7 @@ from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, empty_weights
+from flamelib.uses.statistics import Release, Words, shannon, simulate
 
 WIDE = 1e7
 CUTOFF = 300.0

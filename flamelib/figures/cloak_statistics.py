@@ -1,6 +1,6 @@
 r"""Statistics by cloak aggregation, measured against theory: sums, counts, ranks.
 
-Errors are measured on simulated releases (:func:`flamelib.cloak_statistics.simulate`): the table of real data, with the
+Errors are measured on simulated releases (:func:`flamelib.uses.statistics.simulate`): the table of real data, with the
 law of all users' noise.  A curve called ``name:theory`` is an exact standard deviation or mean, unless its function
 says otherwise; where noise is added, its budget is that of the whole table.
 """
@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from flamelib.cloak_statistics import Release, Words, collect, simulate
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.figures.curves import Curves, Values, name_decades, words
 from flamelib.figures.style import LOOKS, Pen
@@ -23,6 +22,7 @@ from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
 from flamelib.mechanisms.sketches.linear import Sketch, Total, direct_table, distinct
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles
+from flamelib.uses.statistics import Release, Words, collect, simulate
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
 

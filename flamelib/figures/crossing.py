@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from matplotlib.axes import Axes
 
 from flamelib.accounting.splitting.costs import cost
-from flamelib.deployments import Refusal, row
 from flamelib.figures.curves import Parameters, to_csv, words
 from flamelib.figures.style import LOOKS, Pen
-from flamelib.noisy_sums import CENTRAL
-from flamelib.private_reports import LOCAL
-from flamelib.requested import Request, Row
+from flamelib.uses.deployments import Refusal, row
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
+from flamelib.uses.sums import CENTRAL
 
 Key = tuple[str, str]
 # A hue for each document, so that its mechanisms are seen together.

@@ -4,7 +4,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.client_ledger import ClientLedger, Setting
+from flamelib.uses.client_ledger import ClientLedger, Setting
 
 SETTINGS = {
     "30 records, noise 1.5": (0.01, 0.01, 30, 1.5, 1.0),

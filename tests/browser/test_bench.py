@@ -12,8 +12,8 @@ from playwright.sync_api import BrowserContext, Page
 from flamelib.companion.bench import EPSILON0, compared
 from flamelib.companion.parameters import assignments
 from flamelib.companion.record_bench import upwards
-from flamelib.deployments import Refusal, mechanisms, rows
-from flamelib.requested import Request, Row
+from flamelib.uses.deployments import Refusal, mechanisms, rows
+from flamelib.uses.requests import Request, Row
 
 from .conftest import ORIGINS, Visit, settle, switch_theme
 
@@ -85,7 +85,7 @@ def test_the_rows_are_the_library_s(bench: Page) -> None:
 
 
 def test_the_command_gives_what_is_shown(bench: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flamelib.deployments.mechanisms", lambda: QUICK[:2] + QUICK[4:])
+    monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: QUICK[:2] + QUICK[4:])
     _choose(bench, "epsilon=1")
     command = bench.text_content("#bench-command") or ""
     assert command.startswith("flamelib compare ")

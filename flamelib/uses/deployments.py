@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.noisy_sums import CENTRAL
-from flamelib.private_reports import LOCAL
-from flamelib.requested import Request, Row
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
+from flamelib.uses.sums import CENTRAL
 
 STEEPNESS = 3.4
 LARGEST_START, LARGEST_BUDGET = 4.0, 700.0

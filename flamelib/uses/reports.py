@@ -19,7 +19,7 @@ from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.vectors import CapMessages
 from flamelib.protocols import blanket, flame
-from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
+from flamelib.uses.requests import REAL_BITS, Maker, Request, Row, finite
 
 MOST_LEVELS = 64
 SPARED = 6

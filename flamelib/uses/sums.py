@@ -20,7 +20,7 @@ from flamelib.core.guarantees import Adjacency
 from flamelib.core.search import greatest
 from flamelib.mechanisms.integers.noise import TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol, account
-from flamelib.requested import REAL_BITS, Maker, Request, Row, finite
+from flamelib.uses.requests import REAL_BITS, Maker, Request, Row, finite
 
 FAR = 10
 OVERFLOW = 2.0**-40
