@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from flamelib.companion.ledger import Judged
+    from flamebook.claims.ledger import Judged
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -26,7 +26,7 @@ settings.load_profile("same")
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
     """The whole ledger, computed once for all tests: half a minute, which processes side by side share."""
-    from flamelib.companion import ledger
+    from flamebook.claims import ledger
 
     folder = tmp_path_factory.getbasetemp()
     shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder

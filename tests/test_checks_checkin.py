@@ -4,10 +4,9 @@ import math
 from typing import Any
 
 import pytest
-
-from flamelib.companion import checks_checkin as checks
-from flamelib.companion import checks_checkin_rounds as rounds
-from flamelib.companion import checks_checkin_sums as sums
+from flamebook.claims import checkin as checks
+from flamebook.claims import checkin as rounds
+from flamebook.claims import checkin as sums
 
 FEW: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.3, "epsilon0": 1.0}
 NOISY: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.4, "noise_std": 1.3}

@@ -5,12 +5,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-
-from flamelib.companion import checks_cloak as checks
-from flamelib.companion import checks_cloak_learning as learning
-from flamelib.companion import checks_cloak_noise as noise
-from flamelib.companion import checks_cloak_uses as uses
-from flamelib.companion.checks import evaluate
+from flamebook.claims import cloak as checks
+from flamebook.claims import cloak as noise
+from flamebook.claims import cloak_uses as learning
+from flamebook.claims import cloak_uses as uses
+from flamebook.claims.blanket import evaluate
 
 
 def test_messages_are_uniform() -> None:

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flamebook.claims import flame as accounting
+from flamebook.claims import flame as protocol
 
 from flamelib.accounting.coordinates.printed import double_vector, simple_vector
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling.closed_form import bennett, bennett_withdrawn, hoeffding
 from flamelib.accounting.shuffling.numerical import blanket_divergence
-from flamelib.companion import checks_flame as accounting
-from flamelib.companion import checks_flame_protocol as protocol
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-
-from flamelib.companion import checks_participation as checks
+from flamebook.claims import participation as checks
 
 FIVE: dict[str, Any] = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 5}
 

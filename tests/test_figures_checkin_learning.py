@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flamebook.claims import checkin as checks
 
-from flamelib.companion import checks_checkin_learning as checks
 from flamelib.companion import record_checkin
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_checkin import Job

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from flamebook.claims import flame as checks_flame
 from scipy.stats import beta, binom, ks_2samp
 
 from flamelib.accounting.coordinates.counting import topk_lower
-from flamelib.companion import checks_flame
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_attack, flame_audit, present

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flamebook.claims import flame, ledger
 from scipy.stats import norm
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.companion import checks_learning, ledger, record_learning
+from flamelib.companion import record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import (
@@ -293,15 +294,15 @@ def test_recorded_gaps_of_the_ledger_have_the_tolerance_of_their_runs():
     rows = [claim for claim in ledger.load() if str(claim.function).endswith("checks_learning:gap")]
     assert len(rows) == 10
     for claim in rows:
-        reach = checks_learning.recorded_gap(**claim.inputs).reach
+        reach = flame.recorded_gap(**claim.inputs).reach
         assert claim.tolerance * claim.paper == pytest.approx(reach, rel=0.02)
         assert claim.paper == flame_learning.GAPS[claim.inputs["claim"]][2]
 
 
 def test_checks_read_the_recorded_runs():
-    assert checks_learning.final("np") > 70
-    assert checks_learning.in_order(["ldp:Gaussian", "simple", "np"])
-    assert not checks_learning.in_order(["np", "simple"])
-    assert checks_learning.rises("epsilon0", "topk")
-    assert not checks_learning.rises("epsilon0", "topk", downwards=True)
-    assert checks_learning.step_gain("clipped", "sparse") == -checks_learning.step_gain("sparse", "clipped")
+    assert flame.final("np") > 70
+    assert flame.in_order(["ldp:Gaussian", "simple", "np"])
+    assert not flame.in_order(["np", "simple"])
+    assert flame.rises("epsilon0", "topk")
+    assert not flame.rises("epsilon0", "topk", downwards=True)
+    assert flame.step_gain("clipped", "sparse") == -flame.step_gain("sparse", "clipped")

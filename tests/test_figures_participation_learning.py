@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flamebook.claims import participation as checks
 
-from flamelib.companion import checks_participation_learning as checks
 from flamelib.companion import record_participation
 from flamelib.companion.inputs import sha256
 from flamelib.companion.record_participation import Size
@@ -192,4 +192,4 @@ def test_checks_read_the_recorded_runs():
         assert checks.final("exp-6.1", "unprotected", model) > checks.final("exp-6.1", "ols", model)
         assert checks.gap("exp-6.1", "outer", "ols", model) == -checks.gap("exp-6.1", "ols", "outer", model)
         assert not checks.in_order("exp-6.1", ["ols", "unprotected"], model)
-        assert checks.noise_ratio("outer", model) < 1
+        assert checks.trained_noise_ratio("outer", model) < 1

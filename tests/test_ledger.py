@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from flamebook.claims import ledger, truth
+from flamebook.claims.ledger import Claim, Judged
 
-from flamelib.companion import enumeration, ledger, record_ledger
-from flamelib.companion.ledger import Claim, Judged
+from flamelib.companion import record_ledger
 from flamelib.core import divergences
 from flamelib.core.vocabulary import DomainError
 
@@ -176,7 +177,7 @@ def test_an_upper_bound_cannot_refute_an_upper_bound() -> None:
 
 
 def test_a_property_that_fails_is_refuted() -> None:
-    function = "flamelib.companion.checks:local_budget_is_finite"
+    function = "flamebook.claims.blanket:local_budget_is_finite"
     inputs = {"n_buckets": 3, "blanket_mass": 0.5, "replacements": [1, 2]}
     changes: dict[str, Any] = {"relation": "holds", "paper": None, "compute": None, "function": function}
     assert ledger.judge(_claim(**changes, inputs=inputs)).verdict == "refuted"
@@ -195,12 +196,12 @@ def test_a_property_that_fails_is_refuted() -> None:
         ({"relation": "about"}, "relation"),
         ({"claim": ""}, "claim"),
         ({"colour": "red"}, "colour"),
-        ({"function": "flamelib.companion.checks:slope"}, "compute"),
+        ({"function": "flamebook.claims.blanket:slope"}, "compute"),
         ({"compute": None}, "compute"),
         ({"compute": "blanket:nothing"}, "compute"),
         ({"compute": None, "function": "os:system"}, "function"),
-        ({"compute": None, "function": "flamelib.companion.checks:nothing"}, "function"),
-        ({"compute": None, "function": "flamelib.companion.checks:count_bias"}, "inputs"),
+        ({"compute": None, "function": "flamebook.claims.blanket:nothing"}, "function"),
+        ({"compute": None, "function": "flamebook.claims.blanket:count_bias"}, "inputs"),
         ({"inputs": {"randomizer": "laplace"}}, "inputs"),
         ({"inputs": {"randomizer": "laplace", "epsilon0": -1}}, "epsilon0"),
         ({"paper": None}, "paper"),
@@ -247,7 +248,7 @@ def test_the_enumeration_agrees_with_itself_in_two_forms() -> None:
     """Histograms built user by user, and binomial convolutions."""
     table = divergences.kary_table(2, 1.0)
     for n_users, epsilon in ((2, 0.0), (5, 0.3), (9, 0.7)):
-        by_binomials = max(enumeration.binary_delta(n_users, 1.0, epsilon, ones) for ones in range(n_users))
+        by_binomials = max(truth.binary_delta(n_users, 1.0, epsilon, ones) for ones in range(n_users))
         assert divergences.shuffled_delta(table, n_users, epsilon) == pytest.approx(by_binomials, rel=1e-11)
 
 

@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged
 
-from flamelib.companion import ledger, pages
+from flamelib.companion import pages
 from flamelib.companion.evaluate import load_all
-from flamelib.companion.ledger import Judged
 from flamelib.companion.markup import anchor
 from flamelib.core.vocabulary import DomainError
 

@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 
 import pytest
+from flamebook.claims.ledger import load
 
-from flamelib.companion.ledger import load
 from flamelib.companion.printed_budgets import ROWS, compute_budgets
 from flamelib.figures import present
 from flamelib.figures.printed_budgets import Budget, Budgets, draw_budgets

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged
 
-from flamelib.companion import ledger, pages, record_ledger, refuted
-from flamelib.companion.ledger import Judged
+from flamelib.companion import pages, record_ledger, refuted
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.claims import ledger
 
-from flamelib.companion import ledger
 from flamelib.companion.evaluate import HOMES, load_all
 from flamelib.companion.parameters import declared
 from flamelib.core.vocabulary import VOCABULARY

@@ -3,7 +3,7 @@
 import math
 import re
 
-from flamelib.companion.ledger import Judged, Value
+from flamebook.claims.ledger import Judged, Value
 
 
 def anchor(claim_id: str) -> str:

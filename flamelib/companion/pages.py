@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged, Value
 
-from flamelib.companion import bench, ledger, refuted, theorems
-from flamelib.companion.ledger import Judged, Value
+from flamelib.companion import bench, refuted, theorems
 from flamelib.companion.markup import anchor, shown, verdict
 from flamelib.companion.runs import RECEIPT
 from flamelib.companion.spread import recorded, spread_page

@@ -1,6 +1,7 @@
 """The budgets that the documents print, beside what the ledger has recorded of the same mechanisms."""
 
-from flamelib.companion.ledger import load
+from flamebook.claims.ledger import load
+
 from flamelib.companion.record_ledger import recorded
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.printed_budgets import Budget, Budgets

@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from flamebook.claims.ledger import Judged, Value, judge_all
+
 from flamelib.companion.editions import Moved
-from flamelib.companion.ledger import Judged, Value, judge_all
 from flamelib.companion.markup import shown
 from flamelib.companion.recording import store
 

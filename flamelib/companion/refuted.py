@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from flamelib.companion.ledger import Judged
+from flamebook.claims.ledger import Judged
+
 from flamelib.companion.markup import anchor, comparison, verdict
 from flamelib.core.vocabulary import DomainError
 

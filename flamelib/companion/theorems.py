@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from flamebook.claims.ledger import Judged
+
 from flamelib.companion import evaluate
-from flamelib.companion.ledger import Judged
 from flamelib.core.statements import DOCUMENTS, Statement
 
 _HEAD = """\

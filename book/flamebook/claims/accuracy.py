@@ -11,8 +11,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from flamebook.claims import truth as enumeration
 from flamelib.accounting.shuffling import accuracy, closed_form
-from flamelib.companion import enumeration
 from flamelib.core.divergences import shuffled_delta, shuffled_law
 
 

@@ -1,16 +1,29 @@
-r"""Claims about FLAME's accounting that no registered function states: composition, sampling, routes, corollaries.
+"""Claims about FLAME's accounting that no registered function states: composition, sampling, routes, corollaries.
 
 The truth is enumerated: binary response repeated, a sample drawn in every way, one coordinate hidden among many.
+
+Claims about FLAME's definitions, algorithms and index privacy: parties, padding, permutation, reports.
+
+Outcomes and index sets are enumerated, the latter in exact fractions; what concerns the parties runs their functions.
+
+Claims about accuracy, judged by the recorded training runs (``data/results``), never by a fresh one.
+
+A printed gap comes from a single run.  It is compared with the mean of ours; the tolerance of its row is half the width
+of the interval that would hold one more of our runs with 95 %, which a test recomputes from the same runs.
 """
 
 import math
-from collections.abc import Callable
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flamebook.claims import truth
+from flamebook.claims.accuracy import summation_bias
+from flamebook.claims.blanket import evaluate
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import counting, printed
 from flamelib.accounting.coordinates.certified import double_revealed
@@ -18,10 +31,13 @@ from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mec
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.accounting.shuffling.accuracy import summation_plan
-from flamelib.companion import enumeration
-from flamelib.companion.checks import evaluate
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.figures.flame_learning import GAPS, Gap
+from flamelib.figures.flame_recorded import recorded_runs, recorded_sweep
+from flamelib.mechanisms.coordinates import largest
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.protocols import flame
 
 BOUNDS: dict[str, Callable[..., float]] = {
     "withdrawn": closed_form.bennett_withdrawn,
@@ -35,7 +51,7 @@ BOUNDS: dict[str, Callable[..., float]] = {
 
 def composed_delta(times: int, part: float, epsilon: float, part_delta: float = 0.0) -> float:
     """Exact delta at ``epsilon`` of repeated binary response of budget ``part``; each tells all with ``part_delta``."""
-    honest = enumeration.binomial_law(times, 1 / (1 + math.exp(-part)))
+    honest = truth.binomial_law(times, 1 / (1 + math.exp(-part)))
     gain = (2 * np.arange(times + 1) - times) * part
     pure = math.fsum(chance * -math.expm1(epsilon - g) for chance, g in zip(honest, gain, strict=True) if g > epsilon)
     return -math.expm1(times * math.log1p(-part_delta) + math.log1p(-pure))
@@ -114,7 +130,7 @@ def always_reported_delta(padded: int, epsilon0: float, sampling_rate: float, de
     Binary response among dummies; before sampling the certified blanket epsilon at ``delta / sampling_rate``.
     """
     inner = numerical.blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / sampling_rate)
-    stays, others = 1 / (1 + math.exp(-epsilon0)), enumeration.binomial_law(padded - 1, 0.5)
+    stays, others = 1 / (1 + math.exp(-epsilon0)), truth.binomial_law(padded - 1, 0.5)
     plus, minus = (_bit_added(others, chance) for chance in (stays, 1 - stays))
     return hockey_stick(plus, minus, sampled_epsilon(inner, sampling_rate))
 
@@ -129,11 +145,11 @@ def one_of_many_delta(dimension: int, padded: int, epsilon0: float, epsilon: flo
     random, which is the blanket law, the dummies'.  The sum runs over how many coordinates show how many ones.
     """
     stays = 1 / (1 + math.exp(-epsilon0))
-    blanket = enumeration.binomial_law(padded, 0.5)
-    others = enumeration.binomial_law(padded - 1, 0.5)
+    blanket = truth.binomial_law(padded, 0.5)
+    others = truth.binomial_law(padded - 1, 0.5)
     gains = [_bit_added(others, chance) / blanket for chance in (stays, 1 - stays)]
     total = 0.0
-    for counts in enumeration.compositions(dimension, padded + 1):
+    for counts in truth.compositions(dimension, padded + 1):
         ways = math.factorial(dimension) // math.prod(map(math.factorial, counts))
         chance = ways * math.prod(p**c for p, c in zip(blanket.tolist(), counts, strict=True))
         plus, minus = (float(np.dot(counts, gain)) / dimension for gain in gains)
@@ -309,3 +325,244 @@ def deviation_slope(along: str, start: float, stop: float, fixed: dict[str, floa
         plan, sampled = summation_plan(padded, *target), int(share * padded)
         values.append(printed.padded_deviation(padded, sampled, plan.n_levels, plan.blanket_mass) * sampled)
     return float(np.polyfit(np.log(points), np.log(values), 1)[0])
+
+
+# --- definitions -------------------------------------------------------------------------------------------------
+
+
+def sets_agree_with_positive_part(left: list[float], right: list[float], epsilon: float) -> bool:
+    """Whether the worst of all sets of outcomes is what the positive parts of single outcomes add up to."""
+    outcomes = range(len(left))
+    sets = [chosen for size in range(len(left) + 1) for chosen in combinations(outcomes, size)]
+    worst = max(math.fsum(left[i] - math.exp(epsilon) * right[i] for i in chosen) for chosen in sets)
+    return math.isclose(worst, hockey_stick(left, right, epsilon), rel_tol=1e-12)
+
+
+def spread_thin_delta(outcomes: int, epsilon: float, delta: float) -> float:
+    """Exact delta of a message that tells its input and adds a label, one of ``outcomes``; 0 if a single one exceeds.
+
+    With at least ``1 / delta`` labels every single outcome satisfies the printed inequality of Definition 2.
+    """
+    left, right = np.zeros((2, 2 * outcomes))
+    left[:outcomes] = right[outcomes:] = 1 / outcomes
+    if (left > math.exp(epsilon) * right + delta).any():
+        return 0.0
+    return hockey_stick(left, right, epsilon)
+
+
+def told_order_delta(epsilon0: float, epsilon: float) -> float:
+    """Exact delta of one Laplace message that can be traced to its sender: what a shuffler that talks leaves."""
+    return -math.expm1((epsilon - epsilon0) / 2)
+
+
+# --- Algorithm 1 and equation 1 ----------------------------------------------------------------------------------
+
+
+def debiasing_is_exact(values: list[float], n_levels: int, blanket_mass: float, lowest: int) -> bool:
+    """Whether equation (1) leaves no bias when replacements are drawn from ``lowest``..``n_levels``."""
+    return abs(summation_bias(values, n_levels, blanket_mass, lowest)) < 1e-12
+
+
+# --- parties -----------------------------------------------------------------------------------------------------
+
+
+def _round(seed: int) -> tuple[flame.TopkProtocol, flame.Reports]:
+    protocol = flame.TopkProtocol(20, 12, 1.0, LaplaceNoise(1.0), kept=3, padded=11, multiples=2)
+    rng = np.random.default_rng(seed)
+    return protocol, flame.user(protocol, rng.normal(size=(20, 12)), rng)
+
+
+def shuffler_is_blind(seed: int) -> bool:
+    """Whether the shuffler moves messages without reading them: renamed messages come out in the same places."""
+    protocol, reports = _round(seed)
+    names = np.arange(reports.messages.size, dtype=float)
+    first, second = (
+        flame.shuffler(protocol, flame.Reports(reports.senders, reports.places, sent), np.random.default_rng(seed))
+        for sent in (names, 3 * names + 1000)
+    )
+    marks, renamed = np.asarray(first.bags, dtype=float), np.asarray(second.bags, dtype=float)
+    users = np.isin(marks, names)
+    return bool(np.array_equal(3 * marks[users] + 1000, renamed[users]) and (first.overflow == second.overflow).all())
+
+
+def analyzer_ignores_order(seed: int) -> bool:
+    """Whether every bag has the public size, and permuting bags, each on its own, leaves the estimate unchanged."""
+    protocol, reports = _round(seed)
+    rng = np.random.default_rng(seed)
+    bags = np.asarray(flame.shuffler(protocol, reports, rng).bags, dtype=float)
+    plain, mixed = (flame.analyzer(protocol, some)[0] for some in (bags, rng.permuted(bags, axis=1)))
+    return bags.shape == (protocol.dimension, protocol.padded) and bool(np.allclose(plain, mixed, rtol=1e-12))
+
+
+def divisor_share(n_users: int, dimension: int, kept: int, divisor: float) -> float:
+    """How much of the mean update SS-Double's estimate shows when the sum is divided by ``divisor``."""
+    chance = sum(0 in chosen for chosen in combinations(range(dimension), kept)) / math.comb(dimension, kept)
+    return n_users * chance / divisor
+
+
+# --- permuting whole messages ------------------------------------------------------------------------------------
+
+
+def linked_delta(kept: int, vectors: int, epsilon0: float, epsilon: float) -> float:
+    """Delta that is certainly lost if each user's ``kept`` coordinates stay together in one permuted message.
+
+    One user holds +C or -C everywhere, all the others and the dummies, ``vectors`` messages in all, send blanket noise;
+    the analyzer looks for the message with most entries above one half.  Exact for that count.
+    """
+    up = 1 - math.exp(-epsilon0 / 2) / 2
+    cumulated = [np.minimum(np.cumsum(truth.binomial_law(kept, p)), 1.0) for p in (0.5, up, 1 - up)]
+    others = cumulated[0] ** (vectors - 1)
+    plus, minus = (np.diff(others * own, prepend=0.0) for own in cumulated[1:])
+    return hockey_stick(plus, minus, epsilon)
+
+
+# --- padding -----------------------------------------------------------------------------------------------------
+
+
+def padded_over_full(real: int, padded: int, epsilon0: float, epsilon: float, absent: bool) -> float:
+    """Exact delta of a padded bag of bits over the blanket bound for ``padded`` users; at most 1 if padding is sound.
+
+    ``real`` users by binary response, the rest dummies; the user's value is replaced, or, with ``absent``, the user by
+    a dummy.  Worst over the other users' values and both directions.
+    """
+    stays = 1 / (1 + math.exp(-epsilon0))
+    dummies = truth.binomial_law(padded - real, 0.5)
+    worst = 0.0
+    for ones in range(real):
+        users = np.convolve(truth.binomial_law(ones, stays), truth.binomial_law(real - 1 - ones, 1 - stays))
+        others = np.convolve(users, dummies)
+        for chances in ((stays, 0.5), (1 - stays, 0.5)) if absent else ((stays, 1 - stays),):
+            laws = [np.append(others, 0.0) * (1 - c) + np.insert(others, 0, 0.0) * c for c in chances]
+            worst = max(worst, *(hockey_stick(p, q, epsilon) for p, q in (laws, laws[::-1])))
+    inputs = {"randomizer": "kary", "n_buckets": 2, "epsilon0": epsilon0, "n_users": padded, "epsilon": epsilon}
+    return worst / evaluate("blanket:lem-reduction", inputs)
+
+
+def overflow_exponent(n_users: int, rate: float, padded: int) -> float:
+    """Logarithm to base 10 of the chance that more than ``padded`` of the users report one coordinate at random."""
+    logs = [
+        math.lgamma(n_users + 1) - math.lgamma(m + 1) - math.lgamma(n_users - m + 1)
+        + m * math.log(rate) + (n_users - m) * math.log1p(-rate)
+        for m in range(padded + 1, n_users + 1)
+    ]  # fmt: skip
+    return float(np.logaddexp.reduce(logs)) / math.log(10)
+
+
+def overflow_chance(n_users: int, rate: float, padded: int) -> float:
+    """That chance itself."""
+    return float(10.0 ** overflow_exponent(n_users, rate, padded))
+
+
+def agreeing_overflow(n_users: int, dimension: int, kept: int, padded: int) -> int:
+    """Messages beyond ``padded`` in a coordinate of SS-Topk when all users hold the same update."""
+    chosen = largest(np.tile(np.arange(1.0, dimension + 1), (n_users, 1)), kept)
+    return max(0, int(chosen.sum(axis=0).max()) - padded)
+
+
+def dummies_fit(dimension: int, kept: float, n_users: int, padded: int) -> bool:
+    """Whether Algorithm 3's number of dummy vectors is whole."""
+    missing = Fraction(dimension * padded) - n_users * Fraction(str(kept))
+    return (missing / Fraction(str(kept))).denominator == 1
+
+
+def filling_completes(missing: list[int], kept: int) -> bool:
+    """Whether Algorithm 3 can always give each dummy vector ``kept`` coordinates that still lack some: every choice."""
+    lacking = [j for j, count in enumerate(missing) if count]
+    if not lacking:
+        return True
+    choices = combinations(lacking, kept)
+    after = [[count - (j in chosen) for j, count in enumerate(missing)] for chosen in choices]
+    return bool(after) and all(filling_completes(rest, kept) for rest in after)
+
+
+# --- index privacy -----------------------------------------------------------------------------------------------
+
+
+def posterior(dimension: int, kept: int, multiples: int) -> Fraction:
+    """Chance that the reported index 0 is a true one: every set of true indices, every set among which it hides."""
+    true = reported = Fraction(0)
+    for top in combinations(range(dimension), kept):
+        others = combinations(sorted(set(range(dimension)) - set(top)), kept * (multiples - 1))
+        shown = [0 in top or 0 in hiding for hiding in others]
+        reported += Fraction(sum(shown), len(shown))
+        true += 0 in top
+    return true / reported
+
+
+def posterior_share(dimension: int, kept: int, multiples: int) -> float:
+    """That chance times the multiples; 1 if it is what the paper says."""
+    return float(posterior(dimension, kept, multiples) * multiples)
+
+
+def definition_3_holds(dimension: int, kept: int, multiples: int, index_privacy: float) -> bool:
+    """Whether both inequalities of Definition 3 hold for the reported index."""
+    chance, prior, ratio = posterior(dimension, kept, multiples), Fraction(kept, dimension), Fraction(index_privacy)
+    return chance <= ratio * prior and 1 - chance >= (1 - prior) / ratio
+
+
+def set_ratio(dimension: int, kept: int, multiples: int) -> float:
+    """Posterior over prior of the whole set of true indices, given the report."""
+    return math.comb(dimension, kept) / math.comb(kept * multiples, kept)
+
+
+def report_budget(dimension: int, kept: int, multiples: int) -> float:
+    """Largest log-likelihood ratio of a report of index sets between two sets of true indices."""
+    reports = list(combinations(range(dimension), kept * multiples))
+    tops = list(combinations(range(dimension), kept))
+    admits = {top: {report for report in reports if set(top) <= set(report)} for top in tops}
+    return 0.0 if all(admits[top] == admits[tops[0]] for top in tops) else math.inf
+
+
+def report_fits(dimension: int, kept: int) -> bool:
+    """Whether a user has enough coordinates for the multiples at which Proposition 2 promises a ratio of 1."""
+    return math.ceil(Fraction(dimension, kept)) * kept <= dimension
+
+
+def top_after_mapping_agrees(update: list[float], kept: int, clip_norm: float) -> bool:
+    """Whether the largest absolute values are the same before and after the map to [0, 1], as Algorithm 4 has it."""
+    before = np.array([update])
+    mapped = (np.clip(before, -clip_norm, clip_norm) + clip_norm) / (2 * clip_norm)
+    return bool((largest(before, kept) == largest(mapped, kept)).all())
+
+
+DEVIATIONS = 2.0
+
+
+def recorded_gap(claim: str, noise: str, dataset: str = "mnist") -> Gap:
+    """A printed gap as we measured it, with ``fresh`` or with ``repeated`` noise."""
+    ahead, behind, _ = GAPS[claim]
+    return recorded_runs(dataset, noise).gap(ahead, behind)
+
+
+def gap(claim: str, noise: str, dataset: str = "mnist") -> float:
+    """Mean of the differences in final accuracy, in percentage points."""
+    return recorded_gap(claim, noise, dataset).mean
+
+
+def in_order(methods: Sequence[str], noise: str = "fresh", dataset: str = "mnist") -> bool:
+    """Whether each method is ahead of the one before, by two standard deviations of the difference."""
+    runs = recorded_runs(dataset, noise)
+    gaps = [runs.gap(ahead, behind) for behind, ahead in pairwise(methods)]
+    return all(one.mean > DEVIATIONS * one.spread for one in gaps)
+
+
+def final(method: str, noise: str = "fresh", dataset: str = "mnist") -> float:
+    """Mean accuracy of the last models on the users' own test images, in percent."""
+    return float(recorded_runs(dataset, noise).final(method).mean())
+
+
+def best(experiment: str, method: str) -> float:
+    """The value of a recorded sweep at which a method is most accurate on average."""
+    return recorded_sweep(experiment).best(method)
+
+
+def rises(experiment: str, method: str, downwards: bool = False) -> bool:
+    """Whether mean accuracy rises (or falls) from each value of a recorded sweep to the next."""
+    steps = np.diff(recorded_sweep(experiment).mean(method))
+    return bool((steps < 0).all() if downwards else (steps > 0).all())
+
+
+def step_gain(method: str, over: str) -> float:
+    """Accuracy of one estimate over another's, in points, both without noise and at the longest recorded step."""
+    sweep = recorded_sweep("server_step")
+    return float((sweep.finals[method] - sweep.finals[over])[:, -1].mean())

@@ -1,7 +1,12 @@
-r"""Claims about random participation: tools, the theorem's readings, baselines, rounds.
+"""Claims about random participation: tools, the theorem's readings, baselines, rounds.
 
 Truth is enumerated for laws on few outcomes, integrated from densities as they are defined, or bounded from below by
 boxes; no formula of the theorem is on that side.
+
+Claims about learning with random participation, judged by the recorded runs (``data/results``), never by fresh ones.
+
+Runs of two schemes share their random numbers, so an order is one of paired differences: one scheme counts as ahead of
+another if the 95 % confidence interval of the mean difference is above zero.
 """
 
 import functools
@@ -15,14 +20,16 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
+from flamebook.claims.blanket import evaluate
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
-from flamelib.companion.checks import evaluate
 from flamelib.core.divergences import hockey_stick
 from flamelib.figures import participation as figures
 from flamelib.figures.participation import Setting
 from flamelib.figures.participation_attack import EqualGradients
 from flamelib.figures.participation_audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
+from flamelib.figures.participation_learning import Learning
+from flamelib.figures.participation_recorded import recorded
 
 Real = NDArray[np.float64]
 Density = Callable[[float], float]
@@ -315,3 +322,29 @@ def one_of_many(scheme: str, epsilon: float, **setting: Any) -> float:
     """Delta of the composed account after a single round over the delta of a round."""
     one = Setting(**setting)
     return participation_rounds(scheme, **one.as_parameters(), rounds=1, epsilon=epsilon) / one.delta(scheme, epsilon)
+
+
+def in_order(experiment: str, schemes: Sequence[str], model: str) -> bool:
+    """Whether each scheme is ahead of the next one."""
+    runs = _runs(experiment, model)
+    return all(runs.ahead(one, other) for one, other in pairwise(schemes))
+
+
+def gap(experiment: str, one: str, other: str, model: str) -> float:
+    """Mean of the differences in final accuracy, in percentage points."""
+    return _runs(experiment, model).gap(one, other).mean
+
+
+def final(experiment: str, scheme: str, model: str) -> float:
+    """Mean accuracy of the last models on the test images, in percent."""
+    return float(_runs(experiment, model).final(scheme).mean())
+
+
+def trained_noise_ratio(scheme: str, model: str) -> float:
+    """Noise that a scheme needed in Experiment 6.2 over what it needed in Experiment 6.1."""
+    return _runs("exp-6.2", model).noise[scheme] / _runs("exp-6.1", model).noise[scheme]
+
+
+def _runs(experiment: str, model: str) -> Learning:
+    """Recorded runs of an experiment by its name in the ledger: ``exp-6.1``."""
+    return recorded(experiment.removeprefix("exp-"), model)

@@ -1,17 +1,26 @@
-r"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches."""
+"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches.
+
+Claims about learning through cloak aggregation, judged by the recorded runs (``data/results``), never by fresh ones.
+
+Runs of two methods share their random numbers, so a method counts as ahead of another if the mean of paired differences
+exceeds two of their standard deviations.
+"""
 
 import math
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.integrate import quad
 
-from flamelib.companion.checks import evaluate
+from flamebook.claims.blanket import evaluate
+from flamebook.claims.flame import DEVIATIONS
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.cloak_attack import compute_opened
 from flamelib.figures.cloak_generators import compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
+from flamelib.figures.cloak_recorded import recorded_sweep
+from flamelib.figures.flame_learning import Gap
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.sealing import AnalyzerKey, new_round, open_bags, seal
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
@@ -218,3 +227,21 @@ def secure_expansion(n_users: int, dimension: int, input_bits: int) -> float:
     """Registered bits of a user of secure aggregation over those of the vector alone."""
     given = {"protocol": "cmp-bon", "n_users": n_users, "dimension": dimension, "input_bits": input_bits}
     return evaluate("cloak:cost", given | {"epsilon": 1, "delta": 1e-6}, "bits") / (dimension * input_bits)
+
+
+def gap(ahead: str, behind: str, epsilon: float) -> Gap:
+    """Paired differences of final accuracy of two methods at one guarantee, in points."""
+    sweep = recorded_sweep("epsilon")
+    at = list(sweep.x).index(epsilon)
+    return Gap.of(sweep.finals[ahead][:, at] - sweep.finals[behind][:, at])
+
+
+def in_order(methods: Sequence[str], epsilon: float) -> bool:
+    """Whether each method is ahead of the next one."""
+    found = [gap(ahead, behind, epsilon) for ahead, behind in pairwise(methods)]
+    return all(one.mean > DEVIATIONS * one.spread for one in found)
+
+
+def is_near(method: str, other: str, epsilon: float, points: float) -> bool:
+    """Whether a method is at most so many points behind another one on average."""
+    return gap(other, method, epsilon).mean <= points
