@@ -42,9 +42,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where recorded results of training are written and read in a test."""
-    from flamelib.figures import recordings
+    from flamebook.recordings import tables
 
     for name in ("_rows", "provenance"):
-        monkeypatch.setattr(recordings, name, getattr(recordings, name).__wrapped__)
-    monkeypatch.setattr(recordings, "RESULTS", tmp_path)
+        monkeypatch.setattr(tables, name, getattr(tables, name).__wrapped__)
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
     return tmp_path

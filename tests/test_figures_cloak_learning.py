@@ -5,18 +5,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flamebook.experiments import cloak as cloak_learning
+from flamebook.experiments import cloak as tradeoffs
+from flamebook.experiments import flame
+from flamebook.experiments.cloak import Setting
+from flamebook.experiments.flame_grid import draw_sweep
+from flamebook.recordings import cloak as cloak_recorded
+from flamebook.recordings import cloak as record_cloak
+from flamebook.recordings import tables
 
 from flamelib.accounting.coordinates.certified import topk_truncated
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.companion import record_cloak
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import cloak_learning, cloak_recorded, flame_methods, present, recordings
-from flamelib.figures import cloak_tradeoffs as tradeoffs
-from flamelib.figures.cloak_learning import Setting
-from flamelib.figures.flame_tradeoffs import draw_sweep
+from flamelib.figures import present
 from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=80, rounds=3, clip_norm=0.5, scale=64, epsilon=4.0, delta=1e-5)
@@ -94,7 +98,7 @@ def test_tables_say_what_is_sent():
 
 
 def test_taking_part_twice_costs_more_than_once_and_less_than_twice_as_much():
-    setting = flame_methods.Setting()
+    setting = flame.Setting()
     once, twice = (tradeoffs.flame_epsilon("topk", setting, 7850, times, 1e-6) for times in (1, 2))
     assert once == topk_truncated(157, 333, 0.5, 1e-6) < twice < 2 * once
 
@@ -110,9 +114,9 @@ def test_the_local_budget_is_the_largest_that_keeps_the_guarantee(users, monkeyp
 
 
 def test_the_protocols_are_those_that_are_accounted_for():
-    setting = flame_methods.Setting()
-    assert tradeoffs.flame_method("topk", setting, 7850) == flame_methods.topk(setting, 7850)
-    assert tradeoffs.flame_method("simple", setting, 7850) == flame_methods.simple(setting, 7850)
+    setting = flame.Setting()
+    assert tradeoffs.flame_method("topk", setting, 7850) == flame.topk(setting, 7850)
+    assert tradeoffs.flame_method("simple", setting, 7850) == flame.simple(setting, 7850)
     assert tradeoffs.flame_method("double", setting, 7850).inclusion == "bernoulli"
 
 
@@ -175,7 +179,7 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
         monkeypatch.setattr(cloak_recorded, name, value)
     monkeypatch.setattr(tradeoffs, "flame_epsilon", lambda protocol, setting, *others: setting.epsilon0)
     record_cloak.record(folder, SMALL, 2, 2)
-    about, equal = recordings.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
+    about, equal = tables.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
     assert set(equal.finals) == {"unprotected", "server", "cloak", "simple"}
     assert about["steps"]["4"]["server"] == about["steps"]["4"]["cloak"] == 2.0
     steps = {"cloak": 2.0, "server": 2.0}
@@ -191,8 +195,8 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = recordings.provenance(cloak_recorded.TABLE)
-    assert sha256(recordings.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
+    about = tables.provenance(cloak_recorded.TABLE)
+    assert sha256(tables.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
     assert about["setting"] == record_cloak.SETTING.as_parameters()
     equal = cloak_recorded.recorded_sweep("epsilon")
     assert equal.x.tolist() == list(record_cloak.EPSILONS)
@@ -202,12 +206,12 @@ def test_the_stored_table_is_the_one_its_provenance_tells_of():
 
 
 def test_recorded_noise_and_local_budgets_keep_the_guarantee():
-    about = recordings.provenance(cloak_recorded.TABLE)
+    about = tables.provenance(cloak_recorded.TABLE)
     for epsilon, method in about["cloak"].items():
         given = {"dimension": 7850, "rounds": 2, "delta": about["setting"]["delta"]}
         found = vector_epsilon(sensitivity_2=2 * method["norm_limit"], variance=method["variance"], **given)
         assert 0.95 * float(epsilon) < found < float(epsilon)
-    setting = flame_methods.Setting(epsilon0=about["local budgets"]["1"]["topk"])
+    setting = flame.Setting(epsilon0=about["local budgets"]["1"]["topk"])
     assert 0.95 < tradeoffs.flame_epsilon("topk", setting, 7850, 2, about["setting"]["delta"]) <= 1
 
 

@@ -7,24 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from flamebook.claims import flame, ledger
+from flamebook.experiments import flame as flame_learning
+from flamebook.experiments import flame as flame_methods
+from flamebook.experiments import flame_grid
+from flamebook.experiments.flame import Gap, Setting
+from flamebook.experiments.flame_grid import EqualBudget, Interval
+from flamebook.recordings import flame as flame_recorded
+from flamebook.recordings import flame as record_learning
+from flamebook.recordings import tables
 from scipy.stats import norm
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.companion import record_learning
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import (
-    flame_budgets,
-    flame_learning,
-    flame_methods,
-    flame_recorded,
-    flame_tradeoffs,
-    present,
-    recordings,
-)
-from flamelib.figures.flame_budgets import EqualBudget, Interval
-from flamelib.figures.flame_learning import Gap
-from flamelib.figures.flame_methods import Setting
+from flamelib.figures import present
 from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=150, padded=60, rounds=3)
@@ -162,7 +158,7 @@ def test_the_users_table_tells_the_overlap(users):
 @pytest.fixture(scope="module")
 def sweeps(users):
     grids = {"padded": [2, 60, 100], "server_step": [1, 4], "epsilon": [1.0, 100.0], "multiples": [1, 4]}
-    return {name: flame_tradeoffs.compute_sweep(users, SMALL, name, values, 2, 1) for name, values in grids.items()}
+    return {name: flame_grid.compute_sweep(users, SMALL, name, values, 2, 1) for name, values in grids.items()}
 
 
 def test_a_sweep_has_a_column_for_every_value_that_has_a_protocol(sweeps):
@@ -176,7 +172,7 @@ def test_a_sweep_has_a_column_for_every_value_that_has_a_protocol(sweeps):
 def test_the_step_of_the_honest_mean_is_the_unit(users, sweeps):
     """At the step 1 / beta the sweep is the protocol itself."""
     unit = 650 / SMALL.kept(650)
-    here = flame_tradeoffs.compute_sweep(users, SMALL, "server_step", [unit], 2, 1)
+    here = flame_grid.compute_sweep(users, SMALL, "server_step", [unit], 2, 1)
     plain = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 2, 1)
     assert here.finals["topk"][:, 0] == pytest.approx(plain.final("topk"), abs=1e-9)
     assert set(sweeps["server_step"].finals) == {"topk", "sparse", "clipped"}
@@ -184,14 +180,14 @@ def test_the_step_of_the_honest_mean_is_the_unit(users, sweeps):
 
 
 def test_the_server_is_calibrated_at_every_budget():
-    for point in flame_tradeoffs.points(SMALL, 650, "epsilon", [1.0, 100.0]):
+    for point in flame_grid.points(SMALL, 650, "epsilon", [1.0, 100.0]):
         [server] = point.methods.values()
         exact = gaussian_mechanism(server.sensitivity, server.noise_std, delta=SMALL.delta)
         assert exact == pytest.approx(point.value, rel=1e-9)
 
 
 def test_hiding_fills_the_bags(sweeps):
-    rows = flame_tradeoffs.crowded_rows(sweeps["multiples"])
+    rows = flame_grid.crowded_rows(sweeps["multiples"])
     assert [row[0] for row in rows] == [1, 4]
     assert rows[1][1] >= rows[0][1] >= 0
     assert sweeps["multiples"].at("topk", 4).repeats == 2
@@ -199,14 +195,14 @@ def test_hiding_fills_the_bags(sweeps):
 
 def test_a_sweep_without_any_protocol_is_refused(users):
     with pytest.raises(DomainError, match="padded"):
-        flame_tradeoffs.compute_sweep(users, SMALL, "padded", [2], 2, 1)
+        flame_grid.compute_sweep(users, SMALL, "padded", [2], 2, 1)
 
 
 # --- equal budgets ------------------------------------------------------------------------------------------------
 
 
 def test_certified_intervals_hold_the_attack_and_tell_which_claim_falls():
-    found = {key: flame_budgets.interval(Setting(), 7850, key) for key in flame_budgets.PROTOCOLS}
+    found = {key: flame_grid.interval(Setting(), 7850, key) for key in flame_grid.PROTOCOLS}
     for one in found.values():
         assert 0 < one.lower <= one.upper
     assert found["topk"].lower == pytest.approx(1.198, abs=1e-3)
@@ -238,9 +234,9 @@ def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, t
     beside = flame_recorded.Beside(sweeps["padded"], sweeps["padded"])
     for name, record, draw in (
         ("runs", runs, flame_learning.draw_runs),
-        ("sweep", sweeps["server_step"], flame_tradeoffs.draw_sweep),
+        ("sweep", sweeps["server_step"], flame_grid.draw_sweep),
         ("beside", beside, flame_recorded.draw_beside),
-        ("equal", budget, flame_budgets.draw_equal_budget),
+        ("equal", budget, flame_grid.draw_equal_budget),
     ):
         seen = []
 
@@ -270,7 +266,7 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
     repeated = flame_recorded.recorded_runs("digits", "repeated")
     assert np.array_equal(repeated.curves["np"], found.curves["np"])
     assert not np.array_equal(repeated.curves["simple"], found.curves["simple"])
-    assert recordings.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
+    assert tables.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
     with pytest.raises(DomainError, match="experiment"):
         flame_recorded.recorded_runs("mnist")
     with pytest.raises(DomainError, match="experiment"):
@@ -278,8 +274,8 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = recordings.provenance(flame_recorded.TABLE)
-    assert sha256(recordings.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
+    about = tables.provenance(flame_recorded.TABLE)
+    assert sha256(tables.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
     assert about["sizes"]["mnist"]["users"] == 6000
     assert about["sizes"]["mnist"]["of these held by users"] == 1138
     for dataset in ("mnist", "fashion-mnist"):

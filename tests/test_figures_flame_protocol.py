@@ -5,8 +5,8 @@ import io
 
 import numpy as np
 import pytest
+from flamebook.recordings import costs
 
-from flamelib.companion import record_costs
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures import flame_protocol, present
 from flamelib.figures.flame_protocol import Costs
@@ -39,12 +39,12 @@ def test_recorded_costs_are_those_of_the_page():
 
 
 def test_what_is_recorded_reads_back_as_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_costs, "compute_round_cost", lambda users: LINE)
-    monkeypatch.setattr(record_costs, "compute_sealing_cost", lambda *sizes: LINE)
-    record_costs.record(tmp_path / "costs.json")
+    monkeypatch.setattr(costs, "compute_round_cost", lambda users: LINE)
+    monkeypatch.setattr(costs, "compute_sealing_cost", lambda *sizes: LINE)
+    costs.record(tmp_path / "costs.json")
     monkeypatch.setattr(flame_protocol, "RECORDED", tmp_path / "costs.json")
     assert rows(flame_protocol.recorded_costs("round")) == rows(LINE)
-    assert len(record_costs.processor()) > 2
+    assert len(costs.processor()) > 2
 
 
 def test_a_round_is_measured_at_every_size():

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from flamebook.claims import participation as checks
+from flamebook.experiments import participation as learning
+from flamebook.experiments.flame import Gap
+from flamebook.experiments.participation import Learning, Setting
+from flamebook.recordings import participation, tables
+from flamebook.recordings.participation import Size
 
-from flamelib.companion import record_participation
 from flamelib.companion.inputs import sha256
-from flamelib.companion.record_participation import Size
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import participation_learning as learning
-from flamelib.figures import participation_recorded, present, recordings
-from flamelib.figures.flame_learning import Gap
-from flamelib.figures.participation_learning import Learning, Setting
+from flamelib.figures import present
 from flamelib.learning.participation import load_records
 from flamelib.protocols.participation import batch_size
 
@@ -58,7 +58,7 @@ def test_a_smaller_step_is_tried_for_baselines_in_the_first_setting_alone():
 
 
 def test_the_settings_of_both_experiments_draw_seventy_records():
-    for setting in record_participation.SETTINGS.values():
+    for setting in participation.SETTINGS.values():
         n_clients = 124_800 // setting.n_records
         mean, _ = batch_size(setting.participation_rate, setting.record_rate, n_clients, setting.n_records)
         assert mean == pytest.approx(70, rel=0.01)
@@ -157,38 +157,38 @@ def test_the_figure_has_words_on_its_axes_and_its_numbers_beside_it(runs, monkey
 
 
 def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
-    monkeypatch.setattr(record_participation, "DATASET", "digits")
-    monkeypatch.setattr(record_participation, "SETTINGS", {"6.1": SMALL})
-    monkeypatch.setattr(record_participation, "SEED", 1)
-    monkeypatch.setattr(record_participation, "POINTS", 4)
-    record_participation.record(folder, {"softmax": Size(2, 40, 3, slow=True)})
-    found = participation_recorded.recorded("6.1", "softmax")
+    monkeypatch.setattr(participation, "DATASET", "digits")
+    monkeypatch.setattr(participation, "SETTINGS", {"6.1": SMALL})
+    monkeypatch.setattr(participation, "SEED", 1)
+    monkeypatch.setattr(participation, "POINTS", 4)
+    participation.record(folder, {"softmax": Size(2, 40, 3, slow=True)})
+    found = participation.recorded("6.1", "softmax")
     assert found.rounds.tolist() == runs.rounds.tolist()
     assert found.parameters == runs.parameters
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)
         assert found.noise[name] == runs.noise[name]
-    about = recordings.provenance(participation_recorded.TABLE)
+    about = tables.provenance(participation.TABLE)
     assert about["runs"]["6.1"]["softmax"]["clients"] == 50
     assert len(about["commit"]) == 40
     with pytest.raises(DomainError, match="experiment"):
-        participation_recorded.recorded("6.2", "softmax")
+        participation.recorded("6.2", "softmax")
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = recordings.provenance(participation_recorded.TABLE)
-    table = recordings.RESULTS / participation_recorded.TABLE
-    assert sha256(table) == about["sha256"][participation_recorded.TABLE]
-    for experiment, setting in record_participation.SETTINGS.items():
-        for model, size in record_participation.SIZES.items():
-            found = participation_recorded.recorded(experiment, model)
-            assert found.curves["outer"].shape == (size.repeats, record_participation.POINTS + 1)
+    about = tables.provenance(participation.TABLE)
+    table = tables.RESULTS / participation.TABLE
+    assert sha256(table) == about["sha256"][participation.TABLE]
+    for experiment, setting in participation.SETTINGS.items():
+        for model, size in participation.SIZES.items():
+            found = participation.recorded(experiment, model)
+            assert found.curves["outer"].shape == (size.repeats, participation.POINTS + 1)
             assert found.parameters["rounds"] == size.rounds
             assert found.noise["outer"] == pytest.approx(setting.noise_std("outer"), rel=1e-6)
 
 
 def test_checks_read_the_recorded_runs():
-    for model in record_participation.SIZES:
+    for model in participation.SIZES:
         assert checks.final("exp-6.1", "unprotected", model) > checks.final("exp-6.1", "ols", model)
         assert checks.gap("exp-6.1", "outer", "ols", model) == -checks.gap("exp-6.1", "ols", "outer", model)
         assert not checks.in_order("exp-6.1", ["ols", "unprotected"], model)

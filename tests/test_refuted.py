@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
+from flamebook.recordings import ledger as record_ledger
 
-from flamelib.companion import pages, record_ledger, refuted
+from flamelib.companion import pages, refuted
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]

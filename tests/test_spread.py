@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.recordings import spread as record_spread
 
-from flamelib.companion import record_spread, runs, spread, stamp
+from flamelib.companion import runs, spread, stamp
 from flamelib.companion.runs import Run
 from flamelib.companion.spread import Headline
 

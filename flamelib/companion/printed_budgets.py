@@ -1,8 +1,8 @@
 """The budgets that the documents print, beside what the ledger has recorded of the same mechanisms."""
 
 from flamebook.claims.ledger import load
+from flamebook.recordings.ledger import recorded
 
-from flamelib.companion.record_ledger import recorded
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.printed_budgets import Budget, Budgets
 

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from flamebook.recordings.tables import RESULTS
 from matplotlib.axes import Axes
 
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
-from flamelib.figures.recordings import RESULTS
 from flamelib.figures.style import LOOKS, Pen
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.randomizers import LaplaceNoise

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from flamebook.recordings.bench import upwards
 from playwright.sync_api import BrowserContext, Page
 
 from flamelib.companion.bench import EPSILON0, compared
 from flamelib.companion.parameters import assignments
-from flamelib.companion.record_bench import upwards
 from flamelib.uses.deployments import Refusal, mechanisms, rows
 from flamelib.uses.requests import Request, Row
 

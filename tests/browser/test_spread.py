@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from flamebook.recordings import spread as record_spread
 
-from flamelib.companion import inputs, own, record_spread, runs, spread
+from flamelib.companion import inputs, own, runs, spread
 
 pytestmark = pytest.mark.browser
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from flamebook.claims.blanket import evaluate
+from flamebook.recordings.checkin import recorded
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower, effective_rate
@@ -34,7 +35,6 @@ from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import KaryProfile
 from flamelib.figures.checkin import Distributed, Shuffled
 from flamelib.figures.checkin_attack import BinaryCheckin
-from flamelib.figures.checkin_recorded import recorded
 
 Real = NDArray[np.float64]
 

@@ -15,12 +15,12 @@ from scipy.integrate import quad
 
 from flamebook.claims.blanket import evaluate
 from flamebook.claims.flame import DEVIATIONS
+from flamebook.experiments.flame import Gap
+from flamebook.recordings.cloak import recorded_sweep
 from flamelib.core.vocabulary import DomainError
 from flamelib.figures.cloak_attack import compute_opened
 from flamelib.figures.cloak_generators import compute_stream
 from flamelib.figures.cloak_pairing import compute_vectors
-from flamelib.figures.cloak_recorded import recorded_sweep
-from flamelib.figures.flame_learning import Gap
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.sealing import AnalyzerKey, new_round, open_bags, seal
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch

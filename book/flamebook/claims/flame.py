@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from flamebook.claims import truth
 from flamebook.claims.accuracy import summation_bias
 from flamebook.claims.blanket import evaluate
+from flamebook.experiments.flame import GAPS, Gap
+from flamebook.recordings.flame import recorded_runs, recorded_sweep
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import counting, printed
 from flamelib.accounting.coordinates.certified import double_revealed
@@ -33,8 +35,6 @@ from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
-from flamelib.figures.flame_learning import GAPS, Gap
-from flamelib.figures.flame_recorded import recorded_runs, recorded_sweep
 from flamelib.mechanisms.coordinates import largest
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame

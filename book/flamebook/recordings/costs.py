@@ -1,4 +1,4 @@
-"""Measure once what a round of FLAME and sealing cost: ``python -m flamelib.companion.record_costs``, on an idle core.
+"""Measure once what a round of FLAME and sealing cost: ``python -m flamebook.recordings.costs``, on an idle core.
 
 The page shows what was recorded, so that it does not change from one making to the next.
 """
@@ -8,7 +8,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flamelib.companion.recording import revision
+from flamebook.recordings.tables import revision
 from flamelib.figures.flame_protocol import RECORDED, compute_round_cost, compute_sealing_cost
 
 USERS = (250, 500, 1000, 2000)
@@ -21,7 +21,7 @@ def record(path: Path = RECORDED) -> None:
     costs = {"round": compute_round_cost(USERS), "sealing": compute_sealing_cost(ENVELOPES, 1000, 7850, 157, 333)}
     whole = {
         "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamelib.companion.record_costs",
+        "command": "python -m flamebook.recordings.costs",
         "commit": commit,
         "machine": processor(),
         "costs": {what: found.to_json() for what, found in costs.items()},

@@ -1,4 +1,9 @@
-"""Train with self check-in at full size once: ``python -m flamelib.companion.record_checkin``.
+"""Recorded results of full training runs with self check-in, read back as the records that a fresh run makes.
+
+``data/results/checkin_learning.csv`` holds one row a run, as for random participation
+(:mod:`flamebook.recordings.participation`); ``checkin_learning.json`` beside it says how they came about.
+
+Train with self check-in at full size once: ``python -m flamebook.recordings.checkin``.
 
 Half an hour on one idle core.  The table and its provenance go to ``data/results`` after every job, so that what was
 finished is kept; the notebook shows them beside its own quick runs.  Jobs of one experiment may make some runs, or
@@ -14,16 +19,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flamelib.companion.record_participation import PACKAGES
-from flamelib.companion.recording import revision, store
-from flamelib.figures.checkin_learning import CAP, LOCAL_DELTA, Setting, compute_learning
-from flamelib.figures.checkin_recorded import TABLE
-from flamelib.figures.participation_learning import Learning
-from flamelib.figures.participation_recorded import Key, as_csv
-from flamelib.figures.recordings import RESULTS
+from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
+from flamebook.experiments.participation import Learning
+from flamebook.recordings import tables
+from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
+from flamebook.recordings.tables import RESULTS, revision, store
 from flamelib.learning.checkin import Model
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.participation import Records, load_records
+
+TABLE = "checkin_learning.csv"
+
+
+def recorded(experiment: str, model: str = "softmax") -> Learning:
+    """The recorded runs of an experiment: ``large`` crowd or ``small``, ``softmax`` or ``convolutional``.
+
+    Raises
+    ------
+    DomainError
+        If nothing of the kind was recorded.
+    """
+    return read_back(TABLE, Key(experiment, model))
+
+
+def findings() -> dict[str, str]:
+    """What the page says about the recorded runs, by name: accuracies in percent with their spread."""
+    told: dict[str, str] = {}
+    for experiment, models in tables.provenance(TABLE)["runs"].items():
+        for model in models:
+            runs = recorded(experiment, model)
+            told |= {f"{model}_{experiment}_{scheme}": shown(runs.final(scheme)) for scheme in runs.curves}
+    return told
+
 
 DATASET, SEED, POINTS = "mnist", 2206, 20
 SEARCHED = (

@@ -1,28 +1,39 @@
-r"""Federated averaging by cloak aggregation: what a guarantee costs in noise and bits, and what is learned.
+"""Federated averaging by cloak aggregation: what a guarantee costs in noise and bits, and what is learned.
 
 How much noise, how many messages and which modulus come from the privacy side, what they do to training from the
 mechanism side; they meet here.  Guarantees are for the whole training and for replacing everything that one user
 holds: who takes part in :math:`T` rounds is protected by the composition of :math:`T` rounds.
+
+What the accuracy of cloak aggregation depends on, and FLAME beside it at the same certified epsilon.
+
+FLAME's certified epsilon of one round is that of so many independent coordinates
+(:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has :math:`T` times as many; so
+the same statements account for the whole training.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from flamebook.experiments import flame
+from flamebook.experiments.flame import Method
+from flamebook.experiments.flame_grid import Point, Sweep
+from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import bits_sent, modulus_bits
+from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.figures import flame_methods
 from flamelib.figures.curves import Parameters
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users
 from flamelib.learning.models import Floats
 from flamelib.mechanisms.integers.randomness import Simulation
-from flamelib.protocols.averages import CentralGaussian
+from flamelib.protocols.averages import CentralGaussian, PlainAverage
 
 SHARE = 0.01
 FAR = 10
@@ -186,7 +197,7 @@ def crowd_rows(setting: Setting, dimension: int, times: int, crowds: Iterable[in
 
 def cost_rows(setting: Setting, dimension: int, times: int) -> list[tuple[object, ...]]:
     """For a table: numbers that a user sends in a round, and their size in kB, way by way."""
-    method, kept = setting.cloak(dimension, times), flame_methods.Setting().kept(dimension)
+    method, kept = setting.cloak(dimension, times), flame.Setting().kept(dimension)
     bits, place = modulus_bits(method.modulus), (dimension - 1).bit_length()
     shares = dimension * method.n_messages
     return [
@@ -207,3 +218,92 @@ def kilobytes(method: CloakAverage, dimension: int) -> float:
 def seeded(method: CloakAverage, dimension: int) -> float:
     """The same where all vectors of shares but one are sent as seeds to a shuffler that is trusted to expand them."""
     return ((method.n_messages - 1) * SEED_BITS + dimension * modulus_bits(method.modulus)) / 8e3
+
+
+PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"
+FLAME = ("topk", "double", "simple")
+EXPERIMENTS = ("epsilon", "clip_norm", "scale", "log2_modulus", "n_users")
+
+Steps = Mapping[str, float]
+
+
+def averages(setting: Setting, dimension: int, times: int) -> dict[str, Method]:
+    """Without privacy, by a trusted server, by cloak aggregation: the latter two keep the setting's guarantee."""
+    return {PLAIN: PlainAverage(), SERVER: setting.server(times), CLOAK: setting.cloak(dimension, times)}
+
+
+def flame_epsilon(protocol: str, setting: flame.Setting, dimension: int, times: int, delta: float) -> float:
+    """Certified epsilon of users who take part so many times (upper), by the protocol's own accounting."""
+    kept = setting.kept(dimension)
+    if protocol == "topk":
+        return float(topk_truncated(times * kept, setting.padded, setting.epsilon0, delta))
+    rate = kept / dimension if protocol == "simple" else 1.0
+    return float(
+        account(
+            protocol=protocol, dimension=times * dimension, n_users=setting.n_users, epsilon0=setting.epsilon0 * rate,
+            delta=delta, bound="blanket", route="sound", kept=times * kept, padded=setting.padded,
+        )
+    )  # fmt: skip
+
+
+def flame_setting(protocol: str, setting: Setting, users: Users) -> flame.Setting:
+    """FLAME's printed setting, with the largest local budget found that keeps the guarantee: never too large."""
+    dimension, times = users.model.dimension, setting.taking_part(len(users))
+    here = flame.Setting(n_users=setting.n_users, rounds=setting.rounds).fitted(users)
+
+    def epsilon(epsilon0: float) -> float:
+        return flame_epsilon(protocol, replace(here, epsilon0=epsilon0), dimension, times, setting.delta)
+
+    return replace(here, epsilon0=greatest(epsilon, setting.epsilon, here.epsilon0 * min(setting.epsilon, 4.0)))
+
+
+def flame_method(protocol: str, setting: flame.Setting, dimension: int) -> Method:
+    """A protocol of FLAME; SS-Double includes every coordinate by itself, which its accounting needs."""
+    if protocol == "topk":
+        return flame.topk(setting, dimension)
+    if protocol == "simple":
+        return flame.simple(setting, dimension)
+    return replace(flame.double(setting, dimension), inclusion="bernoulli")
+
+
+def points(setting: Setting, users: Users, experiment: str, values: Iterable[float], steps: Steps) -> list[Point]:
+    """The points of a sweep by the name of its axis, each method with its own step.
+
+    Where the clip is varied the step is varied against it, so that noise moves the model as far everywhere.
+    """
+    if experiment not in EXPERIMENTS:
+        raise DomainError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {experiment!r}")
+    found = []
+    for value in values:
+        here = _with(setting, experiment, value)
+        step = setting.clip_norm / here.clip_norm
+        for name, method in averages(here, users.model.dimension, here.taking_part(len(users))).items():
+            if name in steps:
+                found.append(Point(value, here, {name: method}, steps[name] * step))
+    return found
+
+
+def _with(setting: Setting, name: str, value: float) -> Setting:
+    changed: dict[str, Any] = {name: value if name in ("epsilon", "clip_norm") else int(value)}
+    return replace(setting, **changed)
+
+
+def compute_sweep(
+    users: Users, setting: Setting, experiment: str, values: Iterable[float], steps: Steps, repeats: int, seed: int
+) -> Sweep:
+    """Train at every point of a sweep, with the same seeds at each.
+
+    Parameters
+    ----------
+    users : Users
+    setting : Setting
+    experiment : str
+        ``epsilon``, ``clip_norm``, ``scale``, ``log2_modulus`` or ``n_users``: what the values are.
+    values : iterable of numbers
+    steps : mapping from method to float
+        Factor on the published mean; what is not named is not trained.
+    repeats, seed : int
+    """
+    found = [(one.value, one.train(users, repeats, seed)) for one in points(setting, users, experiment, values, steps)]
+    fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
+    return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})

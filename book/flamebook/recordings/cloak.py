@@ -1,4 +1,9 @@
-"""Train through cloak aggregation at full size once: ``python -m flamelib.companion.record_cloak``.
+"""Recorded results of training through cloak aggregation, read back as the records that a fresh run makes.
+
+``data/results/cloak_learning.csv`` holds one row a run, as for FLAME (:mod:`flamebook.recordings.flame`), with
+sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.
+
+Train through cloak aggregation at full size once: ``python -m flamebook.recordings.cloak``.
 
 Twenty minutes on one core.  The table and its provenance go to ``data/results`` after every group of runs; the
 notebook shows them beside its own quick runs.  Every method takes the step that was the best of a few on one run of
@@ -12,17 +17,74 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flamelib.companion.record_learning import sizes
-from flamelib.companion.recording import revision, store
-from flamelib.figures.cloak_learning import Setting
-from flamelib.figures.cloak_recorded import TABLE
-from flamelib.figures.cloak_tradeoffs import CLOAK, FLAME, PLAIN, SERVER, averages, flame_method, flame_setting, points
-from flamelib.figures.flame_learning import Runs, compute_runs
-from flamelib.figures.flame_methods import Method
-from flamelib.figures.flame_recorded import Key, as_csv
-from flamelib.figures.recordings import RESULTS
+import numpy as np
+
+from flamebook.experiments.cloak import (
+    CLOAK,
+    FLAME,
+    PLAIN,
+    SERVER,
+    Setting,
+    averages,
+    flame_method,
+    flame_setting,
+    points,
+)
+from flamebook.experiments.flame import Gap, Method, Runs, compute_runs
+from flamebook.experiments.flame_grid import Sweep
+from flamebook.recordings import tables
+from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
+from flamebook.recordings.tables import RESULTS, revision, store
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users, load_users
+
+TABLE = "cloak_learning.csv"
+DATASET = "mnist"
+
+
+def recorded_sweep(experiment: str) -> Sweep:
+    """A sweep by the name of its axis: ``epsilon``, ``clip_norm``, ``scale``, ``log2_modulus`` or ``n_users``.
+
+    Raises
+    ------
+    DomainError
+        If nothing of the kind was recorded.
+    """
+    given = {name: of for name, of in parameters(TABLE).items() if name != experiment}
+    return sweep_of(TABLE, experiment, DATASET, given)
+
+
+def equal_rows() -> list[tuple[object, ...]]:
+    """For a table: epsilon, and the accuracy of every method at the end with the step that was found for it."""
+    sweep, steps = recorded_sweep("epsilon"), tables.provenance(TABLE)["steps"]
+    return [
+        (value, *(f"{sweep.at(name, value)} ({steps[f'{value:g}'][name]:g})" for name in sweep.finals))
+        for value in sweep.x
+    ]
+
+
+def sweep_rows(experiment: str) -> list[tuple[object, ...]]:
+    """For a table: a value, accuracy of cloak aggregation, coordinates that wrapped in the first and last round."""
+    sweep = recorded_sweep(experiment)
+    full = sweep.full[CLOAK][..., 0].mean(axis=1)
+    return [
+        (float(value), str(sweep.at(CLOAK, value)), float(first), float(last))
+        for value, (first, last) in zip(sweep.x, full, strict=True)
+    ]
+
+
+def findings() -> dict[str, str]:
+    """What the page says about the recorded runs, by name: accuracies and paired differences in points with spread."""
+    sweep = recorded_sweep("epsilon")
+    told: dict[str, str] = {}
+    for value in sweep.x:
+        at = {name: finals[:, list(sweep.x).index(value)] for name, finals in sweep.finals.items()}
+        key = f"{value:g}".replace(".", "_")
+        told |= {f"{name}_{key}": str(Gap.of(final)) for name, final in at.items()}
+        told |= {f"behind_server_{key}": str(Gap.of(at[SERVER] - at[CLOAK]))}
+        told |= {f"ahead_of_flame_{key}": str(Gap.of(at[CLOAK] - max((at[n] for n in FLAME), key=np.mean)))}
+    return told
+
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3
 SEED, SEARCH_SEED = 2023, 7

@@ -1,4 +1,4 @@
-"""Run every notebook with a seed at five seeds: ``python -m flamelib.companion.record_spread [NOTEBOOK ...]``.
+"""Run every notebook with a seed at five seeds: ``python -m flamebook.recordings.spread [NOTEBOOK ...]``.
 
 An hour on one core.  Runs are kept in ``_build/spread`` and made again only where they are not current, and the
 record in ``data/results`` is written after every notebook, so that what was stopped goes on where it was.
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from flamebook.recordings.tables import PACKAGES as COMMON
+from flamebook.recordings.tables import revision, store
 from flamelib.companion import inputs, own, runs, schedule, stamp
-from flamelib.companion.recording import PACKAGES as COMMON
-from flamelib.companion.recording import revision, store
 from flamelib.companion.runs import Run, RunFailed
 from flamelib.companion.schedule import say
 from flamelib.companion.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded

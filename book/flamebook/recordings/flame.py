@@ -2,24 +2,32 @@
 
 ``data/results/flame_learning.csv`` holds one row a run: the data set, which experiment, what stood on its axis, the
 method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.
+
+Train the full grid once and store it: ``python -m flamebook.recordings.flame`` (half an hour on one core).
+
+The table and its provenance go to ``data/results``; the notebook shows them beside its own quick runs, and the ledger
+judges the documents' accuracies by them.
 """
 
+import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from flamebook.experiments import flame_grid as tradeoffs
+from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs, fitting_gaps
+from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
+from flamebook.recordings import tables
+from flamebook.recordings.tables import RESULTS, Row, store
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import recordings
 from flamelib.figures.curves import Parameters, to_csv
-from flamelib.figures.flame_learning import Runs, fitting_gaps
-from flamelib.figures.flame_methods import Setting
-from flamelib.figures.flame_tradeoffs import Sweep, compute_sweep, draw_sweep
-from flamelib.figures.recordings import Row
 from flamelib.figures.style import Pen
-from flamelib.learning.federated import Users
+from flamelib.learning.federated import Users, load_users
 
 TABLE = "flame_learning.csv"
 HEADER = (
@@ -66,7 +74,7 @@ def recorded_runs(dataset: str = "mnist", noise: str = "fresh", experiment: str 
         If nothing of the kind was recorded.
     """
     key = Key(dataset, experiment, noise, value)
-    found = recordings.grouped(TABLE, Key.of).get(key)
+    found = tables.grouped(TABLE, Key.of).get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {tuple(key)}")
     return _runs(found, parameters(TABLE))
@@ -85,7 +93,7 @@ def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sw
     DomainError
         If nothing of the kind was recorded.
     """
-    wanted, rows = (dataset, experiment, "fresh"), recordings.grouped(table, Key.of)
+    wanted, rows = (dataset, experiment, "fresh"), tables.grouped(table, Key.of)
     found = [(key.value, _runs(of, given)) for key, of in rows.items() if key[:3] == wanted]
     if not found:
         raise DomainError(f"experiment must be a recorded sweep, got {experiment!r}")
@@ -94,7 +102,7 @@ def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sw
 
 def parameters(table: str) -> Parameters:
     """The setting of recorded runs, how often each was repeated, and the seed: for the card of a figure."""
-    about = recordings.provenance(table)
+    about = tables.provenance(table)
     return {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
 
 
@@ -148,7 +156,7 @@ def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
 def compute_beside(
     users: Users, setting: Setting, experiment: str, values: Iterable[float], repeats: int, seed: int
 ) -> Beside:
-    """A sweep as :func:`flamelib.figures.flame_tradeoffs.compute_sweep` makes it, beside the recorded one."""
+    """A sweep as :func:`flamebook.experiments.flame_grid.compute_sweep` makes it, beside the recorded one."""
     return Beside(compute_sweep(users, setting, experiment, values, repeats, seed), recorded_sweep(experiment))
 
 
@@ -170,3 +178,63 @@ def _runs(rows: Sequence[Row], given: Parameters) -> Runs:
         for name, of in methods.items()
     }
     return Runs(curves, official, untouched, full, given)
+
+
+SETTING, REPEATS, SWEEP_REPEATS, SEED = Setting(), 10, 5, 2021
+DATASETS = ("mnist", "fashion-mnist")
+GRIDS: dict[str, tuple[float, ...]] = {
+    "epsilon0": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+    "padded": (100, 200, 333, 500, 666, 1000),
+    "sampling_rate": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3),
+    "server_step": (1, 2, 4, 8, 16, 50),
+    "epsilon": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+    "multiples": (1, 2, 4, 8, 12, 16),
+}
+
+
+def everything(
+    users: Users, dataset: str, setting: Setting, repeats: int, sweep_repeats: int
+) -> Iterator[tuple[Key, Runs]]:
+    """All runs on one data set; the sweeps on the first one only."""
+    dimension = users.model.dimension
+    methods = all_methods(setting, dimension)
+    for noise in ("fresh", "repeated"):
+        found = compute_runs(users, setting, methods, repeats, SEED, repeat_noise=noise == "repeated")
+        yield Key(dataset, "methods", noise, 0), found
+    for experiment, values in GRIDS.items() if dataset == DATASETS[0] else ():
+        for point in tradeoffs.points(setting, dimension, experiment, values):
+            runs = compute_runs(users, point.setting, point.methods, sweep_repeats, SEED, server_step=point.server_step)
+            yield Key(dataset, experiment, "fresh", point.value), runs
+
+
+def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = SWEEP_REPEATS) -> None:
+    """Train, then write both files."""
+    setting, started, found = SETTING, time.perf_counter(), []
+    held = {}
+    for dataset in DATASETS:
+        users = load_users(dataset)
+        held[dataset] = sizes(users)
+        for key, runs in everything(users, dataset, setting, repeats, sweep_repeats):
+            found.append((key, runs))
+            sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
+    store(
+        folder / TABLE, as_csv(found), "record_learning", setting=asdict(setting), repeats=repeats,
+        sweep_repeats=sweep_repeats, seed=SEED, sizes=held, seconds=round(time.perf_counter() - started),
+    )  # fmt: skip
+
+
+def sizes(users: Users) -> dict[str, int]:
+    """Who holds what, for the provenance."""
+    return {
+        "users": len(users),
+        "training images of a user": users.images.shape[1],
+        "test images of users": len(users.held_back),
+        "published test images": len(users.official),
+        "of these held by users": int(users.official_held.sum()),
+        "of these trained on": int(users.official_trained.sum()),
+        "dimension": users.model.dimension,
+    }
+
+
+if __name__ == "__main__":
+    record()

@@ -1,4 +1,4 @@
-"""Record what the ledger says today: ``python -m flamelib.companion.record_ledger``, half a minute.
+"""Record what the ledger says today: ``python -m flamebook.recordings.ledger``, half a minute.
 
 A test compares verdict and value of every row with the record, so that none changes unseen: whoever means the change
 records anew, and it shows row by row.
@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged, Value, judge_all
-
+from flamebook.recordings.tables import store
 from flamelib.companion.editions import Moved
 from flamelib.companion.markup import shown
-from flamelib.companion.recording import store
 
 RECORDED = Path(__file__).parents[2] / "data" / "results" / "ledger.csv"
 TOLERANCE = 1e-6

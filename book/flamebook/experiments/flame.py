@@ -1,23 +1,188 @@
-"""Learning under FLAME: runs of all methods over several seeds, their curves, and the gaps between them.
+"""What FLAME's experiments compare: their public parameters, and every method with the noise that its budget asks for.
 
-The methods are those of :mod:`flamelib.figures.flame_methods`.  Every figure of accuracy is a record of single runs,
+What a method publishes comes from the mechanism side, how much noise it needs from the privacy side; they meet here.
+
+Learning under FLAME: runs of all methods over several seeds, their curves, and the gaps between them.
+
+The methods are those of :mod:`flamebook.experiments.flame`.  Every figure of accuracy is a record of single runs,
 so that a mean never stands without its spread.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from flamelib.core.vocabulary import DomainError
+from flamelib.accounting.coordinates.certified import account
+from flamelib.accounting.noise.gaussian import classical_noise_std
+from flamelib.core.vocabulary import DomainError, check
 from flamelib.figures.curves import Parameters, Values, to_csv
-from flamelib.figures.flame_methods import Crowd, Method, aggregate
 from flamelib.figures.style import DOTTED, LOOKS, Pen
-from flamelib.learning.federated import Published, Users, train
+from flamelib.learning.federated import Aggregate, Published, Users, train
+from flamelib.learning.models import Floats
+from flamelib.mechanisms.randomizers import LaplaceNoise
+from flamelib.protocols import flame
+from flamelib.protocols.averages import CentralGaussian, LocalGaussian, LocalLaplace, OrderedTopk, PlainAverage
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Public parameters of one experiment.
+
+    Attributes
+    ----------
+    n_users : int
+        Users in a round.
+    epsilon0 : float
+        Budget of one reported coordinate of SS-Double and SS-Topk; SS-Simple spreads ``kept`` times as much over all.
+    sampling_rate : float
+        Share of the coordinates that is reported.
+    padded : int
+        Messages of a coordinate after padding.
+    clip_norm : float
+        Clip of a coordinate.
+    rounds : int
+    """
+
+    n_users: int = 1000
+    epsilon0: float = 0.5
+    sampling_rate: float = 0.02
+    padded: int = 333
+    clip_norm: float = 0.01
+    rounds: int = 12
+
+    def __post_init__(self) -> None:
+        check(n_users=self.n_users, epsilon0=self.epsilon0, sampling_rate=self.sampling_rate, padded=self.padded)
+        check(clip_norm=self.clip_norm, rounds=self.rounds)
+
+    @property
+    def delta(self) -> float:
+        """The experiments' failure probability, 0.01 / n^1.1."""
+        return float(0.01 / self.n_users**1.1)
+
+    def kept(self, dimension: int) -> int:
+        """Reported coordinates: the rate times the dimension, rounded down, one at least."""
+        return max(1, math.floor(dimension * self.sampling_rate * (1 + 1e-12)))
+
+    def fitted(self, users: Users) -> "Setting":
+        """The same for a smaller crowd, padding in proportion, where there are fewer users than in a round."""
+        if len(users) >= self.n_users:
+            return self
+        padded = max(2, round(self.padded * len(users) / self.n_users), math.ceil(len(users) * self.sampling_rate))
+        return replace(self, n_users=len(users), padded=padded)
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+        names = ("n_users", "epsilon0", "sampling_rate", "padded", "clip_norm", "rounds")
+        return {name: getattr(self, name) for name in names}
+
+
+class Crowd(Protocol):
+    """How many users a round has, and how many rounds there are."""
+
+    @property
+    def n_users(self) -> int: ...
+
+    @property
+    def rounds(self) -> int: ...
+
+    def as_parameters(self) -> Parameters:
+        """For the card of a figure."""
+
+
+class Averaging(Protocol):
+    """A way to publish a mean of updates."""
+
+    def run(self, updates: Floats, rng: np.random.Generator) -> Published:
+        """What a round publishes."""
+
+
+Method = Averaging | flame.Protocol
+
+
+def topk(setting: Setting, dimension: int, multiples: int = 1) -> flame.TopkProtocol:
+    """SS-Topk with Laplace noise in this setting."""
+    kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
+    return flame.TopkProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded, multiples)
+
+
+def double(setting: Setting, dimension: int) -> flame.DoubleProtocol:
+    """SS-Double with Laplace noise in this setting."""
+    kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
+    return flame.DoubleProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded)
+
+
+def simple(setting: Setting, dimension: int) -> flame.SimpleProtocol:
+    """SS-Simple with the same budget for the vector, spread over all coordinates."""
+    spread = LaplaceNoise(setting.epsilon0 * setting.kept(dimension) / dimension)
+    return flame.SimpleProtocol(setting.n_users, dimension, setting.clip_norm, spread)
+
+
+def dp_fl(setting: Setting, dimension: int, epsilon: float) -> CentralGaussian:
+    r"""The trusted server of the experiments: 2-norm clip :math:`C\sqrt d`, noise by the classical formula."""
+    clip = setting.clip_norm * math.sqrt(dimension)
+    return CentralGaussian(clip, classical_noise_std(2 * clip, epsilon, setting.delta))
+
+
+def ldp_fl(setting: Setting, dimension: int, epsilon: float) -> LocalGaussian:
+    """Gaussian noise at every user: the budget divided by the dimension, the whole delta for every coordinate."""
+    return LocalGaussian(setting.clip_norm, classical_noise_std(1.0, epsilon / dimension, setting.delta))
+
+
+def claimed_epsilon(setting: Setting, dimension: int, route: str = "paper", protocol: str = "topk") -> float:
+    """What the paper says a round keeps: its route through the withdrawn bound, with or without sampling."""
+    kept = setting.kept(dimension)
+    answer = account(
+        protocol=protocol, dimension=dimension, kept=kept, n_users=setting.n_users, padded=setting.padded,
+        epsilon0=setting.epsilon0 * (kept / dimension if protocol == "simple" else 1), delta=setting.delta,
+        bound="withdrawn", route=route,
+    )  # fmt: skip
+    return float(answer)
+
+
+def dense(setting: Setting) -> Setting:
+    """The setting of the last printed gap: a tenth of the coordinates, two thirds of the users as padding."""
+    return replace(setting, sampling_rate=0.1, padded=int(setting.n_users / 1.5))
+
+
+def all_methods(setting: Setting, dimension: int) -> dict[str, Method]:
+    """The methods of the experiments; the baselines keep the budget claimed for SS-Topk, with and without sampling.
+
+    ``topk:dense`` is SS-Topk in the setting of :func:`dense`.
+    """
+    claimed, unsampled = (claimed_epsilon(setting, dimension, route) for route in ("paper", "unsampled"))
+    return {
+        "np": PlainAverage(),
+        "dp:claimed": dp_fl(setting, dimension, claimed),
+        "dp:unsampled": dp_fl(setting, dimension, unsampled),
+        "topk": topk(setting, dimension),
+        "topk:dense": topk(dense(setting), dimension),
+        "double": double(setting, dimension),
+        "simple": simple(setting, dimension),
+        "ldp:Gaussian": ldp_fl(setting, dimension, claimed),
+        "ldp:Laplace": LocalLaplace(setting.clip_norm, claimed / dimension),
+    }
+
+
+def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
+    """A method as a function of updates and generator.
+
+    A generator that every round finds in the same state makes the noise of all others the very same again; that of
+    SS-Topk depends on the order in which it is drawn, which then is that of the authors' code.
+    """
+    if isinstance(method, flame.TopkProtocol) and repeat_noise:
+        noise = method.randomizer
+        if not isinstance(noise, LaplaceNoise):
+            raise DomainError(f"randomizer must be LaplaceNoise for noise in order, got {noise!r}")
+        return OrderedTopk(method.clip_norm, noise.epsilon0, method.kept, method.padded).run
+    return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
+
 
 MARKERS = ("o", "s", "^", "D", "v")
 KINDS = {

@@ -1,15 +1,51 @@
-"""What the commands that record results share: a table, and beside it a file that says how it came about."""
+"""Recorded results of full training runs: a table with a row a run, and a file beside it with how it came about.
 
+What the commands that record results share: a table, and beside it a file that says how it came about.
+"""
+
+import csv
+import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flamelib.companion.inputs import sha256
+
+RESULTS = Path(__file__).parents[2] / "data" / "results"
+
+Row = Mapping[str, str]
+K = TypeVar("K")
+
+
+@functools.cache
+def provenance(table: str) -> Mapping[str, Any]:
+    """Sizes, seeds, versions and date of a recorded table.
+
+    >>> provenance("flame_learning.csv")["setting"]["n_users"]
+    1000
+    """
+    found: dict[str, Any] = json.loads((RESULTS / table).with_suffix(".json").read_text(encoding="utf-8"))
+    return found
+
+
+def grouped(table: str, key: Callable[[Row], K]) -> dict[K, list[Row]]:
+    """Rows of a recorded table by the runs that they belong to."""
+    found: dict[K, list[Row]] = {}
+    for row in _rows(table):
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+@functools.cache
+def _rows(table: str) -> Sequence[Row]:
+    with (RESULTS / table).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
 
 PACKAGES = ("flamelib", "numpy", "scipy")
 
@@ -31,11 +67,11 @@ def store(table: Path, text: str, command: str, packages: Iterable[str] = PACKAG
     """
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text(text, encoding="utf-8")
-    about = provenance(command, packages, **told) | {"sha256": {table.name: sha256(table)}}
+    about = how_made(command, packages, **told) | {"sha256": {table.name: sha256(table)}}
     table.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def provenance(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> dict[str, Any]:
+def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> dict[str, Any]:
     """Date, command, what is told, and versions: how a recorded result came about."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
