@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.figures.together.crossing import DRAWN
 from flamebook.recordings import bench
 
 from flamelib.companion import commands
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
 from flamelib.companion.evaluate import dumps, plain
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.crossing import DRAWN
 from flamelib.uses.deployments import Refusal, mechanisms, rows, rows_within
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flamebook.figures.style import LIGHT, look
+from flamebook.figures.together import audits
 from matplotlib.figure import Figure
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import audits
-from flamelib.figures.style import LIGHT, look
 from flamelib.uses.auditing import Audit, Event
 
 SETTING = audits.Setting()

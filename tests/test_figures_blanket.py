@@ -7,11 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.blanket import amplification, audit, histogram, message
+from flamebook.figures.blanket import summation as blanket_summation
+from flamebook.figures.curves import draw_curves, draw_rates, whole_grid
 
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import blanket, blanket_audit, blanket_histogram, blanket_message, blanket_summation, present
-from flamelib.figures.curves import draw_curves, draw_rates, whole_grid
 from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol
 
 DELTA = 1e-6
@@ -28,7 +30,7 @@ def columns(record):
 
 
 def test_the_first_figure_has_its_published_points():
-    curves = blanket.compute_epsilons(AnyProfile(0.5), DECADES, DELTA).curves
+    curves = amplification.compute_epsilons(AnyProfile(0.5), DECADES, DELTA).curves
     assert math.isinf(curves["erlingsson"][0])
     assert curves["erlingsson"][1:] == pytest.approx([0.22302, 0.070524, 0.022302], rel=5e-5)
     assert curves["hoeffding"] == pytest.approx([0.18316, 0.053996, 0.015875, 0.0046210], rel=5e-5)
@@ -44,28 +46,28 @@ def test_the_first_figure_has_its_published_points():
     ],
 )
 def test_the_second_and_third_figures_have_their_published_points(family, hoeffding, bennett):
-    curves = blanket.compute_local_budgets(SMALL, 0.1, DELTA, {"hoeffding": [family], "bennett": [family]}).curves
+    curves = amplification.compute_local_budgets(SMALL, 0.1, DELTA, {"hoeffding": [family], "bennett": [family]}).curves
     assert curves[f"hoeffding:{family}"] == pytest.approx(hoeffding, abs=6e-6)
     assert curves[f"bennett:{family}"] == pytest.approx(bennett, abs=6e-6)
 
 
 def test_the_second_figure_treats_every_randomizer_and_stays_silent_where_erlingsson_does():
     families = {"erlingsson": ["any randomizer"], "hoeffding": ["any randomizer"]}
-    curves = blanket.compute_local_budgets(SMALL, 0.1, DELTA, families).curves
+    curves = amplification.compute_local_budgets(SMALL, 0.1, DELTA, families).curves
     assert curves["hoeffding:any randomizer"] == pytest.approx([0.11266, 0.31744, 0.75021, 1.39211], abs=6e-6)
     assert np.isnan(curves["erlingsson:any randomizer"][0])
 
 
 def test_the_fourth_figure_has_its_published_points():
-    curves = blanket.compute_growing_alphabet(SMALL, 0.1).curves
+    curves = amplification.compute_growing_alphabet(SMALL, 0.1).curves
     assert curves["hoeffding"] == pytest.approx([0.29163, 0.58014, 1.11839, 1.90299], abs=6e-6)
     assert curves["bennett"] == pytest.approx([0.35834, 1.00321, 2.09610, 3.53198], abs=6e-6)
 
 
 @pytest.mark.parametrize("root", [1, 2, 9, 10, 46, 1000, 99999])
 def test_the_whole_cube_root_is_exact_at_and_below_cubes(root):
-    assert blanket.whole_cube_root(root**3) == root
-    assert blanket.whole_cube_root(root**3 - 1) == (root - 1 if root > 1 else 0)
+    assert amplification.whole_cube_root(root**3) == root
+    assert amplification.whole_cube_root(root**3 - 1) == (root - 1 if root > 1 else 0)
 
 
 # --- then and now ----------------------------------------------------------------------------------------------------
@@ -73,21 +75,21 @@ def test_the_whole_cube_root_is_exact_at_and_below_cubes(root):
 
 @pytest.mark.parametrize("profile", [KaryProfile(1.5, 2), KaryProfile(1.5, 10), LaplaceProfile(1.0)])
 def test_bounds_of_all_generations_are_in_order(profile):
-    record = blanket.compute_epsilons(profile, [300, 30_000], DELTA)
-    assert set(record.curves) == set(blanket.known_bounds(profile))
-    assert blanket.in_order(record)
+    record = amplification.compute_epsilons(profile, [300, 30_000], DELTA)
+    assert set(record.curves) == set(amplification.known_bounds(profile))
+    assert amplification.in_order(record)
     wrong = dict(record.curves) | {"lower": record.curves["blanket"] * 1.01}
-    assert not blanket.in_order(blanket.Curves("n_users", "epsilon", record.x, wrong, record.parameters))
+    assert not amplification.in_order(amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters))
 
 
 def test_only_binary_response_has_an_exact_curve_and_clones_of_2023_are_left_out_where_unproved():
-    assert "exact" in blanket.known_bounds(KaryProfile(1.0, 2))
-    assert "exact" not in blanket.known_bounds(KaryProfile(1.0, 3))
-    assert "clones-2023" not in blanket.known_bounds(LaplaceProfile(1.0))
+    assert "exact" in amplification.known_bounds(KaryProfile(1.0, 2))
+    assert "exact" not in amplification.known_bounds(KaryProfile(1.0, 3))
+    assert "clones-2023" not in amplification.known_bounds(LaplaceProfile(1.0))
 
 
 def test_the_withdrawn_bound_falls_below_what_two_data_sets_give_away():
-    curves = blanket.compute_epsilons(
+    curves = amplification.compute_epsilons(
         LaplaceProfile(0.5), [333, 100_000], 8e-7, ("withdrawn", "bennett", "blanket", "lower")
     ).curves
     assert curves["withdrawn"][0] == pytest.approx(0.1056, abs=6e-5)
@@ -98,18 +100,18 @@ def test_the_withdrawn_bound_falls_below_what_two_data_sets_give_away():
 
 
 def test_theorem_three_one_promises_several_times_the_true_budget():
-    record = blanket.compute_theorem(20_000, 4, DELTA, np.array([0.5, 1.0]))
+    record = amplification.compute_theorem(20_000, 4, DELTA, np.array([0.5, 1.0]))
     assert (record.curves["blanket"] < 0.5 * record.curves["theorem"]).all()
     assert (record.curves["lower"] <= record.curves["blanket"]).all()
 
 
 def test_the_generic_rate_has_slopes_a_little_steeper_than_one_half():
-    rate = blanket.compute_generic_rate([0.1, 1.0], whole_grid(1e4, 1e8, 6), DELTA)
+    rate = amplification.compute_generic_rate([0.1, 1.0], whole_grid(1e4, 1e8, 6), DELTA)
     assert all(-0.6 < slope.exponent < -0.5 for slope in rate.slopes.values())
 
 
 def test_a_curve_is_silent_where_the_corollary_is():
-    rate = blanket.compute_generic_rate([3.0], whole_grid(1e2, 1e9, 8), DELTA)
+    rate = amplification.compute_generic_rate([3.0], whole_grid(1e2, 1e9, 8), DELTA)
     silent = np.isnan(rate.scaled.curves["hoeffding:local budget 3"])
     assert silent[0]
     assert not silent[-1]
@@ -119,14 +121,14 @@ def test_a_curve_is_silent_where_the_corollary_is():
 
 
 def test_a_message_is_blanket_and_kept_value():
-    law = blanket_message.compute_kary_message(8, 2.0, 2)
+    law = message.compute_kary_message(8, 2.0, 2)
     assert law.blanket.sum() == pytest.approx(8 / (math.exp(2) + 7))
     assert (law.blanket + law.kept).sum() == pytest.approx(1)
     assert np.delete(law.kept, 2) == pytest.approx(np.zeros(7), abs=1e-15)
 
 
 def test_the_laplace_blanket_lies_under_both_densities():
-    record = blanket_message.compute_laplace_message(2.0)
+    record = message.compute_laplace_message(2.0)
     both = np.minimum(record.curves["kept:input 0"], record.curves["kept:input 1"])
     assert record.curves["blanket-part"] == pytest.approx(both, rel=1e-12)
 
@@ -153,16 +155,16 @@ def by_hand(n_buckets, epsilon0, epsilon, others):
 
 
 def test_the_three_part_clones_fall_far_below_one_data_set_at_large_epsilon():
-    scan = blanket_audit.compute_clone_scan(4, 3, 1.0, np.array([0.2, 0.85]))
+    scan = audit.compute_clone_scan(4, 3, 1.0, np.array([0.2, 0.85]))
     worst = max(by_hand(3, 1.0, 0.85, others) for others in product(range(3), repeat=3))
-    pair = blanket_audit.hockey_stick(*blanket_audit.three_component_clone_pair(4, 3, 1.0), 0.85)
+    pair = audit.hockey_stick(*audit.three_component_clone_pair(4, 3, 1.0), 0.85)
     assert pair / worst == pytest.approx(scan.curves["three-component"][1], rel=1e-9)
     assert pair < 0.5 * worst
     assert (scan.curves["blanket"] >= 1 - 1e-9).all()
 
 
 def test_every_case_of_the_audit_refutes_three_parts_and_nothing_else():
-    values = blanket_audit.compute_clone_values()
+    values = audit.compute_clone_values()
     assert values.refuted.all()
     for key in ("blanket", "clones-2023", "clones-2021"):
         assert (values.claimed[key] >= values.truth).all()
@@ -172,10 +174,10 @@ def test_every_case_of_the_audit_refutes_three_parts_and_nothing_else():
 
 
 def test_the_short_alphabet_keeps_its_delta_and_its_bias():
-    record = blanket_audit.compute_alphabets(3, 2, 0.5, np.array([0.5, 5.0]))
+    record = audit.compute_alphabets(3, 2, 0.5, np.array([0.5, 5.0]))
     assert record.curves["wrong-alphabet"] == pytest.approx([0.5, 0.5])
     assert record.curves["right-alphabet"][1] == 0
-    assert blanket_audit.bias_of_alphabet(1000, 4, 0.3, 1) == pytest.approx(1000 * 0.3 / (2 * 4 * 0.7))
+    assert audit.bias_of_alphabet(1000, 4, 0.3, 1) == pytest.approx(1000 * 0.3 / (2 * 4 * 0.7))
 
 
 # --- accuracy --------------------------------------------------------------------------------------------------------
@@ -183,11 +185,11 @@ def test_the_short_alphabet_keeps_its_delta_and_its_bias():
 
 def test_the_histogram_error_agrees_with_theory_and_would_not_with_another_mass():
     values = np.repeat([0, 1, 2, 3], [50, 100, 200, 450])
-    record = blanket_histogram.compute_histogram(values, HistogramProtocol(800, 4, 0.4), repeats=400, seed=3)
+    record = histogram.compute_histogram(values, HistogramProtocol(800, 4, 0.4), repeats=400, seed=3)
     assert record.plausible
     low, high = record.interval
     assert ((low < record.measured) & (record.measured < high)).all()
-    other = blanket_histogram.HistogramError(
+    other = histogram.HistogramError(
         record.names, record.truth, record.estimate, record.measured, record.theory * 1.2, record.repeats, {}
     )
     assert not other.plausible
@@ -196,15 +198,15 @@ def test_the_histogram_error_agrees_with_theory_and_would_not_with_another_mass(
 
 def test_a_seed_fixes_the_histogram():
     protocol = HistogramProtocol(300, 3, 0.4)
-    runs = [blanket_histogram.compute_histogram([0, 1, 2] * 100, protocol, 3, seed) for seed in (5, 5, 6)]
+    runs = [histogram.compute_histogram([0, 1, 2] * 100, protocol, 3, seed) for seed in (5, 5, 6)]
     assert runs[0].to_csv() == runs[1].to_csv() != runs[2].to_csv()
 
 
 def test_trust_costs_less_with_a_shuffler_and_the_theorem_is_left_out_where_it_is_silent():
-    full = {trust: error for trust, _, error, _ in blanket_histogram.histogram_costs(50_000, 10, 1.0, DELTA)}
+    full = {trust: error for trust, _, error, _ in histogram.histogram_costs(50_000, 10, 1.0, DELTA)}
     assert list(full.values()) == sorted(full.values(), reverse=True)
     assert "shuffler: Theorem 3.1" in full
-    few = blanket_histogram.histogram_costs(1_500, 10, 1.0, DELTA)
+    few = histogram.histogram_costs(1_500, 10, 1.0, DELTA)
     assert [trust for trust, *_ in few] == ["nobody: local model", "shuffler: blanket divergence", "curator"]
 
 
@@ -256,30 +258,30 @@ def test_the_worst_case_grows_like_the_sixth_root():
 
 
 def small_figures():
-    epsilons = blanket.compute_epsilons(AnyProfile(0.5), [1000, 10_000], DELTA)
-    yield "epsilons", epsilons, blanket.draw_epsilons
+    epsilons = amplification.compute_epsilons(AnyProfile(0.5), [1000, 10_000], DELTA)
+    yield "epsilons", epsilons, amplification.draw_epsilons
     yield "curves", epsilons, draw_curves
     yield (
         "budgets",
-        blanket.compute_local_budgets([100, 1000], 0.1, DELTA, {"hoeffding": ["2-ary", "Laplace"]}),
+        amplification.compute_local_budgets([100, 1000], 0.1, DELTA, {"hoeffding": ["2-ary", "Laplace"]}),
         draw_curves,
     )
-    yield "gap", blanket.compute_gap([KaryProfile(1.0, 3)], [1000, 10_000], DELTA), blanket.draw_gap
+    yield "gap", amplification.compute_gap([KaryProfile(1.0, 3)], [1000, 10_000], DELTA), amplification.draw_gap
     yield (
         "deltas",
-        blanket.compute_deltas(LaplaceProfile(0.5), 333, np.array([0.05, 0.1]), ["lower"]),
-        blanket.draw_deltas,
+        amplification.compute_deltas(LaplaceProfile(0.5), 333, np.array([0.05, 0.1]), ["lower"]),
+        amplification.draw_deltas,
     )
-    yield "rate", blanket.compute_generic_rate([0.1], [10**4, 10**5, 10**6], DELTA), draw_rates
-    yield "kary", blanket_message.compute_kary_message(4, 1.0, 1), blanket_message.draw_kary_message
-    yield "laplace", blanket_message.compute_laplace_message(1.0), blanket_message.draw_laplace_message
-    yield "parties", blanket_message.Parties(), blanket_message.draw_parties
-    yield "clones", blanket_audit.compute_clone_values(blanket_audit.CASES[:1]), blanket_audit.draw_clone_values
-    yield "scan", blanket_audit.compute_clone_scan(3, 3, 1.0, np.array([0.2, 0.6])), blanket_audit.draw_clone_scan
-    yield "alphabets", blanket_audit.compute_alphabets(2, 2, 0.5, np.array([0.1, 1.0])), blanket_audit.draw_alphabets
-    counts = blanket_histogram.compute_histogram([0, 1] * 50, HistogramProtocol(100, 2, 0.5), 4, 1)
-    yield "histogram", counts, blanket_histogram.draw_histogram
-    yield "error", counts, blanket_histogram.draw_histogram_error
+    yield "rate", amplification.compute_generic_rate([0.1], [10**4, 10**5, 10**6], DELTA), draw_rates
+    yield "kary", message.compute_kary_message(4, 1.0, 1), message.draw_kary_message
+    yield "laplace", message.compute_laplace_message(1.0), message.draw_laplace_message
+    yield "parties", message.Parties(), message.draw_parties
+    yield "clones", audit.compute_clone_values(audit.CASES[:1]), audit.draw_clone_values
+    yield "scan", audit.compute_clone_scan(3, 3, 1.0, np.array([0.2, 0.6])), audit.draw_clone_scan
+    yield "alphabets", audit.compute_alphabets(2, 2, 0.5, np.array([0.1, 1.0])), audit.draw_alphabets
+    counts = histogram.compute_histogram([0, 1] * 50, HistogramProtocol(100, 2, 0.5), 4, 1)
+    yield "histogram", counts, histogram.draw_histogram
+    yield "error", counts, histogram.draw_histogram_error
 
 
 @pytest.mark.parametrize(("name", "record", "draw"), [pytest.param(*one, id=one[0]) for one in small_figures()])
@@ -307,9 +309,9 @@ def test_summation_figures_are_drawn(summation, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: blanket.compute_epsilons(LaplaceProfile(0.5), [1], DELTA, ["hoeffding"]), "n_users"),
-        (lambda: blanket.compute_epsilons(LaplaceProfile(0.5), [100], math.nan, ["hoeffding"]), "delta"),
-        (lambda: blanket_histogram.compute_histogram([0, 1, 7], HistogramProtocol(3, 2, 0.5), 2, 1), "values"),
+        (lambda: amplification.compute_epsilons(LaplaceProfile(0.5), [1], DELTA, ["hoeffding"]), "n_users"),
+        (lambda: amplification.compute_epsilons(LaplaceProfile(0.5), [100], math.nan, ["hoeffding"]), "delta"),
+        (lambda: histogram.compute_histogram([0, 1, 7], HistogramProtocol(3, 2, 0.5), 2, 1), "values"),
         (lambda: blanket_summation.compute_summation([0.5, 2.0], [2000, 3000, 4000], 1.0, DELTA, 2, 1), "value"),
         (lambda: blanket_summation.compute_summation([0.5], [50, 100, 200], 1.0, DELTA, 2, 1), "n_users"),
     ],

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flamebook.figures.checkin import accounting as figures
+from flamebook.figures.checkin.accounting import Distributed, Shuffled
+from flamebook.figures.curves import Curves
+from flamebook.figures.style import LIGHT, look
 from matplotlib.figure import Figure
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import checkin as figures
-from flamelib.figures.checkin import Distributed, Shuffled
-from flamelib.figures.curves import Curves
-from flamelib.figures.style import LIGHT, look
 
 CENTRE = Shuffled(n_users=10**6, checkin_rate=1e-3, rounds=10**5, epsilon0=1.0)
 SUMS = Distributed(n_users=600_000, checkin_rate=1e-3, rounds=10**5, noise_std=1.0, delta=1e-8)

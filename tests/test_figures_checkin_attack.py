@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.checkin import attack
+from flamebook.figures.checkin.attack import BinaryCheckin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import checkin_attack as attack
-from flamelib.figures import present
-from flamelib.figures.checkin_attack import BinaryCheckin
 
 TWO = BinaryCheckin(2, 0.3, 1.0)
 

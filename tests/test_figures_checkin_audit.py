@@ -7,13 +7,13 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from flamebook.figures.checkin import audit
+from flamebook.figures.checkin.attack import BinaryCheckin
+from flamebook.figures.style import LIGHT, look
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from flamelib.accounting.checkin.theorems import exact_renyi
-from flamelib.figures import checkin_audit as audit
-from flamelib.figures.checkin_attack import BinaryCheckin
-from flamelib.figures.style import LIGHT, look
 
 
 def labels(draw: Any, record: Any) -> list[str]:

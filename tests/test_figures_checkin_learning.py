@@ -11,6 +11,7 @@ from flamebook.claims import checkin as checks
 from flamebook.experiments import checkin as checkin_spent
 from flamebook.experiments import checkin as learning
 from flamebook.experiments.checkin import Setting
+from flamebook.figures import present
 from flamebook.recordings import checkin as checkin_recorded
 from flamebook.recordings import checkin as record_checkin
 from flamebook.recordings import tables
@@ -19,7 +20,6 @@ from flamebook.recordings.participation import Key
 
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import present
 from flamelib.learning.participation import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages
 

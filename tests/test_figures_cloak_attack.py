@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flamebook.figures.cloak import shortcuts as attack
+from flamebook.figures.cloak import shortcuts as generators
+from flamebook.figures.cloak import too_few as pairing
+from flamebook.figures.style import LIGHT, look
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -14,10 +18,6 @@ from scipy.stats import binom
 
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import cloak_attack as attack
-from flamelib.figures import cloak_generators as generators
-from flamelib.figures import cloak_pairing as pairing
-from flamelib.figures.style import LIGHT, look
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, split
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flamebook.figures.cloak import audit
+from flamebook.figures.cloak import audit as faults
+from flamebook.figures.cloak import protocol as reading
+from flamebook.figures.cloak import too_few as counting
+from flamebook.figures.style import LIGHT, look
 from matplotlib.figure import Figure
 
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import cloak_audit as audit
-from flamelib.figures import cloak_counting as counting
-from flamelib.figures import cloak_faults as faults
-from flamelib.figures import cloak_reading as reading
-from flamelib.figures.style import LIGHT, look
 from flamelib.protocols.cloak import CloakProtocol
 
 SMALL = reading.noisy(5, 31, 2, 4, 0.9, 0.5)

@@ -10,6 +10,7 @@ from flamebook.experiments import cloak as tradeoffs
 from flamebook.experiments import flame
 from flamebook.experiments.cloak import Setting
 from flamebook.experiments.flame_grid import draw_sweep
+from flamebook.figures import present
 from flamebook.recordings import cloak as cloak_recorded
 from flamebook.recordings import cloak as record_cloak
 from flamebook.recordings import tables
@@ -20,7 +21,6 @@ from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import present
 from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=80, rounds=3, clip_norm=0.5, scale=64, epsilon=4.0, delta=1e-5)

@@ -6,11 +6,11 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from flamebook.figures.cloak import moments, statistics
+from flamebook.figures.curves import Curves
+from flamebook.figures.style import LIGHT, look
 from matplotlib.figure import Figure
 
-from flamelib.figures import cloak_frequent, cloak_moments, cloak_statistics
-from flamelib.figures.curves import Curves
-from flamelib.figures.style import LIGHT, look
 from flamelib.mechanisms.sketches.counts import CountSketch
 from flamelib.mechanisms.sketches.hashing import numbered
 from flamelib.mechanisms.sketches.linear import direct_table
@@ -37,14 +37,14 @@ def draws(draw: Any, record: Any) -> Any:
 
 def test_the_mean() -> None:
     values = np.random.default_rng(1).random(200)
-    record = cloak_statistics.compute_mean(values, 7, [0.5, 50.0], 400, seed=1)
+    record = statistics.compute_mean(values, 7, [0.5, 50.0], 400, seed=1)
     near(record, "split-and-mix", 0.2)
-    ax = draws(cloak_statistics.draw_errors, record)
+    ax = draws(statistics.draw_errors, record)
     assert len(ax.lines) == 3
 
 
 def test_counts_against_the_width() -> None:
-    record = cloak_statistics.compute_widths(BOOK, [4, 16], 3, 1.0, 120, seed=1)
+    record = statistics.compute_widths(BOOK, [4, 16], 3, 1.0, 120, seed=1)
     near(record, "count-min", 0.15)
     near(record, "count-sketch", 0.2)
     near(record, "count-sketch-noisy", 0.2)
@@ -52,10 +52,10 @@ def test_counts_against_the_width() -> None:
 
 
 def test_counts_against_the_budget_of_all_rows() -> None:
-    record = cloak_statistics.compute_rows(BOOK, 5000, [0.5, 2.0], 50, seed=1)
+    record = statistics.compute_rows(BOOK, 5000, [0.5, 2.0], 50, seed=1)
     for name, tolerance in (("one-row", 0.4), ("three-rows", 0.2), ("five-rows", 0.2)):  # one row has rare collisions
         near(record, name, tolerance)
-    assert (np.diff([record.curves[name] for name in cloak_statistics.ROWS], axis=0) > 0).all()
+    assert (np.diff([record.curves[name] for name in statistics.ROWS], axis=0) > 0).all()
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5])
@@ -69,42 +69,42 @@ def test_noise_of_a_median_by_enumeration(rows: int) -> None:
         for j, q in beyond.items()
     }
     variance = sum(j**2 * (tail[j] - tail.get(j + 1, 0)) for j in law)
-    assert cloak_statistics.median_noise_std(1 / 3, rows) ** 2 == pytest.approx(float(variance), rel=1e-3)
+    assert statistics.median_noise_std(1 / 3, rows) ** 2 == pytest.approx(float(variance), rel=1e-3)
 
 
 def test_a_search_tells_what_was_found_and_what_was_not() -> None:
-    plain = cloak_frequent.search_sketch(4, 500, 3, seed=1, signed=False)
-    record = cloak_frequent.compute_frequent(BOOK, plain, None, 30, seed=1)
+    plain = statistics.search_sketch(4, 500, 3, seed=1, signed=False)
+    record = statistics.compute_frequent(BOOK, plain, None, 30, seed=1)
     assert record.names == ("and", "the", "ark")
     assert record.recall == 1
     assert record.rare == 0
-    noisy = cloak_frequent.search_sketch(4, 500, 3, seed=1)
-    rows = cloak_frequent.frequent_rows(BOOK, noisy, [0.02, 50.0], 30, seed=1)
+    noisy = statistics.search_sketch(4, 500, 3, seed=1)
+    rows = statistics.frequent_rows(BOOK, noisy, [0.02, 50.0], 30, seed=1)
     assert rows[0][2] > rows[1][2] == 0
     assert rows[1][1] == 1
-    ax = draws(cloak_frequent.draw_frequent, record)
+    ax = draws(statistics.draw_frequent, record)
     assert [text.get_text() for text in ax.get_xticklabels()] == list(record.names)
 
 
 def test_ranks() -> None:
     values = np.random.default_rng(1).integers(0, 64, size=300)
-    record = cloak_statistics.compute_ranks(values, 6, [0.3, 3.0], 200, seed=1)
+    record = statistics.compute_ranks(values, 6, [0.3, 3.0], 200, seed=1)
     near(record, "tree", 0.15)
     near(record, "flat", 0.2)
-    rows = cloak_statistics.quantile_rows(values, 6, 500.0, [0.5], seed=1)
+    rows = statistics.quantile_rows(values, 6, 500.0, [0.5], seed=1)
     assert rows[0][1] == rows[0][2] == np.sort(values)[149]
 
 
 def test_the_tree_wins_where_there_are_many_values() -> None:
     theory = [
-        cloak_statistics.compute_ranks([0, 1], levels, [1.0], 1, seed=1).curves for levels in (6, 14)
+        statistics.compute_ranks([0, 1], levels, [1.0], 1, seed=1).curves for levels in (6, 14)
     ]  # fmt: skip
     assert theory[0]["tree:theory"] > theory[0]["flat:theory"]
     assert theory[1]["tree:theory"] < theory[1]["flat:theory"]
 
 
 def test_ink_is_a_sum_that_the_tree_can_hold() -> None:
-    ink, levels = cloak_statistics.ink(np.full((2, 28, 28), 255, dtype=np.uint8))
+    ink, levels = statistics.ink(np.full((2, 28, 28), 255, dtype=np.uint8))
     assert ink.tolist() == [199_920] * 2
     assert 2 ** (levels - 1) <= 199_920 < 2**levels
 
@@ -112,7 +112,7 @@ def test_ink_is_a_sum_that_the_tree_can_hold() -> None:
 def test_support() -> None:
     items = np.arange(1000, 1100)
     many = Words(tuple("a" * 100), items, np.full(100, 2), np.arange(100) // 20)
-    record = cloak_moments.compute_support(many, [300, 1000], 8.0, 1, 150, seed=1)
+    record = moments.compute_support(many, [300, 1000], 8.0, 1, 150, seed=1)
     near(record, "support", 0.25)
     near(record, "unmixed", 0.3)
 
@@ -123,15 +123,15 @@ def test_the_spread_of_unmixed_counts_is_exact() -> None:
     release = Release(sketch, 100, epsilon=3.0)
     table = direct_table(sketch, BOOK.items, COUNTS)
     rng = np.random.default_rng(1)
-    weights = [cloak_moments.empty_weights(simulate(release, table, rng), release.decay).sum() for _ in range(3000)]
+    weights = [moments.empty_weights(simulate(release, table, rng), release.decay).sum() for _ in range(3000)]
     empty = np.count_nonzero(table == 0)
     assert abs(np.mean(weights) - empty) < 5 * np.std(weights) / math.sqrt(3000)
-    noise = math.sqrt(cloak_moments.unmixed_std(sketch, table, 10, release.decay) ** 2 - sketch.std(10) ** 2)
+    noise = math.sqrt(moments.unmixed_std(sketch, table, 10, release.decay) ** 2 - sketch.std(10) ** 2)
     assert noise * (1 - 1 / 40) ** 10 == pytest.approx(np.std(weights), rel=0.1)
 
 
 def test_second_moments_by_two_ways_of_signing() -> None:
-    record = cloak_moments.compute_second_moment(BOOK, 8, [0.1, 100.0], 80, seed=1)
+    record = moments.compute_second_moment(BOOK, 8, [0.1, 100.0], 80, seed=1)
     near(record, "one-sign", 0.25)
     near(record, "all-signs", 0.35)
     theory = [record.curves[f"{name}:theory"] for name in ("one-sign", "all-signs")]
@@ -141,13 +141,13 @@ def test_second_moments_by_two_ways_of_signing() -> None:
 
 def test_entropy_and_distance() -> None:
     labels = np.repeat(np.arange(10), 3000 * COUNTS)
-    record = cloak_moments.compute_stable(BOOK, labels, 2.0, [50, 100], 120, seed=1)
+    record = moments.compute_stable(BOOK, labels, 2.0, [50, 100], 120, seed=1)
     for name in ("entropy", "entropy-noisy", "norm"):
         near(record, name, 0.3)
 
 
 def test_what_each_costs() -> None:
-    [[name, counters, change, noise, messages, size]] = cloak_statistics.release_rows(
+    [[name, counters, change, noise, messages, size]] = statistics.release_rows(
         {"one": CountSketch(100, 3, seed=1)}, 5000, 1.0
     )
     release = Release(CountSketch(100, 3, seed=1), 5000, 1.0)
@@ -159,4 +159,4 @@ def test_what_each_costs() -> None:
 def test_the_protocol_is_at_hand() -> None:
     items = np.arange(30) % 4
     sketch = CountSketch(8, 1, seed=1)
-    assert (cloak_statistics.by_protocol(Release(sketch, 30), items, 1) == direct_table(sketch, items)).all()
+    assert (statistics.by_protocol(Release(sketch, 30), items, 1) == direct_table(sketch, items)).all()

@@ -5,11 +5,11 @@ import io
 import math
 
 import pytest
+from flamebook.figures.style import LIGHT, look
+from flamebook.figures.together import crossing
 from matplotlib.figure import Figure
 
 from flamelib.accounting.splitting.costs import cost
-from flamelib.figures import crossing
-from flamelib.figures.style import LIGHT, look
 from flamelib.uses.deployments import mechanisms, row
 from flamelib.uses.requests import Request, Row
 

@@ -7,13 +7,15 @@ import math
 import numpy as np
 import pytest
 from flamebook.claims import flame as checks_flame
+from flamebook.figures import present
+from flamebook.figures.flame import attack as flame_attack
+from flamebook.figures.flame import audit
+from flamebook.figures.flame.audit import Claim, Claims, Round
 from scipy.stats import beta, binom, ks_2samp
 
 from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import flame_attack, flame_audit, present
-from flamelib.figures.flame_audit import Claim, Claims, Round
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
@@ -144,13 +146,13 @@ def test_a_bad_round_is_refused(kept):
 
 @pytest.fixture(scope="module")
 def claims():
-    return Claims({"simple": flame_audit._simple(SMALL), **flame_audit._sampled(SMALL)}, {})
+    return Claims({"simple": audit._simple(SMALL), **audit._sampled(SMALL)}, {})
 
 
 def test_claims_of_two_rounds_have_names_of_their_own(monkeypatch):
-    monkeypatch.setattr(flame_audit, "_simple", lambda one: Claim("simple", 1.0, one.epsilon0, 2.0))
-    monkeypatch.setattr(flame_audit, "_sampled", lambda one: {"topk": Claim("topk", 1.0, one.kept, 9.0)})
-    found = flame_audit.compute_claims(SMALL, Round(40, 12, 4, 20, 1.0))
+    monkeypatch.setattr(audit, "_simple", lambda one: Claim("simple", 1.0, one.epsilon0, 2.0))
+    monkeypatch.setattr(audit, "_sampled", lambda one: {"topk": Claim("topk", 1.0, one.kept, 9.0)})
+    found = audit.compute_claims(SMALL, Round(40, 12, 4, 20, 1.0))
     assert [(key, one.lower) for key, one in found.claims.items()] == [("simple", 1), ("topk", 2), ("topk:dense", 4)]
     assert (found.parameters["kept first"], found.parameters["kept second"]) == (2, 4)
 
@@ -184,7 +186,7 @@ def test_verdicts():
 
 @pytest.fixture(scope="module")
 def accounts(claims):
-    return flame_audit.compute_double_accounts(SMALL, claims["double"], claims["subset"])
+    return audit.compute_double_accounts(SMALL, claims["double"], claims["subset"])
 
 
 def test_the_counts_of_lemma_3_agree_with_the_ledgers(accounts):
@@ -210,9 +212,9 @@ def test_the_figures_are_drawn(attack, claims, accounts, tmp_path, monkeypatch):
     for name, record, draw in (
         ("attack", attack, flame_attack.draw_attack),
         ("curve", flame_attack.compute_attack_curve(attack, 1e-4, 5), flame_attack.draw_attack_curve),
-        ("claims", claims, flame_audit.draw_claims),
-        ("settled", settled, flame_audit.draw_claims),
-        ("accounts", accounts, flame_audit.draw_accounts),
+        ("claims", claims, audit.draw_claims),
+        ("settled", settled, audit.draw_claims),
+        ("accounts", accounts, audit.draw_accounts),
     ):
         present.show(record, draw, name=name, alt="A figure of the audit.")
         assert (tmp_path / "figures" / f"{name}.csv").read_text() == record.to_csv()

@@ -12,6 +12,7 @@ from flamebook.experiments import flame as flame_methods
 from flamebook.experiments import flame_grid
 from flamebook.experiments.flame import Gap, Setting
 from flamebook.experiments.flame_grid import EqualBudget, Interval
+from flamebook.figures import present
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
 from flamebook.recordings import tables
@@ -20,7 +21,6 @@ from scipy.stats import norm
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import present
 from flamelib.learning.federated import load_users
 
 SMALL = Setting(n_users=150, padded=60, rounds=3)

@@ -5,11 +5,12 @@ import io
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.flame import protocols
+from flamebook.figures.flame.protocols import Costs
 from flamebook.recordings import costs
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import flame_protocol, present
-from flamelib.figures.flame_protocol import Costs
 
 
 def rows(record):
@@ -30,25 +31,25 @@ def test_costs_are_extended_along_a_line_and_only_beyond_what_was_measured():
 
 def test_recorded_costs_are_those_of_the_page():
     for what, names in (("round", ["topk", "double"]), ("sealing", ["seal", "open"])):
-        record = flame_protocol.recorded_costs(what)
+        record = protocols.recorded_costs(what)
         assert list(record.measured) == names
         assert all(0.8 < record.slope(name).exponent < 1.2 for name in names)
-    assert flame_protocol.machine()
+    assert protocols.machine()
     with pytest.raises(DomainError, match="what"):
-        flame_protocol.recorded_costs("lunch")
+        protocols.recorded_costs("lunch")
 
 
 def test_what_is_recorded_reads_back_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(costs, "compute_round_cost", lambda users: LINE)
     monkeypatch.setattr(costs, "compute_sealing_cost", lambda *sizes: LINE)
     costs.record(tmp_path / "costs.json")
-    monkeypatch.setattr(flame_protocol, "RECORDED", tmp_path / "costs.json")
-    assert rows(flame_protocol.recorded_costs("round")) == rows(LINE)
+    monkeypatch.setattr(protocols, "RECORDED", tmp_path / "costs.json")
+    assert rows(protocols.recorded_costs("round")) == rows(LINE)
     assert len(costs.processor()) > 2
 
 
 def test_a_round_is_measured_at_every_size():
-    record = flame_protocol.compute_round_cost((20, 40, 60), dimension=50, kept=5, up_to=1000)
+    record = protocols.compute_round_cost((20, 40, 60), dimension=50, kept=5, up_to=1000)
     for name in ("topk", "double"):
         assert record.measured[name][:, 0].tolist() == [100, 200, 300]
         assert (record.measured[name][:, 1] > 0).all()
@@ -59,13 +60,13 @@ def test_a_round_is_measured_at_every_size():
 @pytest.mark.parametrize("n_users", [1, 6, 7, 8, 20])
 def test_blocks_add_up_to_all_users(n_users):
     block = np.arange(14.0).reshape(7, 2)
-    joined = np.concatenate(list(flame_protocol._repeated(block, n_users)))
+    joined = np.concatenate(list(protocols._repeated(block, n_users)))
     assert joined.shape == (n_users, 2)
     assert (joined[:, 0] == 2 * (np.arange(n_users) % 7)).all()
 
 
 def test_sealing_is_extended_to_the_messages_of_a_round():
-    record = flame_protocol.compute_sealing_cost((2, 4, 8), n_users=1000, dimension=7850, kept=157, padded=333)
+    record = protocols.compute_sealing_cost((2, 4, 8), n_users=1000, dimension=7850, kept=157, padded=333)
     for name in ("seal", "open"):
         assert record.measured[name][:, 0].tolist() == [2, 4, 8]
         assert record.extended(name)[:, 0].tolist() == [157_000, 2_614_050]
@@ -73,7 +74,7 @@ def test_sealing_is_extended_to_the_messages_of_a_round():
 
 @pytest.fixture(scope="module")
 def one():
-    return flame_protocol.compute_one_value(-1.4, n_users=500, padded=100, epsilon0=1.0, seed=3)
+    return protocols.compute_one_value(-1.4, n_users=500, padded=100, epsilon0=1.0, seed=3)
 
 
 def test_one_value_is_clipped_sent_and_lost_in_its_bag(one):
@@ -94,14 +95,14 @@ def test_the_estimate_is_that_of_the_bag(one):
 def test_noise_averages_out_to_the_truth():
     errors = [
         (found.estimate - found.truth) / found.spread
-        for found in (flame_protocol.compute_one_value(0.5, 300, 60, 1.0, seed) for seed in range(200))
+        for found in (protocols.compute_one_value(0.5, 300, 60, 1.0, seed) for seed in range(200))
     ]
     assert abs(np.mean(errors)) < 5 / np.sqrt(200)
     assert np.std(errors) == pytest.approx(1, abs=0.25)
 
 
 def test_a_seed_fixes_the_way(one):
-    again, other = (flame_protocol.compute_one_value(-1.4, 500, 100, 1.0, seed) for seed in (3, 4))
+    again, other = (protocols.compute_one_value(-1.4, 500, 100, 1.0, seed) for seed in (3, 4))
     assert one.to_csv() == again.to_csv() != other.to_csv()
     stages = [row["stage"] for row in rows(one)]
     assert stages[:3] == ["update", "clipped", "message"]
@@ -112,19 +113,19 @@ def test_a_seed_fixes_the_way(one):
 @pytest.mark.parametrize("update", [0, np.nan, np.inf, -np.inf])
 def test_a_value_that_would_not_be_reported_is_refused(update):
     with pytest.raises(DomainError, match="update must be a finite number other than 0"):
-        flame_protocol.compute_one_value(update, 500, 100, 1.0, 3)
+        protocols.compute_one_value(update, 500, 100, 1.0, 3)
 
 
 def test_a_bag_that_drops_the_value_is_refused():
     with pytest.raises(DomainError, match="padded must leave room for the 16 messages"):
-        flame_protocol.compute_one_value(1.0, 500, 10, 1.0, seed=6)
+        protocols.compute_one_value(1.0, 500, 10, 1.0, seed=6)
 
 
 def test_the_figures_are_drawn(one, tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
     for name, record, draw in (
-        ("costs", LINE, flame_protocol.draw_costs),
-        ("one-value", one, flame_protocol.draw_one_value),
+        ("costs", LINE, protocols.draw_costs),
+        ("one-value", one, protocols.draw_one_value),
     ):
         present.show(record, draw, name=name, alt="A figure of the protocols.")
         assert (tmp_path / "figures" / f"{name}.csv").read_text() == record.to_csv()

@@ -5,10 +5,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.flame import as_published
 from scipy.stats import binom
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import flame_printed, flame_released, present
 
 DELTA = 0.01 / 1000**1.1
 
@@ -24,7 +25,7 @@ def law(n_levels, mass, lowest, level):
 
 @pytest.mark.parametrize(("n_levels", "epsilon0"), [(1, 0.5), (2, 2.0), (5, 0.5), (9, 0.01)])
 def test_the_printed_alphabet_has_no_budget_and_the_corrected_one_has_its_own(n_levels, epsilon0):
-    printed, corrected = (flame_printed.compute_alphabet(n_levels, epsilon0, 1000, one) for one in (True, False))
+    printed, corrected = (as_published.compute_alphabet(n_levels, epsilon0, 1000, one) for one in (True, False))
     mass = n_levels / (math.exp(epsilon0) + n_levels - 1)
     assert printed.zero_from_zero == pytest.approx(law(n_levels, mass, 1, 0)[0])
     assert (printed.zero_from_one, printed.budget) == (0, math.inf)
@@ -37,7 +38,7 @@ def test_the_printed_alphabet_has_no_budget_and_the_corrected_one_has_its_own(n_
 def test_the_bias_is_that_of_the_expectation():
     mass = 4 / (math.exp(1.0) + 3)
     mean = np.mean([np.dot(law(4, mass, 1, level), np.arange(5)) / 4 for level in (0, 2, 4)])
-    found = flame_printed.compute_alphabet(4, 1.0, 30, printed=True)
+    found = as_published.compute_alphabet(4, 1.0, 30, printed=True)
     assert found.bias == pytest.approx((30 * mean - 30 * mass / 2) / (1 - mass) - 15)
 
 
@@ -45,7 +46,7 @@ def test_the_bias_is_that_of_the_expectation():
 
 
 def test_a_whole_message_is_always_found_and_hardly_ever_mistaken():
-    found = flame_printed.compute_linked(8, 9, 3, 5, repeats=800, seed=2)
+    found = as_published.compute_linked(8, 9, 3, 5, repeats=800, seed=2)
     vectors = 7 + 9 * 5 // 3 - 8
     lists = len(list(combinations(range(9), 3)))
     assert found.chance == pytest.approx(1 - (1 - 1 / lists) ** vectors)
@@ -60,7 +61,7 @@ def test_a_whole_message_is_always_found_and_hardly_ever_mistaken():
 def test_the_size_of_the_experiments_leaves_no_mistakes():
     lists = math.comb(7850, 157)
     assert lists > 10**300
-    found = flame_printed.compute_linked(3, 400, 157, 2, repeats=3, seed=0)
+    found = as_published.compute_linked(3, 400, 157, 2, repeats=3, seed=0)
     assert (found.found, found.mistaken) == (3, 0)
     assert found.delta(20.0) == 1.0
 
@@ -68,14 +69,14 @@ def test_the_size_of_the_experiments_leaves_no_mistakes():
 @pytest.mark.parametrize("kept", [6, 2.5, 0])
 def test_lists_that_cannot_be_disjoint_are_refused(kept):
     with pytest.raises(DomainError, match=r"^kept "):
-        flame_printed.compute_linked(5, 10, kept, 5, 10, 0)
+        as_published.compute_linked(5, 10, kept, 5, 10, 0)
 
 
 # --- Gaussian baselines -------------------------------------------------------------------------------------------
 
 
 def test_the_baselines_keep_other_budgets_than_they_claim():
-    small, large = flame_released.classical_rows([0.2379, 20.535], DELTA)
+    small, large = as_published.classical_rows([0.2379, 20.535], DELTA)
     assert small[3] == pytest.approx(0.1609, abs=1e-4)
     assert small[2] < DELTA
     assert large[1] == pytest.approx(0.2428, abs=1e-4)
@@ -84,7 +85,7 @@ def test_the_baselines_keep_other_budgets_than_they_claim():
 
 
 def test_the_classical_formula_is_safe_where_it_is_proven():
-    record = flame_released.compute_classical(np.geomspace(0.01, 50, 15), DELTA)
+    record = as_published.compute_classical(np.geomspace(0.01, 50, 15), DELTA)
     ratio = record.curves["exact"] / record.x
     assert (ratio[record.x <= 1] < 1).all()
     assert (np.diff(ratio) > 0).all()
@@ -95,7 +96,7 @@ def test_the_classical_formula_is_safe_where_it_is_proven():
 
 
 def test_messages_of_the_experiments_overflow():
-    found = flame_released.compute_half_precision(1000, 7850, 0.2379, DELTA, 0.01, seed=3)
+    found = as_published.compute_half_precision(1000, 7850, 0.2379, DELTA, 0.01, seed=3)
     assert found.noise_std == pytest.approx(1.645e5, rel=1e-3)
     assert found.expected == pytest.approx(math.erfc(65520 / found.noise_std / math.sqrt(2)), rel=1e-4)
     assert found.overflowing == pytest.approx(found.expected, abs=0.002)
@@ -104,7 +105,7 @@ def test_messages_of_the_experiments_overflow():
 
 
 def test_little_noise_does_not_overflow():
-    found = flame_released.compute_half_precision(20, 10, 1.0, 1e-3, 1.0, seed=3)
+    found = as_published.compute_half_precision(20, 10, 1.0, 1e-3, 1.0, seed=3)
     assert (found.overflowing, found.lost) == (0, 0)
     assert found.expected == 0
 
@@ -114,7 +115,7 @@ def test_little_noise_does_not_overflow():
 
 @pytest.fixture(scope="module")
 def noise():
-    return flame_released.compute_repeated_noise(40, 400, 0.5, 0.05, rounds=12, seed=4)
+    return as_published.compute_repeated_noise(40, 400, 0.5, 0.05, rounds=12, seed=4)
 
 
 @pytest.mark.parametrize("name", ["dp", "simple"])
@@ -141,15 +142,15 @@ def test_bad_rounds_are_refused(changed):
     given = {"n_users": 5, "dimension": 5, "epsilon": 0.5, "epsilon0": 0.5, "rounds": 2, "seed": 0}
     [name] = changed
     with pytest.raises(DomainError, match=f"^{name} "):
-        flame_released.compute_repeated_noise(**(given | changed))
+        as_published.compute_repeated_noise(**(given | changed))
 
 
 def test_the_figures_are_drawn(noise, tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
-    classical = flame_released.compute_classical(np.geomspace(0.1, 40, 5), DELTA)
+    classical = as_published.compute_classical(np.geomspace(0.1, 40, 5), DELTA)
     for name, record, draw in (
-        ("noise", noise, flame_released.draw_repeated_noise),
-        ("classical", classical, flame_released.draw_classical),
+        ("noise", noise, as_published.draw_repeated_noise),
+        ("classical", classical, as_published.draw_classical),
     ):
         present.show(record, draw, name=name, alt="A figure of what was released.")
         assert (tmp_path / "figures" / f"{name}.csv").read_text() == record.to_csv()

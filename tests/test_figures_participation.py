@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.participation import accounting as figures
+from flamebook.figures.participation import accounting as over_rounds
+from flamebook.figures.participation.accounting import Setting
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import participation as figures
-from flamelib.figures import participation_rounds as over_rounds
-from flamelib.figures import present
-from flamelib.figures.participation import Setting
 
 SETTING = Setting(n_records=5)
 
@@ -108,7 +108,7 @@ def test_rounds_lie_above_their_lower_bound_and_begin_with_one() -> None:
     assert all((np.diff(values) > 0).all() for values in curves.values())
     assert [row[0] for row in over_rounds.rows(record)] == [1, 20]
     assert over_rounds.headings(record)[-1] == "lower bound"
-    present.show(record, over_rounds.draw, name="rounds", alt="a test of a figure and its words")
+    present.show(record, over_rounds.draw_rounds, name="rounds", alt="a test of a figure and its words")
 
 
 def test_check_ins_are_drawn_with_the_budget_that_their_theorem_allows() -> None:

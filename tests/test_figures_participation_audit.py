@@ -5,15 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.participation import attack, audit
+from flamebook.figures.participation.accounting import Setting
 from scipy.stats import norm
 
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import participation_attack as attack
-from flamelib.figures import participation_audit as audit
-from flamelib.figures import present
-from flamelib.figures.participation import Setting
 
 FIVE = Setting(n_records=5)
 

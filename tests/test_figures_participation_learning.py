@@ -10,12 +10,12 @@ from flamebook.claims import participation as checks
 from flamebook.experiments import participation as learning
 from flamebook.experiments.flame import Gap
 from flamebook.experiments.participation import Learning, Setting
+from flamebook.figures import present
 from flamebook.recordings import participation, tables
 from flamebook.recordings.participation import Size
 
 from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import present
 from flamelib.learning.participation import load_records
 from flamelib.protocols.participation import batch_size
 

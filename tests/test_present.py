@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import matplotlib as mpl
 import numpy as np
 import pytest
+from flamebook.figures import present
+from flamebook.figures.curves import Curves, draw_curves, log_log_slope, to_csv, whole_grid
+from flamebook.figures.style import DARK, LIGHT, LOOKS, THEMES, look
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures import present
-from flamelib.figures.curves import Curves, draw_curves, log_log_slope, to_csv, whole_grid
-from flamelib.figures.style import DARK, LIGHT, LOOKS, THEMES, look
 
 RECORD = Curves(
     "n_users",
@@ -210,5 +210,5 @@ def test_a_grid_holds_its_ends_once():
 
 
 def test_presenting_imports_no_torch():
-    code = "import sys, flamelib.figures.present; sys.exit('torch' in sys.modules)"
+    code = "import sys, flamebook.figures.present; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 from flamebook.claims.ledger import load
-
-from flamelib.companion.printed_budgets import ROWS, compute_budgets
-from flamelib.figures import present
-from flamelib.figures.printed_budgets import Budget, Budgets, draw_budgets
+from flamebook.figures import present
+from flamebook.figures.together.printed_budgets import ROWS, Budget, Budgets, compute_budgets, draw_budgets
 
 FRONT = Path(__file__).parents[1] / "book" / "assets" / "readme"
 

@@ -22,7 +22,7 @@ from flamelib.core.vocabulary import DomainError
 PARAMETERS = "n_users: int = 1000  # users\nepsilon0: float = 1.0  # local budget\nseed: int = 0  # pause in tenths"
 BODY = """\
 import time
-from flamelib.figures import present
+from flamebook.figures import present
 from flamelib.core.profiles import LaplaceProfile
 time.sleep(seed / 10)
 present.record_result("scaled", n_users * epsilon0)

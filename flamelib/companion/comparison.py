@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flamebook.figures.style import LIGHT, look
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-
-from flamelib.figures.style import LIGHT, look
 
 Row = Mapping[str, Any]
 

@@ -1,6 +1,6 @@
 """The page "How far the numbers move": every headline of a notebook with a seed, at five seeds, from the record.
 
-A headline is what a notebook records by :func:`flamelib.figures.present.record_result`.
+A headline is what a notebook records by :func:`flamebook.figures.present.record_result`.
 """
 
 import csv
@@ -13,8 +13,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from flamebook.figures.present import pretty
+
 from flamelib.companion import own
-from flamelib.figures.present import pretty
 
 TABLE = Path(__file__).parents[2] / "data" / "results" / "spread.csv"
 STEP, RUNS = 1000, 5

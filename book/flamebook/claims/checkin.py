@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from flamebook.claims.blanket import evaluate
+from flamebook.figures.checkin.accounting import Distributed, Shuffled
+from flamebook.figures.checkin.attack import BinaryCheckin
 from flamebook.recordings.checkin import recorded
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
@@ -33,8 +35,6 @@ from flamelib.accounting.checkin.summed import distributed_rounds, distributed_r
 from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import KaryProfile
-from flamelib.figures.checkin import Distributed, Shuffled
-from flamelib.figures.checkin_attack import BinaryCheckin
 
 Real = NDArray[np.float64]
 

@@ -16,11 +16,10 @@ from scipy.integrate import quad
 from flamebook.claims.blanket import evaluate
 from flamebook.claims.flame import DEVIATIONS
 from flamebook.experiments.flame import Gap
+from flamebook.figures.cloak.shortcuts import compute_opened, compute_stream
+from flamebook.figures.cloak.too_few import compute_vectors
 from flamebook.recordings.cloak import recorded_sweep
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.cloak_attack import compute_opened
-from flamelib.figures.cloak_generators import compute_stream
-from flamelib.figures.cloak_pairing import compute_vectors
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.mechanisms.sealing import AnalyzerKey, new_round, open_bags, seal
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch

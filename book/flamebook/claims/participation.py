@@ -22,14 +22,14 @@ from scipy.stats import binom, norm
 
 from flamebook.claims.blanket import evaluate
 from flamebook.experiments.participation import Learning
+from flamebook.figures.participation import accounting as figures
+from flamebook.figures.participation.accounting import Setting
+from flamebook.figures.participation.attack import EqualGradients
+from flamebook.figures.participation.audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
 from flamelib.core.divergences import hockey_stick
-from flamelib.figures import participation as figures
-from flamelib.figures.participation import Setting
-from flamelib.figures.participation_attack import EqualGradients
-from flamelib.figures.participation_audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
 
 Real = NDArray[np.float64]
 Density = Callable[[float], float]

@@ -21,6 +21,7 @@ import numpy as np
 from flamebook.experiments import flame
 from flamebook.experiments.flame import Method
 from flamebook.experiments.flame_grid import Point, Sweep
+from flamebook.figures.curves import Parameters
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
@@ -28,7 +29,6 @@ from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import bits_sent, modulus_bits
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.figures.curves import Parameters
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users
 from flamelib.learning.models import Floats

@@ -19,11 +19,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.style import DOTTED, LOOKS, Pen
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.figures.curves import Parameters, Values, to_csv
-from flamelib.figures.style import DOTTED, LOOKS, Pen
 from flamelib.learning.federated import Aggregate, Published, Users, train
 from flamelib.learning.models import Floats
 from flamelib.mechanisms.randomizers import LaplaceNoise

@@ -35,12 +35,12 @@ from flamebook.experiments.flame import (
     named,
     topk,
 )
+from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.style import Pen
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.curves import Parameters, Values, to_csv, words
-from flamelib.figures.style import Pen
 from flamelib.learning.federated import Users
 from flamelib.protocols.averages import CentralGaussian, ClippedAverage, SparseAverage
 

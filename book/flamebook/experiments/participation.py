@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from flamebook.experiments.flame import Gap
+from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.style import DOTTED, LOOKS, Pen
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.figures.curves import Parameters, Values, to_csv
-from flamelib.figures.style import DOTTED, LOOKS, Pen
 from flamelib.learning.participation import Model, Records, Scheme, train
 from flamelib.protocols.participation import batch_size
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from flamebook.figures.together.crossing import DRAWN
 from flamebook.recordings.tables import how_made
 from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.crossing import DRAWN
 from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row

@@ -8,8 +8,8 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from flamebook.figures.flame.protocols import RECORDED, compute_round_cost, compute_sealing_cost
 from flamebook.recordings.tables import revision
-from flamelib.figures.flame_protocol import RECORDED, compute_round_cost, compute_sealing_cost
 
 USERS = (250, 500, 1000, 2000)
 ENVELOPES = (500, 1000, 2000, 4000)

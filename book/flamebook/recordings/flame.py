@@ -22,11 +22,11 @@ from matplotlib.axes import Axes
 from flamebook.experiments import flame_grid as tradeoffs
 from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs, fitting_gaps
 from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
+from flamebook.figures.curves import Parameters, to_csv
+from flamebook.figures.style import Pen
 from flamebook.recordings import tables
 from flamebook.recordings.tables import RESULTS, Row, store
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.curves import Parameters, to_csv
-from flamelib.figures.style import Pen
 from flamelib.learning.federated import Users, load_users
 
 TABLE = "flame_learning.csv"

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flamebook.experiments.participation import Learning, Setting, compute_learning
+from flamebook.figures.curves import to_csv
 from flamebook.recordings import tables
 from flamebook.recordings.tables import PACKAGES as COMMON
 from flamebook.recordings.tables import RESULTS, Row, revision, store
 from flamelib.core.vocabulary import DomainError
-from flamelib.figures.curves import to_csv
 from flamelib.learning.networks import ConvolutionalNetwork
 from flamelib.learning.participation import Model, Records, load_records
 from flamelib.protocols.participation import batch_size

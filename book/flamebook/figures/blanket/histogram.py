@@ -1,0 +1,148 @@
+"""Figures of the private histogram: published counts, and their error beside its exact value."""
+
+import math
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from scipy.stats import chi2
+
+from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.style import Pen
+from flamelib.accounting.shuffling.closed_form import histogram_epsilon
+from flamelib.core.profiles import KaryProfile
+from flamelib.protocols.blanket import HistogramProtocol, count_variance, private_histogram, run
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+CONFIDENCE = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramError:
+    """One private histogram, and the error over repeats beside its theory; counts of users, shape (n_buckets,)."""
+
+    names: tuple[str, ...]
+    truth: Values
+    estimate: Values
+    measured: Values
+    theory: Values
+    repeats: int
+    parameters: Parameters
+
+    def to_csv(self) -> str:
+        """One row a bucket."""
+        columns = (self.names, self.truth, self.estimate, self.measured, self.theory)
+        header = ["bucket", "true_count", "estimate", "measured_standard_deviation", "exact_standard_deviation"]
+        return to_csv(header, zip(*columns, strict=True))
+
+    @property
+    def pooled_ratio(self) -> float:
+        """Measured mean squared error over its exact value, summed over buckets: near 1."""
+        return float((self.measured**2).sum() / (self.theory**2).sum())
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the pooled ratio is within five standard errors of 1; buckets count as independent."""
+        shares = self.theory**2 / (self.theory**2).sum()
+        return abs(self.pooled_ratio - 1) < 5 * math.sqrt(2 / self.repeats * float((shares**2).sum()))
+
+    @property
+    def interval(self) -> tuple[Values, Values]:
+        """For each bucket, where a measured deviation falls with probability 99 % if theory is right."""
+        low, high = chi2.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], self.repeats) / self.repeats
+        return self.theory * math.sqrt(low), self.theory * math.sqrt(high)
+
+
+def compute_histogram(values: ArrayLike, protocol: HistogramProtocol, repeats: int, seed: int) -> HistogramError:
+    """Run the protocol ``repeats`` times on the same users and compare its error with the exact variance.
+
+    Parameters
+    ----------
+    values : array of shape (n_users,)
+        Buckets 0 to n_buckets - 1.
+    protocol : HistogramProtocol
+    repeats : int
+        Independent executions, at least 1; the first is the one shown.
+    seed : int
+
+    Examples
+    --------
+    >>> record = compute_histogram([0, 1, 1, 2] * 100, HistogramProtocol(400, 3, 0.5), repeats=200, seed=1)
+    >>> 0.8 < record.pooled_ratio < 1.2
+    True
+    """
+    buckets = np.asarray(values)
+    truth = np.bincount(buckets, minlength=protocol.n_buckets).astype(float)
+    generators = np.random.default_rng(seed).spawn(repeats)
+    estimates = np.array([run(protocol, buckets, rng) for rng in generators])
+    measured = np.sqrt(((estimates - truth) ** 2).mean(axis=0))
+    theory = np.sqrt(count_variance(protocol, truth))
+    known = protocol.n_buckets <= len(ALPHABET)
+    names = tuple(ALPHABET[: protocol.n_buckets]) if known else tuple(map(str, range(protocol.n_buckets)))
+    public = {"n_users": protocol.n_users, "n_buckets": protocol.n_buckets, "blanket_mass": protocol.blanket_mass}
+    parameters: Parameters = {**public, "repeats": repeats, "seed": seed}
+    return HistogramError(names, truth, estimates[0], measured, theory, repeats, parameters)
+
+
+def draw_histogram(ax: Axes, record: HistogramError, pen: Pen) -> None:
+    """Bars of the true counts; the published estimates as points with two standard deviations."""
+    at = np.arange(len(record.names))
+    ax.bar(at, record.truth, color=pen.theme.faint, edgecolor=pen.colour("grey"), linewidth=0.5, label="true count")
+    marks: dict[str, Any] = {"fmt": "D", "markersize": 3.5, "color": pen.colour("estimate"), "elinewidth": 1.2}
+    ax.errorbar(at, record.estimate, yerr=2 * record.theory, label="published, ± 2 standard deviations", **marks)
+    _name_buckets(ax, record.names)
+    ax.set(ylabel="users", xlabel="bucket")
+
+
+def draw_histogram_error(ax: Axes, record: HistogramError, pen: Pen) -> None:
+    """Measured deviation of each bucket on the band in which theory expects it."""
+    at = np.arange(len(record.names))
+    low, high = record.interval
+    band: dict[str, Any] = {"color": pen.colour("theory"), "linewidth": 0}
+    ax.fill_between(at, low, high, alpha=0.22, step="mid", label="99 % band of theory", **band)
+    ax.step(at, record.theory, where="mid", color=pen.colour("theory"), label="exact standard deviation")
+    ax.plot(
+        at,
+        record.measured,
+        "o",
+        markersize=4,
+        color=pen.colour("estimate"),
+        label=f"measured, {record.repeats} repeats",
+    )
+    _name_buckets(ax, record.names)
+    ax.set(ylabel="standard deviation (users)", xlabel="bucket", ylim=(0, None))
+
+
+def histogram_costs(
+    n_users: int, n_buckets: int, epsilon: float, delta: float
+) -> list[tuple[str, float, float, float]]:
+    """What one guarantee costs: trust, blanket mass, standard deviation of an average count, and in percent of it.
+
+    Examples
+    --------
+    >>> [trust for trust, *_ in histogram_costs(100_000, 10, 1.0, 1e-6)]
+    ['nobody: local model', 'shuffler: Theorem 3.1', 'shuffler: blanket divergence', 'curator']
+    """
+    masses = {"nobody: local model": KaryProfile(epsilon, n_buckets).mass}
+    if histogram_epsilon(n_users, n_buckets, 1.0, delta) < epsilon <= 1:
+        masses["shuffler: Theorem 3.1"] = private_histogram(n_users, n_buckets, epsilon, delta).blanket_mass
+    blanket = private_histogram(n_users, n_buckets, epsilon, delta, accounting="blanket")
+    masses["shuffler: blanket divergence"] = blanket.blanket_mass
+    average = n_users / n_buckets
+    found = {
+        trust: (mass, float(np.sqrt(count_variance(HistogramProtocol(n_users, n_buckets, mass), average))))
+        for trust, mass in masses.items()
+    }
+    # Replacing one bucket moves two counts by 1 each: Laplace noise of scale 2/epsilon on every count.
+    found["curator"] = (0.0, 2 * math.sqrt(2) / epsilon)
+    return [(trust, mass, error, 100 * error / average) for trust, (mass, error) in found.items()]
+
+
+def _name_buckets(ax: Axes, names: Sequence[str]) -> None:
+    every = max(1, math.ceil(len(names) / 31))
+    ax.set_xticks(range(0, len(names), every), names[::every], fontsize=9)
+    ax.grid(visible=False, axis="x")

@@ -1,0 +1,221 @@
+r"""Self check-in over many rounds: the bounds of the document, its baselines, and what is certified today.
+
+Two protocols.  *Shuffled*: reports of local budget epsilon0, shuffled.  *Distributed*: vectors of norm at most 1, each
+with Gaussian noise, summed.  In both every client tosses its own coin in every round and it is seen how many came.
+Neighbors replace one record.  A scheme is a way to account; its look in a figure says whether it is a bound.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from flamebook.figures.curves import Curves, draw_curves, whole_grid
+from flamebook.figures.style import LOOKS, Pen
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
+from flamelib.accounting.composition.renyi import renyi_to_epsilon
+from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.vocabulary import check
+
+LARGE_ORDERS = tuple(whole_grid(2, 3000, 60).tolist())
+SMALL_ORDERS = tuple(range(2, 41))
+ROOM = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """What both protocols know: clients, their coin, rounds, and the failure probability of all rounds together.
+
+    ``delta`` is 1/n unless it is given.
+    """
+
+    n_users: int
+    checkin_rate: float
+    rounds: int
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in check(**self.as_parameters()).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def failure(self) -> float:
+        """The failure probability that is meant."""
+        return 1 / self.n_users if self.delta is None else self.delta
+
+    def at(self, name: str, value: float) -> Self:
+        """The same with one thing changed."""
+        return replace(self, **{name: value})  # type: ignore[arg-type]
+
+    def as_parameters(self) -> dict[str, Any]:
+        """For the card of a figure."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def by_orders(self, divergence: Callable[[int], float], orders: Sequence[int]) -> float:
+        """Epsilon after all rounds from divergences of one round, at the best of some orders."""
+        return renyi_to_epsilon(lambda order: self.rounds * divergence(int(order)), self.failure, orders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shuffled(Crowd):
+    """Reports of a local budget, shuffled."""
+
+    epsilon0: float
+
+    def epsilon(self, scheme: str) -> float:
+        """Epsilon after all rounds by one of the schemes of :data:`SHUFFLED`."""
+        return _once(SHUFFLED[scheme], self)
+
+    @property
+    def where(self) -> tuple[float, int, float]:
+        """Local budget, clients and rate."""
+        return self.epsilon0, self.n_users, self.checkin_rate
+
+    def composed(self, randomizer: AnyProfile | KaryProfile) -> float:
+        """Certified for this randomizer."""
+        given = {"delta": self.failure, "checkin_rate": self.checkin_rate}
+        return shuffled_rounds(randomizer, self.n_users, self.rounds, **given)
+
+    def lower(self, randomizer: KaryProfile) -> float:
+        """What this randomizer loses at least; 0 where there are too many outcomes to tell."""
+        given = {"delta": self.failure, "checkin_rate": self.checkin_rate}
+        return shuffled_rounds_lower(randomizer, self.n_users, self.rounds, **given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distributed(Crowd):
+    """Noisy vectors, summed."""
+
+    noise_std: float
+
+    def epsilon(self, scheme: str) -> float:
+        """Epsilon after all rounds by one of the schemes of :data:`DISTRIBUTED`."""
+        return _once(DISTRIBUTED[scheme], self)
+
+    @property
+    def where(self) -> tuple[int, float, float]:
+        """Clients, rate and noise."""
+        return self.n_users, self.checkin_rate, self.noise_std
+
+
+@functools.lru_cache(maxsize=1024)
+def _once(scheme: Callable[[Any], float], setting: Shuffled | Distributed) -> float:
+    return float(scheme(setting))
+
+
+SHUFFLED: Mapping[str, Callable[[Shuffled], float]] = {
+    "baseline-closed": lambda one: baseline_shuffled(*one.where, one.rounds, one.failure, "closed"),
+    "baseline-numerical": lambda one: baseline_shuffled(*one.where, one.rounds, one.failure, "numerical"),
+    "thm-2": lambda one: shuffled_renyi_epsilon(*one.where, one.rounds, one.failure, "thm-2"),
+    "thm-2-paper": lambda one: one.by_orders(lambda order: shuffled_renyi(order, *one.where, "paper"), LARGE_ORDERS),
+    "thm-3": lambda one: shuffled_renyi_epsilon(*one.where, one.rounds, one.failure, "thm-3"),
+    "checkin-any": lambda one: one.composed(AnyProfile(one.epsilon0)),
+    "checkin-binary": lambda one: min(one.composed(KaryProfile(one.epsilon0, 2)), one.epsilon("checkin-any")),
+    "lower": lambda one: one.lower(KaryProfile(one.epsilon0, 2)) or math.nan,
+}
+
+DISTRIBUTED: Mapping[str, Callable[[Distributed], float]] = {
+    "baseline-drv": lambda one: baseline_distributed(*one.where, one.rounds, one.failure, "drv"),
+    "baseline-kov": lambda one: baseline_distributed(*one.where, one.rounds, one.failure, "kov"),
+    "eq-11": lambda one: one.by_orders(lambda order: split_renyi(order, *one.where, "paper"), SMALL_ORDERS),
+    "eq-10": lambda one: one.by_orders(lambda order: summed_renyi(order, *one.where, "paper"), SMALL_ORDERS),
+    "eq-10-exact": lambda one: distributed_renyi_epsilon(*one.where, one.rounds, one.failure, "thm-4"),
+    "renyi": lambda one: one.by_orders(lambda order: exact_renyi(order, *one.where), SMALL_ORDERS),
+    "renyi-cut": lambda one: distributed_renyi_epsilon(*one.where, one.rounds, one.failure, "rdp-exact"),
+    "losses": lambda one: distributed_rounds(*one.where, one.rounds, delta=one.failure),
+    "lower": lambda one: distributed_rounds_lower(*one.where, one.rounds, delta=one.failure),
+}
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def compute_along(
+    setting: Shuffled | Distributed, name: str, values: Sequence[float], schemes: Sequence[str] | None = None
+) -> Curves:
+    """Epsilon after all rounds against one parameter of the setting, by some of its schemes (all if left out).
+
+    Source: Liew, Hasegawa, Takahashi 2022, Figures 1 and 2(a).
+    """
+    names = schemes or tuple(SHUFFLED if isinstance(setting, Shuffled) else DISTRIBUTED)
+    settings = [setting.at(name, value) for value in values]
+    curves = {scheme: np.array([one.epsilon(scheme) for one in settings]) for scheme in names}
+    given = {key: value for key, value in setting.as_parameters().items() if key != name}
+    return Curves(name, "total_epsilon", np.asarray(values, dtype=float), curves, given)
+
+
+def draw(ax: Axes, record: Curves, pen: Pen) -> None:
+    """Curves on doubly logarithmic axes."""
+    draw_curves(ax, record, pen)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def rows(record: Curves) -> list[tuple[object, ...]]:
+    """For a table: a row a curve, with what it is called and its value at every point."""
+    return [(LOOKS[name].label, *values) for name, values in record.curves.items()]
+
+
+def ratio_rows(record: Curves) -> list[tuple[object, ...]]:
+    """For a table: by how much each reading of the baseline exceeds each other curve, at every point."""
+    return [
+        (LOOKS[base].label, LOOKS[name].label, *(record.curves[base] / record.curves[name]))
+        for base in ("baseline-closed", "baseline-numerical")
+        for name in ("thm-2-paper", "thm-2", "thm-3", "checkin-any")
+    ]
+
+
+def in_order(records: Sequence[Curves], *names: str) -> bool:
+    """Whether no curve is above the next one, from the lowest on, at any point of any figure."""
+    return not any(
+        bool((record.curves[low] > record.curves[high] * (1 + ROOM)).any())
+        for record in records
+        for low, high in pairwise(names)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What keeps a target after all rounds: a local budget, or a noise, and the epsilon that each of them has."""
+
+    target: float
+    epsilon0: float
+    noise_std: float
+    reached: tuple[float, float]
+
+    @property
+    def kept(self) -> bool:
+        """Whether neither exceeds the target."""
+        return max(self.reached) <= self.target * (1 + ROOM)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """For a table: what is told, and its value."""
+        return [
+            ("epsilon", self.target),
+            ("largest local budget of shuffled reports, any randomizer", self.epsilon0),
+            ("epsilon that it has", self.reached[0]),
+            ("least noise of each client, noisy sums", self.noise_std),
+            ("epsilon that it has", self.reached[1]),
+        ]
+
+
+def compute_calibration(crowd: Crowd, epsilon: float) -> Calibration:
+    """The largest local budget for any randomizer and the least noise for ``epsilon`` after all rounds."""
+    shared: dict[str, Any] = {field.name: getattr(crowd, field.name) for field in fields(Crowd)}
+    given = (crowd.n_users, crowd.checkin_rate, crowd.rounds, epsilon, crowd.failure)
+    budget, noise = largest_epsilon0(*given, route="clones"), float(distributed_noise(*given))
+    reached = (
+        Shuffled(**shared, epsilon0=budget).epsilon("checkin-any"),
+        Distributed(**shared, noise_std=noise).epsilon("losses"),
+    )
+    return Calibration(epsilon, budget, noise, reached)

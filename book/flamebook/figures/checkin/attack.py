@@ -1,0 +1,206 @@
+r"""Theorem 1 of self check-in with the inner rate of its proof, refuted by two clients: by enumeration, and by running.
+
+Clients answer by binary randomized response.  All hold 0, and one may hold 1 instead.  Whoever sees a round sees how
+many messages came and how many of them say 1.  That view is enumerated over every set of clients and every set of
+reports; nothing is shared with the library's accounting.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.special import expit
+from scipy.stats import binomtest
+
+from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.style import Pen
+from flamelib.accounting.checkin.theorems import binary_renyi
+from flamelib.core.vocabulary import DomainError, check
+
+CONFIDENCE = 0.95
+MOST_LISTED = 8
+AT_ONCE = 2**18
+
+View = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryCheckin:
+    """A few clients with a bit each, binary randomized response, and a coin for checking in."""
+
+    n_users: int = 2
+    checkin_rate: float = 0.3
+    epsilon0: float = 1.0
+
+    def __post_init__(self) -> None:
+        given = check(n_users=self.n_users, checkin_rate=self.checkin_rate, epsilon0=self.epsilon0)
+        if given["n_users"] > MOST_LISTED:
+            raise DomainError(f"n_users must be at most {MOST_LISTED}, where views are listed, got {self.n_users!r}")
+
+    @property
+    def flip(self) -> float:
+        """Probability that a report differs from its bit."""
+        return float(expit(-self.epsilon0))
+
+    def view(self, bits: Sequence[int]) -> dict[View, float]:
+        """Probability of every pair of messages and ones, over all sets of clients and all reports."""
+        law: dict[View, float] = defaultdict(float)
+        for present in product((0, 1), repeat=len(bits)):
+            inside = [bit for bit, here in zip(bits, present, strict=True) if here]
+            for reports in product((0, 1), repeat=len(inside)):
+                said = math.prod(
+                    1 - self.flip if bit == report else self.flip for bit, report in zip(inside, reports, strict=True)
+                )
+                law[len(inside), sum(reports)] += said * self._chance(len(inside), len(bits))
+        return dict(law)
+
+    def renyi(self, order: int) -> float:
+        """Exact divergence of a round where the last client holds 1 from one where nobody does."""
+        zeros = [0] * self.n_users
+        return _divergence(self.view([*zeros[:-1], 1]), self.view(zeros), order)
+
+    def by_theorem(self, order: int, inner: str) -> float:
+        """What the sum of Theorem 1 gives with the inner rate of its proof (``paper``) or with k/n (``exact``)."""
+        return binary_renyi(order, self.epsilon0, self.n_users, self.checkin_rate, inner)
+
+    def profile(self, others: Sequence[int], epsilon: float) -> float:
+        """Exact delta at ``epsilon``: the last client holds 1 rather than 0, the others hold what is said."""
+        p, q = self.view([*others, 1]), self.view([*others, 0])
+        return math.fsum(max(0.0, p[view] - math.exp(epsilon) * q[view]) for view in p)
+
+    def run(self, repeats: int, differing: bool, rng: np.random.Generator) -> int:
+        """In how many of ``repeats`` rounds some message says 1; every coin of every client is drawn."""
+        bits = np.zeros(self.n_users, dtype=bool)
+        bits[-1] = differing
+        sizes = [min(AT_ONCE, repeats - start) for start in range(0, repeats, AT_ONCE)]
+        return sum(self._shown(bits, size, rng) for size in sizes)
+
+    def _shown(self, bits: np.ndarray, repeats: int, rng: np.random.Generator) -> int:
+        present = rng.random((repeats, self.n_users)) < self.checkin_rate
+        reports = bits ^ (rng.random((repeats, self.n_users)) < self.flip)
+        return int(np.count_nonzero((present & reports).any(axis=1)))
+
+    def _chance(self, inside: int, clients: int) -> float:
+        return self.checkin_rate**inside * (1 - self.checkin_rate) ** (clients - inside)
+
+
+def _divergence(p: dict[View, float], q: dict[View, float], order: int) -> float:
+    return math.log(math.fsum(q[view] * (p[view] / q[view]) ** order for view in q if q[view])) / (order - 1)
+
+
+def event_divergence(p: float, q: float, order: int) -> float:
+    """Rényi divergence of two coins; by data processing a lower bound for laws in which an event has these chances."""
+    both = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+    return math.log(both) / (order - 1)
+
+
+# --- the attack ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """Rounds that were run with the differing client and without, and in how many of each some message said 1."""
+
+    clients: BinaryCheckin
+    order: int
+    seen: tuple[int, int]
+    repeats: int
+
+    @property
+    def estimate(self) -> float:
+        """Divergence of the two coins by the shares themselves."""
+        return event_divergence(self.seen[0] / self.repeats, self.seen[1] / self.repeats, self.order)
+
+    @property
+    def least(self) -> float:
+        """Lower bound with ``CONFIDENCE``: the ends of the two Clopper-Pearson intervals that face each other."""
+        each = (1 + CONFIDENCE) / 2
+        with_one, without = (binomtest(n, self.repeats).proportion_ci(each, method="exact") for n in self.seen)
+        return event_divergence(with_one.low, without.high, self.order) if with_one.low > without.high else 0.0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether that exceeds what the sum of Theorem 1 gives with the inner rate of its proof."""
+        return self.least > self.clients.by_theorem(self.order, inner="paper")
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """For a table: what is told, and the divergence."""
+        return [
+            (
+                "Theorem 1 with inner rate gamma, as its proof writes",
+                self.clients.by_theorem(self.order, inner="paper"),
+            ),
+            ("Theorem 1 with inner rate k/n", self.clients.by_theorem(self.order, inner="exact")),
+            ("exact, all sets of clients and of reports listed", self.clients.renyi(self.order)),
+            ("rounds run of each data set", self.repeats),
+            ('event "some message says 1", divergence of its shares', self.estimate),
+            ("at least, with confidence 95%", self.least),
+        ]
+
+
+def compute_attack(clients: BinaryCheckin, order: int, repeats: int, seed: int) -> Attack:
+    """The rounds of both data sets, run.
+
+    Examples
+    --------
+    >>> found = compute_attack(BinaryCheckin(), order=2, repeats=20_000, seed=1)
+    >>> round(found.clients.renyi(2), 5), round(found.clients.by_theorem(2, inner="paper"), 5), found.refuted
+    (0.15094, 0.04445, True)
+    """
+    check(order=order, repeats=repeats, seed=seed)
+    worlds = np.random.default_rng(seed).spawn(2)
+    with_one, without = (clients.run(repeats, bit, rng) for bit, rng in zip((True, False), worlds, strict=True))
+    return Attack(clients, order, (with_one, without), repeats)
+
+
+# --- along the rate --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InnerRates:
+    """Divergence against the rate of checking in: exact, with each inner rate, and attacks that were run."""
+
+    rates: Values
+    curves: dict[str, Values]
+    attacks: Sequence[Attack]
+    parameters: Parameters
+
+    def to_csv(self) -> str:
+        """One row a point of the curves, one an attack."""
+        rows = [(*row, "", "") for row in zip(self.rates, *self.curves.values(), strict=True)]
+        runs = [(a.clients.checkin_rate, *("" for _ in self.curves), a.estimate, a.least) for a in self.attacks]
+        return to_csv(["checkin_rate", *self.curves, "attack", "at least"], [*rows, *runs])
+
+
+def compute_inner_rates(
+    clients: BinaryCheckin, rates: Sequence[float], order: int, repeats: int, seed: int
+) -> InnerRates:
+    """All along ``rates``, and the attack at a few of them."""
+    each = [BinaryCheckin(clients.n_users, float(rate), clients.epsilon0) for rate in rates]
+    curves = {
+        "inner-exact": np.array([one.by_theorem(order, inner="exact") for one in each]),
+        "exact": np.array([one.renyi(order) for one in each]),
+        "inner-paper": np.array([one.by_theorem(order, inner="paper") for one in each]),
+    }
+    attacks = [compute_attack(one, order, repeats, seed) for one in each[:: max(1, len(each) // 5)]]
+    given: Parameters = {"n_users": clients.n_users, "epsilon0": clients.epsilon0, "order": order, "repeats": repeats}
+    return InnerRates(np.asarray(rates, dtype=float), curves, attacks, {**given, "seed": seed})
+
+
+def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
+    """The curves, and for each attack a bar from what it proves to its estimate."""
+    for name, values in record.curves.items():
+        ax.plot(record.rates, values, **pen.line(name))
+    seen, least = np.array([(a.estimate, a.least) for a in record.attacks]).T
+    place = [a.clients.checkin_rate for a in record.attacks]
+    ax.errorbar(place, seen, [seen - least, 0 * seen], fmt="o", color=pen.colour("green"), capsize=4,
+                label="attack, run")  # fmt: skip
+    ax.set(
+        yscale="log",
+        xlabel=words("checkin_rate"),
+        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
+    )

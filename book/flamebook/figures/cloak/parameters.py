@@ -1,0 +1,203 @@
+"""Parameters of cloak aggregation: rules with and without noise, what noise is needed, bits and errors, plans."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flamebook.figures.curves import Curves
+from flamelib.accounting.noise.discrete_laplace import shared_noise
+from flamelib.accounting.noise.sum_laws import ThinnedNoise
+from flamelib.accounting.splitting.costs import Cost, cost
+from flamelib.accounting.splitting.crowds import least_messages
+from flamelib.accounting.splitting.lemmas import modulus_bits
+from flamelib.accounting.splitting.plans import plans
+from flamelib.accounting.splitting.rules import (
+    exact_rule,
+    noisy_rule,
+    security_needed,
+    sharp_exact_rule,
+    sharp_noisy_rule,
+)
+from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
+from flamelib.core.vocabulary import DomainError
+
+Rows = list[tuple[object, ...]]
+
+STEPS = 12
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def noisy_rows(settings: Sequence[tuple[float, float, int]]) -> Rows:
+    """For a table: budget and users, rule T1's messages, bits and noise, then messages and bits of its relatives."""
+    rows: Rows = []
+    for epsilon, delta, n in settings:
+        rule, sharp, mix = noisy_rule(epsilon, delta, n), sharp_noisy_rule(epsilon, delta, n), _mixed(n, epsilon, delta)
+        told = (rule.n_messages, f"{rule.modulus:,}", rule.bits, rule.noise_bound)
+        rows.append((epsilon, delta, n, *told, sharp.n_messages, sharp.bits, mix.messages, mix.bits, mix.error))
+    return rows
+
+
+def exact_rows(settings: Sequence[tuple[float, float, int, float]]) -> Rows:
+    """For a table: budget, users and error, rule T2's grid, messages and bits, then by sharper bounds."""
+    rows: Rows = []
+    for epsilon, delta, n, error in settings:
+        rule, sharp = exact_rule(epsilon, delta, n, error), sharp_exact_rule(epsilon, delta, n, error)
+        modulus = n * rule.scale + 1
+        all_users = least_messages(-math.log2(delta), n, modulus)
+        told = (rule.scale, rule.n_messages, f"{rule.modulus:,}", rule.bits, sharp.n_messages, sharp.bits)
+        rows.append((epsilon, delta, n, error, *told, all_users, all_users * modulus_bits(modulus)))
+    return rows
+
+
+# --- noise -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Noises:
+    """Noise of the sum, three ways: that of rule T1, the least of its kind, and Pólya shares.
+
+    ``half_delta`` is the failure probability that the sum may use; ``decays`` and ``noise_rate`` describe the first
+    two.
+    """
+
+    n_users: int
+    scale: int
+    epsilon: float
+    half_delta: float
+    noise_rate: float
+    decays: tuple[float, float]
+    bound: float
+
+    @property
+    def errors(self) -> tuple[float, float, float]:
+        """Mean absolute error of the sum of values in [0, 1] by each."""
+        thinned = [ThinnedNoise(self.n_users, decay, self.noise_rate) for decay in self.decays]
+        rule, lean = (math.exp(noise.log_mean) / self.scale for noise in thinned)
+        return rule, lean, shared_noise(self.scale, self.epsilon).mean_error
+
+    def thinned(self, which: int, epsilon: float | None = None, delta: float | None = None) -> float:
+        """Delta at an epsilon, or epsilon at a delta, of the noise of some users."""
+        return float(thinned_sum(self.n_users, self.scale, self.decays[which], self.noise_rate, epsilon, delta))
+
+    def polya(self, epsilon: float | None = None, delta: float | None = None) -> float:
+        """The same of Pólya shares."""
+        decay = shared_noise(self.scale, self.epsilon).decay
+        return float(polya_sum(self.n_users, self.scale, decay, epsilon, delta))
+
+    def rows(self) -> Rows:
+        """For a table: mean error, and the epsilon that the sum has."""
+        reached = (*(self.thinned(which, delta=self.half_delta) for which in (0, 1)), self.polya(delta=0.0))
+        names = ("rule T1", "the same users, least noise", "Pólya shares of all users")
+        deltas = (self.half_delta, self.half_delta, 0.0)
+        return list(zip(names, self.errors, reached, deltas, strict=True))
+
+
+def compute_noises(n_users: int, epsilon: float, delta: float) -> Noises:
+    """Rule T1's noise at ten steps a user, and the least noise of as many users that keeps half of delta."""
+    rule = noisy_rule(epsilon, delta, n_users)
+
+    def kept(spread: float) -> bool:
+        found = thinned_sum(n_users, rule.scale, _decay(spread, rule.scale), rule.noise_rate, epsilon=epsilon)
+        return found <= delta / 2
+
+    low, high = 0.0, -1 / (rule.scale * math.log(rule.decay))
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    decays = (rule.decay, _decay(high, rule.scale))
+    return Noises(n_users, rule.scale, epsilon, delta / 2, rule.noise_rate, decays, rule.noise_bound)
+
+
+def _decay(spread: float, scale: int) -> float:
+    return math.exp(-1 / (spread * scale))
+
+
+def compute_released(noises: Noises, epsilons: Sequence[float]) -> Curves:
+    """Delta of the released sum alone against epsilon, by each noise; NaN where it is 0."""
+    schemes: Mapping[str, Callable[[float], float]] = {
+        "rule-t1": lambda epsilon: noises.thinned(0, epsilon=epsilon),
+        "least-thinned": lambda epsilon: noises.thinned(1, epsilon=epsilon),
+        "polya": lambda epsilon: noises.polya(epsilon=epsilon),
+    }
+    curves = {name: np.array([scheme(epsilon) or math.nan for epsilon in epsilons]) for name, scheme in schemes.items()}
+    given = {"n_users": noises.n_users, "scale": noises.scale, "noise_rate": noises.noise_rate}
+    return Curves("epsilon", "delta", np.asarray(epsilons, dtype=float), curves, given)
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+
+def _mixed(n_users: int, epsilon: float, delta: float) -> Cost:
+    """Pólya noise and the least number of messages for all users together, N = 30 n^2 + 1."""
+    scale = 10 * n_users
+    modulus = 3 * n_users * scale + 1
+    messages = least_messages(security_needed(epsilon, delta), n_users, modulus)
+    return Cost(messages, messages * modulus_bits(modulus), shared_noise(scale, epsilon).mean_error)
+
+
+def _sharp(n_users: int, epsilon: float, delta: float) -> Cost:
+    rule = sharp_noisy_rule(epsilon, delta, n_users)
+    return Cost(rule.n_messages, rule.bits, rule.noise_bound)
+
+
+def _known(protocol: str) -> Callable[[int, float, float], Cost]:
+    return lambda n_users, epsilon, delta: cost(protocol, n_users, epsilon, delta)
+
+
+COSTS: Mapping[str, Callable[[int, float, float], Cost]] = {
+    "bonawitz": _known("cmp-bon"),
+    "rule-t1": _known("cmp-t1"),
+    "sharp-t1": _sharp,
+    "mix-best-1": _known("cmp-ikos"),
+    "mix-own-3": _mixed,
+    "recursive": _known("cmp-rec"),
+    "one-message": _known("cmp-blanket"),
+    "local": _known("cmp-local"),
+}
+
+SAME_ERROR = ("bonawitz", "sharp-t1", "mix-best-1")
+
+
+def compute_costs(users: Sequence[int], epsilon: float, delta: float) -> tuple[Curves, Curves]:
+    """Bits of a user, and the error of the sum, against the number of users, by each protocol whose cost is known.
+
+    Protocols with the same noise have one error, and a sum without noise has none.
+    """
+    found = {name: [_tried(protocol, int(n), epsilon, delta) for n in users] for name, protocol in COSTS.items()}
+    x, given = np.asarray(users, dtype=float), {"epsilon": epsilon, "delta": delta}
+    bits = {name: np.array([one[0] for one in costs]) for name, costs in found.items()}
+    errors = {name: np.array([one[1] for one in costs]) for name, costs in found.items() if name not in SAME_ERROR}
+    return Curves("n_users", "bits", x, bits, given), Curves("n_users", "error", x, errors, given)
+
+
+def _tried(
+    protocol: Callable[[int, float, float], Cost], n_users: int, epsilon: float, delta: float
+) -> tuple[float, float]:
+    """Bits and error; NaN where the protocol has no parameters."""
+    try:
+        found = protocol(n_users, epsilon, delta)
+    except DomainError:
+        return math.nan, math.nan
+    return found.bits, found.error
+
+
+def plan_rows(n_users: int, epsilon: float, delta: float, error: float, colluding: int, dimension: int) -> Rows:
+    """For a table: what each theorem asks for, cheapest first."""
+    found = plans(n_users, epsilon, delta, error, colluding, dimension)
+    return [
+        (
+            one.theorem,
+            str(one.adjacency),
+            one.n_messages,
+            f"{one.modulus:,}",
+            one.scale,
+            one.rounding,
+            one.noise,
+            one.bits,
+            one.error,
+        )
+        for one in found
+    ]

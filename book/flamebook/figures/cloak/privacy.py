@@ -1,0 +1,250 @@
+"""What shuffled shares tell beside the sum: exact distances, estimates, and every bound on them.
+
+Two users first, as far as all multisets can be counted and by sampling beyond; then a crowd.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from flamebook.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
+from flamebook.figures.style import Pen
+from flamelib.accounting.splitting.crowds import least_messages, users_distance
+from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
+from flamelib.core.vocabulary import DomainError, check
+
+Rows = list[tuple[object, ...]]
+
+FIRST, OTHER = (0, 0), (1, -1)
+FAINTEST = 1e-12
+BLOCK = 256
+
+# --- two users -------------------------------------------------------------------------------------------------------
+
+
+def small_rows(moduli: Sequence[int], most: int, epsilon: float) -> Rows:
+    """For a table: exact total variation of (0, 0) and (1, -1) with two messages and more, and bounds at the most."""
+    return [
+        (
+            modulus,
+            *(str(_fraction(modulus, m)) for m in range(2, most + 1)),
+            shuffled_distance(modulus, most, FIRST, OTHER, 0),
+            two_user_distance(modulus, most),
+            smooth_failure(modulus, most, math.tanh(epsilon / 2)),
+        )
+        for modulus in moduli
+    ]
+
+
+def _fraction(modulus: int, n_messages: int) -> Fraction:
+    """The distance as a fraction: a multiple of one over the number of draws."""
+    draws = modulus ** (2 * (n_messages - 1))
+    return Fraction(round(shuffled_distance(modulus, n_messages, FIRST, OTHER, 0) * draws), draws)
+
+
+def compute_two_users(modulus: int, messages: Sequence[int], epsilon: float) -> Curves:
+    """Exact distance of two users' shares and its bounds against the number of messages, at 0 and at an epsilon.
+
+    Exact ones are left out where none can be enumerated.
+    """
+    slack = math.tanh(epsilon / 2)
+    schemes: Mapping[str, Callable[[int], float]] = {
+        "lemma-5": lambda m: smooth_failure(modulus, m, slack),
+        "own-1": lambda m: two_user_distance(modulus, m),
+        "exact-distance": lambda m: _enumerated(modulus, m, 0.0),
+        "own-2": lambda m: two_user_delta(modulus, m, epsilon),
+        "exact-delta": lambda m: _enumerated(modulus, m, epsilon) or math.nan,
+    }
+    every = {name: np.array([scheme(m) for m in messages]) for name, scheme in schemes.items()}
+    curves = {name: values for name, values in every.items() if np.isfinite(values).any()}
+    given: Parameters = {"modulus": modulus, "epsilon": epsilon}
+    return Curves("n_messages", "distance", np.asarray(messages, dtype=float), curves, given)
+
+
+def _enumerated(modulus: int, n_messages: int, epsilon: float) -> float:
+    try:
+        return shuffled_distance(modulus, n_messages, FIRST, OTHER, epsilon)
+    except DomainError:
+        return math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Distances estimated from shares that were drawn, with their standard errors, and bounds on them.
+
+    Attributes
+    ----------
+    x : array of shape (points,)
+        Messages of each user.
+    distance, error : array of shape (points,)
+        Mean and standard error of half the gap between two subset counts.
+    bounds : mapping from name to an array of shape (points,)
+    """
+
+    x: Values
+    distance: Values
+    error: Values
+    bounds: Mapping[str, Values]
+    parameters: Parameters = field(default_factory=dict)
+
+    def to_csv(self) -> str:
+        """One row a number of messages."""
+        columns = (self.x, self.distance, self.error, *self.bounds.values())
+        return to_csv(["n_messages", "distance", "standard_error", *self.bounds], zip(*columns, strict=True))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no estimate exceeds the sharper bound by more than five standard errors."""
+        return bool((self.distance - 5 * self.error <= self.bounds["own-1"]).all())
+
+
+def compute_sampled(modulus: int, messages: Sequence[int], epsilon: float, repeats: int, seed: int) -> Sampled:
+    r"""Total variation of two users' shares as :math:`\frac12E|\frac NC(B_0-B_1)|`, by drawing shares.
+
+    Subsets of drawn shares are counted exactly, 32 messages a user at most.
+    """
+    check(modulus=modulus, repeats=repeats, seed=seed)
+    streams = np.random.default_rng(seed).spawn(len(messages))
+    gaps = [_gaps(modulus, m, repeats, rng) for m, rng in zip(messages, streams, strict=True)]
+    bounds = {
+        "lemma-5": np.array([smooth_failure(modulus, m, math.tanh(epsilon / 2)) for m in messages]),
+        "own-1": np.array([two_user_distance(modulus, m) for m in messages]),
+    }
+    given: Parameters = {"modulus": modulus, "epsilon": epsilon, "repeats": repeats, "seed": seed}
+    mean = np.array([gap.mean() for gap in gaps])
+    error = np.array([gap.std(ddof=1) / math.sqrt(repeats) for gap in gaps])
+    return Sampled(np.asarray(messages, dtype=float), mean, error, bounds, given)
+
+
+def _gaps(modulus: int, n_messages: int, repeats: int, rng: np.random.Generator) -> Values:
+    shares = rng.integers(0, modulus, (repeats, 2 * n_messages))
+    shares[:, -1] = -shares[:, :-1].sum(axis=1) % modulus
+    blocks = np.array_split(shares, 1 + repeats // BLOCK)
+    gaps = [np.abs(np.subtract(*subset_tables(block, modulus)[:, :2].T)) for block in blocks]
+    return np.asarray(np.concatenate(gaps) * (modulus / 2 / math.comb(2 * n_messages, n_messages)))
+
+
+def subset_tables(messages: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+    """How many of the subsets of half of each row's messages add up to each residue; exact to 32 a half.
+
+    Parameters
+    ----------
+    messages : array of shape (rows, 2 * half)
+
+    Returns
+    -------
+    array of shape (rows, modulus)
+    """
+    rows, count = messages.shape
+    if count % 2 or count > 64:
+        raise DomainError(f"messages must have an even number of columns, 64 at most, got {count}")
+    table = np.zeros((rows, count // 2 + 1, modulus), dtype=np.int64)
+    table[:, 0, 0] = 1
+    residues = np.arange(modulus)
+    for message in messages.T:
+        before = (residues - message[:, None]) % modulus
+        table[:, 1:] += np.take_along_axis(table[:, :-1], before[:, None, :], axis=2)
+    return table[:, -1]
+
+
+def draw_sampled(ax: Axes, record: Sampled, pen: Pen) -> None:
+    """Estimates with bars of two standard errors, bounds as curves."""
+    ax.set(yscale="log", xlabel=words("n_messages"), ylabel=words("distance"))
+    for name, values in record.bounds.items():
+        ax.plot(record.x, values, **pen.line(name))
+    style = pen.line("sampled-distance")
+    ax.errorbar(record.x, record.distance, yerr=2 * record.error, capsize=3, **style)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_by_messages(ax: Axes, record: Curves, pen: Pen) -> None:
+    """Curves on a logarithmic scale against a whole number."""
+    draw_curves(ax, record, pen)
+    ax.set_xscale("linear")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_by_epsilon(ax: Axes, record: Curves, pen: Pen) -> None:
+    """Curves on a logarithmic scale against a budget, down to where nobody can tell any more."""
+    draw_curves(ax, record, pen)
+    ax.set_xscale("linear")
+    ax.set_ylim(max(FAINTEST, ax.get_ylim()[0]), 1)
+
+
+# --- a crowd ---------------------------------------------------------------------------------------------------------
+
+
+def compute_crowd(modulus: int, messages: Sequence[int], users: Sequence[int]) -> Curves:
+    """Exact total variation of (0, 0, 0, ...) and (1, -1, 0, ...), and the bound for all inputs, against users."""
+    exact = {
+        f"exact-distance:m = {m}": np.array(
+            [shuffled_distance(modulus, m, (0,) * n, (1, -1) + (0,) * (n - 2), 0) for n in users]
+        )
+        for m in messages
+    }
+    bounds = {f"own-3:m = {m}": np.array([float(users_distance(modulus, m, n)) for n in users]) for m in messages}
+    return Curves("n_users", "distance", np.asarray(users, dtype=float), exact | bounds, {"modulus": modulus})
+
+
+def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int) -> Curves:
+    """Messages per user that keep all data sets of equal sum together, against users: swap by swap, and all at once."""
+    modulus = 2**log2_modulus
+    schemes: Mapping[str, Callable[[int], float]] = {
+        "chained": lambda n: _chained(security_bits, n, modulus),
+        "best-1": lambda n: messages_needed(security_bits, n, log2_modulus) if n >= 19 else math.nan,
+        "own-3": lambda n: least_messages(security_bits, n, modulus),
+    }
+    curves = {name: np.array([scheme(int(n)) for n in users], dtype=float) for name, scheme in schemes.items()}
+    given: Parameters = {"security_bits": security_bits, "log2_modulus": log2_modulus}
+    return Curves("n_users", "n_messages", np.asarray(users, dtype=float), curves, given)
+
+
+def _chained(security_bits: float, n_users: int, modulus: int) -> int:
+    """Two users' bound, once for every swap: a triangle inequality."""
+    m = 2
+    while (n_users - 1) * two_user_distance(modulus, m) > 2.0**-security_bits:
+        m += 1
+    return m
+
+
+def draw_needed(ax: Axes, record: Curves, pen: Pen) -> None:
+    """Whole numbers of messages, on a linear scale from 0."""
+    draw_curves(ax, record, pen)
+    ax.set_yscale("linear")
+    ax.set_ylim(bottom=0)
+
+
+def needed_rows(settings: Sequence[tuple[int, float, int]]) -> Rows:
+    """For a table: users, bits of security, bits of the modulus, and messages by both theorems for all users."""
+    return [
+        (n, bits, log2_modulus, least_messages(bits, n, 2**log2_modulus), messages_needed(bits, n, log2_modulus))
+        for n, bits, log2_modulus in settings
+    ]
+
+
+# --- what the page says ----------------------------------------------------------------------------------------------
+
+
+def ordered(record: Curves, *names: str) -> bool:
+    """Whether no curve is above the next one, from the lowest on, wherever both are known."""
+    return not any(bool((record.curves[low] > record.curves[high]).any()) for low, high in pairwise(names))
+
+
+def crowd_bounded(record: Curves) -> bool:
+    """Whether every exact distance of a crowd is below the bound for as many messages."""
+    kinds = [name.partition(":")[2] for name in record.curves if name.startswith("own-3:")]
+    return all(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds)
+
+
+def constant(values: Values) -> bool:
+    """Whether all values are the same to the last digit."""
+    return bool((values == values[0]).all())

@@ -1,0 +1,293 @@
+"""Figures of the audit of FLAME's budgets: claims between certified bounds, and the two counts behind Theorem 4.
+
+Verdicts on FLAME, with what each of them rests on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from flamebook.figures.curves import Parameters, name_decades, to_csv, words
+from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
+from flamebook.figures.style import Pen
+from flamelib.accounting.composition.closed_form import least_epsilon
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.counting import Count, double_lower, simple_lower, topk_lower
+from flamelib.accounting.coordinates.full_bags import full_bags_lower
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling import numerical
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import DomainError, check
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Public parameters of one round, with the experiments' failure probability.
+
+    Attributes
+    ----------
+    n_users, dimension, kept, padded : int
+    epsilon0 : float
+        Local budget of one of ``kept`` coordinates; SS-Simple spreads the same total over all.
+    """
+
+    n_users: int
+    dimension: int
+    kept: int
+    padded: int
+    epsilon0: float
+
+    def __post_init__(self) -> None:
+        given = check(**self.as_parameters())
+        if given["kept"] > given["dimension"] or given["kept"] % 1:
+            raise DomainError(f"kept must be a whole number of at most dimension = {self.dimension}, got {self.kept!r}")
+        for name, value in given.items():
+            object.__setattr__(self, name, value if name == "epsilon0" else int(value))
+
+    @property
+    def delta(self) -> float:
+        """The failure probability 0.01 / n^1.1."""
+        return float(0.01 / self.n_users**1.1)
+
+    @property
+    def sampling_rate(self) -> float:
+        """Share of the coordinates that a user reports."""
+        return self.kept / self.dimension
+
+    def as_parameters(self) -> dict[str, Any]:
+        """For the card of a figure."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def account(self, protocol: str, bound: str, route: str) -> float:
+        """Epsilon of a round by a bound and a route of :func:`flamelib.accounting.coordinates.certified.account`."""
+        simple = protocol == "simple"
+        epsilon0 = self.epsilon0 * (self.sampling_rate if simple else 1.0)
+        rest = {} if simple else {"kept": self.kept, "padded": self.padded}
+        return float(account(protocol, self.dimension, self.n_users, epsilon0, self.delta, bound, route, **rest))
+
+
+# --- claims against certified intervals -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is claimed of a round's epsilon, with certified bounds from below and above under one assumption."""
+
+    name: str
+    claimed: float
+    lower: float
+    upper: float
+
+    @property
+    def verdict(self) -> str:
+        """``refuted`` below the lower bound, ``holds`` from the upper bound on, ``open`` between.
+
+        >>> [Claim("", claimed, 1.0, 2.0).verdict for claimed in (0.9, 1.5, 2.0)]
+        ['refuted', 'open', 'holds']
+        """
+        return "refuted" if self.claimed < self.lower else "holds" if self.claimed >= self.upper else "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claims by what they are about."""
+
+    claims: Mapping[str, Claim]
+    parameters: Parameters
+
+    def __getitem__(self, key: str) -> Claim:
+        return self.claims[key]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """For a table: protocol and assumption, claimed, lower, upper, verdict."""
+        return [(one.name, one.claimed, one.lower, one.upper, one.verdict) for one in self.claims.values()]
+
+    def to_csv(self) -> str:
+        """One row a claim."""
+        return to_csv(["protocol", "claimed", "lower", "upper", "verdict"], self.rows())
+
+
+def compute_claims(sparse: Round, dense: Round) -> Claims:
+    """The budgets of the paper's route with the withdrawn bound, for two rounds, between certified bounds.
+
+    Keys are ``simple`` (the first round alone), ``double`` (SS-Double with independent inclusion of coordinates),
+    ``subset`` (with exactly ``kept`` of them, as printed), ``topk`` and ``full`` (SS-Topk with overflowing bags), the
+    latter four for the first round and, with ``:dense``, for the second.
+    """
+    found = {"simple": _simple(sparse)}
+    for suffix, one in (("", sparse), (":dense", dense)):
+        found |= {key + suffix: claim for key, claim in _sampled(one).items()}
+    rounds = (("first", sparse), ("second", dense))
+    return Claims(found, {f"{name} {of}": value for of, one in rounds for name, value in one.as_parameters().items()})
+
+
+def _simple(one: Round) -> Claim:
+    lower = simple_lower(one.dimension, one.n_users, one.epsilon0 * one.sampling_rate, delta=one.delta)
+    upper = one.account("simple", "blanket", "sound")
+    return Claim("SS-Simple", one.account("simple", "withdrawn", "paper"), float(lower), upper)
+
+
+def _sampled(one: Round) -> dict[str, Claim]:
+    share, claimed = f"1 in {1 / one.sampling_rate:g}", one.account("double", "withdrawn", "paper")
+    size, delta = (one.padded, one.epsilon0), one.delta
+    names = {
+        "double": f"SS-Double, {share}, independent",
+        "subset": f"SS-Double, {share}, exactly",
+        "topk": f"SS-Topk, {share}, no overflow",
+        "full": f"SS-Topk, {share}, overflow dropped",
+    }
+    lower = {
+        "double": double_lower(one.dimension, one.sampling_rate, *size, delta=delta),
+        "subset": _subset_lower(one),
+        "topk": topk_lower(one.kept, *size, delta=delta),
+        "full": full_bags_lower(one.n_users, one.kept, *size, delta=delta),
+    }
+    upper = {
+        "double": one.account("double", "blanket", "sound"),
+        "subset": double_revealed(one.kept, *size, delta),
+        "topk": one.account("topk", "blanket", "sound"),
+        "full": topk_truncated(one.kept, *size, delta),
+    }
+    return {key: Claim(names[key], claimed, float(lower[key]), float(upper[key])) for key in names}
+
+
+def _subset_lower(one: Round) -> float:
+    """The messages of all bags counted, where exactly ``kept`` of them are the victim's (lower bound)."""
+    below = LaplaceProfile(one.epsilon0).mass / 2
+    return Count(one.dimension * one.padded - one.kept, one.kept, 1 - below, below).epsilon(one.delta)
+
+
+def draw_claims(ax: Axes, record: Claims, pen: Pen) -> None:
+    """A row a claim: the certified interval as a bar, the claim as a cross, in red where it lies below."""
+    claims = list(record.claims.values())[::-1]
+    for row, one in enumerate(claims):
+        label = "certified interval" if row == 0 else None
+        ax.plot([one.lower, one.upper], [row, row], "|-", color=pen.colour("blue"), linewidth=4, markersize=13,
+                label=label)  # fmt: skip
+    for word, key, mark in (("refuted", "vermillion", "X"), ("open", "ochre", "D"), ("holds", "green", "o")):
+        chosen = [(one.claimed, row) for row, one in enumerate(claims) if one.verdict == word]
+        if chosen:
+            ax.plot(*zip(*chosen, strict=True), mark, color=pen.colour(key), markersize=9, label=f"claimed, {word}")
+    ax.set(xscale="log", xlabel=words("epsilon"), yticks=range(len(claims)), ylim=(-0.6, len(claims) - 0.4))
+    ax.set_yticklabels([one.name for one in claims])
+    ax.grid(visible=False, axis="y")
+    name_decades(ax)
+
+
+# --- Theorem 4: two counts at once ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Ways to account for one thing: words, value, and what the value is (``lower``, ``upper`` or ``value``)."""
+
+    rows: Sequence[tuple[str, float, str]]
+    parameters: Parameters
+
+    def __getitem__(self, name: str) -> float:
+        return {words: value for words, value, _ in self.rows}[name]
+
+    def to_csv(self) -> str:
+        """One row a way."""
+        return to_csv(["account", "epsilon", "direction"], self.rows)
+
+
+def compute_double_accounts(one: Round, hidden: Claim, revealed: Claim) -> Accounts:
+    """SS-Double's epsilon by both sound counts, each by Lemma 3 and by exact composition, and by the printed mix.
+
+    Parameters
+    ----------
+    one : Round
+    hidden, revealed : Claim
+        The certified bounds of ``double`` and ``subset`` in this round (:func:`compute_claims`).
+    """
+    rows = [
+        ("messages counted", max(hidden.lower, revealed.lower), "lower"),
+        ("hidden: d with sampling, loss distributions", hidden.upper, "upper"),
+        ("printed: 2k with sampling, Lemma 3", _by_lemma(one, 2 * one.kept, one.sampling_rate), "value"),
+        ("revealed: k without, loss distributions", revealed.upper, "upper"),
+        ("hidden: d with sampling, Lemma 3", _by_lemma(one, one.dimension, one.sampling_rate), "upper"),
+        ("revealed: k without, Lemma 3", _by_lemma(one, one.kept, 1.0), "upper"),
+    ]
+    return Accounts(rows, one.as_parameters())
+
+
+def _by_lemma(one: Round, count: int, rate: float) -> float:
+    """Advanced composition of ``count`` coordinates, each with the certified blanket divergence, sampled at a rate."""
+    each = one.delta / (count + 1)
+    inner = numerical.blanket_divergence(LaplaceProfile(one.epsilon0), one.padded, delta=each / rate)
+    return least_epsilon(sampled_epsilon(inner, rate), count, each)
+
+
+def draw_accounts(ax: Axes, record: Accounts, pen: Pen) -> None:
+    """A mark a way, on a logarithmic axis; the shaded part is certainly too little."""
+    looks = {"lower": ("lower", "<"), "upper": ("blanket", ">"), "value": ("vermillion", "X")}
+    said = {"lower": "no account can be below", "upper": "proven", "value": "not proven"}
+    rows = list(record.rows)[::-1]
+    low = min(value for _, value, _ in rows)
+    ax.axvspan(low / 2, low, color=pen.colour("lower"), alpha=0.14, linewidth=0)
+    for kind, (key, mark) in looks.items():
+        chosen = [(value, row) for row, (_, value, one) in enumerate(rows) if one == kind]
+        ax.plot(*zip(*chosen, strict=True), mark, color=pen.colour(key), markersize=9, label=said[kind])
+    for row, (_, value, _) in enumerate(rows):
+        ax.annotate(f"{value:.3g}", (value, row), xytext=(9, 0), textcoords="offset points", va="center", fontsize=10)
+    highest = max(value for _, value, _ in rows)
+    ax.set(xscale="log", xlabel=words("epsilon"), xlim=(low / 2, highest * 2.5), yticks=range(len(rows)))
+    ax.set_yticklabels([name for name, _, _ in rows])
+    ax.grid(visible=False, axis="y")
+    name_decades(ax)
+
+
+Rows = list[tuple[object, ...]]
+
+
+def printed_rows(claims: Claims, lost: float, short: Alphabet, full: Alphabet, linked: Linked) -> Rows:
+    """For a table: statements of the paper, the verdict, and why.
+
+    Parameters
+    ----------
+    claims : Claims
+        Budgets.
+    lost : float
+        Largest delta where Theorem 4 promises none.
+    short, full : Alphabet
+        Algorithm 1 as printed and corrected.
+    linked : Linked
+        Messages that are permuted as wholes.
+    """
+    return [
+        *(
+            (f"budget of {one.name}", one.verdict, f"{one.claimed:.4g}; certainly {one.lower:.4g} to {one.upper:.4g}")
+            for one in claims.claims.values()
+        ),
+        ("Theorem 4, for every randomizer", "refuted", f"promised delta 0, true {lost:.2g}"),
+        ("Algorithm 1 has a local budget", "refuted", f"budget {short.budget}, with 0..b {full.budget:.3g}"),
+        ("equation (1) is unbiased", "refuted", f"{short.bias:.4g} users too many, with 0..b {full.bias:.1g}"),
+        ("permuting whole messages is enough", "refuted", f"found {linked.found} of {linked.repeats} times"),
+    ]
+
+
+def released_rows(gaussian: Iterable[tuple[float, ...]], half: HalfPrecision, noise: RepeatedNoise) -> Rows:
+    """For a table: what the released code claims or does, the verdict, and why.
+
+    Parameters
+    ----------
+    gaussian : iterable of tuple
+        Rows of :func:`~flamebook.figures.flame.as_published.classical_rows`.
+    half : HalfPrecision
+    noise : RepeatedNoise
+    """
+    return [
+        *(
+            (f"DP-FL at {claimed:.4g}", "holds" if true <= claimed else "refuted", f"keeps {true:.4g}")
+            for claimed, _, _, true in gaussian
+        ),
+        ("LDP-FL as released", "broken", f"{100 * half.lost:.0f}% of the sums are no numbers"),
+        (
+            "rounds have fresh noise, as released",
+            "broken",
+            f"error {noise.growth('dp:repeated'):.3g}-fold in 12 rounds",
+        ),
+    ]

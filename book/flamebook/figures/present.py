@@ -1,0 +1,276 @@
+"""A figure on the page: light and dark pictures under one number, its files, and a card that says how it came about.
+
+Files go to ``figures/`` under the folder that the environment variable ``FLAMELIB_RUN_FOLDER`` names (the current
+folder otherwise).  Every file is made in memory and moved into place whole; running twice gives the same bytes.
+"""
+
+import html
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
+from flamelib.core.vocabulary import DomainError
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+STYLE = (
+    "<style>html:not([data-theme]) .fl-fig .only-dark{display:none}"
+    ".fl-fig svg{display:block;max-width:100%;height:auto;margin:0 auto}"
+    ".fl-card{font-size:.85em;text-align:left}.fl-card code{overflow-wrap:anywhere;white-space:normal}"
+    ".fl-table{overflow-x:auto}.fl-check,.fl-result{color:var(--pst-color-text-base,inherit)}</style>"
+)
+
+
+class Record(Protocol):
+    """Anything that can write down its own numbers."""
+
+    def to_csv(self) -> str:
+        """The numbers as comma-separated text, header first."""
+
+
+R = TypeVar("R", bound=Record)
+Draw = Callable[[Axes, R, Pen], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """A piece of a page, shown as the output of a notebook cell."""
+
+    markup: str
+    words: str
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+class CheckError(RuntimeError):
+    """A statement of the page does not hold for the parameters of this run."""
+
+
+def show(
+    record: R,
+    draw: Draw[R],
+    *,
+    name: str,
+    alt: str,
+    size: tuple[float, float] = (6.2, 4.8),
+    legend: bool = True,
+) -> Html:
+    """One figure for the page; writes ``NAME.svg``, ``NAME-dark.svg``, ``NAME.png`` and ``NAME.csv``.
+
+    Parameters
+    ----------
+    record : Record
+        What is drawn; its ``to_csv`` is offered for download, its ``parameters`` are listed on the card.
+    draw : callable
+        ``draw(ax, record, pen)`` puts the record on axes and computes nothing.
+    name : str
+        Small letters, digits and hyphens; unique in the run.
+    alt : str
+        One sentence for those who do not see the picture.
+    size : tuple of float
+        Width and height in inches.
+    legend : bool
+        Whether to put the labels that the drawing gave its curves under the axes.
+
+    Raises
+    ------
+    DomainError
+        Where ``name`` or ``alt`` will not do; nothing is written then.
+    """
+    if not NAME.fullmatch(name):
+        raise DomainError(f"name must be small letters, digits and single hyphens, got {name!r}")
+    if not alt.strip():
+        raise DomainError(f"alt must say in a sentence what figure {name} shows")
+    picture = _Picture(record, draw, name, size, legend)
+    light, dark = picture.svg(LIGHT), picture.svg(DARK)
+    files = {
+        f"{name}.svg": _on_page(light, LIGHT).encode(),
+        f"{name}-dark.svg": _on_page(dark, DARK).encode(),
+        f"{name}.png": picture.png(),
+        f"{name}.csv": record.to_csv().encode(),
+    }
+    _write_figures(files)
+    variants = _variant("light", light, alt) + _variant("dark", dark, alt)
+    return Html(f'{STYLE}<div class="fl-fig">{variants}{_card(record, files)}</div>', f"figure {name}: {alt}")
+
+
+def record_result(name: str, value: Any) -> Html:
+    """Add a number or a word to ``results.json`` of the run and show it.
+
+    Infinities and NaN are written as the words ``inf``, ``-inf`` and ``nan``, which JSON lacks.
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, int | float | str):
+        raise DomainError(f"value of {name} must be a number or a word, got {value!r}")
+    stored = str(float(plain)) if isinstance(plain, float) and not math.isfinite(plain) else plain
+    path = run_folder() / "results.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[name] = float(stored) if isinstance(stored, float) else stored
+    _replace(path, (json.dumps(known, indent=1, sort_keys=True) + "\n").encode())
+    words = f"{name} = {pretty(plain)}"
+    markup = f'<p class="fl-result"><code>{html.escape(name)}</code> = {html.escape(pretty(plain))}</p>'
+    return Html(STYLE + markup, words)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
+    """A small table of values; it scrolls by itself where the page is narrow.
+
+    >>> table(["n_users", "epsilon"], [(1000, 0.123456789)])
+    n_users epsilon
+    1,000 0.1235
+    """
+    cells = [[pretty(cell) for cell in row] for row in rows]
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
+    grid = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    words = "\n".join(" ".join(row) for row in [list(header), *cells])
+    return Html(f'{STYLE}<div class="fl-table">{grid}</div>', words)
+
+
+def check(condition: bool, sentence: str) -> Html:
+    """Show the sentence if it holds for this run; stop the run with it if it does not.
+
+    >>> check(1 < 2, "one is less than two")
+    holds: one is less than two
+    """
+    return checks((condition, sentence))
+
+
+def checks(*claims: tuple[bool, str]) -> Html:
+    """Several claims of the page, each as in :func:`check`, shown as a list."""
+    for condition, sentence in claims:
+        if not condition:
+            raise CheckError(f"does not hold for these parameters: {sentence}")
+    lines = "".join(f'<p class="fl-check">\N{CHECK MARK} {html.escape(sentence)}</p>' for _, sentence in claims)
+    return Html(STYLE + lines, "\n".join(f"holds: {sentence}" for _, sentence in claims))
+
+
+def note(sentence: str) -> Html:
+    """A sentence that the reader should see, such as which data set was really used."""
+    return Html(f'{STYLE}<p class="fl-result">{html.escape(sentence)}</p>', sentence)
+
+
+def pretty(value: Any) -> str:
+    """Four significant digits for real numbers that need them, thousands apart for whole ones, words as they are.
+
+    >>> [pretty(x) for x in (697932, 0.000123456, 0.99999999, 0.5, float("inf"), "exact")]
+    ['697,932', '0.0001235', '1.000', '0.5', 'inf', 'exact']
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    short = f"{float(value):.3g}"
+    return short if float(short) == value or not math.isfinite(value) else f"{float(value):#.4g}".rstrip(".")
+
+
+def run_folder() -> Path:
+    """Folder of this run's output; the current folder outside a run."""
+    return Path(os.environ.get("FLAMELIB_RUN_FOLDER", "."))
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture(Generic[R]):
+    record: R
+    draw: Draw[R]
+    name: str
+    size: tuple[float, float]
+    legend: bool
+
+    def svg(self, theme: Theme) -> str:
+        """Inline SVG without a date; its ids carry the figure's name, for pages hold many figures."""
+        text = self._render(theme, "svg", metadata={"Date": None}).decode()
+        prefix = f"{self.name}-{theme.name}-"
+        text = re.sub(r'\bid="', f'id="{prefix}', text[text.index("<svg") :])
+        return re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{prefix}", text).strip()
+
+    def png(self) -> bytes:
+        return self._render(LIGHT, "png", metadata={"Software": None}, facecolor=LIGHT.page, dpi=200)
+
+    def _render(self, theme: Theme, form: str, **options: Any) -> bytes:
+        content = io.BytesIO()
+        with look(theme, f"{self.name}-{theme.name}") as pen:
+            figure = Figure(figsize=self.size, layout="constrained")
+            ax = figure.add_subplot()
+            self.draw(ax, self.record, pen)
+            handles, labels = ax.get_legend_handles_labels()
+            if self.legend and handles:
+                figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels))
+            figure.savefig(content, format=form, **options)
+        return content.getvalue()
+
+
+def _columns(labels: Sequence[str]) -> int:
+    widest = max(map(len, labels))
+    return max(1, min(len(labels), 3, 74 // (widest + 9)))
+
+
+def _on_page(svg: str, theme: Theme) -> str:
+    return svg.replace("<svg ", f'<svg style="background:{theme.page}" ', 1) + "\n"
+
+
+def _variant(theme: str, svg: str, alt: str) -> str:
+    return f'<div class="only-{theme}" role="img" aria-label="{html.escape(alt)}">{svg}</div>'
+
+
+def _card(record: Record, files: Iterable[str]) -> str:
+    run = os.environ.get("FLAMELIB_RUN", "")
+    base = f"../files/{run}/figures" if run else "figures"
+    links = " \N{MIDDLE DOT} ".join(f'<a href="{base}/{file}" download>{_kind(file)}</a>' for file in files)
+    lines = [f"<p>Files: {links}</p>"]
+    own: Mapping[str, Any] = getattr(record, "parameters", {})
+    if own:
+        lines.append(f"<p>Computed from: {_listed(own)}</p>")
+    if run:
+        lines.append(f"<p>Remake it: <code>{html.escape(_command(run))}</code></p>")
+    return f'<details class="fl-card"><summary>Data and provenance</summary>{"".join(lines)}</details>'
+
+
+def _kind(file: str) -> str:
+    kind = file.rpartition(".")[2].upper()
+    return f"{kind} (dark)" if file.endswith("-dark.svg") else kind
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"<code>{html.escape(f'{name}={_argument(value)}')}</code>" for name, value in values.items())
+
+
+def _command(run: str) -> str:
+    """The command line of this run, every parameter spelt out."""
+    given = json.loads(os.environ.get("FLAMELIB_RUN_PARAMETERS", "{}"))
+    return " ".join([f"flamelib run {run}", *(f"-p {name}={_argument(value)}" for name, value in given.items())])
+
+
+def _argument(value: Any) -> str:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return f"{plain:g}" if isinstance(plain, float) and float(f"{plain:g}") == plain else str(plain)
+
+
+def _write_figures(files: Mapping[str, bytes]) -> None:
+    folder = run_folder() / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        _replace(folder / file, content)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    part.replace(path)

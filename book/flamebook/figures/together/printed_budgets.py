@@ -1,0 +1,133 @@
+"""Budgets as documents print them, beside what is certified of the same mechanism from above and below.
+
+The budgets that the documents print, beside what the ledger has recorded of the same mechanisms.
+"""
+
+import math
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from flamebook.claims.ledger import load
+from flamebook.figures.curves import Parameters, to_csv, words
+from flamebook.figures.style import Pen
+from flamebook.recordings.ledger import recorded
+from flamelib.core.vocabulary import DomainError
+
+HEADER = ["guarantee", "printed", "at least", "at most", "so the printed one is"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A printed epsilon and the interval in which the truth lies, at the printed delta.
+
+    Attributes
+    ----------
+    mechanism : str
+    printed : float
+    least, most : float
+        Certified from below, 0 where nothing is, and from above; equal where the epsilon is known exactly.
+    """
+
+    mechanism: str
+    printed: float
+    least: float
+    most: float
+
+    @property
+    def verdict(self) -> str:
+        """In words.
+
+        >>> Budget("SS-Topk", 0.24, 1.198, 1.444).verdict, Budget("SS-Simple", 0.91, 0.09, 0.201).verdict
+        ('too small, at least 4.9 times', 'safe, at least 4.5 times too large')
+        """
+        if self.printed < self.least:
+            return f"too small, at least {_down(self.least / self.printed)} times"
+        if self.printed >= self.most:
+            return f"safe, at least {_down(self.printed / self.most)} times too large"
+        return "neither proven nor refuted"
+
+
+def _down(ratio: float) -> float:
+    return math.floor(ratio * 10) / 10
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Budgets in the order in which they are drawn, from above."""
+
+    budgets: tuple[Budget, ...]
+    parameters: Parameters
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """For a table, as in ``HEADER``."""
+        return [(one.mechanism, one.printed, one.least or "none", one.most, one.verdict) for one in self.budgets]
+
+    def to_csv(self) -> str:
+        """One row a budget."""
+        return to_csv(HEADER, self.rows())
+
+
+def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
+    """A bar from the lower to the upper bound, and a cross where the document puts the budget."""
+    at = range(len(record.budgets))
+    left = min(one.least or one.most / 4 for one in record.budgets) / 1.6
+    for place, one in enumerate(record.budgets):
+        nearest = min(max(one.printed, one.least), one.most)
+        ax.plot([one.printed, nearest], [place, place], color=pen.theme.ink, linewidth=1.2, linestyle=":")
+        ax.plot([one.least or left, one.most], [place, place], color=pen.colour("sky"), linewidth=7,
+                solid_capstyle="butt")  # fmt: skip
+    proven = [(one.least, place) for place, one in enumerate(record.budgets) if one.least]
+    bars = {"linestyle": "", "marker": "|", "markersize": 14, "markeredgewidth": 2}
+    ax.plot(*zip(*proven, strict=True), **pen.line("lower", label="certified lower bound", **bars))
+    ax.plot([one.most for one in record.budgets], at, **pen.line("certified", **bars))
+    ax.plot([one.printed for one in record.budgets], at, color=pen.colour("vermillion"), linestyle="", marker="X",
+            markersize=9, label="printed")  # fmt: skip
+    ax.set(xlabel=words("epsilon"), xscale="log", xlim=(left, None), ylim=(len(record.budgets) - 0.5, -0.5))
+    ax.set_yticks(list(at), [one.mechanism for one in record.budgets])
+    ax.set_axisbelow(True)
+    ax.grid(visible=False, axis="y")
+
+
+# A name, the row that states the printed budget, the row of a certified upper bound, and that of a lower one.
+ROWS: tuple[tuple[str, str, str, str | None], ...] = (
+    ("FLAME: SS-Topk, 2 %, with sampling", "flame:claim-0.24/topk-epsilon", "flame:claim-0.24/topk-upper",
+     "flame:claim-0.24/topk-epsilon"),
+    ("FLAME: baseline DP-FL, 20.53", "flame:claim-20.53/printed", "flame:claim-20.53/dp-fl-exact",
+     "flame:claim-20.53/dp-fl-exact"),
+    ("FLAME: SS-Topk, 10 %", "flame:claim-2.348/topk-guarantee", "flame:claim-2.348/topk-guarantee",
+     "flame:claim-2.348/topk-lower"),
+    ("FLAME: baseline DP-FL, 0.24", "flame:claim-0.24/dp-fl", "flame:claim-0.24/dp-fl-exact",
+     "flame:claim-0.24/dp-fl-exact"),
+    ("FLAME: SS-Double, 2 %", "flame:claim-0.24/double-guarantee", "flame:claim-0.24/double-guarantee",
+     "flame:claim-0.24/double-lower"),
+    ("FLAME: SS-Double, 10 %", "flame:claim-2.348/double-guarantee", "flame:claim-2.348/double-guarantee",
+     "flame:claim-2.348/double-lower"),
+    ("FLAME: SS-Simple", "flame:claim-0.91/guarantee", "flame:claim-0.91/guarantee", "flame:claim-0.91/lower"),
+    ("FLAME: SS-Topk, 2 %, shuffling alone", "flame:claim-20.53/guarantee", "flame:claim-0.24/topk-upper",
+     "flame:claim-0.24/topk-epsilon"),
+    ("check-in: 2000 rounds", "checkin:claim-0.67/reachable", "checkin:claim-0.67/reachable", None),
+)  # fmt: skip
+
+
+def compute_budgets() -> Budgets:
+    """From the record of the ledger, which a test compares with its computation.
+
+    Examples
+    --------
+    >>> found = compute_budgets().budgets
+    >>> found[0].mechanism, round(found[0].printed, 2), round(found[0].least, 3), round(found[0].most, 3)
+    ('FLAME: SS-Topk, 2 %, with sampling', 0.24, 1.198, 1.444)
+    """
+    stated, found = {claim.id: claim.stated for claim in load()}, recorded()
+    budgets = tuple(
+        Budget(name, *map(_number, (stated[printed], found[lower][1] if lower else 0.0, found[upper][1])))
+        for name, printed, upper, lower in ROWS
+    )
+    return Budgets(budgets, {"ledger": "data/results/ledger.csv"})
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float):
+        raise DomainError(f"the rows of printed budgets must hold one number each, got {value!r}")
+    return float(value)
