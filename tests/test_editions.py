@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.runs import editions
+from flamebook.runs.execute import Receipt
 
-from flamelib.companion import cli, editions
-from flamelib.companion.runs import Receipt
+from flamelib.companion import cli
 from flamelib.core.vocabulary import DomainError
 
 RECEIPT = Receipt(

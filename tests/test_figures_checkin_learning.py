@@ -17,8 +17,8 @@ from flamebook.recordings import checkin as record_checkin
 from flamebook.recordings import tables
 from flamebook.recordings.checkin import Job
 from flamebook.recordings.participation import Key
+from flamebook.runs.inputs import sha256
 
-from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.participation import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages

@@ -14,12 +14,12 @@ from flamebook.figures import present
 from flamebook.recordings import cloak as cloak_recorded
 from flamebook.recordings import cloak as record_cloak
 from flamebook.recordings import tables
+from flamebook.runs.inputs import sha256
 
 from flamelib.accounting.coordinates.certified import topk_truncated
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import load_users
 

@@ -16,10 +16,10 @@ from flamebook.figures import present
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
 from flamebook.recordings import tables
+from flamebook.runs.inputs import sha256
 from scipy.stats import norm
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import load_users
 

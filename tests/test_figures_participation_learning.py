@@ -13,8 +13,8 @@ from flamebook.experiments.participation import Learning, Setting
 from flamebook.figures import present
 from flamebook.recordings import participation, tables
 from flamebook.recordings.participation import Size
+from flamebook.runs.inputs import sha256
 
-from flamelib.companion.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.participation import load_records
 from flamelib.protocols.participation import batch_size

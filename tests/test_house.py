@@ -131,7 +131,7 @@ def test_integration_is_strict_and_runs_the_tests_then_the_book_from_nothing() -
     assert "set -euo pipefail" in script
     steps = re.findall(r"^make ([a-z-]+)", script, re.M)
     assert steps == ["browser", "test", "clean-book", "book"]
-    assert script.rstrip().endswith("-m flamelib.companion.regeneration _build/first _build/html")
+    assert script.rstrip().endswith("-m flamebook.runs.editions _build/first _build/html")
     assert subprocess.run(["bash", "-n", ".ci/run"], cwd=ROOT, check=False).returncode == 0
 
 
@@ -175,7 +175,7 @@ def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> Non
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_parameter_sets_belong_to_the_notebooks(profile: str) -> None:
-    from flamelib.companion import schedule
+    from flamebook.runs import schedule
 
     plan = schedule.plan(ROOT, profile)
     assert set(plan.runs) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.runs import notebook as parameters
+from flamebook.runs.notebook import Declared, assignments, declared, digest, grid, locate, values
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.companion import parameters
-from flamelib.companion.parameters import Declared, assignments, declared, digest, grid, locate, values
 from flamelib.core.vocabulary import DomainError
 
 CELL = """\

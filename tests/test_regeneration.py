@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from flamebook.runs.editions import differences, main
 
-from flamelib.companion.regeneration import differences, main
 from flamelib.core.vocabulary import DomainError
 
 PAGES = {

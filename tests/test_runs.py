@@ -11,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from flamebook.runs import execute, inputs, schedule
+from flamebook.runs import notebook as stamp
 
-from flamelib.companion import build, inputs, runs, schedule, stamp, status
+from flamelib.companion import build, status
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parent.parent
@@ -122,7 +124,7 @@ def test_a_failing_notebook_is_shown_and_the_others_go_on(tiny: Path, capfd: pyt
     assert "n_users / nothing" in outcome.failed["b"]
     assert not (tiny / build.HTML).exists(), "no book is made from a failed run"
     assert not (tiny / schedule.RUNS / "b").exists()
-    assert (tiny / schedule.RUNS / runs.FAILED / "b.ipynb").is_file(), "the failed notebook is kept to look at"
+    assert (tiny / schedule.RUNS / execute.FAILED / "b.ipynb").is_file(), "the failed notebook is kept to look at"
     assert "failed   b" in capfd.readouterr().out
 
 
@@ -156,7 +158,7 @@ def test_a_killed_build_is_finished_by_the_next_and_leaves_no_half_page(tiny: Pa
     folder = tiny / schedule.RUNS
     slow = f"import time\ntime.sleep(0 if n_users == 20000 else {60})"
     put(tiny / "notebooks" / "c.ipynb", notebook(slow))
-    killed_when(tiny, lambda: (folder / ".c.part").exists() and (folder / "a" / runs.RECEIPT).exists())
+    killed_when(tiny, lambda: (folder / ".c.part").exists() and (folder / "a" / execute.RECEIPT).exists())
     assert not (folder / "c").exists() or not any((folder / "c").iterdir()), "a run appears whole or not at all"
     assert pages(tiny) == {}
 
@@ -229,13 +231,13 @@ def test_the_stamp_writes_values_and_words_and_leaves_no_time(tiny: Path) -> Non
 def test_bad_requests_are_refused_before_anything_is_written(tiny: Path) -> None:
     template = tiny / "notebooks" / "a.ipynb"
     with pytest.raises(DomainError, match="n_user is not a parameter"):
-        runs.execute(template, tiny / "out", {"n_user": 5})
+        execute.execute(template, tiny / "out", {"n_user": 5})
     with pytest.raises(DomainError, match="n_users must be"):
-        runs.execute(template, tiny / "out", {"n_users": float("nan")})
+        execute.execute(template, tiny / "out", {"n_users": float("nan")})
     with pytest.raises(DomainError, match="output_folder"):
-        runs.execute(template, tiny / "book", {})
+        execute.execute(template, tiny / "book", {})
     with pytest.raises(DomainError, match="output_folder"):
-        runs.execute(template, template, {})
+        execute.execute(template, template, {})
     with pytest.raises(DomainError, match="profile must be one of quick, paper"):
         schedule.plan(tiny, "huge")
     put(tiny / "book" / "parameters" / "quick.yml", "d: {n_users: 5}\n")
@@ -248,8 +250,8 @@ def test_bad_requests_are_refused_before_anything_is_written(tiny: Path) -> None
 def test_the_status_page_shows_every_receipt(tmp_path: Path) -> None:
     receipt = {"notebook": "a", "parameters": {"n_users": 5}, "seed": 7, "seconds": 2.5, "peak_memory_mb": 80.0}
     receipt |= {"versions": {"python": "3.11.7"}, "inputs": {"notebooks/a.ipynb": "f" * 64}, "outputs": {}}
-    put(tmp_path / "a" / runs.RECEIPT, receipt)
-    put(tmp_path / "b" / runs.RECEIPT, "half a rec")
+    put(tmp_path / "a" / execute.RECEIPT, receipt)
+    put(tmp_path / "b" / execute.RECEIPT, "half a rec")
     speeds = put(tmp_path / "speeds.csv", "subject,what,median,rounds,machine\nsums,blanket,0.1 s,5,some CPU\n")
     page = status.status_page(tmp_path, speeds)
     assert "{doc}`a <../notebooks/a>` | 2.5 | 80 | 7 | 1 |" in page

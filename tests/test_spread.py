@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from flamebook.recordings import spread as record_spread
+from flamebook.runs import execute as runs
+from flamebook.runs import notebook
+from flamebook.runs.execute import Run
 
-from flamelib.companion import runs, spread, stamp
-from flamelib.companion.runs import Run
+from flamelib.companion import spread
 from flamelib.companion.spread import Headline
 
 RECORD = spread.recorded()
@@ -20,7 +22,7 @@ RECORD = spread.recorded()
 @pytest.mark.parametrize("name", sorted(record_spread.with_seed()))
 def test_every_headline_of_a_notebook_with_a_seed_is_recorded(name: str) -> None:
     run = record_spread.with_seed()[name]
-    recording = record_spread.recordings(stamp.code(stamp.read(run.template)))
+    recording = record_spread.recordings(notebook.code(notebook.read(run.template)))
     known = {one.name: one for one in RECORD if one.notebook == name}
     missing = [one.pattern for one in recording if not any(re.fullmatch(one.pattern, key) for key in known)]
     assert (bool(recording), missing) == (True, [])

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from flamebook.claims import ledger
+from flamebook.runs.notebook import declared
 
 from flamelib.companion.evaluate import HOMES, load_all
-from flamelib.companion.parameters import declared
 from flamelib.core.vocabulary import VOCABULARY
 
 ROOT = Path(__file__).parents[1]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.runs import own, sweep
+from flamebook.runs.execute import RunFailed
 
-from flamelib.companion import comparison, own, sweep
-from flamelib.companion.runs import RunFailed
 from flamelib.core.vocabulary import DomainError
 
 PARAMETERS = "n_users: int = 1000  # users\nepsilon0: float = 1.0  # local budget\nseed: int = 0  # pause in tenths"
@@ -202,8 +202,8 @@ def test_the_picture_takes_what_the_runs_recorded(tmp_path: Path, measured: list
     table = [
         {"kind": kind, "n": n, "epsilon": "inf" if n == 1 else 1 / n, "word": "w"} for kind in "ab" for n in (1, 9)
     ]
-    comparison.draw(table, ["kind", "n"], measured, tmp_path)
+    sweep.draw(table, ["kind", "n"], measured, tmp_path)
     first = (tmp_path / "comparison.svg").read_bytes()
-    comparison.draw(table, ["kind", "n"], measured, tmp_path)
+    sweep.draw(table, ["kind", "n"], measured, tmp_path)
     assert (tmp_path / "comparison.svg").read_bytes() == first
-    assert comparison.axis_of(table, ["kind", "n"]) == "n"
+    assert sweep.axis_of(table, ["kind", "n"]) == "n"

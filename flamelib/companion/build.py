@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flamelib.companion import inputs, runs, schedule
-from flamelib.companion.schedule import Outcome, say
+from flamebook.runs import execute, inputs, schedule
+from flamebook.runs.schedule import Outcome, say
+
 from flamelib.core.vocabulary import DomainError
 
 SOURCE = Path("_build/src")
@@ -118,7 +119,7 @@ def _jupyter_book(root: Path) -> Path:
 
 
 def _copy_results(root: Path, html: Path) -> None:
-    for receipt in sorted((root / schedule.RUNS).glob(f"*/{runs.RECEIPT}")):
+    for receipt in sorted((root / schedule.RUNS).glob(f"*/{execute.RECEIPT}")):
         if (html / "notebooks" / f"{receipt.parent.name}.html").is_file():
             shutil.copytree(receipt.parent, html / "files" / receipt.parent.name)
 

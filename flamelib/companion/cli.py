@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
+from flamebook.runs.notebook import assignments
+
 from flamelib.companion import evaluate
-from flamelib.companion.parameters import assignments
 from flamelib.core.vocabulary import DomainError
 
 EVALUATE_HELP = """\

@@ -19,10 +19,10 @@ from typing import Any
 import yaml
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value
+from flamebook.runs.execute import RECEIPT
 
 from flamelib.companion import bench, refuted, theorems
 from flamelib.companion.markup import anchor, shown, verdict
-from flamelib.companion.runs import RECEIPT
 from flamelib.companion.spread import recorded, spread_page
 from flamelib.companion.status import status_page
 from flamelib.core.statements import DOCUMENTS

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
+from flamebook.runs.schedule import say
 from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwright
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject
 
 from flamelib.companion.release import files, main
-from flamelib.companion.schedule import say
 from flamelib.core.vocabulary import DomainError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.figures.present import pretty
-
-from flamelib.companion import own
+from flamebook.runs import own
 
 TABLE = Path(__file__).parents[2] / "data" / "results" / "spread.csv"
 STEP, RUNS = 1000, 5

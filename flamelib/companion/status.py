@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from flamelib.companion.runs import RECEIPT, Receipt, receipt_of
+from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 
 BENCHMARKS = Path(__file__).parents[2] / "data" / "results" / "benchmarks.csv"
 

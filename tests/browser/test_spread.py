@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from flamebook.recordings import spread as record_spread
+from flamebook.runs import execute, inputs, own
 
-from flamelib.companion import inputs, own, runs, spread
+from flamelib.companion import spread
 
 pytestmark = pytest.mark.browser
 
@@ -15,7 +16,7 @@ def test_the_headlines_of_the_pages_are_those_of_the_record(book: Path) -> None:
     """Where a page has the sizes and the data sets of the record; a tenth of a spread is left to other processors."""
     data_sets = json.loads(spread.TABLE.with_suffix(".json").read_text(encoding="utf-8"))["data_sets"]
     for name, run in record_spread.with_seed().items():
-        receipt = runs.receipt_of(book / "files" / name)
+        receipt = execute.receipt_of(book / "files" / name)
         used = receipt and (receipt.parameters, receipt.inputs.get(inputs.DATA_SETS, data_sets))
         if used == (run.parameters, data_sets):
             known = {one.name: one for one in spread.recorded() if one.notebook == name}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flamebook.claims.ledger import Judged, Value, judge_all
 from flamebook.recordings.tables import store
-from flamelib.companion.editions import Moved
+from flamebook.runs.editions import Moved
 from flamelib.companion.markup import shown
 
 RECORDED = Path(__file__).parents[2] / "data" / "results" / "ledger.csv"

@@ -14,9 +14,9 @@ from typing import Any
 
 from flamebook.recordings.tables import PACKAGES as COMMON
 from flamebook.recordings.tables import revision, store
-from flamelib.companion import inputs, own, runs, schedule, stamp
-from flamelib.companion.runs import Run, RunFailed
-from flamelib.companion.schedule import say
+from flamebook.runs import execute, inputs, notebook, own, schedule
+from flamebook.runs.execute import Run, RunFailed
+from flamebook.runs.schedule import say
 from flamelib.companion.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
 from flamelib.core.vocabulary import known
 
@@ -41,15 +41,15 @@ def measured(run: Run, folder: Path) -> list[Headline]:
     """
     first: int = run.parameters["seed"]
     found = [_at(replace(run, parameters=run.parameters | {"seed": first + STEP * k}), folder) for k in range(RUNS)]
-    recording = recordings(stamp.code(stamp.read(run.template)))
+    recording = recordings(notebook.code(notebook.read(run.template)))
     name = run.template.stem
     return [Headline(name, key, drawn(key, recording), first, tuple(one[key] for one in found)) for key in found[0]]
 
 
 def _at(run: Run, folder: Path) -> dict[str, Any]:
     place = folder / run.template.stem / str(run.parameters["seed"])
-    if runs.reason(run, place):
-        receipt = runs.execute(run.template, place, run.parameters)
+    if execute.reason(run, place):
+        receipt = execute.execute(run.template, place, run.parameters)
         say(f"ran      {run.template.stem}, seed {receipt.seed}, {receipt.seconds:.0f} s")
     return own.read_results(place)
 

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flamelib.companion.inputs import sha256
+from flamebook.runs.inputs import sha256
 
 RESULTS = Path(__file__).parents[2] / "data" / "results"
 

@@ -3,6 +3,8 @@
 A sweep's folder holds ``sweep.json`` (the grid), ``Snakefile``, ``points/DIGEST/`` (one run each), ``sweep.csv``
 and ``comparison.svg``/``.png``.  Points are named by a digest of their parameters, so a killed sweep resumes where
 it stopped and a larger grid in the same folder reuses what is there.
+
+The picture of a sweep: every result against a swept parameter, one line for each combination of the others.
 """
 
 import fcntl
@@ -17,9 +19,92 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 import flamelib
-from flamelib.companion import own, parameters
+from flamebook.figures.style import LIGHT, look
+from flamebook.runs import notebook, own
 from flamelib.core.vocabulary import DomainError
+
+Row = Mapping[str, Any]
+
+
+def draw(rows: Sequence[Row], swept: Sequence[str], measured: Sequence[str], folder: Path) -> None:
+    """Write ``comparison.svg`` and ``comparison.png`` into the folder, a panel for each numeric result.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each point: parameters and results by name.
+    swept, measured : sequence of str
+        Names with several values, and names of results.
+    """
+    panels = [name for name in measured if any(_number(row.get(name)) is not None for row in rows)]
+    columns = 1 if len(panels) < 2 else 2
+    lines = -(-max(1, len(panels)) // columns)
+    with look(LIGHT, "comparison"):
+        figure = Figure(figsize=(5.2 * columns, 0.6 + 3.2 * lines), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = [ax for row in figure.subplots(lines, columns, squeeze=False) for ax in row]
+        for ax, name in zip(axes, panels, strict=False):
+            _panel(ax, rows, swept, name)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        if not panels:
+            axes[0].text(0.5, 0.5, "the runs recorded no numbers", ha="center", transform=axes[0].transAxes)
+        _legend(figure, axes)
+        for form, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+            figure.savefig(folder / f"comparison.{form}", format=form, facecolor=LIGHT.page, dpi=150, metadata=metadata)
+
+
+def _panel(ax: Axes, rows: Sequence[Row], swept: Sequence[str], name: str) -> None:
+    across = axis_of(rows, swept)
+    others = [parameter for parameter in swept if parameter != across]
+    lines: dict[str, list[tuple[Any, float]]] = {}
+    for row in rows:
+        value = _number(row.get(name))
+        if value is not None:
+            label = ", ".join(f"{other} = {row[other]}" for other in others)
+            lines.setdefault(label, []).append((row[across], value))
+    for (label, points), marker in zip(lines.items(), _markers(len(lines)), strict=True):
+        ax.plot([x for x, _ in points], [y for _, y in points], marker=marker, label=label or "_")
+    ax.set(xlabel=across, ylabel=name)
+    if _wide([row[across] for row in rows]):
+        ax.set_xscale("log")
+    if _wide([value for points in lines.values() for _, value in points]):
+        ax.set_yscale("log")
+
+
+def axis_of(rows: Sequence[Row], swept: Sequence[str]) -> str:
+    """The swept parameter that goes along the horizontal axis: a numeric one with the most values.
+
+    >>> axis_of([{"k": 1, "n": 1}, {"k": 1, "n": 2}], ["k", "n"])
+    'n'
+    """
+    return max(swept, key=lambda name: (_number(rows[0][name]) is not None, len({str(row[name]) for row in rows})))
+
+
+def _markers(count: int) -> list[str]:
+    return [("o", "s", "^", "D", "v", "P", "X")[position % 7] for position in range(count)]
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    handles, labels = axes[0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+
+
+def _number(value: Any) -> float | None:
+    return None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+
+
+def _wide(values: Sequence[Any]) -> bool:
+    numbers = [_number(value) for value in values]
+    found = [number for number in numbers if number is not None]
+    return len(found) == len(values) > 0 and min(found) > 0 and max(found) >= 20 * min(found)
+
 
 LIMIT = 500
 MADE_BY = "flamelib sweep"
@@ -31,7 +116,7 @@ import shlex
 import sys
 
 GRID = json.load(open("sweep.json"))
-RUN = shlex.join([sys.executable, "-m", "flamelib.companion.schedule", GRID["notebook"]])
+RUN = shlex.join([sys.executable, "-m", "flamebook.runs.schedule", GRID["notebook"]])
 
 
 rule all:
@@ -59,7 +144,7 @@ def sweep(
     Parameters
     ----------
     template : Path
-        A notebook, as :func:`flamelib.companion.parameters.locate` finds it.
+        A notebook, as :func:`flamebook.runs.notebook.locate` finds it.
     given : mapping
         Name to text; commas separate the values of one name.  At least one name has several.
     output : Path, optional
@@ -80,12 +165,12 @@ def sweep(
     """
     if jobs < 1:
         raise DomainError(f"jobs must be a whole number of at least 1, got {jobs}")
-    swept, points = parameters.grid(template, given, limit)
+    swept, points = notebook.grid(template, given, limit)
     if not swept:
         asked = " ".join(f"{name}={text}" for name, text in given.items())
         raise DomainError(f"some parameter must have several values, as in n_users=1000,10000; got {asked!r}")
-    named = {parameters.digest(template, point): point for point in points}
-    folder = (output or own.default_folder("sweeps", template.stem, parameters.digest(template, named))).resolve()
+    named = {notebook.digest(template, point): point for point in points}
+    folder = (output or own.default_folder("sweeps", template.stem, notebook.digest(template, named))).resolve()
     _refuse_foreign(folder, template)
     grid = {"made_by": MADE_BY, "notebook": str(template), "swept": swept, "points": named}
     own.write(folder / "sweep.json", json.dumps(grid, indent=1) + "\n")
@@ -98,24 +183,24 @@ def _run_points(
     template: Path, named: Mapping[str, dict[str, Any]], folder: Path, jobs: int, extra: Sequence[str]
 ) -> None:
     # Imported here with what it needs: a refusal should not wait for it.
-    from flamelib.companion import runs
+    from flamebook.runs import execute
 
     points = folder / "points"
     own.write(folder / "Snakefile", SNAKEFILE)
-    why = {name: runs.reason(runs.Run(template, point), points / name) for name, point in named.items()}
+    why = {name: execute.reason(execute.Run(template, point), points / name) for name, point in named.items()}
     due = [name for name, words in why.items() if words]
     for name in due:
         # The scheduler sees what is missing; what is merely outdated is made so.
-        (points / name / runs.RECEIPT).unlink(missing_ok=True)
+        (points / name / execute.RECEIPT).unlink(missing_ok=True)
         _message(points, name).unlink(missing_ok=True)
     with _alone(folder) as lock:
         if due:
             _snakemake(folder, due, len(named), jobs, extra, lock)
-    failed = [name for name in due if runs.receipt_of(points / name) is None]
+    failed = [name for name in due if execute.receipt_of(points / name) is None]
     if failed:
         told = [_told(named[name], _message(points, name)) for name in failed]
         done = f"{len(failed)} of {len(named)} points failed; the others are kept, repeat the command to resume"
-        raise runs.RunFailed("\n".join([*told[:5], *(["..."] if len(told) > 5 else []), done]))
+        raise execute.RunFailed("\n".join([*told[:5], *(["..."] if len(told) > 5 else []), done]))
 
 
 def _snakemake(folder: Path, due: list[str], total: int, jobs: int, extra: Sequence[str], lock: IO[str]) -> None:
@@ -189,7 +274,7 @@ def _refuse_foreign(folder: Path, template: Path) -> None:
 def combine(folder: Path) -> None:
     """Write ``sweep.csv`` and the comparison picture from the finished points of a sweep."""
     # Matplotlib takes a while to import: a refusal should not wait for it.
-    from flamelib.companion.comparison import draw
+    pass
 
     grid = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     rows = []

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from flamelib.companion import stamp
+from flamebook.runs import notebook as stamp
 
 LOCK = "requirements.lock"
 READS_DATA_SETS = "flamelib/learning/datasets.py"

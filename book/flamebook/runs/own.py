@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamelib.companion import parameters
+from flamebook.runs import notebook
 from flamelib.core.vocabulary import DomainError
 
 MARK = "own.json"
@@ -32,7 +32,7 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
     Parameters
     ----------
     template : Path
-        A notebook, as :func:`flamelib.companion.parameters.locate` finds it.
+        A notebook, as :func:`flamebook.runs.notebook.locate` finds it.
     given : mapping
         Values, or their text, of declared parameters; the others keep their defaults.
     output : Path, optional
@@ -49,8 +49,8 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
     DomainError
         If a parameter is unknown or outside its domain, or the folder is not ours to write.
     """
-    full = parameters.values(template, given)
-    folder = (output or default_folder("own", template.stem, parameters.digest(template, full))).resolve()
+    full = notebook.values(template, given)
+    folder = (output or default_folder("own", template.stem, notebook.digest(template, full))).resolve()
     with replaced(folder) as work:
         fill(template, full, work)
         own = {"made_by": "flamelib run", "notebook": template.name, "parameters": full, "files": _listed(work)}
@@ -61,8 +61,7 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
 def fill(template: Path, full: Mapping[str, Any], work: Path) -> None:
     """Execute the notebook into the folder ``work`` and put the page and the table of results beside it."""
     # Papermill takes a second to import: a refusal should not wait for it.
-    from flamelib.companion.page import write_page
-    from flamelib.companion.runs import execute
+    from flamebook.runs.execute import execute, write_page
 
     execute(template, work, dict(full))
     write_page(work / template.name)

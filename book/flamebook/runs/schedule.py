@@ -19,9 +19,9 @@ from typing import IO, Any
 
 import yaml
 
-from flamelib.companion import inputs, runs
-from flamelib.companion.parameters import values
-from flamelib.companion.runs import Run
+from flamebook.runs import execute, inputs
+from flamebook.runs.execute import Run
+from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError, known
 
 RUNS = Path("_build/runs")
@@ -36,7 +36,7 @@ class Plan:
 
     root: Path
     profile: str
-    runs: dict[str, Run]
+    execute: dict[str, Run]
 
     @property
     def folder(self) -> Path:
@@ -56,7 +56,7 @@ class Plan:
     def command(self, name: str) -> str:
         """The shell command that makes one run."""
         words = [str(self.runs[name].template), str(self.folder / name), json.dumps(self.runs[name].parameters)]
-        return shlex.join([sys.executable, "-m", "flamelib.companion.schedule", *words])
+        return shlex.join([sys.executable, "-m", "flamebook.runs.schedule", *words])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,17 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
     """
     plan.folder.mkdir(parents=True, exist_ok=True)
     with _alone(plan.folder) as lock:
-        why = {name: runs.reason(run, plan.folder / name) for name, run in plan.runs.items()}
+        why = {name: execute.reason(run, plan.folder / name) for name, run in plan.runs.items()}
         due = [name for name, words in why.items() if words]
         for name in due:
             # Snakemake sees what is missing; what is merely outdated is made so.
-            (plan.folder / name / runs.RECEIPT).unlink(missing_ok=True)
+            (plan.folder / name / execute.RECEIPT).unlink(missing_ok=True)
             _message(plan.folder, name).unlink(missing_ok=True)
             shutil.rmtree(plan.folder / f".{name}.part", ignore_errors=True)  # what a killed build left is no progress
             say(f"due      {name}: {why[name]}")
         if due:
             _snakemake(plan, due, jobs, options, lock)
-        failed = {name: _failure(plan.folder, name) for name in due if not runs.receipt_of(plan.folder / name)}
+        failed = {name: _failure(plan.folder, name) for name in due if not execute.receipt_of(plan.folder / name)}
     ran = tuple(name for name in due if name not in failed)
     return Outcome(ran, tuple(name for name in plan.runs if name not in due), failed)
 
@@ -161,7 +161,7 @@ def _watch(engine: "subprocess.Popen[bytes]", folder: Path, due: list[str]) -> N
             if name not in begun and (folder / f".{name}.part").exists():
                 begun[name] = now
                 say(f"running  {name}")
-            if name not in done and (runs.receipt_of(folder / name) or _message(folder, name).exists()):
+            if name not in done and (execute.receipt_of(folder / name) or _message(folder, name).exists()):
                 done.add(name)
                 state = "failed" if _message(folder, name).exists() else "ran"
                 say(f"{state:8} {name} in {now - begun.get(name, now):.0f} s ({len(done)} of {len(due)})")
@@ -182,7 +182,7 @@ def _cells(page: Path) -> str:
 
 
 def _message(folder: Path, name: str) -> Path:
-    return folder / runs.FAILED / f"{name}.txt"
+    return folder / execute.FAILED / f"{name}.txt"
 
 
 def _failure(folder: Path, name: str) -> str:
@@ -196,8 +196,8 @@ def main(words: Sequence[str]) -> int:
     """One job of the scheduler: template, folder and parameters as JSON."""
     template, folder, parameters = Path(words[0]), Path(words[1]), json.loads(words[2])
     try:
-        runs.execute(template, folder, parameters)
-    except (runs.RunFailed, DomainError) as fault:
+        execute.execute(template, folder, parameters)
+    except (execute.RunFailed, DomainError) as fault:
         message = _message(folder.parent, folder.name)
         message.parent.mkdir(exist_ok=True)
         message.write_text(f"{fault}\n", encoding="utf-8")
