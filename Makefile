@@ -24,7 +24,7 @@ help: ## this list
 	  printf '%-20s %s\n' "$$target" "$$words"; done
 
 book: venv ## run the notebooks that are not current, build the book, print where it is (PROFILE=quick|paper JOBS=2)
-	@$(BIN)/python -m flamelib.companion.build --profile $(PROFILE) --jobs $(JOBS) $(if $(SNAKEMAKE),-- $(SNAKEMAKE))
+	@$(BIN)/python -m flamebook.site.build --profile $(PROFILE) --jobs $(JOBS) $(if $(SNAKEMAKE),-- $(SNAKEMAKE))
 
 quick: ## the book with small settings: minutes
 	@$(MAKE) book PROFILE=quick
@@ -50,15 +50,15 @@ serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 zip: book ## the book as one file that opens from disk, under _build
-	@$(BIN)/python -m flamelib.companion.release
+	@$(BIN)/python -m flamebook.site.release
 
 pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
-	@$(BIN)/python -m flamelib.companion.printed
+	@$(BIN)/python -m flamebook.site.printed
 
 bench: venv ## measure the speeds that the book's status page shows (BENCH=tests/benchmarks/test_bench_cloak.py: some)
 	@mkdir -p _build
 	@$(BIN)/python -m pytest -q -o addopts= $(BENCH) --benchmark-json=_build/benchmarks.json
-	@$(BIN)/python -m flamelib.companion.status _build/benchmarks.json
+	@$(BIN)/python -m flamebook.site.pages _build/benchmarks.json
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "a browser is there"; \

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from flamebook.recordings import grids as record_certified
 from flamebook.recordings.grids import GRIDS
+from flamebook.site.sliders.grids import FALLING, RECORDED, UNORDERED, certified, grids, towards
 
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.companion.certified import FALLING, RECORDED, UNORDERED, certified, grids, towards
 from flamelib.companion.evaluate import answer
 from flamelib.core.vocabulary import DomainError
 

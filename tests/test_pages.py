@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
+from flamebook.site import pages
+from flamebook.site.markup import anchor
 
-from flamelib.companion import pages
 from flamelib.companion.evaluate import load_all
-from flamelib.companion.markup import anchor
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]

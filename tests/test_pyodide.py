@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook.site.sliders import page, pyodide
+from flamebook.site.sliders.grids import grids
+from flamebook.site.sliders.page import PARTS, ROWS
 
 import flamelib
 from flamelib.accounting.shuffling import closed_form
 from flamelib.accounting.splitting import lemmas, rules, two_users
-from flamelib.companion import evaluate, pyodide, sliders
-from flamelib.companion.certified import grids
-from flamelib.companion.slider_rows import PARTS, ROWS
+from flamelib.companion import evaluate
 from flamelib.core.profiles import KaryProfile
 
 ROOT = Path(flamelib.__file__).parent.parent
-FIRST = {name: axis[0] for name, axis in sliders.AXES.items()}
+FIRST = {name: axis[0] for name, axis in page.AXES.items()}
 BLANKET = {"epsilon0": 1, "n_users": 10_000, "delta": 1e-6, "n_buckets": 10, "epsilon": 1}
 GIVEN = FIRST | BLANKET | {"n_messages": 30, "log2_modulus": 32, "rounds": 100, "n_records": 2}
 
@@ -27,7 +28,7 @@ GIVEN = FIRST | BLANKET | {"n_messages": 30, "log2_modulus": 32, "rounds": 100, 
 ALONE = """
 import sys
 sys.path[:] = [sys.argv[1], *(path for path in sys.path if "site-packages" not in path)]
-from flamelib.companion.sliders import respond
+from flamebook.site.sliders.page import respond
 print(respond(sys.argv[2]))
 others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"flamelib", "__main__"}
 sys.exit(f"imported: {others}" if others else 0)
@@ -43,13 +44,13 @@ def _received(script: Path) -> Any:
 @pytest.fixture(scope="module")
 def values() -> dict[str, list[float | str | None]]:
     """The grid of the page without Python, made once."""
-    return sliders.grid()
+    return page.grid()
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, values: dict[str, list[float | str | None]]) -> None:
     """Builds that find the grid made."""
-    monkeypatch.setattr(sliders, "grid", lambda: values)
+    monkeypatch.setattr(page, "grid", lambda: values)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_the_sources_are_the_files_of_the_package_and_run_alone(tmp_path: Path) 
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["found"] == sliders.answers(GIVEN)
+    assert json.loads(done.stdout)["found"] == page.answers(GIVEN)
 
 
 def test_a_source_that_a_browser_cannot_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,14 +136,14 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
 
 def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float | str | None]]) -> None:
     row = next(row for row in ROWS if row.key == "blanket-lem-bennett-kary-epsilon")
-    points = product(*(sliders.AXES[name] for name in row.needs))
+    points = product(*(page.AXES[name] for name in row.needs))
     for (epsilon0, n_buckets, n_users, delta), value in zip(points, values[row.key], strict=True):
         expected = closed_form.bennett(KaryProfile(epsilon0, int(n_buckets)), int(n_users), delta=delta)
         assert value == ("inf" if math.isinf(expected) else expected)
 
 
 def test_rows_of_shares_take_their_own_words() -> None:
-    found = sliders.answers(GIVEN)
+    found = page.answers(GIVEN)
     assert found["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**32, 30)
     assert found["cloak-own-2-shares-delta"]["value"] == two_users.two_user_delta(2**32, 30, 1)
     bits = -math.log2(1e-6)
@@ -150,19 +151,19 @@ def test_rows_of_shares_take_their_own_words() -> None:
     assert found["cloak-thm-1-shares-bits"]["value"] == rules.noisy_rule(1, 1e-6, 10_000).bits
     assert found["cloak-thm-2-shares-bits"]["value"] == rules.exact_rule(1, 1e-6, 10_000, 1).bits
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
-    between = sliders.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
+    between = page.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
     assert between["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**33, 30)
 
 
 @pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])
 def test_rows_of_shares_refuse_what_has_no_answer(inputs: dict[str, Any]) -> None:
-    found = sliders.answers(GIVEN | inputs)
+    found = page.answers(GIVEN | inputs)
     assert any("refused" in found[row.key] for row in ROWS if row.about == "shares")
 
 
 def test_a_row_is_what_its_command_answers() -> None:
     """Rows that are computed, at once; those that are looked up are compared with their grids elsewhere."""
-    found = sliders.answers(GIVEN)
+    found = page.answers(GIVEN)
     commands = [
         (row, found[row.key]["command"].split())
         for row in ROWS
@@ -175,7 +176,7 @@ def test_a_row_is_what_its_command_answers() -> None:
 
 
 def test_claims_stand_beside_what_holds() -> None:
-    replies = sliders.answers(GIVEN | {"epsilon0": 0.5, "kept": 157})
+    replies = page.answers(GIVEN | {"epsilon0": 0.5, "kept": 157})
     found = {key: reply["value"] for key, reply in replies.items() if "value" in reply}
     assert found["flame-bennett-withdrawn-coordinate-epsilon"] < found["blanket-lem-bennett-coordinate-epsilon"]
     assert found["recorded-topk-printed-vector-epsilon"] < found["recorded-topk-lower-vector-epsilon"]
@@ -186,12 +187,12 @@ def test_claims_stand_beside_what_holds() -> None:
 
 
 def test_a_row_that_is_looked_up_says_where() -> None:
-    found = sliders.answers(GIVEN | {"epsilon0": 0.9, "n_users": 12_345})
+    found = page.answers(GIVEN | {"epsilon0": 0.9, "n_users": 12_345})
     reply = found["recorded-clones-any-epsilon"]
     assert reply["at"] == "ε₀ = 1, n = 10000, δ = 1e-06"
     assert reply["command"] == "flamelib evaluate clones:2021 epsilon0=1 n_users=10000 delta=1e-06"
     assert found["recorded-shares-shares-distance"]["refused"].startswith("n_users must be one of ")
-    at = sliders.answers(GIVEN)["recorded-shares-shares-distance"]["at"]
+    at = page.answers(GIVEN)["recorded-shares-shares-distance"]["at"]
     assert at == "N = 2^32, m = 24, n = 10000"
 
 
@@ -199,7 +200,7 @@ def test_without_python_a_recorded_value_stands_at_points_of_its_grid_alone(
     values: dict[str, list[float | str | None]],
 ) -> None:
     row = next(row for row in ROWS if row.recorded == "clones")
-    points = product(*(sliders.AXES[name] for name in row.needs))
+    points = product(*(page.AXES[name] for name in row.needs))
     for point, value in zip(points, values[row.key], strict=True):
         on_grid = all(x in axis for x, axis in zip(point, grids()["clones"]["axes"].values(), strict=True))
         assert (value is not None) == on_grid
@@ -209,8 +210,8 @@ def test_without_python_a_recorded_value_stands_at_points_of_its_grid_alone(
 
 
 def test_the_curves_pass_through_the_answers() -> None:
-    found, curves = sliders.answers(GIVEN), sliders.curves(GIVEN)
-    at = sliders.USERS.index(GIVEN["n_users"])
+    found, curves = page.answers(GIVEN), page.curves(GIVEN)
+    at = page.USERS.index(GIVEN["n_users"])
     assert {key: series[at] for key, series in curves.items()} == {key: found[key]["value"] for key in curves}
 
 
@@ -218,5 +219,5 @@ def test_the_curves_pass_through_the_answers() -> None:
     ("inputs", "named"), [({"delta": 2}, "delta"), ({"n_users": "nan"}, "n_users"), ({"epsilon0": ""}, "epsilon0")]
 )
 def test_a_refusal_names_the_input(inputs: dict[str, Any], named: str) -> None:
-    reply = json.loads(sliders.respond(json.dumps({"want": "answers", "inputs": GIVEN | inputs})))
+    reply = json.loads(page.respond(json.dumps({"want": "answers", "inputs": GIVEN | inputs})))
     assert reply["refused"].startswith(f"{named} must be ")

@@ -8,8 +8,8 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.recordings import ledger as record_ledger
+from flamebook.site import pages, refuted
 
-from flamelib.companion import pages, refuted
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]

@@ -5,8 +5,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from flamebook.site import release
 
-from flamelib.companion import release
 from flamelib.core.vocabulary import DomainError
 
 

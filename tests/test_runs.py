@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
+from flamebook.site import build
+from flamebook.site import pages as status
 
-from flamelib.companion import build, status
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parent.parent

@@ -12,9 +12,8 @@ from flamebook.recordings import spread as record_spread
 from flamebook.runs import execute as runs
 from flamebook.runs import notebook
 from flamebook.runs.execute import Run
-
-from flamelib.companion import spread
-from flamelib.companion.spread import Headline
+from flamebook.site import spread
+from flamebook.site.spread import Headline
 
 RECORD = spread.recorded()
 

@@ -71,7 +71,7 @@ const flamelibSliders = (() => {
       interpreter.FS.writeFile(`/library/${path}`, source);
     }
     interpreter.runPython("import sys; sys.path.insert(0, '/library')");
-    return interpreter.pyimport("flamelib.companion.sliders");
+    return interpreter.pyimport("flamebook.site.sliders.page");
   }
 
   const ask = (want, inputs) => JSON.parse(python.respond(JSON.stringify({ want, inputs })));

@@ -92,7 +92,7 @@ def compare(words: Annotated[list[str], typer.Argument(metavar="name=value...")]
     epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.
     """
     # The accounts of all documents: no other command needs them.
-    from flamelib.companion import bench
+    from flamebook.site import bench
 
     for one in bench.compared(parameters.assignments(words)):
         typer.echo(dumps(plain(one)))

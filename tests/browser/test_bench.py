@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from flamebook.recordings.bench import upwards
 from flamebook.runs.notebook import assignments
+from flamebook.site.bench import EPSILON0, compared
 from playwright.sync_api import BrowserContext, Page
 
-from flamelib.companion.bench import EPSILON0, compared
 from flamelib.uses.deployments import Refusal, mechanisms, rows
 from flamelib.uses.requests import Request, Row
 

@@ -4,9 +4,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from flamebook.site import release
 from playwright.sync_api import Browser
-
-from flamelib.companion import release
 
 from .conftest import DESKTOP, FACTS, Visit, settle
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from flamebook.site.sliders import page as sliders
 from playwright.sync_api import BrowserContext, Page, Route
 
 from flamelib.accounting.checkin import closed_form as checkin_closed
@@ -15,7 +16,6 @@ from flamelib.accounting.noise import gaussian
 from flamelib.accounting.sampling import known, random_checkins
 from flamelib.accounting.shuffling import closed_form
 from flamelib.accounting.splitting import lemmas, rules, two_users
-from flamelib.companion import sliders
 from flamelib.companion.evaluate import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 

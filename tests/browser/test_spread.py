@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from flamebook.recordings import spread as record_spread
 from flamebook.runs import execute, inputs, own
-
-from flamelib.companion import spread
+from flamebook.site import spread
 
 pytestmark = pytest.mark.browser
 

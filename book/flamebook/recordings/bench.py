@@ -17,7 +17,7 @@ import numpy as np
 
 from flamebook.figures.together.crossing import DRAWN
 from flamebook.recordings.tables import how_made
-from flamelib.companion.bench import AXES, EPSILON, EPSILON0, RECORDED
+from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.reports import LOCAL
@@ -54,7 +54,7 @@ def _answers(n_users: int, budget: tuple[str, float]) -> Answers:
 
 
 def answered(name: str, point: tuple[Any, ...], kind: str, size: float) -> Row | Refusal:
-    """The library's answer at a point of :data:`~flamelib.companion.bench.AXES`."""
+    """The library's answer at a point of :data:`~flamebook.site.bench.AXES`."""
     try:
         return row(name, Request(**dict(zip(AXES, point, strict=True))), **{kind: size})
     except DomainError as refusal:

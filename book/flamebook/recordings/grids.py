@@ -1,7 +1,7 @@
 """Compute the grids of numerical bounds once: ``python -m flamebook.recordings.grids [KEY ...]``.
 
 Five minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished
-is kept; with keys, those grids alone are computed again.  :mod:`flamelib.companion.certified` says how they may be
+is kept; with keys, those grids alone are computed again.  :mod:`flamebook.site.sliders.grids` says how they may be
 read.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flamebook.recordings.tables import PACKAGES, how_made, revision
-from flamelib.companion.certified import RECORDED
+from flamebook.site.sliders.grids import RECORDED
 from flamelib.companion.evaluate import answer
 
 Number = float | str

@@ -13,7 +13,7 @@ from pathlib import Path
 from flamebook.claims.ledger import Judged, Value, judge_all
 from flamebook.recordings.tables import store
 from flamebook.runs.editions import Moved
-from flamelib.companion.markup import shown
+from flamebook.site.markup import shown
 
 RECORDED = Path(__file__).parents[2] / "data" / "results" / "ledger.csv"
 TOLERANCE = 1e-6

@@ -17,7 +17,7 @@ from flamebook.recordings.tables import revision, store
 from flamebook.runs import execute, inputs, notebook, own, schedule
 from flamebook.runs.execute import Run, RunFailed
 from flamebook.runs.schedule import say
-from flamelib.companion.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
+from flamebook.site.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
 from flamelib.core.vocabulary import known
 
 ROOT = Path(__file__).parents[2]

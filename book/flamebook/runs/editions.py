@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.runs.execute import RECEIPT, RESULTS, Receipt, receipt_of
-from flamelib.companion.build import FINGERPRINT
+from flamebook.site.build import FINGERPRINT
 from flamelib.core.vocabulary import DomainError
 
 SHOWN = 8

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged
-
 from flamelib.companion import evaluate
 from flamelib.core.statements import DOCUMENTS, Statement
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from flamebook.runs.schedule import say
 from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwright
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject
 
-from flamelib.companion.release import files, main
+from flamebook.runs.schedule import say
+from flamebook.site.release import files, main
 from flamelib.core.vocabulary import DomainError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -86,7 +86,7 @@ class Chapter:
 
 
 def write(html: Path, folder: Path) -> Path:
-    """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamelib.companion.release.pack` does.
+    """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamebook.site.release.pack` does.
 
     Raises
     ------

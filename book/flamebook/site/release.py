@@ -1,4 +1,4 @@
-"""The built book as one file to hand on: ``python -m flamelib.companion.release``; unpacked, it opens from disk.
+"""The built book as one file to hand on: ``python -m flamebook.site.release``; unpacked, it opens from disk.
 
 Equal books give equal bytes: names are sorted, and no time or owner is kept.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from flamelib.companion.build import FINGERPRINT, HTML
+from flamebook.site.build import FINGERPRINT, HTML
 from flamelib.core.vocabulary import DomainError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)

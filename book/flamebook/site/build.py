@@ -15,7 +15,6 @@ from pathlib import Path
 
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs.schedule import Outcome, say
-
 from flamelib.core.vocabulary import DomainError
 
 SOURCE = Path("_build/src")
@@ -144,7 +143,7 @@ def summary(root: Path, outcome: Outcome, seconds: float) -> str:
 
 def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None = None) -> int:
     """Build the book of the current folder; status 1 if a notebook or a page failed, 2 for a refusal."""
-    parser = argparse.ArgumentParser(prog="flamelib.companion.build", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="flamebook.site.build", description=main.__doc__)
     parser.add_argument("--profile", default="quick", help="parameter set: quick or paper")
     parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
     parser.add_argument("options", nargs="*", help="after --: further words for Snakemake")
@@ -163,13 +162,13 @@ def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None
 
 
 def _pages(runs_folder: Path, book_folder: Path) -> None:
-    from flamelib.companion import pages
+    from flamebook.site import pages
 
     pages.write(runs_folder, book_folder)
 
 
 def _finish(html: Path) -> None:
-    from flamelib.companion import pyodide
+    from flamebook.site.sliders import pyodide
 
     pyodide.install(html)
 

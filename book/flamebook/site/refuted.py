@@ -14,8 +14,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from flamebook.claims.ledger import Judged
-
-from flamelib.companion.markup import anchor, comparison, verdict
+from flamebook.site.markup import anchor, comparison, verdict
 from flamelib.core.vocabulary import DomainError
 
 STORY = re.compile(r"^@story ([^@]+)@$", re.M)

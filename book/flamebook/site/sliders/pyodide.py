@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import flamelib
-from flamelib.companion.certified import RECORDED
+from flamebook.site.sliders.grids import RECORDED
 
 # The package is asked for by name and version from whatever registry npm is set up with, and taken by digest.
 VERSION = "314.0.7"
 INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
 ROOTS = (
-    "flamelib.companion.sliders",
+    "flamebook.site.sliders.page",
     "flamelib.accounting.shuffling.closed_form",
     "flamelib.accounting.coordinates.printed",
     "flamelib.accounting.sampling.known",
@@ -185,9 +185,9 @@ def _facts(cache: Path, carried: dict[str, str]) -> dict[str, Any]:
     digest = hashlib.sha256(json.dumps(carried).encode()).hexdigest()[:16]
     kept = cache / f"sliders-{digest}.json"
     if not kept.is_file():
-        from flamelib.companion import sliders
+        from flamebook.site.sliders import page
 
-        _keep(kept, sliders.layout() | {"grid": sliders.grid()})
+        _keep(kept, page.layout() | {"grid": page.grid()})
     facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     return facts
 
