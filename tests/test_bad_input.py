@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flamelib.companion import evaluate
+from flamelib import answers
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import VOCABULARY, DomainError
 
@@ -103,21 +103,21 @@ def sound(value: Any) -> bool:
 
 
 def statement_doors() -> Iterator[tuple[str, str | None, str | None]]:
-    for key, found in evaluate.load_all().items():
+    for key, found in answers.load_all().items():
         for kind in found.randomizers or (None,):
             for given in ("epsilon", "delta") if found.either else (None,):
                 yield key, kind, given
 
 
 def good_inputs(key: str, kind: str | None, given: str | None) -> dict[str, Any]:
-    names = [name for name, required in evaluate.flat(evaluate.statement(key), kind).items() if required]
+    names = [name for name, required in answers.flat(answers.statement(key), kind).items() if required]
     inputs = {name: good_input(key, name) for name in [*names, *([given] if given else [])]}
     return inputs | ({"randomizer": kind} if kind else {})
 
 
 def good_input(key: str, name: str) -> Any:
     """The good value, or the first word where the statement does not know it."""
-    words = evaluate.statement(key).words.get(name, ())
+    words = answers.statement(key).words.get(name, ())
     value = GOOD_AT.get(key, GOOD).get(name, GOOD[name])
     return words[0] if words and value not in words else value
 
@@ -128,39 +128,39 @@ DOORS = list(statement_doors())
 @pytest.mark.parametrize(("key", "kind", "given"), DOORS)
 class TestEveryStatement:
     def test_good_inputs_are_answered(self, key: str, kind: str | None, given: str | None) -> None:
-        assert sound(evaluate.answer(key, good_inputs(key, kind, given))["value"])
+        assert sound(answers.answer(key, good_inputs(key, kind, given))["value"])
 
     def test_wrong_values_are_refused_by_name(self, key: str, kind: str | None, given: str | None) -> None:
         good = good_inputs(key, kind, given)
         for name in good:
             for value in out_of_domain(name):
                 with pytest.raises(DomainError) as refusal:
-                    evaluate.answer(key, good | {name: value})
+                    answers.answer(key, good | {name: value})
                 assert name in str(refusal.value), (name, value)
 
     def test_missing_and_unknown_names_are_refused(self, key: str, kind: str | None, given: str | None) -> None:
         good = good_inputs(key, kind, given)
         for name in good:
             with pytest.raises(DomainError, match=name):
-                evaluate.answer(key, {other: value for other, value in good.items() if other != name})
+                answers.answer(key, {other: value for other, value in good.items() if other != name})
         with pytest.raises(DomainError, match="bogus"):
-            evaluate.answer(key, good | {"bogus": 1})
+            answers.answer(key, good | {"bogus": 1})
 
     def test_both_or_neither_of_epsilon_and_delta(self, key: str, kind: str | None, given: str | None) -> None:
         good = good_inputs(key, kind, given)
         if given is not None:
             with pytest.raises(DomainError, match=r"epsilon.*delta"):
-                evaluate.answer(key, good | {"epsilon": 0.5, "delta": 1e-6})
+                answers.answer(key, good | {"epsilon": 0.5, "delta": 1e-6})
 
     def test_the_edges_of_the_domains_are_answered_or_refused(
         self, key: str, kind: str | None, given: str | None
     ) -> None:
         good = good_inputs(key, kind, given)
-        for edge in edges(good, pairs=evaluate.statement(key).function.__module__ in CLOSED):
-            reply, told = tried(lambda edge=edge: evaluate.answer(key, good | edge))
+        for edge in edges(good, pairs=answers.statement(key).function.__module__ in CLOSED):
+            reply, told = tried(lambda edge=edge: answers.answer(key, good | edge))
             assert told is None or any(name in told for name in good), (edge, told)
             assert told is not None or sound(reply["value"]), (edge, reply)
-            assert told is not None or evaluate.dumps(reply)
+            assert told is not None or answers.dumps(reply)
 
 
 def edges(good: Mapping[str, Any], pairs: bool) -> Iterator[dict[str, Any]]:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flamebook import commands
 from flamebook.figures.together.crossing import DRAWN
 from flamebook.recordings import bench
 from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
 
-from flamelib.companion import commands
-from flamelib.companion.evaluate import dumps, plain
+from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, rows, rows_within
 from flamelib.uses.reports import LOCAL

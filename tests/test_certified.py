@@ -11,7 +11,7 @@ from flamebook.recordings.grids import GRIDS
 from flamebook.site.sliders.grids import FALLING, RECORDED, UNORDERED, certified, grids, towards
 
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 KEYS = list(GRIDS)

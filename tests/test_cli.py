@@ -12,7 +12,7 @@ HOEFFDING = ["evaluate", "blanket:lem-hoeffding", "randomizer=laplace", "epsilon
 
 
 def flamelib(*words: str, given: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "flamelib.companion.cli", *words]
+    command = [sys.executable, "-m", "flamelib.cli", *words]
     return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False, **options)
 
 
@@ -57,7 +57,7 @@ class TestEvaluate:
 
     def test_a_fault_is_a_traceback_and_status_1(self) -> None:
         program = (
-            "import sys; from flamelib.companion import cli; from flamelib.core.statements import states\n"
+            "import sys; from flamebook import cli; from flamelib.core.statements import states\n"
             "states('blanket', 'try', item='i', gives='exact')(lambda n_users: [][n_users])\n"
             "sys.exit(cli.main(['evaluate', 'blanket:try', 'n_users=5']))"
         )
@@ -81,7 +81,7 @@ class TestEvaluate:
 
     def test_a_batch_answers_each_line_before_the_next_is_sent(self) -> None:
         request = '{"id": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}\n'
-        command = [sys.executable, "-m", "flamelib.companion.cli", "evaluate", "--stdin"]
+        command = [sys.executable, "-m", "flamelib.cli", "evaluate", "--stdin"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -99,7 +99,7 @@ class TestEvaluate:
             assert key in done.stdout
 
     def test_a_reader_who_leaves_is_no_fault(self) -> None:
-        command = f"{sys.executable} -m flamelib.companion.cli evaluate --list | head -1"
+        command = f"{sys.executable} -m flamelib.cli evaluate --list | head -1"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert done.stderr == ""
 
@@ -108,7 +108,7 @@ class TestEvaluate:
     )
     def test_answering_loads_neither_torch_nor_the_slow_half(self, words: list[str]) -> None:
         program = (
-            "import sys; from flamelib.companion import cli\n"
+            "import sys; from flamebook import cli\n"
             f"cli.main(['evaluate', *{words!r}])\n"
             "slow = {'torch', 'typer', 'papermill', 'matplotlib', 'nbformat'}\n"
             "print(sorted(slow & set(sys.modules)), file=sys.stderr)"

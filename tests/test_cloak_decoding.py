@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.decoding import estimate
 

@@ -9,7 +9,7 @@ import pytest
 from flamebook.runs import editions
 from flamebook.runs.execute import Receipt
 
-from flamelib.companion import cli
+from flamelib import cli
 from flamelib.core.vocabulary import DomainError
 
 RECEIPT = Receipt(

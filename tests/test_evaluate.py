@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.companion import evaluate
+from flamelib import answers
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import DOCUMENTS, STATEMENTS, states
 from flamelib.core.vocabulary import VOCABULARY, DomainError
@@ -60,7 +60,7 @@ def registered() -> Iterator[None]:
 class TestForm:
     def test_every_key_in_order(self) -> None:
         given = {"randomizer": "kary", "epsilon0": "2", "n_buckets": "1e1", "n_users": "1e6", "delta": "1e-6"}
-        reply = evaluate.answer("blanket:try-sum", given)
+        reply = answers.answer("blanket:try-sum", given)
         assert list(reply) == ["id", "value", "gives", "adjacency", "inputs", "source"]
         assert reply["value"] == 2 + 10**6 + 1000
         assert (reply["gives"], reply["adjacency"]) == ("upper", "replace-one")
@@ -77,18 +77,18 @@ class TestForm:
 
     def test_epsilon_given_or_delta_given(self) -> None:
         common = {"randomizer": "any", "epsilon0": 1, "n_users": 10}
-        assert evaluate.answer("blanket:try-sum", common | {"epsilon": 0.1})["value"] == 111
-        assert evaluate.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
+        assert answers.answer("blanket:try-sum", common | {"epsilon": 0.1})["value"] == 111
+        assert answers.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
 
     def test_gaussian_answers_with_its_own_parameter(self) -> None:
-        reply = evaluate.answer(
+        reply = answers.answer(
             "blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0}
         )
         assert reply["value"] == "inf"
 
     def test_direction_may_depend_on_the_inputs(self) -> None:
-        assert evaluate.answer("shuffle:try-own", {"epsilon0": 2})["gives"] == "upper"
-        assert evaluate.answer("shuffle:try-own", {"epsilon0": 1})["gives"] == "value"
+        assert answers.answer("shuffle:try-own", {"epsilon0": 2})["gives"] == "upper"
+        assert answers.answer("shuffle:try-own", {"epsilon0": 1})["gives"] == "value"
 
     @pytest.mark.parametrize(
         ("n_users", "value"),
@@ -98,25 +98,25 @@ class TestForm:
         ],
     )  # fmt: skip
     def test_values_are_strict_json(self, n_users: int, value: Any) -> None:
-        reply = evaluate.answer("blanket:try-values", {"n_users": n_users})
-        assert json.loads(evaluate.dumps(reply), parse_constant=pytest.fail)["value"] == value
-        assert "-0.0" not in evaluate.dumps(reply)
+        reply = answers.answer("blanket:try-values", {"n_users": n_users})
+        assert json.loads(answers.dumps(reply), parse_constant=pytest.fail)["value"] == value
+        assert "-0.0" not in answers.dumps(reply)
 
     def test_uncertainty_only_where_the_answer_has_one(self) -> None:
-        assert evaluate.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
-        assert "uncertainty" not in evaluate.answer("blanket:try-values", {"n_users": 10})
+        assert answers.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
+        assert "uncertainty" not in answers.answer("blanket:try-values", {"n_users": 10})
 
     def test_an_optional_parameter_may_be_given(self) -> None:
-        assert evaluate.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8
+        assert answers.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8
 
     def test_every_digit_of_a_float_is_kept(self) -> None:
-        line = evaluate.dumps(evaluate.answer("shuffle:try-own", {"epsilon0": 0.1 + 0.2}))
+        line = answers.dumps(answers.answer("shuffle:try-own", {"epsilon0": 0.1 + 0.2}))
         assert json.loads(line)["value"] == 0.1 + 0.2
 
     @pytest.mark.parametrize("n_users", [2, 3])
     def test_a_fault_is_no_refusal(self, n_users: int) -> None:
         with pytest.raises((ArithmeticError, IndexError)) as caught:
-            evaluate.answer("blanket:try-bug", {"n_users": n_users})
+            answers.answer("blanket:try-bug", {"n_users": n_users})
         assert not isinstance(caught.value, DomainError)
 
 
@@ -156,8 +156,8 @@ REFUSALS = [
 @pytest.mark.parametrize(("key", "inputs", "words"), REFUSALS)
 def test_refusals_name_the_parameter_and_its_domain(key: str, inputs: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(DomainError) as refusal:
-        evaluate.answer(key, inputs)
-    told = evaluate.sentence(refusal.value)
+        answers.answer(key, inputs)
+    told = answers.sentence(refusal.value)
     assert all(word in told for word in words), told
     assert "\n" not in told
 
@@ -168,7 +168,7 @@ class TestBatch:
         lines = [json.dumps({"id": "shuffle:try-own", "inputs": {"epsilon0": 1 + k}}) for k in range(5)]
         lines.insert(2, "   \n")
         lines.insert(3, '{"id": "blanket:try-sum", "inputs": {}}')
-        found = list(evaluate.replies(lines))
+        found = list(answers.replies(lines))
         assert [reply.get("value", "refused") for reply in found] == [1, 2, "refused", 3, 4, 5]
         assert found[2]["id"] == "blanket:try-sum"
         assert list(found[2]) == ["id", "refused"]
@@ -187,7 +187,7 @@ class TestBatch:
         ],
     )  # fmt: skip
     def test_a_line_that_is_no_request_is_refused(self, line: str, key: Any, word: str) -> None:
-        (reply,) = evaluate.replies([line])
+        (reply,) = answers.replies([line])
         assert reply["id"] == key
         assert word in reply["refused"]
 
@@ -196,27 +196,27 @@ class TestBatch:
             '{"id": "blanket:try-bug", "inputs": {"n_users": 5}}',
             '{"id": "shuffle:try-own", "inputs": {"epsilon0": 1}}',
         ]
-        first, second = evaluate.replies(lines)
+        first, second = answers.replies(lines)
         assert "refused" not in first
         assert "IndexError" in first["failed"]
         assert second["value"] == 1
 
     @given(st.text(max_size=200))
     def test_no_text_breaks_the_batch(self, text: str) -> None:
-        for reply in evaluate.replies(text.splitlines()):
+        for reply in answers.replies(text.splitlines()):
             assert "refused" in reply
-            json.loads(evaluate.dumps(reply), parse_constant=pytest.fail)
+            json.loads(answers.dumps(reply), parse_constant=pytest.fail)
 
     @given(st.dictionaries(st.sampled_from([*VOCABULARY, "bogus", ""]), ANYTHING))
     def test_any_inputs_are_answered_or_refused(self, inputs: dict[str, Any]) -> None:
-        (reply,) = evaluate.replies([json.dumps({"id": "blanket:try-sum", "inputs": inputs})])
+        (reply,) = answers.replies([json.dumps({"id": "blanket:try-sum", "inputs": inputs})])
         assert ("value" in reply) != ("refused" in reply)
 
 
 def _blanket(key: str, randomizer: str, n_buckets: int | None = None, **inputs: float) -> float:
     own: dict[str, Any] = {"randomizer": randomizer, "epsilon0": 0.4, "n_users": 5000}
     own |= {} if n_buckets is None else {"n_buckets": n_buckets}
-    value = evaluate.answer(f"blanket:{key}", own | inputs)["value"]
+    value = answers.answer(f"blanket:{key}", own | inputs)["value"]
     assert isinstance(value, float)
     return value
 
@@ -243,7 +243,7 @@ def test_values_printed_by_the_authors(
 
 
 def test_the_earlier_bound_printed_by_the_authors() -> None:
-    reply = evaluate.answer("blanket:erlingsson", {"epsilon0": 0.4, "n_users": 5000, "delta": 1e-6})
+    reply = answers.answer("blanket:erlingsson", {"epsilon0": 0.4, "n_users": 5000, "delta": 1e-6})
     assert reply["value"] == pytest.approx(0.2523130449, abs=1e-10)
     assert reply["gives"] == "upper"
 
@@ -269,21 +269,21 @@ CONTRACT = {
 
 @pytest.mark.parametrize("key", CONTRACT)
 def test_promised_ids_take_the_promised_parameters(key: str) -> None:
-    assert tuple(evaluate.statement(key).parameters) == CONTRACT[key]
+    assert tuple(answers.statement(key).parameters) == CONTRACT[key]
 
 
 def test_every_parameter_is_a_word_of_the_vocabulary() -> None:
-    for key, found in evaluate.load_all().items():
+    for key, found in answers.load_all().items():
         assert set(found.parameters) <= set(VOCABULARY), key
-        assert key.split(":")[0] in evaluate.HOMES, key
+        assert key.split(":")[0] in answers.HOMES, key
 
 
 def test_the_list_tells_every_id_its_inputs_and_domains() -> None:
-    told = "\n".join(evaluate.listing())
-    for key, found in evaluate.load_all().items():
+    told = "\n".join(answers.listing())
+    for key, found in answers.load_all().items():
         assert key in told
         assert found.source in told
         assert found.either or all(f"    {name} " in told for name in found.parameters), key
-    one = "\n".join(evaluate.listing("blanket:lem-hoeffding"))
+    one = "\n".join(answers.listing("blanket:lem-hoeffding"))
     for word in ("upper", "replace-one", "kary (with epsilon0, n_buckets)", "(0, 700]", "[2, 2^53]", "either epsilon"):
         assert word in one

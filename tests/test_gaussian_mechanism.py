@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib.accounting.noise import gaussian as gm
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 

@@ -13,7 +13,7 @@ from flamebook.claims.ledger import Judged
 from flamebook.site import pages
 from flamebook.site.markup import anchor
 
-from flamelib.companion.evaluate import load_all
+from flamelib.answers import load_all
 from flamelib.core.vocabulary import DomainError
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, inner_estimate, outer_estimate
 from flamelib.accounting.sampling.terms import EPS, gap
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}

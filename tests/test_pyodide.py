@@ -14,9 +14,9 @@ from flamebook.site.sliders.grids import grids
 from flamebook.site.sliders.page import PARTS, ROWS
 
 import flamelib
+from flamelib import answers
 from flamelib.accounting.shuffling import closed_form
 from flamelib.accounting.splitting import lemmas, rules, two_users
-from flamelib.companion import evaluate
 from flamelib.core.profiles import KaryProfile
 
 ROOT = Path(flamelib.__file__).parent.parent
@@ -171,7 +171,7 @@ def test_a_row_is_what_its_command_answers() -> None:
     ]
     assert {row.part for row, _ in commands} == set(PARTS)
     for row, (_, _, statement, *words) in commands:
-        value = evaluate.answer(statement, dict(word.split("=") for word in words))["value"]
+        value = answers.answer(statement, dict(word.split("=") for word in words))["value"]
         assert found[row.key]["value"] == (value[row.answers] if isinstance(value, dict) else value), row.key
 
 

@@ -29,7 +29,7 @@ logo: ""
 only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 """
-BUILD = "import sys; from flamelib.companion import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
+BUILD = "import sys; from flamebook import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
 
 
 def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:

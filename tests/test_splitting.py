@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
 from flamelib.accounting.splitting import lemmas, two_users
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 ODD = st.integers(1, 2**100).map(lambda half: 2 * half + 1)

@@ -7,7 +7,7 @@ from mpmath import mp, mpf
 
 from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.accounting.splitting.costs import PROTOCOLS, UNKNOWN, cost
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 SETTING = {"epsilon": 1.0, "delta": 1e-6}

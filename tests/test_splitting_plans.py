@@ -14,7 +14,7 @@ from flamelib.accounting.splitting import lemmas
 from flamelib.accounting.splitting import plans as splitting_plans
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.plans import plans
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 

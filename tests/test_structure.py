@@ -13,7 +13,7 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.runs.notebook import declared
 
-from flamelib.companion.evaluate import HOMES, load_all
+from flamelib.answers import HOMES, load_all
 from flamelib.core.vocabulary import VOCABULARY
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +156,7 @@ def test_what_runs_in_the_browser_is_standard_library_only(module: str) -> None:
 
 def test_importing_and_evaluating_never_imports_torch() -> None:
     ask = "answer('blanket:lem-reduction', {'randomizer': 'laplace', 'epsilon0': 1, 'n_users': 100, 'epsilon': 0.1})"
-    loaded = _loaded_by(f"import flamelib\nfrom flamelib.companion.evaluate import answer, load_all\nload_all()\n{ask}")
+    loaded = _loaded_by(f"import flamelib\nfrom flamelib.answers import answer, load_all\nload_all()\n{ask}")
     assert not loaded & {"torch", "sklearn", "matplotlib", "papermill"}
 
 

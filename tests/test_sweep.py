@@ -125,7 +125,7 @@ class TestOwnRun:
             own.run(tiny, {}, tmp_path / "locked")
 
     def test_an_interrupted_run_leaves_nothing(self, tiny: Path, tmp_path: Path) -> None:
-        words = [sys.executable, "-m", "flamelib.companion.cli", "run", str(tiny), "-p", "seed=600", "--output", "out"]
+        words = [sys.executable, "-m", "flamelib.cli", "run", str(tiny), "-p", "seed=600", "--output", "out"]
         process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob(".out.part-*/**/tiny.ipynb")) and time.monotonic() < deadline:

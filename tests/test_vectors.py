@@ -6,13 +6,13 @@ import warnings
 
 import pytest
 
+from flamelib import answers
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_epsilon
 from flamelib.accounting.coordinates.certified import account, central_limit, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.counting import double_lower, simple_lower, topk_lower
 from flamelib.accounting.coordinates.full_bags import full_bags_lower
 from flamelib.accounting.coordinates.padded import Coordinate, all_real
-from flamelib.companion import evaluate
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
@@ -152,12 +152,12 @@ class TestSound:
 
 class TestAnswers:
     def test_by_id(self):
-        reply = evaluate.answer("flame:account", SIMPLE | {"bound": "blanket", "route": "sound"})
+        reply = answers.answer("flame:account", SIMPLE | {"bound": "blanket", "route": "sound"})
         assert reply["gives"] == "upper"
         assert reply["adjacency"] == "replace-one"
         assert 0 < reply["uncertainty"] < 1e-3 * reply["value"]
         assert "topk" in reply["source"]
-        reply = evaluate.answer("flame:account", SIMPLE | {"bound": "bennett", "route": "paper"})
+        reply = answers.answer("flame:account", SIMPLE | {"bound": "bennett", "route": "paper"})
         assert reply["gives"] == "value"
         assert "uncertainty" not in reply
 

@@ -1,0 +1,1 @@
+"""The book around the library: runs, ledger, pages and the flamelib command."""

@@ -25,7 +25,7 @@ MIXED = (
 
 def command(words: list[str], given: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "flamelib.companion.cli", *words],
+        [sys.executable, "-m", "flamelib.cli", *words],
         input=given,
         capture_output=True,
         text=True,

@@ -16,7 +16,7 @@ from flamelib.accounting.noise import gaussian
 from flamelib.accounting.sampling import known, random_checkins
 from flamelib.accounting.shuffling import closed_form
 from flamelib.accounting.splitting import lemmas, rules, two_users
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, settle

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from flamebook.claims import truth as enumeration
 from flamelib.accounting.shuffling import closed_form
-from flamelib.companion.evaluate import PROFILES, answer
+from flamelib.answers import PROFILES, answer
 from flamelib.core.divergences import kary_table, shuffled_delta, shuffled_law
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError

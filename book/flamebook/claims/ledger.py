@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from flamelib.companion import evaluate
+from flamelib import answers
 from flamelib.core.guarantees import Gives
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
@@ -31,7 +31,7 @@ RELATIONS = ("equal", "at-most", "at-least", "holds")
 SPEAKERS = ("document", "reading", "elsewhere", "this book")
 VERDICTS = ("reproduced", "deviates", "refuted", "not-checkable")
 CHECKS = tuple(
-    f"flamelib.companion.{name}"
+    f"flamebook.{name}"
     for name in (
         "checks",
         "checks_blanket",
@@ -196,8 +196,8 @@ def _callable(claim: Claim) -> Callable[..., Any]:
     inputs = claim.inputs | {name: values[0] for name, values in claim.over.items()}
     try:
         if claim.compute is not None:
-            evaluate.accept(evaluate.statement(claim.compute), inputs)
-            return lambda **given: evaluate.answer(str(claim.compute), given)["value"]
+            answers.accept(answers.statement(claim.compute), inputs)
+            return lambda **given: answers.answer(str(claim.compute), given)["value"]
         module, _, name = str(claim.function).partition(":")
         _require(module in CHECKS, claim.id, "function", f"must lie in {' or '.join(CHECKS)}, got {claim.function!r}")
         found: Callable[..., Any] = getattr(import_module(module), name)
@@ -269,5 +269,5 @@ def _contradicts(claim: Claim) -> bool:
     """Whether the computed side may refute: exact checks may, a bound only from the side it bounds."""
     if claim.compute is None:
         return True
-    gives = evaluate.answer(claim.compute, claim.inputs | next(_points(claim)))["gives"]
+    gives = answers.answer(claim.compute, claim.inputs | next(_points(claim)))["gives"]
     return gives in (Gives.EXACT, Gives.LOWER if claim.relation == "at-most" else Gives.UPPER)

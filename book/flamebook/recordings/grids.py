@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from flamebook.recordings.tables import PACKAGES, how_made, revision
 from flamebook.site.sliders.grids import RECORDED
-from flamelib.companion.evaluate import answer
+from flamelib.answers import answer
 
 Number = float | str
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged
-from flamelib.companion import evaluate
+from flamelib import answers
 from flamelib.core.statements import DOCUMENTS, Statement
 
 _HEAD = """\
@@ -71,7 +71,7 @@ def page(
     documented = set(re.findall(r"automodule:*\}? ?:* ?([\w.]+)", api.read_text("utf-8") if api.is_file() else ""))
     tests, notebooks = list(_tests(root)), _notebooks(root)
     computed = {row.claim.compute for row in judged}
-    found = evaluate.load_all()
+    found = answers.load_all()
 
     def row(key: str, statement: Statement) -> str:
         shelf = [link(f"notebooks/{name}") for name, code in notebooks.items() if _mentions(code, statement)]

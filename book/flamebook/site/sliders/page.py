@@ -1,7 +1,7 @@
 """What the page of sliders shows: the statements of :mod:`flamebook.site.sliders.page` and their answers.
 
 The page runs this module in the browser, on the very sources of the package; the build runs it once over
-:data:`AXES` for a reader whose browser cannot.  Answers come from :mod:`flamelib.companion.evaluate`, or from the
+:data:`AXES` for a reader whose browser cannot.  Answers come from :mod:`flamelib.answers`, or from the
 grids of :mod:`flamebook.site.sliders.grids`, so a row is what the command line under it prints.  Standard library only.
 
 Which statements the page of sliders shows, part by part, and how its inputs become theirs; standard library only.
@@ -16,7 +16,7 @@ from typing import Any
 
 from flamebook.site.sliders.grids import certified
 from flamelib.accounting.shuffling import closed_form
-from flamelib.companion.evaluate import answer, plain, sentence, statement
+from flamelib.answers import answer, plain, sentence, statement
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError, check
 

@@ -1,6 +1,6 @@
 """Answers by id: one registered statement, its inputs by name, one JSON object.
 
-Nothing here prints; :mod:`flamelib.companion.cli` does.  A refusal is a
+Nothing here prints; :mod:`flamelib.cli` does.  A refusal is a
 :class:`~flamelib.core.vocabulary.DomainError`; any other exception is a fault of the library and stays one.
 """
 

@@ -1,4 +1,4 @@
-"""The command ``flamelib``: answers by id at once; runs, sweeps and data through :mod:`flamelib.companion.commands`.
+"""The command ``flamelib``: answers by id at once; runs, sweeps and data through :mod:`flamebook.commands`.
 
 Exit statuses: 0 done; 1 a run failed, or a batch held a refused request; 2 refused, with one sentence on
 standard error that names the parameter and its domain.  A fault of the library is a traceback and status 1.
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from flamebook.runs.notebook import assignments
 
-from flamelib.companion import evaluate
+from flamelib import answers
 from flamelib.core.vocabulary import DomainError
 
 EVALUATE_HELP = """\
@@ -66,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def refused(refusal: Exception | str) -> int:
     """One sentence on standard error, and the status of a refusal."""
-    print(evaluate.sentence(refusal), file=sys.stderr)
+    print(answers.sentence(refusal), file=sys.stderr)
     return 2
 
 
@@ -85,32 +85,32 @@ def answer(words: Sequence[str]) -> int:
     if options or not rest:
         form = "flamelib evaluate ID name=value ... (or --stdin, or --list)"
         raise DomainError(f"id must be given, as in {form}, got {' '.join(words)!r}")
-    print(evaluate.dumps(evaluate.answer(rest[0], assignments(rest[1:]))))
+    print(answers.dumps(answers.answer(rest[0], assignments(rest[1:]))))
     return 0
 
 
 def _listed(prefix: str = "") -> list[str]:
-    lines = list(evaluate.listing(prefix))
+    lines = list(answers.listing(prefix))
     if not lines:
-        raise DomainError(f"prefix must begin an id ({', '.join(f'{d}:' for d in evaluate.HOMES)}), got {prefix!r}")
+        raise DomainError(f"prefix must begin an id ({', '.join(f'{d}:' for d in answers.HOMES)}), got {prefix!r}")
     return lines
 
 
 def _batch() -> int:
     status = 0
     lines = (line.decode(errors="replace") for line in sys.stdin.buffer)
-    for reply in evaluate.replies(lines):
+    for reply in answers.replies(lines):
         if "failed" in reply:
             print(reply["failed"], end="", file=sys.stderr)
         if "refused" in reply or "failed" in reply:
             status = 1
-        print(evaluate.dumps(reply), flush=True)
+        print(answers.dumps(reply), flush=True)
     return status
 
 
 def _other(words: list[str]) -> int:
     # Typer takes longer to import than an answer takes to compute.
-    from flamelib.companion.commands import run_app
+    from flamebook.commands import run_app
 
     return run_app(words)
 

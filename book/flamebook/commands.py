@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from flamebook.runs import editions, own
 from flamebook.runs import notebook as parameters
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed
-
-from flamelib.companion import cli
-from flamelib.companion.evaluate import dumps, plain
+from flamelib import cli
+from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError

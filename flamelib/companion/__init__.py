@@ -1,1 +1,0 @@
-"""The book around the library: runs, ledger, pages and the flamelib command."""
