@@ -110,6 +110,24 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return reply | ({"uncertainty": plain(value.uncertainty)} if isinstance(value, Certified) else {})
 
 
+def assignments(words: Iterable[str]) -> dict[str, str]:
+    """The words ``name=value`` as a mapping; refuses a word without ``=`` and a name given twice.
+
+    >>> assignments(["n_users=1e6", "delta=1e-6"])
+    {'n_users': '1e6', 'delta': '1e-6'}
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            domain = f": {VOCABULARY[word]}" if word in VOCABULARY else ""
+            raise DomainError(f"{word!r} must be written name=value{domain}")
+        if name in found:
+            raise DomainError(f"{name} is given twice, as {found[name]!r} and {value!r}; it takes one value")
+        found[name] = value
+    return found
+
+
 def accept(found: Statement, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs as plain numbers and words of their domains, in the order given."""
     allowed = flat(found, _kind(found, inputs))

@@ -1,4 +1,4 @@
-"""The command ``flamelib``: answers by id at once; runs, sweeps and data through :mod:`flamebook.commands`.
+"""The command ``flamelib``: answers by id at once; runs, sweeps and data through what is installed beside it.
 
 Exit statuses: 0 done; 1 a run failed, or a batch held a refused request; 2 refused, with one sentence on
 standard error that names the parameter and its domain.  A fault of the library is a traceback and status 1.
@@ -8,13 +8,15 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from types import FrameType
 from typing import NoReturn
 
-from flamebook.runs.notebook import assignments
-
 from flamelib import answers
 from flamelib.core.vocabulary import DomainError
+
+# Entry points under this name take the words of every other command; flamebook brings one.
+COMMANDS = "flamelib.commands"
 
 EVALUATE_HELP = """\
 Usage: flamelib evaluate ID name=value ...
@@ -85,7 +87,7 @@ def answer(words: Sequence[str]) -> int:
     if options or not rest:
         form = "flamelib evaluate ID name=value ... (or --stdin, or --list)"
         raise DomainError(f"id must be given, as in {form}, got {' '.join(words)!r}")
-    print(answers.dumps(answers.answer(rest[0], assignments(rest[1:]))))
+    print(answers.dumps(answers.answer(rest[0], answers.assignments(rest[1:]))))
     return 0
 
 
@@ -109,10 +111,11 @@ def _batch() -> int:
 
 
 def _other(words: list[str]) -> int:
-    # Typer takes longer to import than an answer takes to compute.
-    from flamebook.commands import run_app
-
-    return run_app(words)
+    # Looked up when asked for: these commands take longer to import than an answer takes to compute.
+    for found in entry_points(group=COMMANDS):
+        status: int = found.load()(words)
+        return status
+    raise DomainError(f"command must be evaluate here, got {' '.join(words)!r}: the others come with the book")
 
 
 def _stop(signum: int, _: FrameType | None) -> NoReturn:

@@ -70,7 +70,7 @@ const flamelibSliders = (() => {
       interpreter.FS.mkdirTree(`/library/${path.slice(0, path.lastIndexOf("/"))}`);
       interpreter.FS.writeFile(`/library/${path}`, source);
     }
-    interpreter.runPython("import sys; sys.path.insert(0, '/library')");
+    interpreter.runPython("import sys; sys.path[:0] = ['/library', '/library/book']");
     return interpreter.pyimport("flamebook.site.sliders.page");
   }
 

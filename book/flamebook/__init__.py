@@ -1,1 +1,1 @@
-"""The book around the library: runs, ledger, pages and the flamelib command."""
+"""The program that makes the book: claims, figures, experiments, runs, pages and commands."""

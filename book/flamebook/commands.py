@@ -11,7 +11,7 @@ from flamebook.runs import notebook as parameters
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed
 from flamelib import cli
-from flamelib.answers import dumps, plain
+from flamelib.answers import assignments, dumps, plain
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError
@@ -94,7 +94,7 @@ def compare(words: Annotated[list[str], typer.Argument(metavar="name=value...")]
     # The accounts of all documents: no other command needs them.
     from flamebook.site import bench
 
-    for one in bench.compared(parameters.assignments(words)):
+    for one in bench.compared(assignments(words)):
         typer.echo(dumps(plain(one)))
 
 
@@ -122,7 +122,7 @@ def run(
         for one in parameters.declared(template).values():
             typer.echo(f"{one.name}: {one.kind} = {one.default}   {one.about} ({one.domain})")
         return
-    typer.echo(own.run(template, parameters.assignments(given or []), output))
+    typer.echo(own.run(template, assignments(given or []), output))
 
 
 @app.command(
@@ -144,7 +144,7 @@ def sweep(
     Commas separate the values of a parameter.  A sweep that was stopped resumes when the same command is given again.
     Words after -- go to Snakemake, which schedules the runs.
     """
-    words = parameters.assignments(given or [])
+    words = assignments(given or [])
     typer.echo(sweeps.sweep(parameters.locate(notebook), words, output, jobs, limit, context.obj or ()))
 
 

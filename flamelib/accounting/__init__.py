@@ -1,1 +1,1 @@
-"""Privacy amplification: what shuffling, sampling, checking in and splitting buy."""
+"""Privacy side: from public numbers to a guarantee; never data, never a generator."""

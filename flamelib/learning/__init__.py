@@ -1,0 +1,1 @@
+"""Data sets, models and training loops; torch in `networks` alone."""

@@ -1,0 +1,1 @@
+"""Mechanism side: from a value to messages; never an epsilon."""

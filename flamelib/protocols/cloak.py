@@ -391,7 +391,9 @@ def average(protocol: CloakProtocol, estimate: ArrayLike) -> Reals:
 
 
 def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Reals:
-    """The sum of signed values from the estimate for :func:`~flamelib.mechanisms.encoding.from_signed`; all must have taken part.
+    """The sum of signed values from the estimate for :func:`~flamelib.mechanisms.encoding.from_signed`.
+
+    All must have taken part.
 
     >>> float(to_signed(CloakProtocol(3, 1001, 100, 4), 1.25, 2.0))
     -1.0

@@ -1,7 +1,8 @@
 """Mechanisms in which every report is private by itself: what they yield for a request at a local budget.
 
 One function for each, from the request and the budget of one report; accounts and errors are the library's.  Requests
-that differ in delta, rounds or coordinates share what they ask about a single shuffle (:mod:`flamelib.accounting.composition.curves`).
+that differ in delta, rounds or coordinates share what they ask about a single shuffle
+(:mod:`flamelib.accounting.composition.curves`).
 """
 
 import functools

@@ -237,7 +237,7 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
 
 
 class Words(NamedTuple):
-    """The words of a book: as numbers (:func:`flamelib.mechanisms.sketches.hashing.numbered`), and how often each half has each."""
+    """The words of a book as numbers (:mod:`flamelib.mechanisms.sketches.hashing`), and how often each half has each."""
 
     spelling: tuple[str, ...]
     items: Wholes

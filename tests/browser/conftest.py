@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flamebook.site.printed import browser
 from playwright.sync_api import Browser, BrowserContext, Page, Request
+
+from flamebook.site.printed import browser
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
 DESKTOP = {"width": 1280, "height": 1600}

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import BrowserContext, Page
+
 from flamebook.recordings.bench import upwards
 from flamebook.runs.notebook import assignments
 from flamebook.site.bench import EPSILON0, compared
-from playwright.sync_api import BrowserContext, Page
-
 from flamelib.uses.deployments import Refusal, mechanisms, rows
 from flamelib.uses.requests import Request, Row
 

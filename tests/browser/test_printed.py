@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from flamebook.site import printed, release
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 from pypdf.generic import Destination
 
+from flamebook.site import printed, release
 from flamelib.core.vocabulary import DomainError
 
 pytestmark = pytest.mark.browser

@@ -4,8 +4,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from flamebook.site import release
 from playwright.sync_api import Browser
+
+from flamebook.site import release
 
 from .conftest import DESKTOP, FACTS, Visit, settle
 

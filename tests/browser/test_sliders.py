@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from flamebook.site.sliders import page as sliders
 from playwright.sync_api import BrowserContext, Page, Route
 
+from flamebook.site.sliders import page as sliders
 from flamelib.accounting.checkin import closed_form as checkin_closed
 from flamelib.accounting.composition import closed_form as composition
 from flamelib.accounting.coordinates import printed

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from flamebook.recordings import spread as record_spread
 from flamebook.runs import execute, inputs, own
 from flamebook.site import spread

@@ -1,0 +1,1 @@
+"""The ledger: every checkable statement, what computes it, and the enumerated truth."""

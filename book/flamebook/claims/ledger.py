@@ -19,12 +19,13 @@ from typing import Any
 
 import yaml
 
+from flamebook.places import DATA
 from flamelib import answers
 from flamelib.core.guarantees import Gives
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
-CLAIMS = Path(__file__).parents[2] / "data" / "claims.yml"
+CLAIMS = DATA / "claims.yml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one is eight times as fast
 KINDS = ("definition", "algorithm", "theorem", "lemma", "figure", "number", "remark")
 RELATIONS = ("equal", "at-most", "at-least", "holds")

@@ -1,0 +1,1 @@
+"""Training experiments: what they compare, their runs, and what is drawn of them."""

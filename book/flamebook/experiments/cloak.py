@@ -7,8 +7,8 @@ holds: who takes part in :math:`T` rounds is protected by the composition of :ma
 What the accuracy of cloak aggregation depends on, and FLAME beside it at the same certified epsilon.
 
 FLAME's certified epsilon of one round is that of so many independent coordinates
-(:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has :math:`T` times as many; so
-the same statements account for the whole training.
+(:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has :math:`T` times
+as many; so the same statements account for the whole training.
 """
 
 import math

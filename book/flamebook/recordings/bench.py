@@ -37,7 +37,7 @@ def record(path: Path = RECORDED) -> None:
         for part in pool.map(_answers, *zip(*parts, strict=True)):
             found |= part
     spent = os.times()
-    about = how_made("record_bench", cpu_seconds=round(spent.children_user + spent.children_system))
+    about = how_made("bench", cpu_seconds=round(spent.children_user + spent.children_system))
     path.write_text(json.dumps({"about": about} | table(found), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 

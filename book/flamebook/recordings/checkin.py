@@ -100,7 +100,7 @@ def record(folder: Path = RESULTS, jobs: Sequence[Job] = JOBS) -> None:
         about["parameters"]["repeats"] = max(map(len, found[key].curves.values()))
         about["seconds"] += round(time.perf_counter() - started)
         told = {"commit": commit, "dataset": DATASET, "seed": SEED, "learning rates": SEARCHED, "runs": runs}
-        store(folder / TABLE, as_csv(found.items()), "record_checkin", PACKAGES, **told)
+        store(folder / TABLE, as_csv(found.items()), "checkin", PACKAGES, **told)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)} {' '.join(job.setting.steps)}\n")
 
 

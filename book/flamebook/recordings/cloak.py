@@ -165,7 +165,7 @@ def record(
     for key, runs in _everything(users, setting.fitted(users), (repeats, sweep_repeats), told):
         found.append((key, runs))
         seconds = time.perf_counter() - started
-        store(folder / TABLE, as_csv(found), "record_cloak", commit=commit, **told, seconds=round(seconds))
+        store(folder / TABLE, as_csv(found), "cloak", commit=commit, **told, seconds=round(seconds))
         sys.stderr.write(f"{seconds:7.0f} s  {' '.join(map(str, key))} {' '.join(runs.curves)}\n")
 
 

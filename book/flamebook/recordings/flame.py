@@ -218,7 +218,7 @@ def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = 
             found.append((key, runs))
             sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
     store(
-        folder / TABLE, as_csv(found), "record_learning", setting=asdict(setting), repeats=repeats,
+        folder / TABLE, as_csv(found), "flame", setting=asdict(setting), repeats=repeats,
         sweep_repeats=sweep_repeats, seed=SEED, sizes=held, seconds=round(time.perf_counter() - started),
     )  # fmt: skip
 

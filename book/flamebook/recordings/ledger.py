@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged, Value, judge_all
+from flamebook.places import RESULTS
 from flamebook.recordings.tables import store
 from flamebook.runs.editions import Moved
 from flamebook.site.markup import shown
 
-RECORDED = Path(__file__).parents[2] / "data" / "results" / "ledger.csv"
+RECORDED = RESULTS / "ledger.csv"
 TOLERANCE = 1e-6
 NOTHING = 1e-12
 
@@ -25,7 +26,7 @@ def record(path: Path = RECORDED) -> None:
     text = io.StringIO()
     rows = [[row.claim.id, row.verdict, shown(row.value)] for row in judge_all()]
     csv.writer(text, lineterminator="\n").writerows([["id", "verdict", "value"], *rows])
-    store(path, text.getvalue(), "record_ledger")
+    store(path, text.getvalue(), "ledger")
 
 
 def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:

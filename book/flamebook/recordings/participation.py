@@ -152,7 +152,7 @@ def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None
         runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)}\n")
     store(
-        folder / TABLE, as_csv(found), "record_participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
+        folder / TABLE, as_csv(found), "participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
         runs=runs, seconds=round(time.perf_counter() - started),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from flamebook.places import ROOT
 from flamebook.recordings.tables import PACKAGES as COMMON
 from flamebook.recordings.tables import revision, store
 from flamebook.runs import execute, inputs, notebook, own, schedule
@@ -20,7 +21,6 @@ from flamebook.runs.schedule import say
 from flamebook.site.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
 from flamelib.core.vocabulary import known
 
-ROOT = Path(__file__).parents[2]
 PROFILE = "quick"
 KEPT = Path("_build/spread")
 PACKAGES = (*COMMON, "scikit-learn", "torch")
@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
         rest = [one for one in recorded(TABLE) if one.notebook != name and one.notebook in plan]
         text = as_csv(sorted([*rest, *found], key=lambda one: (one.notebook, one.name)))
         told = {"commit": revision(), "profile": PROFILE, "runs": RUNS, "step": STEP, "data_sets": inputs.listing()}
-        store(TABLE, text, "record_spread", PACKAGES, **told)
+        store(TABLE, text, "spread", PACKAGES, **told)
     return failed
 
 

@@ -14,9 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from flamebook.places import RESULTS
 from flamebook.runs.inputs import sha256
-
-RESULTS = Path(__file__).parents[2] / "data" / "results"
 
 Row = Mapping[str, str]
 K = TypeVar("K")
@@ -75,7 +74,7 @@ def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> d
     """Date, command, what is told, and versions: how a recorded result came about."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python -m flamebook.{command}",
+        "command": f"python -m flamebook.recordings.{command}",
         **told,
         "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
     }

@@ -1,0 +1,1 @@
+"""A notebook with parameters: what it depends on, its execution, receipts, schedule, sweeps, editions."""

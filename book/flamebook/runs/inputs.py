@@ -74,12 +74,12 @@ def _imported(code: str, package: str) -> Iterator[str]:
 
 
 def _package(path: Path, root: Path) -> str:
-    return ".".join(path.parent.relative_to(root).parts)
+    return ".".join(path.parent.relative_to(root).parts).removeprefix("book.")
 
 
 def _files(name: str, root: Path) -> Iterator[Path]:
     """The files that importing ``a.b.c`` runs: a, a.b and a.b.c, as far as they lie under the root."""
-    place = root
+    place = root / "book" if name.split(".")[0] == "flamebook" else root
     for part in name.split("."):
         place = place / part
         if (place / "__init__.py").is_file():

@@ -16,13 +16,13 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import flamelib
+from flamebook.places import ROOT
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known
 
 Notebook = dict[str, Any]
@@ -235,24 +235,6 @@ def _read_line(line: ast.stmt, source: list[str]) -> Declared:
     return Declared(raw.name, kind, raw.accept(ast.literal_eval(line.value)), raw.about)
 
 
-def assignments(words: Iterable[str]) -> dict[str, str]:
-    """The words ``name=value`` as a mapping; refuses a word without ``=`` and a name given twice.
-
-    >>> assignments(["n_users=1e6", "delta=1e-6"])
-    {'n_users': '1e6', 'delta': '1e-6'}
-    """
-    found: dict[str, str] = {}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            domain = f": {VOCABULARY[word]}" if word in VOCABULARY else ""
-            raise DomainError(f"{word!r} must be written name=value{domain}")
-        if name in found:
-            raise DomainError(f"{name} is given twice, as {found[name]!r} and {value!r}; it takes one value")
-        found[name] = value
-    return found
-
-
 def values(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every declared parameter with its given value or its default; refuses names it does not declare."""
     allowed = declared(notebook)
@@ -290,8 +272,7 @@ def digest(notebook: Path, parameters: Mapping[str, Any]) -> str:
 
 def shelves() -> list[Path]:
     """Folders searched for notebooks: the checkout that flamelib is imported from, then the current folder."""
-    checkout = Path(flamelib.__file__).resolve().parent.parent
-    return [folder for folder in (checkout / "notebooks", Path.cwd() / "notebooks") if folder.is_dir()]
+    return [folder for folder in (ROOT / "notebooks", Path.cwd() / "notebooks") if folder.is_dir()]
 
 
 def locate(name: str) -> Path:

@@ -23,8 +23,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-import flamelib
 from flamebook.figures.style import LIGHT, look
+from flamebook.places import ROOT
 from flamebook.runs import notebook, own
 from flamelib.core.vocabulary import DomainError
 
@@ -233,8 +233,8 @@ def _watch(engine: "subprocess.Popen[bytes]", points: Path, due: list[str], tota
 
 
 def _environment() -> dict[str, str]:
-    checkout = str(Path(flamelib.__file__).resolve().parent.parent)
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH", "")]))}
+    places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 @contextmanager
@@ -274,7 +274,6 @@ def _refuse_foreign(folder: Path, template: Path) -> None:
 def combine(folder: Path) -> None:
     """Write ``sweep.csv`` and the comparison picture from the finished points of a sweep."""
     # Matplotlib takes a while to import: a refusal should not wait for it.
-    pass
 
     grid = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     rows = []

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flamebook.places import RESULTS
 from flamelib.core.vocabulary import DomainError, check, known
 from flamelib.uses.deployments import Refusal, rows, rows_within
 from flamelib.uses.requests import TASKS, Request, Row
 
-RECORDED = Path(__file__).parents[2] / "data" / "results" / "bench.json"
+RECORDED = RESULTS / "bench.json"
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
 BUDGETS = ("epsilon", "epsilon0")
 

@@ -25,6 +25,7 @@ import yaml
 
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value
+from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 from flamebook.site import bench, refuted, theorems
 from flamebook.site.markup import anchor, shown, verdict
@@ -32,7 +33,7 @@ from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
-BENCHMARKS = Path(__file__).parents[2] / "data" / "results" / "benchmarks.csv"
+BENCHMARKS = RESULTS / "benchmarks.csv"
 
 # Times differ from build to build; the search index of the book should not.
 _HEAD = """\
@@ -156,11 +157,6 @@ def _seconds(value: float) -> str:
     return f"{value * factor:.3g} {unit}"
 
 
-if __name__ == "__main__":
-    record_speeds(Path(sys.argv[1]))
-
-
-ROOT = Path(__file__).parents[2]
 SAYS = {
     "reproduced": "the computation agrees with the statement",
     "deviates": "the computed number misses the stated one by more than the tolerance",
@@ -348,3 +344,7 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", ""])
+
+
+if __name__ == "__main__":
+    record_speeds(Path(sys.argv[1]))

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.figures.present import pretty
+from flamebook.places import RESULTS
 from flamebook.runs import own
 
-TABLE = Path(__file__).parents[2] / "data" / "results" / "spread.csv"
+TABLE = RESULTS / "spread.csv"
 STEP, RUNS = 1000, 5
 COLUMNS = ("value", *(f"value_{STEP * k}" for k in range(1, RUNS)))
 REACH = 0.25

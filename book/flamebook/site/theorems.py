@@ -116,7 +116,7 @@ def _links(tests: list[_Test], url: Callable[[str, int | None], str]) -> str:
 
 
 def _tests(root: Path) -> Iterator[_Test]:
-    for path in sorted((root / "tests").glob("test_*.py")):
+    for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):

@@ -1,0 +1,1 @@
+"""Self check-in: every client decides alone whether it takes part; one round and many."""

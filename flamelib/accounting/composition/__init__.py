@@ -1,0 +1,1 @@
+"""Many mechanisms together: in closed form, by Rényi divergences, by privacy losses."""

@@ -28,7 +28,8 @@ Differential Privacy via Characteristic Function, 2022 (dominating pairs).
 
 From values of a profile to a discrete law of privacy losses that dominates it: the lower convex hull, in points.
 
-What the hull is and why it errs upwards stands in :mod:`flamelib.accounting.composition.curves`.  Numbers are kept as the excess
+What the hull is and why it errs upwards stands in :mod:`flamelib.accounting.composition.curves`.  Numbers are kept as
+the excess
 :math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither side loses to cancellation.
 """
 

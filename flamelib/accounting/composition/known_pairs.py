@@ -1,8 +1,8 @@
 r"""Composition of pairs that are known outright, cell by cell: delta at an epsilon and epsilon for a delta.
 
 Cells are put on grids by :mod:`flamelib.accounting.composition.known_pairs`, from above or from below, and summed by
-:mod:`flamelib.accounting.composition.loss_sums`.  From above, the step is halved until a doubled one makes hardly any difference, and what
-it does make is reported.
+:mod:`flamelib.accounting.composition.loss_sums`.  From above, the step is halved until a doubled one makes hardly any
+difference, and what it does make is reported.
 
 Source: Zhu, Dong, Wang, Optimal Accounting of Differential Privacy via Characteristic Function, 2022 (products of
 dominating pairs dominate adaptive compositions).

@@ -1,0 +1,1 @@
+"""Vectors that are reported coordinate by coordinate: FLAME."""

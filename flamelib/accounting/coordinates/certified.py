@@ -9,8 +9,8 @@ coordinate is asked at :math:`\delta/(t+1)`, for the latter two at :math:`\delta
 followed by :math:`\log(1+\beta(e^\varepsilon-1))`; the answer is the smaller of basic and advanced composition of t of
 these.  Unsampled, :math:`\beta` is left out.  Both are values and no guarantees.
 
-Certified routes, with any of the bounds on one coordinate (:mod:`flamelib.accounting.coordinates.padded`) and privacy loss
-distributions in place of advanced composition (:mod:`flamelib.accounting.composition.curves`):
+Certified routes, with any of the bounds on one coordinate (:mod:`flamelib.accounting.coordinates.padded`) and privacy
+loss distributions in place of advanced composition (:mod:`flamelib.accounting.composition.curves`):
 
 *SS-Simple.*  All d coordinates of all n users are reported: d-fold composition of real against real, n messages each.
 
@@ -30,7 +30,8 @@ real, with no dummy among the others in the worst case.  The curve that is compo
 epsilon, of that of real against real and of that of the two others together, so that every o is covered.
 **Assumed**: no coordinate holds more than :math:`n_p` real messages, in either data set, as the paper's shuffler has
 it; with :math:`n_p\ge n` that is no assumption.  A shuffler that keeps :math:`n_p` of too many messages at random
-protects less (:func:`flamelib.accounting.coordinates.full_bags.full_bags_lower` proves it): her message, where it is kept,
+protects less (:func:`flamelib.accounting.coordinates.full_bags.full_bags_lower` proves it): her message, where it is
+kept,
 stands in place of another user's, which may be anything, so that even a coordinate chosen in one data set only is as
 bad as real against real.  That is 2k-fold, and holds for all data
 (:func:`~flamelib.accounting.coordinates.certified.topk_truncated`).
@@ -38,8 +39,8 @@ bad as real against real.  That is 2k-fold, and holds for all data
 FLAME's guarantee for a whole vector where the choice of coordinates hides nothing: each counts, real against real.
 
 The sets of coordinates are published, or they follow from the data.  One coordinate is bounded by
-:mod:`flamelib.accounting.coordinates.padded`, all that change by privacy loss distributions.  Laplace noise on [0, 1], every
-coordinate shuffled by itself.  Adjacency: one user's whole vector is replaced.
+:mod:`flamelib.accounting.coordinates.padded`, all that change by privacy loss distributions.  Laplace noise on [0, 1],
+every coordinate shuffled by itself.  Adjacency: one user's whole vector is replaced.
 """
 
 import functools

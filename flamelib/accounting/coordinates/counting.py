@@ -4,8 +4,8 @@ The victim holds the largest value in all her coordinates, or the smallest; Lapl
 half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}` or :math:`1-q`.  All other messages of these
 coordinates follow the law centred at one half, be they dummies or of users who hold that value, and are above it as a
 fair coin falls.  The analyzer counts the messages above one half: fair and biased coins, whose count is judged by
-:mod:`flamelib.accounting.coordinates.counting`.  What holds for the others is said at each bound: they must be able to make
-all other messages of these coordinates fair, and no bag may overflow.
+:mod:`flamelib.accounting.coordinates.counting`.  What holds for the others is said at each bound: they must be able to
+make all other messages of these coordinates fair, and no bag may overflow.
 
 Where there are more than ten billion messages the analyzer looks at fewer coordinates, which can only make the bound
 smaller.  Adjacency: one user's vector is replaced.

@@ -12,7 +12,8 @@ probability :math:`\gamma`, while a dummy surely is one.
 hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`,
 :math:`L = (1-a+a\,r_x) - e^{\varepsilon}(1-b+b\,r_{x'})`, by the argument of the blanket reduction: nothing but the
 laws of her message relative to :math:`\omega` enters it.  The pair of inputs (0, 1) is the worst: the proof at
-:func:`flamelib.accounting.shuffling.numerical.blanket_divergence` compares :math:`r_x` with :math:`r_0` in convex order, above
+:func:`flamelib.accounting.shuffling.numerical.blanket_divergence` compares :math:`r_x` with :math:`r_0` in convex
+order, above
 and below a threshold at a time, and holds word for word with factors a and :math:`e^\varepsilon b` and a constant.
 For a = b this is the theorem on subsampling in its sharp form: with
 :math:`e^{\varepsilon}=1+\beta(e^{\varepsilon'}-1)` and :math:`c = e^{\varepsilon-\varepsilon'}`,
@@ -29,8 +30,8 @@ Among :math:`n_p` messages some are real and the rest are dummies; what a real m
 to be a blanket message with probability :math:`\gamma`, while a dummy surely is one.
 
 With m - 1 blanket messages beside hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`
-(:mod:`flamelib.accounting.coordinates.padded`).  It falls with m (the mean of m variables is a conditional expectation of that
-of m - 1), so a bound on the number K of messages that are real and not blanket is all that is needed: if K is
+(:mod:`flamelib.accounting.coordinates.padded`).  It falls with m (the mean of m variables is a conditional expectation
+of that of m - 1), so a bound on the number K of messages that are real and not blanket is all that is needed: if K is
 stochastically below
 :math:`\mathrm{Bin}(n_p-1, 1-g)`, then the divergence is at most that of :math:`n_p` messages of blanket mass g,
 :math:`\frac{1}{gn_p}E[(\sum_{i\le M}L_i)_+]`, :math:`M\sim\mathrm{Bin}(n_p,g)`.

@@ -353,7 +353,8 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
 
     .. math:: \frac1{n_s}\sqrt{V(n_s) + \frac{(n_p-n_s)(b+2)}{12\,b\,(1-\gamma)^2}}
 
-    Source: Liu et al. 2021, Algorithm 3, with the error of :func:`flamelib.accounting.shuffling.accuracy.summation_worst_mse`.
+    Source: Liu et al. 2021, Algorithm 3, with the error of
+    :func:`flamelib.accounting.shuffling.accuracy.summation_worst_mse`.
 
     Examples
     --------

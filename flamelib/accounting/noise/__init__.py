@@ -1,0 +1,1 @@
+"""A sum with noise: Gaussian, Skellam, discrete Gaussian, discrete Laplace, Pólya."""

@@ -3,7 +3,8 @@ r"""Exact accounting of Skellam and discrete Gaussian noise on whole numbers tha
 Both laws are log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
 half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.splitting.sums`).
 Of a vector every coordinate is a pair of its own, and pairs of several coordinates and rounds are composed by
-:func:`flamelib.accounting.composition.known_pairs.composed`, where the change is known coordinate by coordinate, as it is for sketches.
+:func:`flamelib.accounting.composition.known_pairs.composed`, where the change is known coordinate by coordinate, as it
+is for sketches.
 
 Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
 recursion downwards that forgets where it began; all masses follow, their sum being 1.

@@ -1,0 +1,1 @@
+"""Random participation and its relatives: who takes part is drawn, and may be hidden."""

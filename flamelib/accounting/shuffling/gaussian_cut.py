@@ -1,9 +1,10 @@
 r"""Expectation of the positive part of a sum with log-normal tails: an integral around a cut in the s-plane.
 
-With :math:`M(s) = 1 + \gamma E[e^{sL}-1]` and S the sum of n users as in :mod:`flamelib.accounting.shuffling.inversion`,
+With :math:`M(s) = 1 + \gamma E[e^{sL}-1]` and S the sum of n users as in
+:mod:`flamelib.accounting.shuffling.inversion`,
 :math:`E[S_+]` is the integral of :math:`M^n/(2\pi i s^2)` along the imaginary axis, around 0 on the right.  M has no
-other values to the right, but an analytic continuation from above (:mod:`flamelib.accounting.shuffling.gaussian_cut`) and its
-conjugate from below, which differ along the positive real axis.  Moving the path to the right therefore leaves
+other values to the right, but an analytic continuation from above (:mod:`flamelib.accounting.shuffling.gaussian_cut`)
+and its conjugate from below, which differ along the positive real axis.  Moving the path to the right therefore leaves
 
 .. math:: E[S_+] = \frac1\pi \int_0^t \frac{\mathrm{Im}\,M(x+i0)^n}{x^2}\,dx
           + \frac1\pi\,\mathrm{Im}\int_t^{\infty e^{i\varphi}} \frac{M(s)^n - (1-\gamma)^n}{s^2}\,ds :

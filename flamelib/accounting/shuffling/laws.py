@@ -11,7 +11,8 @@ A law answers what the transform inversion of :mod:`flamelib.accounting.shufflin
 * ``decay(t)``: numbers a, c with :math:`|E\,e^{(t+iy)L}| \le a + c/y` for every y > 0;
 * ``kept``: one minus ``mass``, without cancellation.
 
-The law of Gaussian noise has no such transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_cut`.
+The law of Gaussian noise has no such transform and a method of its own:
+:mod:`flamelib.accounting.shuffling.gaussian_cut`.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Numerical shuffling bounds, certified: blanket, clones, all others equal, exact binary response.
 
-Every answer comes from a bracket (:mod:`flamelib.accounting.shuffling.inversion`, :mod:`flamelib.accounting.shuffling.exact_binary`):
+Every answer comes from a bracket (:mod:`flamelib.accounting.shuffling.inversion`,
+:mod:`flamelib.accounting.shuffling.exact_binary`):
 upper bounds return its upper end, lower bounds its lower end, and a search ends at a point where the
 certified end, not an estimate, meets the target.  Adjacency is replace-one throughout; both orders of the
 two values are covered.

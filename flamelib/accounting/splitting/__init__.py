@@ -1,0 +1,1 @@
+"""Split-and-mix: values cut into shares that add up to them (cloak aggregation)."""

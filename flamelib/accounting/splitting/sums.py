@@ -16,8 +16,8 @@ whole numbers from 1, and falls where it is log-convex; at s itself it is larger
 which it exceeds :math:`\alpha` is made of s and one interval, whose ends are found by bisection, and delta is a
 difference of their masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``.
 
-Several sums of the same users are composed by :func:`flamelib.accounting.composition.curves.composed_epsilon` with the profile
-``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
+Several sums of the same users are composed by :func:`flamelib.accounting.composition.curves.composed_epsilon` with the
+profile ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
 """
 
 import math

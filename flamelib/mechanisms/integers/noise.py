@@ -2,8 +2,8 @@
 
 Every draw has exactly the law that is named: a uniform number is compared, digit by digit as far as necessary, with
 probabilities known to any number of digits.  Parameters given as doubles are read as the rational numbers they are.
-What is left is the source: with :class:`~flamelib.mechanisms.integers.randomness.Release` the draws are fit for release, with
-:class:`~flamelib.mechanisms.integers.randomness.Simulation` they can be repeated.
+What is left is the source: with :class:`~flamelib.mechanisms.integers.randomness.Release` the draws are fit for
+release, with :class:`~flamelib.mechanisms.integers.randomness.Simulation` they can be repeated.
 
 Source: Ghazi, Pagh, Velingker 2019, Definition 3; Canonne, Kamath, Steinke 2020 (why noise has to be exact).
 

@@ -1,0 +1,1 @@
+"""Linear sketches of items: what a sum of vectors tells of a crowd."""

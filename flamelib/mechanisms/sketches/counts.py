@@ -1,6 +1,7 @@
 r"""How often an item occurs, and sums of squares: rows of counters to which items are hashed.
 
-Every row has a hash function of its own (:mod:`flamelib.mechanisms.sketches.hashing`), so that the median of rows fails rarely.
+Every row has a hash function of its own (:mod:`flamelib.mechanisms.sketches.hashing`), so that the median of rows
+fails rarely.
 """
 
 import math

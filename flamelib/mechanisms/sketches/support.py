@@ -1,7 +1,8 @@
 r"""How many different items occur, from empty buckets: linear sketches of the support.
 
 A bucket is empty where no item fell into it.  With :math:`w` buckets and :math:`F_0` items their expected number is
-:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.mechanisms.sketches.linear` for what sketches have in common.
+:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.mechanisms.sketches.linear` for what sketches
+have in common.
 """
 
 import math

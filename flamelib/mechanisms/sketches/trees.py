@@ -1,7 +1,8 @@
 r"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
 
 An item is a number of :math:`L` digits to some base; level :math:`l` counts items by their first :math:`l` digits.  The
-root, level 0, would count all users, whose number is public, and is left out.  See :mod:`flamelib.mechanisms.sketches.linear`.
+root, level 0, would count all users, whose number is public, and is left out.  See
+:mod:`flamelib.mechanisms.sketches.linear`.
 """
 
 import math

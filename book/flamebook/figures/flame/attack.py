@@ -1,7 +1,8 @@
 r"""An attack on SS-Topk, exact and executed: its law, rounds of the protocol that are run, and what both give away.
 
 The attack counts the messages above one half in the bags of k coordinates, where one user holds +C everywhere, or -C.
-Its law is known (:mod:`flamelib.accounting.coordinates.counting`); here the protocol's own users and shuffler are run as well.
+Its law is known (:mod:`flamelib.accounting.coordinates.counting`); here the protocol's own users and shuffler are run
+as well.
 """
 
 import math

@@ -1,0 +1,1 @@
+"""Figures of all documents together."""

@@ -1,0 +1,1 @@
+"""Parameters moved in a page: what is shown, recorded grids, Python in the browser."""

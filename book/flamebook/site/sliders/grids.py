@@ -41,12 +41,12 @@ These are answered at the points of the grid only.
 import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from flamebook.places import RESULTS
 from flamelib.core.vocabulary import DomainError
 
-RECORDED = Path(__file__).parents[2] / "data" / "results" / "certified.json"
+RECORDED = RESULTS / "certified.json"
 FALLING = frozenset({"delta", "n_users", "padded", "noise_std", "n_messages"})
 # Inputs of a grid in which no order of the bound is known.
 UNORDERED: dict[str, str] = {

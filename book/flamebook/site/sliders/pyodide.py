@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import flamelib
+from flamebook.places import ROOT
 from flamebook.site.sliders.grids import RECORDED
 
 # The package is asked for by name and version from whatever registry npm is set up with, and taken by digest.
@@ -36,7 +36,6 @@ ROOTS = (
     "flamelib.accounting.checkin.closed_form",
     "flamelib.accounting.composition.renyi",
     "flamelib.mechanisms.integers.decoding",
-    "flamelib.accounting.splitting.rules",
     "flamelib.accounting.splitting.rules",
 )
 CACHE = Path("_build/cache")
@@ -76,24 +75,23 @@ def sources() -> dict[str, str]:
     """Every module that the sliders import, and the recorded grids, by path: nothing else runs in the browser.
 
     >>> sorted(sources())[:2]
-    ['data/results/certified.json', 'flamelib/__init__.py']
+    ['book/flamebook/__init__.py', 'book/flamebook/places.py']
     """
-    root = Path(flamelib.__file__).parent.parent
-    found = {RECORDED.relative_to(root).as_posix(): RECORDED.read_text(encoding="utf-8")}
+    found = {RECORDED.relative_to(ROOT).as_posix(): RECORDED.read_text(encoding="utf-8")}
     waiting = list(ROOTS)
     while waiting:
-        for path in _files(root, waiting.pop()):
-            name = path.relative_to(root).as_posix()
+        for path in _files(waiting.pop()):
+            name = path.relative_to(ROOT).as_posix()
             if name not in found:
                 found[name] = path.read_text(encoding="utf-8")
                 waiting += _imported(found[name])
     return dict(sorted(found.items()))
 
 
-def _files(root: Path, module: str) -> Iterator[Path]:
+def _files(module: str) -> Iterator[Path]:
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
-        stem = root.joinpath(*parts[:depth])
+        stem = (ROOT / "book" if parts[0] == "flamebook" else ROOT).joinpath(*parts[:depth])
         yield from (path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
 
 
@@ -104,7 +102,7 @@ def _imported(source: str) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
         for name in names:
-            if name.split(".")[0] == "flamelib":
+            if name.split(".")[0] in ("flamelib", "flamebook"):
                 yield name
             elif name.split(".")[0] not in sys.stdlib_module_names:
                 raise ImportError(f"{name} is not in the standard library, so the sliders cannot import it")

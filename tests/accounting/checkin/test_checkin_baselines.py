@@ -1,0 +1,136 @@
+"""Baselines of self check-in: their readings with many digits, the truth they may not undercut, an unsound route."""
+
+import math
+
+import pytest
+from mpmath import mp, mpf
+from oracles.checkin import shuffled_answers
+from oracles.participation import gaussian, halved
+from scipy.stats import binom
+
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled, generic_route
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.shuffling.closed_form import clones_closed
+from flamelib.core.vocabulary import DomainError
+
+FIG_1 = {"epsilon0": 1.0, "checkin_rate": 1e-3, "rounds": 10**5}
+FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0, "delta": 1e-8}
+
+
+def printed_kov(epsilon, times, slack):
+    e, t = mpf(epsilon), mpf(times)
+    b = t * e * mp.expm1(e) / (mp.exp(e) + 1)
+    first = mp.sqrt(2 * t * mp.log(mp.e + mp.sqrt(t) * e / slack))
+    return min(t * e, b + e * first, b + e * mp.sqrt(2 * t * mp.log(1 / mpf(slack))))
+
+
+def printed_drv(epsilon, times, slack):
+    e, t = mpf(epsilon), mpf(times)
+    return e * mp.sqrt(2 * t * mp.log(1 / mpf(slack))) + t * e * mp.expm1(e)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "kov", "drv"),
+    [(10**2, 0.0401, 0.0462), (10**3, 0.151, 0.167), (10**4, 0.560, 0.601), (10**5, 2.08, 2.19), (10**6, 7.92, 8.58)],
+)
+def test_figure_2(rounds, kov, drv):
+    assert baseline_distributed(**FIG_2, rounds=rounds) == pytest.approx(kov, rel=3e-3)
+    assert baseline_distributed(**FIG_2, rounds=rounds, route="drv") == pytest.approx(drv, rel=3e-3)
+
+
+def test_the_baseline_wins_for_few_rounds_and_loses_for_many():
+    """The shape that the document describes, with its own sum over all counts."""
+    few, many = ({**FIG_2, "rounds": rounds} for rounds in (10**3, 10**6))
+    assert baseline_distributed(**few) < distributed_renyi_epsilon(**few, route="thm-4")
+    assert baseline_distributed(**many) > 6 * distributed_renyi_epsilon(**many, route="thm-4")
+    for one in (few, many):
+        assert baseline_distributed(**one) > distributed_renyi_epsilon(**one, route="rdp-exact")
+
+
+@pytest.mark.parametrize(("route", "compose"), [("kov", printed_kov), ("drv", printed_drv)])
+def test_the_distributed_baseline_step_by_step(route, compose):
+    n, rate, std, rounds, delta = 5000, 0.05, 2.0, 40, 1e-5
+    share = delta / 4 / rounds
+    low, high = int(binom.ppf(share, n, rate)), int(binom.isf(share, n, rate))
+    mu, target = 2 / mp.sqrt(low) / std, share * n / high
+    epsilon = halved(lambda e: gaussian(mu, mp.exp(e)) - target, mpf(0), mpf(2), 80)
+    each = mp.log(1 + mpf(high) / n * mp.expm1(epsilon))
+    found = baseline_distributed(n, rate, std, rounds, delta, route)
+    assert found == pytest.approx(float(compose(each, rounds, delta / 4)), rel=1e-9)
+
+
+@pytest.mark.parametrize("rounds", [1, 100])
+def test_the_distributed_baseline_is_never_below_the_truth(rounds):
+    """The exact delta of 200 clients at an epsilon: 9.8445e-8 at .5 after one round, 5.54027e-3 at 1 after 100."""
+    epsilon, delta = {1: (0.5, 9.8445e-8), 100: (1.0, 5.54027e-3)}[rounds]
+    assert baseline_distributed(200, 0.1, 1.0, rounds, delta) > epsilon
+
+
+@pytest.mark.parametrize(
+    ("n", "route", "tighter", "below"),
+    [
+        (10**6, "closed", 6.60, 40.2), (10**7, "closed", 6.97, 39.0),
+        (10**6, "numerical", 1.87, 11.4), (10**7, "numerical", 1.83, 10.2),
+    ],
+)  # fmt: skip
+def test_how_much_tighter_figure_1_is(n, route, tighter, below):
+    """Against the recomputed upper and lower curve: "3 times" comes out for neither reading, "10 times" for one."""
+    upper, lower = {10**6: (0.2234, 0.0367), 10**7: (0.0718, 0.01284)}[n]
+    found = baseline_shuffled(**FIG_1, n_users=n, delta=1 / n, route=route)
+    assert found / upper == pytest.approx(tighter, rel=5e-3)
+    assert found / lower == pytest.approx(below, rel=5e-3)
+
+
+def test_the_shuffled_baseline_step_by_step():
+    n, rate, rounds, delta = 10**6, 0.05, 300, 1e-6
+    share = delta / 2 / rounds
+    epsilon = mpf(clones_closed(0.5, 50_000, share / rate))
+    each = mp.log(1 + mpf(rate) * mp.expm1(epsilon))
+    truth = printed_kov(each, rounds, delta / 2)
+    assert baseline_shuffled(0.5, n, rate, rounds, delta) == pytest.approx(float(truth), rel=1e-10)
+    sure = baseline_shuffled(0.5, n, rate, rounds, delta, slack_delta=delta / 2)
+    low, high = (int(f(share / 2, n, rate)) for f in (binom.ppf, binom.isf))
+    epsilon = mpf(clones_closed(0.5, low, share / 2 * n / high))
+    each = mp.log(1 + mpf(high) / n * mp.expm1(epsilon))
+    assert sure == pytest.approx(float(printed_kov(each, rounds, delta / 4)), rel=1e-9)
+
+
+def test_the_readings_are_in_order():
+    for n in (10**5, 10**7):
+        one = {**FIG_1, "n_users": n, "delta": 1 / n}
+        mean, sure = (baseline_shuffled(**one, slack_delta=slack) for slack in (None, 0.5 / n))
+        assert shuffled_renyi_epsilon(**one, route="thm-3") < mean < sure <= one["epsilon0"] * one["rounds"]
+        assert baseline_shuffled(**one, route="numerical") < mean
+
+
+@pytest.mark.parametrize("rounds", [1, 1000])
+def test_the_route_for_approximate_randomizers_falls_below_the_truth(rounds):
+    """With less and less failure per round its answer goes to nothing; two clients in one round already refute it."""
+    delta = 1e-5
+    answers = [generic_route(1.0, 2, 1.0, rounds, delta, 10.0**-i) for i in (4, 8, 16, 64)]
+    assert answers == sorted(answers, reverse=True)
+    first, second = (shuffled_answers((0, bit), 1.0, 1.0) for bit in (0, 1))
+    one_round = sum(max(0, p - mp.exp(answers[-1]) * second[x]) for x, p in first.items())
+    assert one_round > 1000 * delta
+    more = generic_route(1.0, 2, 1.0, rounds, delta, 1e-8, local_delta=1e-6)
+    assert more > generic_route(1.0, 2, 1.0, rounds, delta, 1e-8)
+
+
+def test_edges():
+    assert baseline_distributed(1000, 0, 1.0, 5, 1e-5) == baseline_distributed(1000, 0.1, 1.0, 5, 1) == 0
+    assert baseline_distributed(1000, 0.1, 1.0, 5, 0) == baseline_distributed(1000, 1e-3, 1.0, 5, 1e-5) == math.inf
+    assert baseline_shuffled(1.0, 1000, 0, 5, 1e-5) == baseline_shuffled(1.0, 1000, 0.1, 5, 1) == 0
+    assert baseline_shuffled(1.0, 1000, 0.1, 5, 0) == 5
+    assert baseline_shuffled(1.0, 1000, 0.1, 5, 1e-5, slack_delta=1e-5) == 5
+    assert generic_route(1.0, 1000, 0, 5, 1e-5, 1e-9) == 0
+
+
+def test_bad_input_is_refused_by_name():
+    with pytest.raises(DomainError, match=r"^route .*kov, drv"):
+        baseline_distributed(1000, 0.1, 1.0, 5, 1e-5, "closed")
+    with pytest.raises(DomainError, match=r"^route .*closed, numerical"):
+        baseline_shuffled(1.0, 1000, 0.1, 5, 1e-5, "kov")
+    with pytest.raises(DomainError, match=r"^checkin_rate "):
+        baseline_shuffled(1.0, 1000, 1.1, 5, 1e-5)
+    with pytest.raises(DomainError, match=r"^local_delta "):
+        generic_route(1.0, 1000, 0.1, 5, 1e-5, 1e-9, -0.1)

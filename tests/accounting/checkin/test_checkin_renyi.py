@@ -1,0 +1,365 @@
+"""Self check-in: the printed theorems with many digits, the truth outcome by outcome, sums that drop nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from oracles.checkin import (
+    equation_11,
+    exact_gaussian_excess,
+    gaussian_excess,
+    integrated_excess,
+    noisy_sums,
+    over_counts,
+    shuffle_excess,
+    theorem_2,
+    theorem_3,
+    three_way,
+    worst_binary,
+)
+from scipy.special import logsumexp
+from scipy.stats import binom
+
+from flamelib.accounting.checkin import moments
+from flamelib.accounting.checkin.closed_form import (
+    count_tails,
+    lower_renyi,
+    removal_renyi,
+    sharper_lower_renyi,
+    split_mean,
+)
+from flamelib.accounting.checkin.theorems import (
+    binary_renyi,
+    exact_excess,
+    exact_renyi,
+    shuffled_renyi,
+    split_renyi,
+    summed_renyi,
+)
+from flamelib.accounting.composition.renyi import pure_renyi
+from flamelib.core.binomial import log_chance, log_tail, quantiles
+from flamelib.core.vocabulary import DomainError
+
+FIG_2 = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0}
+
+
+def value(excess, order):
+    """The Rényi divergence of a moment minus 1."""
+    return float(mp.log1p(excess) / (order - 1))
+
+
+# --- the printed forms -----------------------------------------------------------------------------------
+
+ORDER = st.integers(2, 40)
+EPSILON0 = st.floats(0.05, 12)
+N = st.integers(2, 10**9)
+RATE = st.floats(1e-9, 1)
+SLACK = st.floats(0, 1)
+STD = st.floats(0.2, 30)
+
+
+@settings(max_examples=25)
+@given(ORDER, EPSILON0, N, RATE, SLACK)
+def test_theorem_2_as_printed(order, epsilon0, n, rate, slack):
+    found = shuffled_renyi(order, epsilon0, n, rate, "paper", slack)
+    edge = (1 - slack) * n * rate
+    if abs(edge - round(edge)) > 1e-6:
+        assert found == pytest.approx(value(theorem_2(order, epsilon0, n, rate, slack), order), rel=1e-10)
+
+
+@settings(max_examples=25)
+@given(ORDER, N, RATE, STD, SLACK)
+def test_equation_11_as_printed(order, n, rate, std, slack):
+    found = split_renyi(order, n, rate, std, "paper", slack)
+    edge = (1 - slack) * n * rate
+    if abs(edge - round(edge)) > 1e-6:
+        assert found == pytest.approx(value(equation_11(order, n, rate, std, slack), order), rel=1e-10)
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 3000), EPSILON0, N, RATE, SLACK)
+def test_theorem_3_as_printed(order, epsilon0, n, rate, slack):
+    truth = float(theorem_3(order, epsilon0, n, rate, slack))
+    assert lower_renyi(order, epsilon0, n, rate, slack) == pytest.approx(truth, rel=1e-10, abs=1e-300)
+
+
+@settings(max_examples=40)
+@given(N, RATE, SLACK)
+def test_lemma_4(n, rate, slack):
+    found, exponent = count_tails(n, rate, slack), mpf(slack) ** 2 * n * mpf(rate)
+    assert found.lower_tail == pytest.approx(
+        float(mp.exp(-exponent / 2)), rel=1e-12 * (1 + float(exponent)), abs=5e-324
+    )
+    assert found.upper_tail == pytest.approx(
+        float(mp.exp(-exponent / (2 + mpf(slack)))), rel=1e-12 * (1 + float(exponent)), abs=5e-324
+    )
+
+
+@pytest.mark.parametrize(("n", "rate"), [(40, 0.1), (200, 0.5), (1000, 0.02), (300, 0.97)])
+def test_tails_are_never_below_the_truth(n, rate):
+    """The true tail is at most Chernoff's bound with the relative entropy, and that at most Lemma 4; quantiles hold."""
+    for slack in (0.1, 0.5, 1.0):
+        low, high = math.floor((1 - slack) * n * rate), math.ceil((1 + slack) * n * rate)
+        printed = count_tails(n, rate, slack)
+        for count, truth, bound in (
+            (low, binom.cdf(low, n, rate), printed.lower_tail),
+            (high, binom.sf(high - 1, n, rate), printed.upper_tail),
+        ):
+            assert truth <= np.exp(log_tail(np.array(float(count)), n, rate)) * (1 + 1e-9) <= bound * (1 + 2e-9)
+            sharp = float(np.exp(log_chance(np.array(float(count)), n, rate, few=count == low)))
+            assert truth <= sharp * (1 + 1e-12) <= truth * (1 + 1e-8)
+    nobody = float(np.exp(log_chance(np.array(0.0), 10**9, 1e-8, few=True)))  # 1 - rate is no double
+    assert 1 <= nobody / math.exp(10**9 * math.log1p(-1e-8)) <= 1 + 1e-8
+    for chance in (1e-12, 1e-3, 0.3):
+        low, high = quantiles(n, rate, chance)
+        assert binom.cdf(low - 1, n, rate) <= chance
+        assert binom.sf(high, n, rate) <= chance
+        assert low == 0 or binom.cdf(low, n, rate) > chance * (1 - 1e-6) or low == math.floor(n * rate)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize(("n", "rate"), [(50, 0.1), (400, 0.3)])
+@pytest.mark.parametrize("divergence", [0.0, 0.5, 30.0])
+def test_lemma_5(n, rate, slack, divergence):
+    law = binom.pmf(np.arange(n + 1), n, rate)
+    truth = law[0] + law[1:] @ np.exp(divergence / np.arange(1, n + 1))
+    assert truth <= split_mean(divergence, n, rate, slack) * (1 + 1e-12)
+
+
+# --- sums over the number of clients -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inner", ["paper", "exact"])
+@pytest.mark.parametrize(
+    ("order", "n", "rate", "std"),
+    [(2, 30, 0.1, 1.0), (5, 60, 0.5, 0.7), (12, 40, 0.9, 3.0), (3, 25, 1.0, 1.0), (20, 9, 0.1, 1.0), (40, 9, 0.3, 0.1)],
+)  # fmt: skip
+def test_theorem_4_term_by_term(order, n, rate, std, inner):
+    truth = over_counts(lambda k, r: gaussian_excess(order, k, r, std), n, rate, inner)
+    assert summed_renyi(order, n, rate, std, inner) == pytest.approx(value(truth, order), rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("order", "n", "rate", "std"),
+    [(2, 30, 0.1, 1.0), (5, 60, 0.5, 0.7), (12, 40, 0.9, 3.0), (3, 25, 1.0, 1.0), (20, 9, 0.1, 1.0), (7, 9, 0.3, 50.0)],
+)  # fmt: skip
+def test_the_exact_moment_term_by_term(order, n, rate, std):
+    truth = over_counts(lambda k, r: exact_gaussian_excess(order, k, r, std), n, rate, "exact")
+    assert exact_renyi(order, n, rate, std) == pytest.approx(value(truth, order), rel=1e-11)
+
+
+@pytest.mark.parametrize(("order", "k", "rate", "std"), [(2, 1, 0.5, 1.0), (3, 4, 0.2, 1.5), (6, 9, 0.7, 2.0)])
+def test_the_exact_moment_is_an_integral_of_densities(order, k, rate, std):
+    listed = exact_gaussian_excess(order, k, rate, std)
+    with mp.workdps(25):
+        assert float(integrated_excess(order, k, rate, std)) == pytest.approx(float(listed), rel=1e-9)
+
+
+@pytest.mark.parametrize(("order", "std"), [(3, 1.0), (60, 1.0), (60, 0.4), (200, 3.0)])
+def test_summands_are_passed_over_only_where_they_do_not_count(order, std):
+    k, n = np.array([550.0, 590.0, 640.0]), 20_000
+    truth = mp.fsum(exact_gaussian_excess(order, int(i), mpf(i) / n, std) for i in k.tolist())
+    found = exact_excess(order, k, np.zeros(3), n, moments.single_divergence(std))
+    assert found == pytest.approx(float(mp.log(truth)), rel=1e-12, abs=1e-12)
+
+
+def every_count(order, n, rate, std, *, exact_moment):
+    """The sum with every count there is, straight from the formula."""
+    k, j = np.arange(1.0, n + 1), np.arange(2.0, order + 1)
+    heavy = (binom.logpmf(k, n, rate) > -800) | (k < 40)
+    k, leap = k[heavy], 4 / std**2
+    log_mass, r, x = binom.logpmf(k, n, rate), (k / n)[:, None], (leap / k)[:, None]
+    choose = moments.log_binomial(np.array(float(order)), j)
+    if exact_moment:
+        logs = (
+            choose + j * np.log(r) + (order - j) * np.log1p(-r) + np.log(np.expm1(np.minimum(j * (j - 1) / 2 * x, 700)))
+        )
+    else:
+        second = np.log(np.minimum(4 * np.expm1(np.minimum(x, 700)), 2 * np.exp(np.minimum(x, 700))))
+        logs = choose + j * np.log(r) + np.where(j == 2, second, math.log(2) + j * (j - 1) / 2 * x)
+    return float(np.logaddexp(0, logsumexp(logs + log_mass[:, None]))) / (order - 1)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(600_000, 1e-3), (200_000, 0.02)])
+@pytest.mark.parametrize("order", [2, 8, 19])
+def test_sums_keep_their_digits_where_not_every_count_is_taken(n, rate, order):
+    """The reference is right to the 1e-9 that binomial probabilities of a table of functions are."""
+    for exact_moment, found in (
+        (False, summed_renyi(order, n, rate, 1.0, "exact")),
+        (True, exact_renyi(order, n, rate, 1.0)),
+    ):
+        assert found == pytest.approx(every_count(order, n, rate, 1.0, exact_moment=exact_moment), rel=3e-9, abs=0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(513, 4000), (10_000, 90_000), (5, 9), (700, 700)])
+def test_panels_sum_smooth_functions_to_all_digits(low, high):
+    k, weights = moments.panels(low, high, 0.3, 1.0)
+    every = np.arange(float(low), high + 1)
+    for function in (lambda x: 1 / x, lambda x: np.exp(-(((x - low - 900) / 60) ** 2)), np.sqrt):
+        assert weights @ function(k) == pytest.approx(math.fsum(function(every)), rel=1e-12)
+
+
+def test_small_counts_decide_large_orders():
+    """What a window about the mean would drop: a single client, of chance exp(-594), from order 20 on."""
+    orders = {order: summed_renyi(order, **FIG_2, inner="paper") for order in (19, 20)}
+    assert orders[19] == pytest.approx(3.65e-7, rel=2e-3)
+    assert orders[20] == pytest.approx(1.51, rel=2e-3)
+    assert summed_renyi(21, **FIG_2, inner="exact") < 1e-6 < 1 < summed_renyi(22, **FIG_2, inner="exact")
+    assert summed_renyi(2, **FIG_2, inner="paper") == pytest.approx(2.68e-8, rel=2e-3)
+    assert exact_renyi(2, **FIG_2) == pytest.approx(6.7e-9, rel=3e-3)
+    alone = 599_999 * math.log1p(-1e-3) + math.log(600) + 20 * math.log(1e-3) + 2 * 20 * 19 + math.log(2)
+    assert orders[20] * 19 == pytest.approx(alone, rel=1e-3)
+
+
+# --- splits in place of sums -------------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(st.integers(2, 9), st.integers(2, 40), st.floats(0.01, 1), SLACK, EPSILON0, STD)
+def test_splits_are_never_below_the_sum(order, n, rate, slack, epsilon0, std):
+    for excess, found in (
+        (lambda k, r: shuffle_excess(order, k, r, epsilon0), shuffled_renyi(order, epsilon0, n, rate, "exact", slack)),
+        (lambda k, r: gaussian_excess(order, k, r, std), split_renyi(order, n, rate, std, "exact", slack)),
+    ):
+        summed = value(over_counts(excess, n, rate, "exact"), order)
+        assert summed <= found * (1 + 1e-10)
+        edges = [(1 - slack) * n * rate, (1 + slack) * n * rate]
+        if all(abs(edge - round(edge)) > 1e-6 for edge in edges):
+            assert found == pytest.approx(value(three_way(excess, n, rate, slack), order), rel=1e-7)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_best_slack_is_no_worse_than_any_tried(whole):
+    for inner in ("paper", "exact"):
+        ask = (
+            (lambda slack, i=inner: split_renyi(8, **FIG_2, inner=i, slack=slack))
+            if whole
+            else (lambda slack, i=inner: shuffled_renyi(8, 1.0, 10**6, 1e-3, i, slack))
+        )
+        assert ask(None) <= min(ask(i / 64) for i in range(65)) * (1 + 1e-12)
+        assert ask(None) <= 1.01 * min(ask(2 ** (-i / 5)) for i in range(40))
+
+
+@pytest.mark.parametrize(("order", "epsilon0", "n", "rate"), [(2, 1.0, 40, 0.3), (6, 2.0, 60, 0.1), (4, 0.5, 50, 0.9)])
+def test_many_pieces_are_above_the_sum_and_close_to_it(order, epsilon0, n, rate):
+    pieces = moments.many_pieces(n, rate)
+    j = np.arange(2.0, order + 1)
+    logs = moments.bounded(moments.shuffle_terms(epsilon0), pieces, n, j)
+    [found] = np.exp(moments.log_excess(np.array([float(order)]), logs))
+    truth = float(over_counts(lambda k, r: shuffle_excess(order, k, r, epsilon0), n, rate, "exact"))
+    assert truth * (1 - 1e-11) <= found <= 1.01 * truth
+
+
+@pytest.mark.parametrize(
+    ("n", "rate"), [(10**5, 1e-3), (10**7, 0.1), (10**4, 1.0), (5000, 1e-5), (10**7, 0.99999995), (2**53, 0.5)]
+)
+def test_pieces_cover_every_count_once(n, rate):
+    firsts, lasts, log_masses = moments.many_pieces(n, rate)
+    assert firsts[0] == 1
+    assert lasts[-1] == n
+    assert np.all(firsts[1:] == lasts[:-1] + 1)
+    with_some = -math.expm1(n * math.log1p(-rate)) if rate < 1 else 1.0
+    assert with_some * (1 - 1e-9) <= math.fsum(np.exp(log_masses)) <= 1.02
+    if n <= 10**7:
+        truth = binom.cdf(lasts, n, rate) - binom.cdf(firsts - 1, n, rate)
+        assert np.all(truth <= np.exp(log_masses) * (1 + 1e-7) + 1e-14)
+
+
+# --- against the truth ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "rate", "order"), [(2, 0.3, 2), (3, 0.7, 4), (4, 0.3, 3), (2, 1.0, 6)])
+@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 3.0])
+def test_shuffled_binary_response_lies_between_the_bounds(n, rate, order, epsilon0):
+    """Every data set, every coin and every answer listed: lower bounds, the pair of Theorem 1, upper bounds."""
+    worst = float(worst_binary(order, epsilon0, n, rate))
+    equal = binary_renyi(order, epsilon0, n, rate, "exact")
+    sharper = sharper_lower_renyi(order, epsilon0, n, rate)
+    assert lower_renyi(order, epsilon0, n, rate) <= sharper <= equal * (1 + 1e-12) <= worst * (1 + 1e-11)
+    assert worst <= shuffled_renyi(order, epsilon0, n, rate, "exact")
+    assert worst <= pure_renyi(order, epsilon0)
+    if order == 2:
+        assert sharper == pytest.approx(equal, rel=1e-9)
+
+
+@pytest.mark.parametrize("order", [2, 5, 200])
+@pytest.mark.parametrize(("epsilon0", "n", "rate"), [(1.0, 200, 0.1), (0.1, 300, 0.5), (3.0, 300, 0.02)])
+def test_more_clients_keep_the_order_of_the_bounds(order, epsilon0, n, rate):
+    equal = binary_renyi(order, epsilon0, n, rate, "exact")
+    assert lower_renyi(order, epsilon0, n, rate) <= sharper_lower_renyi(order, epsilon0, n, rate) <= equal * (1 + 1e-11)
+    assert equal <= shuffled_renyi(order, epsilon0, n, rate, "exact")
+
+
+def test_two_clients_refute_the_check_in_rate_inside():
+    """Theorem 1 with the rate of its proof, and with the true one; the latter is what listing everything gives."""
+    assert float(worst_binary(2, 1.0, 2, 0.3)) == pytest.approx(0.15094, abs=5e-6)
+    assert binary_renyi(2, 1.0, 2, 0.3, "exact") == pytest.approx(0.15094, abs=5e-6)
+    assert binary_renyi(2, 1.0, 2, 0.3, "paper") == pytest.approx(0.04445, abs=5e-6)
+    assert binary_renyi(3, 1.0, 4, 0.3, "exact") == pytest.approx(0.1181, abs=5e-5)
+    assert binary_renyi(3, 1.0, 4, 0.3, "paper") == pytest.approx(0.0840, abs=5e-5)
+    [exact, paper] = [binary_renyi(2, 1.0, 10, 0.2, inner) for inner in ("exact", "paper")]
+    assert exact == pytest.approx(0.02149, abs=5e-6)
+    assert paper == pytest.approx(0.02212, abs=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "printed", "truth"), [(10, 1e-3, 1.97e-5, 1.086e-4), (100, 5e-4, 4.87e-6, 5.43e-6)]
+)
+def test_theorem_2_as_printed_is_no_bound_where_few_check_in(n, rate, printed, truth):
+    paper, exact = (math.expm1(shuffled_renyi(2, 1.0, n, rate, inner)) for inner in ("paper", "exact"))
+    equal = math.expm1(binary_renyi(2, 1.0, n, rate, "exact"))
+    assert paper == pytest.approx(printed, rel=5e-3)
+    assert equal == pytest.approx(truth, rel=1e-3)
+    assert paper < equal <= exact
+
+
+@pytest.mark.parametrize(
+    ("data", "other"),
+    [((-1, -1), (-1, 1)), ((1, -1), (1, 1)), ((0, -1), (0, 1)), ((-1, -1, -1), (-1, -1, 1))],
+)
+def test_noisy_sums_lie_below_the_exact_divergence(data, other):
+    """Numbers in place of vectors, other clients wherever: the pair with all others equal is the worst, and reached."""
+    rate, std, n, order = 0.4, 1.2, len(data), 3 if len(data) == 2 else 2
+    worst = exact_renyi(order, n, rate, std)
+    with mp.workdps(15):
+        one, two = (float(noisy_sums(*pair, order, rate, std)) for pair in ((data, other), (other, data)))
+    assert max(one, two) <= worst * (1 + 1e-9)
+    if set(data) == {-1}:
+        assert two == pytest.approx(worst, rel=1e-9)
+    assert (
+        worst <= summed_renyi(order, n, rate, std, "exact") <= split_renyi(order, n, rate, std, "exact") * (1 + 1e-12)
+    )
+
+
+@pytest.mark.parametrize(("order", "rate", "std"), [(2, 0.1, 1.0), (7, 0.5, 2.0), (4, 1.0, 0.5)])
+def test_removal_is_poisson_sampling_when_the_noise_is_the_servers(order, rate, std):
+    def integrand(x, one=1, two=-1):
+        q, p = mp.npdf(x, 0, std), mp.npdf(x, 1, std)
+        mixture = (1 - mpf(rate)) * q + mpf(rate) * p
+        return mixture ** (order if one > 0 else 1 - order) * q ** (1 - order if one > 0 else order)
+
+    ends = [-14 * std, 0, 1, order / 2, order, order + 14 * std]
+    found = removal_renyi(order, rate, std)
+    with mp.workdps(15):
+        removed = float(mp.log(mp.quad(integrand, ends)) / (order - 1))
+        added = float(mp.log(mp.quad(lambda x: integrand(x, -1), ends)) / (order - 1))
+    assert found == pytest.approx(removed, rel=1e-9)
+    assert added <= found * (1 + 1e-9)
+
+
+def test_edges():
+    for inner in ("paper", "exact"):
+        assert shuffled_renyi(8, 1.0, 100, 0, inner) == 0
+        assert split_renyi(8, 100, 0, 1.0, inner) == 0
+        assert summed_renyi(8, 100, 0, 1.0, inner) == 0
+        assert binary_renyi(8, 1.0, 100, 0, inner) == 0
+    assert exact_renyi(8, 100, 0, 1.0) == lower_renyi(8, 1.0, 100, 0) == removal_renyi(8, 0, 1.0) == 0
+    assert exact_renyi(4, 50, 1.0, 1.0) == pytest.approx(value(mp.expm1(mpf(24) / 50), 4), rel=1e-12)
+
+
+def test_too_many_clients_to_list_are_refused():
+    with pytest.raises(DomainError, match=r"^n_users .*2000"):
+        binary_renyi(2, 1.0, 2001, 0.1, "exact")

@@ -1,0 +1,134 @@
+"""Rényi privacy: definitions with many digits, the exact extremes, and a lemma that points the impossible way."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from oracles.checkin import renyi
+
+from flamelib.accounting.composition.renyi import (
+    converted,
+    least_renyi,
+    printed_minimum,
+    pure_renyi,
+    renyi_composition,
+    renyi_conversion,
+    renyi_divergence,
+    renyi_to_epsilon,
+)
+from flamelib.core.vocabulary import DomainError
+
+ORDER = st.integers(2, 3000)
+DELTA = st.floats(1e-300, 0.99)
+
+
+def hockey_stick(first, second, epsilon):
+    return sum(max(0, p - mp.exp(mpf(epsilon)) * q) for p, q in zip(first, second, strict=True))
+
+
+@given(ORDER, st.floats(1e-6, 300))
+def test_pure_privacy_by_its_printed_form(order, epsilon):
+    e = mpf(epsilon)
+    truth = mp.log((mp.sinh(order * e) - mp.sinh((order - 1) * e)) / mp.sinh(e)) / (order - 1)
+    assert pure_renyi(order, epsilon) == pytest.approx(float(truth), rel=1e-11)
+
+
+@given(st.integers(2, 30), st.floats(0.01, 3), st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_binary_response_is_the_worst_of_pure_privacy(order, epsilon, weights):
+    """It reaches the value; other mechanisms within the same budget stay below."""
+    stays = math.exp(epsilon) / (1 + math.exp(epsilon))
+    worst = pure_renyi(order, epsilon)
+    assert renyi_divergence([stays, 1 - stays], [1 - stays, stays], order) == pytest.approx(worst, rel=1e-9, abs=1e-14)
+    second = [(1 + w) / sum(1 + v for v in weights) for w in weights]
+    tilted = [q * math.exp(epsilon / 2 * (2 * w - 1)) for q, w in zip(second, weights, strict=True)]
+    first = [p / sum(tilted) for p in tilted]
+    assert renyi_divergence(first, second, order) <= worst * (1 + 1e-9) + 1e-14
+
+
+@given(st.integers(2, 50), st.lists(st.floats(1e-6, 1), min_size=2, max_size=5), st.integers(0, 10**6))
+def test_the_divergence_by_its_definition(order, weights, seed):
+    first = [w / sum(weights) for w in weights]
+    second = [w / sum(weights) for w in weights[::-1]]
+    truth = renyi(dict(enumerate(map(mpf, first))), dict(enumerate(map(mpf, second))), order)
+    assert renyi_divergence(first, second, order) == pytest.approx(float(truth), rel=1e-9, abs=1e-12)
+
+
+def test_impossible_under_one_law_alone():
+    assert renyi_divergence([0.5, 0.5], [1.0, 0.0], 2) == math.inf
+    assert renyi_divergence([1.0, 0.0], [0.5, 0.5], 2) == pytest.approx(math.log(2))
+
+
+@given(ORDER, st.floats(0, 100), DELTA)
+def test_the_printed_conversion(order, divergence, delta):
+    o, d = mpf(order), mpf(delta)
+    truth = mpf(divergence) + (mp.log(1 / d) + (o - 1) * mp.log(1 - 1 / o) - mp.log(o)) / (o - 1)
+    assert renyi_conversion(order, divergence, delta) == pytest.approx(float(max(0, truth)), rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.3])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 4.0])
+def test_the_conversion_is_never_below_the_truth(epsilon0, delta):
+    """Repeated binary response, whose true delta at the answer is summed up."""
+    for times in (1, 3, 20):
+        found = renyi_to_epsilon(lambda order, t=times: t * pure_renyi(int(order), epsilon0), delta, range(2, 200))
+        stays = mp.exp(epsilon0) / (1 + mp.exp(epsilon0))
+        chances = [mp.binomial(times, i) * stays**i * (1 - stays) ** (times - i) for i in range(times + 1)]
+        truth = hockey_stick(chances, chances[::-1], found)
+        assert truth <= delta * (1 + 1e-12)
+
+
+def test_more_orders_never_hurt():
+    curve = lambda order: order / 100  # noqa: E731
+    coarse, fine = (renyi_to_epsilon(curve, 1e-6, range(2, 300, step)) for step in (7, 1))
+    assert fine <= coarse
+    assert fine == pytest.approx(min(converted(order, order / 100, 1e-6) for order in range(2, 300)))
+    assert renyi_to_epsilon(curve, 0, (2, 3)) == math.inf
+    assert renyi_to_epsilon(curve, 1, (2, 3)) == 0
+
+
+@pytest.mark.parametrize(("order", "epsilon", "delta"), [(2, 0.5, 0.1), (8, 1.0, 1e-5), (30, 0.2, 1e-9), (3, 4.0, 0.6)])
+def test_lemma_3_names_the_least_divergence(order, epsilon, delta):
+    """No pair of two outcomes with that delta has less, one has it, and most have more."""
+    named = least_renyi(order, epsilon, delta)
+    e, found = mp.exp(mpf(epsilon)), []
+    grid = sorted({mpf(delta) + (1 - mpf(delta)) * mpf(i) / 400 for i in range(1, 400)}
+                  | {mpf(delta) * mpf(10) ** (mpf(i) / 100) for i in range(1, 900)})  # fmt: skip
+    for r in (r for r in grid if delta < r < 1):
+        first, second = {0: r, 1: 1 - r}, {0: (r - delta) / e, 1: 1 - (r - delta) / e}
+        assert hockey_stick(first.values(), second.values(), epsilon) >= mpf(delta) * (1 - mpf(10) ** -12)
+        found.append(renyi(first, second, order))
+    assert named <= float(min(found)) * (1 + 1e-9)
+    assert named == pytest.approx(float(min(found)), rel=2e-2)
+    assert named == pytest.approx(epsilon + math.log(printed_minimum(order, epsilon, delta)) / (order - 1), rel=1e-9)
+
+
+def test_lemma_3_points_the_impossible_way():
+    """As delta falls, the lemma's divergence falls to nothing; mechanisms with that budget keep theirs."""
+    assert least_renyi(8, 1.0, 1e-5) == pytest.approx(0.0288, abs=5e-5)
+    assert pure_renyi(8, 1.0) == pytest.approx(0.955, abs=5e-4)
+    falling = [least_renyi(8, 1.0, 10.0**-i) for i in range(1, 30)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[-1] < 1e-20 < pure_renyi(8, 1.0)
+    leaks = {"first": [1e-5, 0.0, 1 - 1e-5], "second": [0.0, 1e-5, 1 - 1e-5]}
+    assert hockey_stick(*leaks.values(), 0) <= 1e-5
+    assert renyi_divergence(*leaks.values(), 8) == math.inf
+
+
+def test_edges():
+    assert renyi_composition(0.25, 10) == 2.5
+    assert pure_renyi(5, 0) == 0
+    assert least_renyi(5, 1.0, 0) == 0
+    assert least_renyi(5, 1.0, 1) == math.inf
+    assert printed_minimum(3, 0.0, 0.0) == 1
+    assert renyi_conversion(2, 0.5, 0) == math.inf
+    assert renyi_conversion(2, 0.5, 1) == 0
+
+
+@pytest.mark.parametrize("function", [pure_renyi, least_renyi, printed_minimum, renyi_conversion])
+@pytest.mark.parametrize("order", [1, 0, -3, 2.5, math.nan, 10**9, "x", None])
+def test_orders_out_of_reach_are_refused_by_name(function, order):
+    rest = {pure_renyi: (1.0,), renyi_conversion: (0.1, 1e-5)}.get(function, (1.0, 1e-5))
+    with pytest.raises(DomainError, match=r"^order "):
+        function(order, *rest)

@@ -1,0 +1,232 @@
+"""Counting attacks against convolution in forty digits, published numbers, and the bounds from above."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import padded as oracles
+from scipy.stats import binom, norm
+
+from flamelib.accounting.coordinates.certified import account, central_limit, topk_truncated
+from flamelib.accounting.coordinates.counting import (
+    LARGEST,
+    Count,
+    _deviance,
+    _pmf,
+    _tails,
+    _whole,
+    disjoint_lower,
+    double_lower,
+    simple_lower,
+    topk_lower,
+)
+from flamelib.accounting.coordinates.padded import padded_divergence
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.vocabulary import DomainError
+
+DELTA = 0.01 / 1000**1.1
+BUDGETS = st.floats(-2, 0.8).map(lambda x: 10**x)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def above(epsilon0):
+    return 1 - 0.5 * math.exp(-epsilon0 / 2)
+
+
+class TestEveryCount:
+    """The best threshold is the best test: the sum over all counts, both directions."""
+
+    @settings(max_examples=40)
+    @given(BUDGETS, st.integers(1, 6), st.integers(2, 9), st.floats(0, 2))
+    def test_equal_top_coordinates(self, epsilon0, kept, padded, epsilon):
+        truth = float(oracles.count_delta(kept * (padded - 1), kept, above(epsilon0), epsilon))
+        found = topk_lower(kept, padded, epsilon0, epsilon=epsilon)
+        assert found <= truth
+        assert truth - found <= found.uncertainty < 1e-11
+
+    @settings(max_examples=20)
+    @given(BUDGETS, st.integers(1, 4), st.integers(2, 6), st.floats(0, 1))
+    def test_disjoint_top_coordinates(self, epsilon0, kept, padded, epsilon):
+        truth = float(oracles.count_delta(kept * (2 * padded - 1), kept, above(epsilon0), epsilon))
+        found = disjoint_lower(kept, padded, epsilon0, epsilon=epsilon)
+        assert 0 <= truth - found <= found.uncertainty < 1e-11
+
+    @settings(max_examples=20)
+    @given(BUDGETS, st.integers(1, 6), st.integers(2, 6), st.floats(0.01, 1), st.floats(0, 0.5))
+    def test_independent_inclusion(self, epsilon0, dimension, padded, rate, epsilon):
+        chance = 0.5 + rate * (above(epsilon0) - 0.5)
+        truth = float(oracles.count_delta(dimension * (padded - 1), dimension, chance, epsilon))
+        found = double_lower(dimension, rate, padded, epsilon0, epsilon=epsilon)
+        assert 0 <= truth - found <= found.uncertainty < 1e-11
+        if rate == 1:
+            assert found == pytest.approx(simple_lower(dimension, padded, epsilon0, epsilon=epsilon), rel=1e-12)
+
+    @settings(max_examples=25)
+    @given(BUDGETS, st.integers(1, 6), st.integers(2, 9), st.floats(-8, -1).map(lambda x: 10**x))
+    def test_epsilon_is_the_inverse(self, epsilon0, kept, padded, delta):
+        epsilon = topk_lower(kept, padded, epsilon0, delta=delta)
+        truth = lambda at: float(oracles.count_delta(kept * (padded - 1), kept, above(epsilon0), at))  # noqa: E731
+        if epsilon > 0:
+            assert truth(epsilon) >= delta * (1 - 1e-12)
+            assert truth(epsilon * (1 + 1e-9) + 1e-10) <= delta * (1 + 1e-9)
+        else:
+            assert truth(0) <= delta * (1 + 1e-9)
+
+
+class TestPublished:
+    def test_the_refuted_claim(self):
+        assert topk_lower(157, 333, 0.5, epsilon=0.2379) == pytest.approx(0.04208, abs=5e-6)
+        assert topk_lower(157, 333, 0.5, delta=DELTA) == pytest.approx(1.198, abs=5e-4)
+        assert topk_lower(785, 666, 0.5, delta=DELTA) == pytest.approx(1.984, abs=5e-4)
+        assert disjoint_lower(157, 333, 0.5, epsilon=0.2379) == pytest.approx(0.01629, abs=5e-6)
+        assert disjoint_lower(157, 333, 0.5, delta=DELTA) == pytest.approx(0.8208, abs=5e-5)
+
+    def test_the_claims_that_are_not(self):
+        assert double_lower(7850, 1 / 50, 333, 0.5, delta=DELTA) == pytest.approx(0.1436, abs=6e-5)
+        assert double_lower(7850, 1 / 10, 666, 0.5, delta=DELTA) == pytest.approx(0.563, abs=5e-4)
+        assert simple_lower(7850, 1000, 0.01, delta=DELTA) == pytest.approx(0.0900, abs=5e-5)
+
+    @pytest.mark.parametrize("epsilon", [0.0, 0.2379, 1.198, 4.0])
+    def test_against_convolution(self, epsilon):
+        """The whole law at the paper's size, by another binomial and a plain convolution."""
+        fair, biased, q = 157 * 332, 157, above(0.5)
+        quiet = binom.pmf(np.arange(fair + 1), fair, 0.5)
+        one, two = (np.convolve(quiet, binom.pmf(np.arange(biased + 1), biased, p)) for p in (q, 1 - q))
+        truth = float(np.maximum(one - math.exp(epsilon) * two, 0).sum())
+        assert topk_lower(157, 333, 0.5, epsilon=epsilon) == pytest.approx(truth, rel=1e-9, abs=1e-13)
+
+
+class TestSize:
+    @pytest.mark.parametrize(
+        ("kept", "padded", "epsilon0", "epsilon"),
+        [(1e6, 1000, 0.05, 0.5), (10, 10**8, 1.0, 0.0), (3e5, 3000, 0.2, 2.0)],
+    )
+    def test_many_messages(self, kept, padded, epsilon0, epsilon):
+        """Up to a billion: close to the normal law, since the binomial is."""
+        mean, spread = kept * (above(epsilon0) - 0.5), math.sqrt(kept * padded) / 2
+        found = topk_lower(kept, padded, epsilon0, epsilon=epsilon)
+        shift = 2 * mean / spread
+        normal = norm.cdf(shift / 2 - epsilon / shift) - math.exp(epsilon) * norm.cdf(-shift / 2 - epsilon / shift)
+        assert found == pytest.approx(normal, rel=1e-2)
+        assert found.uncertainty < 1e-10
+
+    def test_beyond_what_can_be_counted_fewer_are(self):
+        assert _whole(1e300, 2) == LARGEST // 2
+        assert _whole(157.5, 333) == 157
+        assert topk_lower(1e300, 10**9, 0.5, epsilon=0.0) == topk_lower(10, 10**9, 0.5, epsilon=0.0) > 0
+        assert topk_lower(5, 2**53, 1.0, epsilon=0.1) == 0
+
+    def test_a_fraction_of_a_coordinate_is_left_out(self):
+        assert topk_lower(157.9, 333, 0.5, delta=DELTA) == topk_lower(157, 333, 0.5, delta=DELTA)
+        assert topk_lower(0.5, 333, 0.5, epsilon=0.1) == 0
+
+    def test_far_tails(self):
+        found = topk_lower(157, 333, 0.5, delta=1e-250)
+        assert 9 < found < 157 * 0.5
+        assert topk_lower(157, 333, 0.5, delta=0.0) <= 157 * 0.5
+        assert topk_lower(3, 5, 700.0, epsilon=50) > 0.01
+
+    @settings(max_examples=20)
+    @given(st.integers(1, 3000), st.integers(2, 3000), BUDGETS)
+    def test_monotone(self, kept, padded, epsilon0):
+        found = topk_lower(kept, padded, epsilon0, delta=1e-6)
+        assert found <= topk_lower(kept + 1, padded, epsilon0, delta=1e-6) + 1e-9
+        assert found <= topk_lower(kept, padded, 1.1 * epsilon0, delta=1e-6) + 1e-9
+        assert topk_lower(kept, padded + 1, epsilon0, delta=1e-6) <= found + 1e-9
+        assert disjoint_lower(kept, padded, epsilon0, delta=1e-6) <= found + 1e-9
+
+
+class TestBelow:
+    """Every lower bound is below every bound from above for the same thing."""
+
+    @settings(max_examples=8)
+    @given(BUDGETS, st.integers(2, 400), st.floats(0, 0.8))
+    def test_one_coordinate(self, epsilon0, padded, share):
+        epsilon = share * epsilon0
+        upper = padded_divergence(LaplaceProfile(epsilon0), padded, epsilon=epsilon, real=1)
+        assert topk_lower(1, padded, epsilon0, epsilon=epsilon) <= upper
+
+    @pytest.mark.parametrize(
+        ("kept", "padded", "epsilon0", "delta"), [(157, 333, 0.5, DELTA), (20, 50, 1.0, 1e-2), (3, 10, 0.2, 1e-9)]
+    )
+    def test_vectors(self, kept, padded, epsilon0, delta):
+        given = {"dimension": 50 * kept, "n_users": padded, "epsilon0": epsilon0, "delta": delta, "kept": kept}
+        sound = account("topk", bound="blanket", route="sound", padded=padded, **given)
+        low = topk_lower(kept, padded, epsilon0, delta=delta)
+        assert low <= sound <= topk_truncated(kept, padded, epsilon0, delta)
+        assert disjoint_lower(kept, padded, epsilon0, delta=delta) <= sound
+        assert low <= central_limit("topk", padded=padded, **given)
+        low = double_lower(50 * kept, 0.02, padded, epsilon0, delta=delta)
+        assert low <= account("double", bound="blanket", route="sound", padded=padded, **given)
+        small = {"dimension": 50 * kept, "n_users": padded, "epsilon0": epsilon0 / 50, "delta": delta}
+        low = simple_lower(50 * kept, padded, epsilon0 / 50, delta=delta)
+        assert low <= account("simple", bound="blanket", route="sound", **small)
+
+
+class TestParts:
+    @pytest.mark.parametrize(("trials", "chance"), [(5, 0.5), (40, 0.9), (1000, 0.02), (10**6, 0.5), (10**9, 0.5)])
+    def test_probabilities(self, trials, chance):
+        spread, mean = math.sqrt(trials * chance * (1 - chance)), trials * chance
+        low, high = max(0, int(mean - 9 * spread)), min(trials, int(mean + 9 * spread) + 1)
+        found = _pmf(low, high, trials, chance, 1 - chance)
+        assert found.sum() == pytest.approx(1, abs=1e-12)
+        places = np.unique(np.linspace(low, high, 12).astype(int))
+        for place in places:
+            exact = oracles.mp.binomial(trials, int(place)) * oracles.mpf(chance) ** int(place)
+            exact *= (1 - oracles.mpf(chance)) ** (trials - int(place))
+            assert found[place - low] == pytest.approx(float(exact), rel=1e-12 + 4e-16 * 9 * spread)
+
+    def test_deviance_where_it_cancels(self):
+        x = np.array([1e6, 1e6 + 1, 1.05e6, 2e6, 1.0, 0.5])
+        exact = [oracles.mpf(v) * oracles.mp.log(oracles.mpf(v) / 10**6) + 10**6 - oracles.mpf(v) for v in x]
+        assert _deviance(x, 1e6) == pytest.approx(np.array([float(e) for e in exact]), rel=1e-13)
+
+    def test_tails(self):
+        pmf = np.arange(1.0, 3001)
+        pmf /= pmf.sum()
+        assert _tails(pmf) == pytest.approx(np.cumsum(pmf[::-1])[::-1], rel=1e-13)
+
+    def test_a_pair_of_laws(self):
+        count = Count(30, 5, 0.7, 0.3)
+        one, two = oracles.counts(30, 5, 0.7), oracles.counts(30, 5, 0.3)
+        for threshold in (0, 10, 17, 18, 25, 35):
+            assert count.pair(threshold) == pytest.approx((float(sum(one[threshold:])), float(sum(two[threshold:]))))
+            assert count.pair(threshold, tails=False) == pytest.approx((float(one[threshold]), float(two[threshold])))
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("attack", [topk_lower, disjoint_lower])
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("kept", 0), ("kept", math.inf), ("padded", 1), ("epsilon0", 0), ("epsilon0", 701), ("delta", 2)],
+    )
+    def test_is_refused_by_name(self, attack, name, value):
+        good = {"kept": 10, "padded": 20, "epsilon0": 0.5, "delta": 1e-6}
+        with pytest.raises(DomainError, match=name):
+            attack(**good | {name: value})
+
+    def test_one_of_epsilon_and_delta(self):
+        for attack, good in (
+            (double_lower, {"dimension": 10, "sampling_rate": 0.1, "padded": 5, "epsilon0": 1.0}),
+            (simple_lower, {"dimension": 10, "n_users": 5, "epsilon0": 1.0}),
+            (disjoint_lower, {"kept": 10, "padded": 5, "epsilon0": 1.0}),
+        ):
+            for both in ({}, {"epsilon": 0.1, "delta": 0.1}):
+                with pytest.raises(DomainError, match="epsilon and delta"):
+                    attack(**good, **both)
+
+
+def test_the_last_threshold_may_be_the_best():
+    """One coordinate, one dummy: both messages above one half."""
+    above = 1 - 0.5 * math.exp(-4.9615 / 2)
+    truth = math.log((above / 2 - 0.3) / ((1 - above) / 2))
+    assert topk_lower(1, 2, 4.9615, delta=0.3) == pytest.approx(truth, rel=1e-9)

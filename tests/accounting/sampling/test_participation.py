@@ -1,0 +1,426 @@
+"""One round of random participation against actual mixtures with many digits, from both sides and to tiny deltas."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from oracles import participation as oracle
+
+from flamelib.accounting.sampling import hidden as one_round
+from flamelib.accounting.sampling import hidden as systems
+from flamelib.accounting.sampling.hidden import participation_noise
+from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, inner_estimate, outer_estimate
+from flamelib.accounting.sampling.terms import EPS, gap
+from flamelib.answers import answer
+from flamelib.core.vocabulary import DomainError
+
+ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(40):
+        yield
+
+
+def reading(name, p, q, n_records, noise_std, epsilon=None, delta=None):
+    return one_round.random_participation(name, p, q, n_records, noise_std, 1.0, epsilon, delta)
+
+
+# --- the numbers -------------------------------------------------------------------------------------------------
+
+CASES = [
+    # p, q, n_records, clip_norm / noise_std, epsilon after amplification
+    (0.1, 0.1, 2, 1.0, 0.1), (0.1, 0.1, 5, 1.0, 0.1), (0.1, 0.1, 2, 1.0, 0.5), (0.5, 0.5, 4, 1.0, 0.0),
+    (1.0, 0.3, 3, 2.0, 0.7), (0.3, 1.0, 3, 0.5, 0.2), (0.01, 0.01, 10, 0.66, 1e-3), (0.9, 0.9, 6, 20.0, 50.0),
+    (0.5, 0.1, 3, 20.0, 900.0), (0.9, 0.5, 3, 1e-3, 0.012), (0.1, 0.001, 3, 0.0133, 5.9e-5), (0.2, 0.2, 1, 1.0, 3.0),
+    (1e-6, 0.5, 3, 3.0, 100.0), (0.5, 0.01, 3, 0.13, 0.43), (0.5, 1.0, 4, 0.0055, 0.098), (0.7, 0.5, 2, 0.3, 5.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+@pytest.mark.parametrize("case", CASES)
+def test_every_reading_is_its_formula(name, case):
+    """To 1e-10 from deltas near 1 to 1e-300; the errors stated are not exceeded, on the side that is safe."""
+    truth = getattr(oracle, name)(*case)
+    found = ESTIMATES[name](*case)
+    if truth < 1e-320:
+        assert truth <= mp.exp(mpf(found.high))
+        return
+    gap = float(mpf(found.log) - mp.log(truth))
+    assert abs(gap) < 2e-10
+    assert (-found.error <= gap <= 0) if name == "aligned" else abs(gap) <= found.error
+    assert found.error < 3e-10
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[1], CASES[7]])
+def test_a_certified_delta_is_above_the_truth_by_less_than_it_says(case):
+    p, q, n_records, ratio, epsilon = case
+    high = reading("outer", p, q, n_records, 1 / ratio, epsilon=epsilon)
+    low = reading("aligned", p, q, n_records, 1 / ratio, epsilon=epsilon)
+    with mp.workdps(60):
+        ratio = 1 / mpf(1 / ratio)
+        assert high - mpf(high.uncertainty) <= oracle.outer(p, q, n_records, ratio, epsilon) <= mpf(float(high))
+        assert mpf(float(low)) <= oracle.aligned(p, q, n_records, ratio, epsilon) <= low + mpf(low.uncertainty)
+
+
+@settings(max_examples=60)
+@given(st.floats(-0.5, 60), st.floats(-12, 1.3).map(lambda e: 10.0**e))
+def test_a_fall_of_mills_ratio_keeps_its_digits(z, m):
+    with mp.workdps(60):
+        mills = [oracle.tail(mpf(at)) / mp.npdf(mpf(at)) for at in (z, mpf(z) + mpf(m))]
+        assert abs(gap(np.array([z]), np.array([m]))[0] / (mills[0] - mills[1]) - 1) < 64 * EPS
+
+
+# --- what the formulas are: divergences of actual mixtures -------------------------------------------------------
+
+SMALL = [(0.1, 0.1, 1.0, 0.1), (0.5, 0.3, 1.5, 0.4), (0.9, 0.6, 0.7, 0.05), (0.3, 0.8, 3.0, 1.0)]
+
+
+@pytest.mark.parametrize(("p", "q", "mu", "epsilon"), SMALL)
+@pytest.mark.parametrize("j", [0, 1, 3])
+def test_a_term_is_the_divergence_of_the_worst_pair_with_that_count(p, q, mu, epsilon, j):
+    """Aligned when the larger data set comes first, against the others when the smaller one does."""
+    alpha = mp.exp(mpf(epsilon))
+    with_it, without = oracle.given_count(p, q, j, mu)
+    rate = mpf(p) * mpf(q)
+    found = oracle.divergence(with_it, without, alpha)
+    assert float(found) == pytest.approx(float(rate * oracle.outer_term(p, q, j, mu, epsilon)), rel=1e-9)
+    with_it, without = oracle.given_count(p, q, j, mu, sign=-1)
+    back = float(oracle.divergence(without, with_it, alpha))
+    assert back == pytest.approx(float(rate * oracle.add_term(p, q, j, mu, epsilon)), rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize(("p", "q", "mu", "epsilon"), SMALL)
+@pytest.mark.parametrize("n_records", [1, 3])
+def test_aligned_is_an_exact_loss_and_the_bounds_hold_both_ways(p, q, mu, epsilon, n_records):
+    alpha = mp.exp(mpf(epsilon))
+    with_it, without = oracle.larger(p, q, n_records, mu)
+    remove = float(oracle.divergence(with_it, without, alpha))
+    assert remove == pytest.approx(math.exp(aligned_estimate(p, q, n_records, mu, epsilon).log), rel=1e-9)
+    outer = math.exp(outer_estimate(p, q, n_records, mu, epsilon).high)
+    assert remove <= outer * (1 + 1e-12)
+    # The record against all others, or with them: no pair exceeds the bound of its direction.
+    for sign in (1, -1):
+        with_it, without = against(p, q, n_records, mu, sign)
+        back = float(oracle.divergence(without, with_it, alpha))
+        assert back <= math.exp(add_estimate(p, q, n_records, mu, epsilon).high) * (1 + 1e-12)
+        assert float(oracle.divergence(with_it, without, alpha)) <= outer * (1 + 1e-12)
+
+
+def against(p, q, n_records, mu, sign):
+    p, q, mu = mpf(p), mpf(q), mpf(mu)
+    without = [(1 - p, mpf(0))] + [(p * b, j * mu) for j, b in enumerate(oracle.binomial(n_records - 1, q))]
+    inside = [(p * b, j) for j, b in enumerate(oracle.binomial(n_records - 1, q))]
+    with_it = [(1 - p, mpf(0))]
+    with_it += [part for w, j in inside for part in ((w * (1 - q), j * mu), (w * q, (j + sign) * mu))]
+    return with_it, without
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_advanced_joint_convexity_is_an_equality(seed):
+    """Theorem A.1, on laws of five points, in exact arithmetic."""
+
+    def law(shift):
+        weights = [Fraction((seed * 7 + shift * i * i + 3 * i) % 11 + 1) for i in range(5)]
+        return [w / sum(weights) for w in weights]
+
+    def mixed(share, one, other):
+        return [(1 - share) * a + share * b for a, b in zip(one, other, strict=True)]
+
+    def positive(alpha, one, other):
+        return sum(max(a - alpha * b, Fraction(0)) for a, b in zip(one, other, strict=True))
+
+    common, one, other = law(1), law(2), law(5)
+    share, alpha = Fraction(seed + 1, 7), Fraction(13, 10)
+    after = 1 + share * (alpha - 1)
+    found = positive(after, mixed(share, common, one), mixed(share, common, other))
+    assert found == share * positive(alpha, one, mixed(after / alpha, common, other))
+    assert found > 0
+
+
+def test_inner_is_no_bound():
+    """The explicit data set with equal gradients loses more than the reading ``inner`` admits."""
+    for p, q, n_records, noise_std, epsilon, claimed, lost in (
+        (0.1, 0.1, 5, 1.0, 0.1, 1.589e-4, 4.229e-4),
+        (0.1, 0.1, 2, 1.0, 0.5, 3.22e-7, 6.26e-6),
+        (0.001, 0.1, 30, 3.0, 0.01, 5.5e-15, 1.9e-7),
+    ):
+        inner = reading("inner", p, q, n_records, noise_std, epsilon=epsilon)
+        aligned = reading("aligned", p, q, n_records, noise_std, epsilon=epsilon)
+        assert inner == pytest.approx(claimed, rel=0.02)
+        assert aligned == pytest.approx(lost, rel=0.02)
+        assert inner < aligned < reading("outer", p, q, n_records, noise_std, epsilon=epsilon)
+
+
+def test_three_readings_of_two_records():
+    found = [float(reading(name, 0.1, 0.1, 2, 1.0, epsilon=0.1)) for name in ("inner", "aligned", "outer")]
+    assert found == pytest.approx([9.0e-5, 1.74e-4, 1.84e-4], rel=3e-3)
+    assert cs(0.1, 0.1, 1.0, 1.0, epsilon=0.1) == pytest.approx(7.29e-5, rel=1e-4)
+
+
+# --- identities and order ----------------------------------------------------------------------------------------
+
+rates = st.floats(-6, 0).map(lambda e: 10.0**e)
+noises = st.floats(-1.3, 3).map(lambda e: 10.0**e)
+deviations = st.floats(0, 30)
+
+
+def reach(q, noise_std, deviation):
+    """An epsilon at which delta is neither 1 nor nothing."""
+    return math.log1p(q * math.expm1(min(deviation / noise_std + 1 / (2 * noise_std**2), 650.0)))
+
+
+def same(one, other):
+    return one == pytest.approx(other, rel=1e-10, abs=1e-300)
+
+
+@settings(max_examples=40)
+@given(rates, rates, noises, deviations)
+def test_one_record_is_centralized_sampling(p, q, noise_std, deviation):
+    epsilon = reach(p * q, noise_std, deviation)
+    known = cs(p, q, noise_std, 1.0, epsilon=epsilon)
+    for name in one_round.READINGS:
+        found = reading(name, p, q, 1, noise_std, epsilon=epsilon)
+        assert abs(found - known) <= found.uncertainty + known.uncertainty
+        assert known < 1e-290 or found == pytest.approx(float(known), rel=1e-9)
+
+
+@settings(max_examples=40)
+@given(rates, noises, deviations, st.integers(1, 10**6))
+def test_certain_participation_is_local_sampling(q, noise_std, deviation, n_records):
+    epsilon = reach(q, noise_std, deviation)
+    known = ols(1.0, q, noise_std, 1.0, epsilon=epsilon)
+    for name in ("outer", "inner"):
+        assert same(float(reading(name, 1.0, q, n_records, noise_std, epsilon=epsilon)), float(known))
+
+
+@settings(max_examples=40)
+@given(rates, rates, noises, deviations, st.integers(1, 10**6))
+def test_order_of_the_schemes(p, q, noise_std, deviation, n_records):
+    epsilon = reach(q, noise_std, deviation)
+    setting = p, q, noise_std, 1.0
+    outer = reading("outer", p, q, n_records, noise_std, epsilon=epsilon)
+    found = [cs(*setting, epsilon=epsilon), outer, wcs(*setting, epsilon=epsilon), ols(*setting, epsilon=epsilon)]
+    assert all(one <= other * (1 + 1e-9) for one, other in itertools.pairwise(found))
+    assert reading("inner", p, q, n_records, noise_std, epsilon=epsilon) <= outer * (1 + 1e-9)
+    assert reading("aligned", p, q, n_records, noise_std, epsilon=epsilon) <= outer
+
+
+@settings(max_examples=40)
+@given(rates, rates, st.integers(1, 10**6), noises, deviations)
+def test_the_other_direction_is_never_more(p, q, n_records, noise_std, deviation):
+    """Every entry of its Gram matrices is at most that of ``outer``, so it holds term by term."""
+    epsilon = reach(p * q, noise_std, deviation)
+    add = add_estimate(p, q, n_records, 1 / noise_std, epsilon)
+    assert add.log <= outer_estimate(p, q, n_records, 1 / noise_std, epsilon).high + add.error
+
+
+@settings(max_examples=40)
+@given(rates, rates, st.integers(1, 10**6), st.integers(1, 1000), noises, deviations)
+def test_more_records_never_protect(p, q, n_records, more, noise_std, deviation):
+    epsilon = reach(q, noise_std, deviation)
+    few = outer_estimate(p, q, n_records, 1 / noise_std, epsilon)
+    assert few.log <= outer_estimate(p, q, n_records + more, 1 / noise_std, epsilon).high + few.error
+
+
+@pytest.mark.parametrize("n_records", [10**6, 10**9, 2**53])
+def test_many_records_are_public_participants(n_records):
+    known = float(wcs(0.1, 0.1, 1.0, 1.0, epsilon=0.1))
+    assert reading("outer", 0.1, 0.1, n_records, 1.0, epsilon=0.1) == pytest.approx(known, rel=1e-10)
+    assert reading("inner", 0.1, 0.1, n_records, 1.0, epsilon=0.1) == pytest.approx(known, rel=1e-10)
+    assert reading("aligned", 0.1, 0.1, n_records, 1.0, epsilon=0.1) < 1e-2 * known
+
+
+def test_counts_too_many_to_add_up_are_bracketed():
+    """Between few records and public participants; the uncertainty says how far apart these are."""
+    lost = reading("aligned", 0.1, 0.1, 2**53, 1.0, epsilon=0.1)
+    assert lost == 0
+    assert lost.uncertainty == reading("outer", 0.1, 0.1, 2**53, 1.0, epsilon=0.1)
+    assert reading("aligned", 0.1, 0.1, 2**53, 1.0, delta=1e-6).uncertainty > 1
+    found = reading("outer", 0.5, 0.5, 2**53, 1e17, epsilon=0.0)
+    assert found <= wcs(0.5, 0.5, 1e17, 1.0, epsilon=0.0)
+    slow = reading("outer", 0.5, 0.5, 10**14, 3e13, epsilon=1e-14)
+    assert slow <= wcs(0.5, 0.5, 3e13, 1.0, epsilon=1e-14) * (1 + 1e-9)
+    assert slow - slow.uncertainty >= 0
+
+
+# --- epsilon at a delta ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(rates, rates, st.integers(1, 4), noises, st.floats(-290, -2).map(lambda e: 10.0**e))
+def test_epsilon_answers_delta_on_the_safe_side(p, q, n_records, noise_std, delta):
+    for name in ("outer", "inner", "add", "aligned"):
+        estimate = ESTIMATES[name]
+        if name == "add":
+            found = one_round.random_participation_add(p, q, n_records, noise_std, 1.0, delta=delta)
+        else:
+            found = reading(name, p, q, n_records, noise_std, delta=delta)
+        here = estimate(p, q, n_records, 1 / noise_std, float(found))
+        target = math.log(delta)
+        if name == "aligned":
+            assert found == 0 or here.log > target
+        else:
+            assert here.high <= target + 1e-13 * abs(target)
+        beside = found + 2 * found.uncertainty if name == "aligned" else max(found - 2 * found.uncertainty, 0.0)
+        there = estimate(p, q, n_records, 1 / noise_std, beside)
+        assert (there.log <= target) if name == "aligned" else (found == 0 or there.high >= target)
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+@pytest.mark.parametrize(("p", "q", "n_records", "noise_std", "delta"), [
+    (0.1, 0.1, 30, 1.0, 1e-9), (0.001, 0.001, 1000, 1e3, 1e-300), (0.1, 0.5, 10**6, 0.3, 1e-100),
+    (0.5, 0.1, 10**4, 1.0, 1e-100), (0.001, 0.9, 1000, 0.05, 1e-9),
+])  # fmt: skip
+def test_a_search_is_short(monkeypatch, name, p, q, n_records, noise_std, delta):
+    met = []
+    counted = {one: lambda *at, found=found: met.append(at) or found(*at) for one, found in one_round.ESTIMATES.items()}
+    monkeypatch.setattr(one_round, "ESTIMATES", counted)
+    if name == "add":
+        one_round.random_participation_add(p, q, n_records, noise_std, 1.0, delta=delta)
+    else:
+        reading(name, p, q, n_records, noise_std, delta=delta)
+    assert 0 < len(met) <= 25
+    assert len(set(met)) == len(met)
+
+
+@pytest.mark.parametrize("name", one_round.READINGS)
+def test_epsilon_at_the_ends(name):
+    assert reading(name, 0.1, 0.1, 5, 1.0, delta=0) == math.inf
+    assert reading(name, 0.1, 0.1, 5, 1.0, delta=1) == 0
+    assert reading(name, 0.1, 0.1, 5, 1.0, delta=0.01) == 0
+    far = reading(name, 0.1, 0.1, 5, 1.0, epsilon=1e6)
+    assert far == (0 if name == "aligned" else math.ulp(0.0))
+    assert reading(name, 0.1, 0.1, 5, 1e-300, epsilon=1.0) == pytest.approx(
+        0.01 if name != "aligned" else 0.0, rel=1e-9, abs=1.0
+    )
+
+
+def test_the_smaller_data_set_can_be_sure_of_itself():
+    """Its loss is bounded: beyond, delta is nothing."""
+    most = math.log(1 / (1 - 0.5 * 0.5))
+    assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, epsilon=most * 0.999) > 0
+    assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, epsilon=most * 1.001) == 0
+    assert one_round.random_participation_add(0.5, 0.5, 1, 0.1, 1.0, delta=0) == pytest.approx(most, rel=1e-14)
+    found = one_round.random_participation_add(0.5, 0.3, 7, 0.1, 1.0, delta=0)
+    assert found == pytest.approx(-math.log(0.7), rel=1e-14)
+    assert one_round.random_participation_add(0.5, 0.3, 7, 0.1, 1.0, epsilon=float(found)) == 0
+
+
+# --- noise -------------------------------------------------------------------------------------------------------
+
+SCHEMES = ("outer", "inner", "aligned", "wcs", "ols", "cs")
+
+
+@pytest.mark.parametrize(
+    ("goal", "setting", "expected"),
+    [
+        ((1e-3, 1e-6), (0.01, 0.01, 30), (1.5125, 1.0578, 1.3698, 9.8278, 25.551, 0.9749)),
+        ((1e-3, 1e-6), (0.001, 0.1, 30), (3.4402, 2.2520, 3.2795, 27.735, 244.75, 0.9749)),
+        ((1e-3, 1e-6), (0.1, 0.001, 1000), (1.7313, 1.2512, 1.6276, 2.4699, 3.5021, 0.9749)),
+        ((1e-2, 1e-7), (0.001, 0.1, 30), (3.5586, 1.4737, 3.1877, 18.018, 37.801, 0.7341)),
+        ((1e-2, 1e-7), (0.1, 0.001, 1000), (1.1518, 0.8583, 0.0, 1.2430, 1.4799, 0.7341)),
+    ],
+)
+def test_noise_of_the_experiments(goal, setting, expected):
+    found = [participation_noise(scheme, *setting, 1.0, *goal) for scheme in SCHEMES]
+    assert found == pytest.approx(expected, rel=6e-5)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-3), (1e-3, 1e-6), (0.5, 1e-100), (100.0, 1e-9)])
+def test_noise_is_enough_and_hardly_more(scheme, epsilon, delta):
+    p, q, n_records, clip_norm = 0.2, 0.3, 7, 3.0
+    noise_std = participation_noise(scheme, p, q, n_records, clip_norm, epsilon, delta)
+    rates = {"ols": ((), (q,)), "cs": ((), (p, q)), "wcs": ((p,), (q,))}
+
+    def value(noise_std):
+        if scheme in one_round.READINGS:
+            return one_round.READINGS[scheme](p, q, n_records, clip_norm / noise_std, epsilon).high
+        known, hidden = (math.prod(r) for r in rates[scheme])
+        return mp.log(oracle.sampled(known, hidden, clip_norm / mpf(noise_std), epsilon))
+
+    assert value(noise_std) <= math.log(delta) + 1e-13
+    assert value(noise_std * (1 - 1e-9)) > math.log(delta)
+    if scheme == "outer":
+        assert add_estimate(p, q, n_records, clip_norm / noise_std, epsilon).log <= math.log(delta)
+
+
+def test_noise_that_nobody_needs_and_noise_that_does_not_exist():
+    assert participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.011) == 0
+    assert participation_noise("ols", 0.1, 0.1, 5, 1.0, 0.1, 1.0) == 0
+    with pytest.raises(DomainError, match="delta"):
+        participation_noise("outer", 0.1, 0.1, 5, 1.0, 0.1, 0.0)
+    with pytest.raises(DomainError, match="scheme"):
+        participation_noise("printed", 0.1, 0.1, 5, 1.0, 0.1, 1e-6)
+
+
+# --- systems, and a server that is not trusted -------------------------------------------------------------------
+
+
+def test_a_system_has_the_guarantee_of_its_largest_client():
+    sizes = [3, 17, 1, 17]
+    own = [float(reading("outer", 0.1, 0.1, n, 1.0, epsilon=0.1)) for n in sizes]
+    assert systems.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, epsilon=0.1) == max(own)
+    assert systems.system_guarantee(0.1, 0.1, sizes, 1.0, 1.0, delta=1e-6) == reading(
+        "outer", 0.1, 0.1, 17, 1.0, delta=1e-6
+    )
+    for bad in ([], [0], [3, -1], [2.5]):
+        with pytest.raises(DomainError, match="n_records"):
+            systems.system_guarantee(0.1, 0.1, bad, 1.0, 1.0, epsilon=0.1)
+
+
+def test_a_server_that_sees_who_sends_learns_who_takes_part():
+    hidden = systems.all_send(0.1, 0.1, 5, 1.0, 1.0, epsilon=0.1)
+    seen = systems.participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
+    assert hidden == reading("outer", 0.1, 0.1, 5, 1.0, epsilon=0.1)
+    assert seen == wcs(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
+    assert hidden < seen
+
+
+# --- the command -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_each_reading_gives():
+    inputs = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 2, "noise_std": 1, "clip_norm": 1}
+    gives = {"outer": "upper", "inner": "value", "aligned": "lower"}
+    for name, side in gives.items():
+        reply = answer("participation:thm-4.1", inputs | {"reading": name, "epsilon": 0.1})
+        assert (reply["gives"], reply["adjacency"]) == (side, "add-remove")
+        assert 0 < reply["uncertainty"] < 1e-11 * reply["value"]
+    assert answer("participation:thm-4.1-add", inputs | {"delta": 1e-6})["gives"] == "upper"
+    noise = {"n_records": 30, "clip_norm": 1, "participation_rate": 0.01, "record_rate": 0.01}
+    for scheme, side in (("outer", "upper"), ("inner", "value"), ("aligned", "value"), ("wcs", "upper")):
+        reply = answer("participation:calibrate", noise | {"scheme": scheme, "epsilon": 1e-3, "delta": 1e-6})
+        assert reply["gives"] == side
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("participation_rate", 0), ("participation_rate", 1.1), ("record_rate", 0), ("record_rate", -0.1),
+        ("n_records", 0), ("n_records", 2.5), ("noise_std", 0), ("noise_std", -1), ("clip_norm", 0),
+        ("reading", "printed"), ("epsilon", -1),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(name, value):
+    good = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 2, "noise_std": 1, "clip_norm": 1}
+    with pytest.raises(DomainError, match=name):
+        one_round.random_participation(**{"reading": "outer", "epsilon": 0.1} | good | {name: value})
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "n_records", "noise_std", "epsilon"),
+    [(0.5, 1.0, 1, 1.0, 0.6931471805599461), (1e-12, 1e-12, 1, 1.0, 1e-24), (1.0, 1.0, 1, 1e6, 0.0)],
+)
+def test_a_record_about_to_be_lost_is_added_at_the_price_of_removing_it(p, q, n_records, noise_std, epsilon):
+    setting = p, q, n_records, noise_std, 1.0
+    added = one_round.random_participation_add(*setting, epsilon=epsilon)
+    assert added <= one_round.random_participation("outer", *setting, epsilon=epsilon) * (1 + 1e-12)

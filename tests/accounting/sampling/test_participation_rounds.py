@@ -1,0 +1,431 @@
+"""Many rounds against quadrature, other formulas, another library: upper never below, lower never above, and close."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.rdp import rdp_privacy_accountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from oracles.participation import given_count
+from scipy.stats import binom, norm
+
+from flamelib.accounting.composition import known_pairs
+from flamelib.accounting.composition.known_pairs import (
+    ROUND,
+    Cells,
+    LeastEpsilon,
+    above,
+    below,
+    coarser,
+    composed,
+    composed_below,
+)
+from flamelib.accounting.sampling import hidden as participation
+from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, outer_estimate
+from flamelib.accounting.sampling.rounds import (
+    SCHEMES,
+    _normal,
+    _points,
+    aligned_cells,
+    aligned_rounds_lower,
+    outer_cells,
+    participation_rounds,
+    round_cells,
+    subsampled_cells,
+)
+from flamelib.core.vocabulary import DomainError
+
+SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
+            (0.6, 0.5, 4, 0.5), (1.0, 0.3, 7, 2.0), (0.2, 1.0, 3, 2.0)]  # fmt: skip
+
+
+def upper(scheme, setting, rounds, **asked):
+    return participation_rounds(scheme, *setting, 1.0, rounds, **asked)
+
+
+def lower(setting, rounds, **asked):
+    return aligned_rounds_lower(*setting, 1.0, rounds, **asked)
+
+
+# --- a pair composed by hand ------------------------------------------------------------------------
+
+
+def densities(mixture, x):
+    return sum(float(weight) * norm.pdf(x, float(mean)) for weight, mean in mixture)
+
+
+def twice(larger, smaller, epsilon, low, high, points=3001):
+    """Delta of two rounds in the given order, by the trapezoid rule in the plane."""
+    x = np.linspace(low, high, points)
+    p, q = densities(larger, x) * (x[1] - x[0]), densities(smaller, x) * (x[1] - x[0])
+    return sum(
+        float(np.maximum(one * p - math.exp(epsilon) * other * q, 0).sum()) for one, other in zip(p, q, strict=True)
+    )
+
+
+class TestByHand:
+    @pytest.mark.parametrize(("rate", "noise_std", "epsilon"), [(0.1, 1.0, 0.3), (0.5, 2.0, 0.2), (0.02, 0.7, 0.1)])
+    def test_two_rounds_of_drawn_records(self, rate, noise_std, epsilon):
+        larger, smaller = given_count(1.0, rate, 0, 1 / noise_std)
+        truth = [twice(*pair, epsilon, -8, 8 + 1 / noise_std) for pair in ((larger, smaller), (smaller, larger))]
+        found = upper("cs", (1.0, rate, 1, noise_std), 2, epsilon=epsilon)
+        assert max(truth) * (1 - 1e-5) <= found <= max(truth) * 1.003
+        assert max(truth) * 0.99 <= lower((1.0, rate, 1, noise_std), 2, epsilon=epsilon) <= max(truth) * (1 + 1e-5)
+        swapped = composed_order(subsampled_cells(rate, 1 / noise_std).swapped(), 2, epsilon)
+        assert truth[1] * (1 - 1e-5) <= swapped <= truth[1] * 1.003
+
+    @pytest.mark.parametrize("epsilon", [0.1, 0.6])
+    @pytest.mark.parametrize(("p", "q", "j", "mu"), [(0.5, 0.3, 2, 1.0), (0.2, 0.5, 1, 0.5)])
+    def test_two_rounds_with_a_known_number_of_others(self, p, q, j, mu, epsilon):
+        """The pair is above the aligned and the opposed gradients, of every two rounds."""
+        cells = outer_cells(p, q, j + 1, mu)
+        found = composed([(cells, 2)], epsilon=epsilon)
+        for sign in (1, -1):
+            larger, smaller = given_count(p, q, j, mu, sign)
+            most = float(binom.pmf(j, j, q)) ** 2
+            for pair in ((larger, smaller), (smaller, larger)):
+                assert most * twice(*pair, epsilon, -9, 9 + 3 * mu * (j + 1)) <= found
+
+    def test_the_mixture_over_the_others_is_composed_by_its_profile(self):
+        """Connecting the dots of the exact profile of one round, on a plain grid, convolved term by term."""
+        setting, epsilon, step = (0.3, 0.4, 3, 1.0), 0.5, 0.02
+        grid = step * np.arange(-200, 400)
+        alpha, profile = np.exp(grid), profile_at((0.3, 0.4, 3, 1.0), grid)
+        slopes = np.concatenate([[-1.0 + 0 * alpha[0]], np.diff(profile) / np.diff(alpha), [0.0]])
+        slopes[0] = (profile[0] - 1) / alpha[0]
+        masses = alpha * np.diff(slopes)
+        law = np.convolve(np.convolve(masses, masses), masses)
+        losses = 3 * grid[0] + step * np.arange(len(law))
+        infinite = 1 - (1 - profile[-1]) ** 3
+        truth = infinite + float(law @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0)), 0))
+        found = composed_order(round_cells("outer", *setting, 1.0), 3, epsilon)
+        assert found == pytest.approx(truth, rel=4e-3)
+
+
+def profile_at(setting, grid):
+    """The profile of one round, the larger data set first, at the exponentials of these numbers."""
+    p, q, n_records, noise_std = setting
+    ahead = {at: math.exp(outer_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
+    behind = {at: math.exp(add_estimate(p, q, n_records, 1 / noise_std, at).high) for at in np.abs(grid)}
+    return np.array([ahead[at] if at >= 0 else -math.expm1(at) + math.exp(at) * behind[-at] for at in grid.tolist()])
+
+
+def composed_order(cells, rounds, epsilon):
+    """The composition in this order alone."""
+    return math.exp(known_pairs._settled([(cells, rounds)], known_pairs.DeltaAt(epsilon), -math.inf)[0])
+
+
+# --- one round --------------------------------------------------------------------------------------
+
+
+class TestOneRound:
+    @pytest.mark.parametrize("setting", SETTINGS)
+    @pytest.mark.parametrize("epsilon", [0.01, 0.5])
+    def test_is_the_statement_about_one_round(self, setting, epsilon):
+        p, q, n_records, noise_std = setting
+        rates = (p, q, noise_std, 1.0)
+        removed = participation.random_participation("outer", p, q, n_records, noise_std, 1.0, epsilon=epsilon)
+        added = participation.random_participation_add(p, q, n_records, noise_std, 1.0, epsilon=epsilon)
+        known = {"outer": max(removed, added), "wcs": wcs(*rates, epsilon=epsilon), "ols": ols(*rates, epsilon=epsilon),
+                 "cs": cs(*rates, epsilon=epsilon)}  # fmt: skip
+        for scheme, truth in known.items():
+            if truth < 1e-45:
+                continue
+            found = composed([(round_cells(scheme, *setting, 1.0), 1)], epsilon=epsilon)
+            assert truth * (1 - 1e-9) <= found <= truth * 1.003
+            assert found - truth <= found.uncertainty * 1.01 + 1e-300
+
+    @pytest.mark.parametrize("setting", SETTINGS)
+    def test_both_directions_apart(self, setting):
+        """The other order is that of an added record, opposed gradients and all."""
+        p, q, n_records, noise_std = setting
+        cells = round_cells("outer", *setting, 1.0)
+        for epsilon in (0.0, 1e-3, 0.02, 0.2):
+            removed = math.exp(outer_estimate(p, q, n_records, 1 / noise_std, epsilon).high)
+            added = math.exp(add_estimate(p, q, n_records, 1 / noise_std, epsilon).high)
+            assert cells.delta(epsilon) == pytest.approx(removed, rel=2e-3)
+            assert cells.swapped().delta(epsilon) == pytest.approx(added, rel=2e-3, abs=1e-12)
+
+    def test_the_aligned_pair(self):
+        for setting in SETTINGS[:4]:
+            p, q, n_records, noise_std = setting
+            truth = math.exp(aligned_estimate(p, q, n_records, 1 / noise_std, 0.3).log)
+            assert truth * 0.95 <= lower(setting, 1, epsilon=0.3) <= truth * (1 + 1e-9)
+
+
+# --- many rounds ------------------------------------------------------------------------------------
+
+
+class TestPublishedSettings:
+    def test_outer(self):
+        """Above the composition of aligned gradients with the number of others revealed, and close to it."""
+        found = upper("outer", (0.1, 0.1, 5, 1.0), 100, epsilon=2.0)
+        assert 1.71744e-5 < found < 1.04 * 1.71744e-5
+
+    def test_aligned(self):
+        assert 1.36e-7 < lower((0.1, 0.1, 5, 1.0), 100, epsilon=2.0) < 1.36997e-7 * (1 + 1e-5)
+
+    def test_drawn_records_in_both_directions(self):
+        setting = (0.1, 0.1, 9, 1.0)
+        cells = round_cells("cs", *setting, 1.0)
+        assert 2.612420e-3 <= composed_order(cells, 1000, 1.0) <= 2.612420e-3 * 1.005
+        assert 7.945901e-4 <= composed_order(cells.swapped(), 1000, 1.0) <= 7.945901e-4 * 1.005
+        assert upper("cs", setting, 1000, epsilon=1.0) == pytest.approx(composed_order(cells, 1000, 1.0), rel=1e-6)
+
+
+class TestOtherWays:
+    @pytest.mark.parametrize(
+        ("rate", "noise_std", "rounds", "epsilon"),
+        [(0.01, 1.0, 300, 0.8), (1e-3, 1.0, 10**4, 0.5)],
+    )
+    def test_another_library(self, rate, noise_std, rounds, epsilon):
+        ends = [
+            privacy_loss_distribution.from_gaussian_mechanism(
+                noise_std, sampling_prob=rate, pessimistic_estimate=pessimistic, value_discretization_interval=1e-4,
+                use_connect_dots=pessimistic,
+            ).self_compose(rounds).get_delta_for_epsilon(epsilon)
+            for pessimistic in (False, True)
+        ]  # fmt: skip
+        setting = (1.0, rate, 1, noise_std)
+        assert ends[0] <= upper("cs", setting, rounds, epsilon=epsilon) <= ends[1] * 1.01
+        assert ends[0] * 0.9 <= lower(setting, rounds, epsilon=epsilon) <= ends[1]
+
+    def test_participants_in_the_open_are_a_mixture_over_the_rounds_joined(self):
+        p, q, noise_std, rounds, epsilon = 0.4, 0.3, 2.0, 6, 0.7
+        joined = [float(upper("ols", (p, q, 1, noise_std), k, epsilon=epsilon)) for k in range(1, rounds + 1)]
+        truth = float(binom.pmf(np.arange(1, rounds + 1), rounds, p) @ joined)
+        assert upper("wcs", (p, q, 1, noise_std), rounds, epsilon=epsilon) == pytest.approx(truth, rel=4e-3)
+
+    def test_all_records_always_is_one_gaussian(self):
+        truth = norm.cdf(0.5 - 2.0) - math.exp(2.0) * norm.cdf(-0.5 - 2.0)
+        found = upper("ols", (1.0, 1.0, 3, 20.0), 400, epsilon=2.0)
+        assert truth <= found <= truth * 1.01
+        assert truth * 0.97 <= lower((1.0, 1.0, 3, 20.0), 400, epsilon=2.0) <= truth
+
+    @pytest.mark.parametrize(("setting", "rounds"), list(zip(SETTINGS, (3, 100_000, 100_000, 3), strict=False)))
+    def test_between_what_occurs_and_what_is_trivial(self, setting, rounds):
+        epsilon = upper("outer", setting, rounds, delta=1e-6)
+        assert lower(setting, rounds, delta=1e-6) <= epsilon
+        once = upper("outer", setting, 1, delta=1e-6 / rounds)
+        assert epsilon <= rounds * once * (1 + 1e-6)
+        accountant = rdp_privacy_accountant.RdpAccountant()
+        orders = np.array(accountant._orders)
+        rate = setting[1] if rounds == 3 else setting[0] * setting[1]
+        scheme = "ols" if rounds == 3 else "cs"
+        spent = rounds * rdp_privacy_accountant._compute_rdp_poisson_subsampled_gaussian(rate, setting[3], orders)
+        renyi, _ = rdp_privacy_accountant.compute_epsilon(orders, spent, 1e-6)
+        assert upper(scheme, setting, rounds, delta=1e-6) <= renyi
+
+    def test_small_rates_and_deltas(self):
+        """Where one round with the record drawn decides, delta is that of the one round times their number."""
+        setting = (0.001, 0.1, 30, 3.44)
+        one = upper("outer", setting, 1, epsilon=0.5)
+        assert upper("outer", setting, 100, epsilon=0.5) == pytest.approx(100 * one, rel=0.05)
+
+    def test_faint_answers_stay_above(self):
+        for epsilon in (20.0, 1e6):
+            assert 0 < upper("outer", (0.1, 0.1, 5, 1.0), 10, epsilon=epsilon) < 1e-20
+
+
+class TestOrder:
+    def test_of_the_schemes(self):
+        for setting in SETTINGS[:2]:
+            found = [upper(scheme, setting, 500, delta=1e-6) for scheme in ("cs", "outer", "wcs", "ols")]
+            assert found == sorted(found)
+
+    def test_limits(self):
+        alone, always, alike = (0.2, 0.3, 1, 1.0), (1.0, 0.3, 8, 1.0), (0.2, 0.3, 10**9, 1.0)
+        for setting, scheme in ((alone, "cs"), (always, "ols"), (alike, "wcs")):
+            assert upper("outer", setting, 40, epsilon=1.0) == pytest.approx(
+                upper(scheme, setting, 40, epsilon=1.0), rel=1e-3
+            )
+
+    def test_in_rounds_records_and_noise(self):
+        setting = (0.05, 0.1, 10, 1.0)
+        rounds = [upper("outer", setting, many, epsilon=1.0) for many in (1, 10, 100, 10**5)]
+        records = [upper("outer", (0.05, 0.1, many, 1.0), 100, epsilon=1.0) for many in (1, 2, 3, 30)]
+        noise = [upper("outer", (0.05, 0.1, 10, std), 100, epsilon=1.0) for std in (4.0, 1.0, 0.5)]
+        at_least = [lower(setting, many, epsilon=1.0) for many in (1, 2, 10, 100, 3000)]
+        for found in (rounds, records, noise, at_least):
+            assert found == sorted(found)
+
+    def test_one_answer_is_the_inverse_of_the_other(self):
+        for setting in SETTINGS[:2]:
+            epsilon = upper("outer", setting, 1000, delta=1e-6)
+            assert upper("outer", setting, 1000, epsilon=epsilon) == pytest.approx(1e-6, rel=0.02)
+            least = lower(setting, 1000, delta=1e-6)
+            assert lower(setting, 1000, epsilon=least * 0.999) >= 1e-6 * 0.99
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("setting", SETTINGS[::3])
+    def test_within_the_stated_uncertainty_of_a_finer_grid(self, setting, monkeypatch):
+        found = upper("outer", setting, 2000, epsilon=1.0)
+        assert found.uncertainty < 0.02 * found
+        monkeypatch.setattr(known_pairs, "FINE", known_pairs.FINE / 4)
+        finer = upper("outer", setting, 2000, epsilon=1.0)
+        assert finer <= found * (1 + 1e-6) + 1e-300
+        assert found - finer <= found.uncertainty
+
+    def test_more_rounds_than_a_transform_takes(self):
+        setting, rounds = (0.01, 0.01, 30, 10.0), 10**8
+        epsilon = upper("outer", setting, rounds, delta=1e-6)
+        assert epsilon < 2 * 10 * upper("outer", setting, 10**6, delta=1e-6)
+        assert 0 < upper("outer", setting, rounds, epsilon=2 * epsilon) < 1e-6
+        assert lower(setting, rounds, delta=1e-6) == 0.0
+
+    def test_noise_that_hides_nothing(self):
+        seen = -math.expm1(10 * math.log1p(-0.01))
+        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, epsilon=3.0) == pytest.approx(seen)
+        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.01) == math.inf
+        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.1) == 0.0
+        assert upper("ols", (0.1, 1.0, 5, 1e-9), 10, epsilon=3.0) == 1.0
+
+
+# --- cells ------------------------------------------------------------------------------------------
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        ("low", "high", "mean"), [(-16.0, 0.5, 0.0), (-16.0, 16.0, 12.0), (0.5, 17.0, 1.0), (-16.0, 40.0, 20.0)]
+    )
+    def test_masses_are_as_exact_as_counted(self, low, high, mean):
+        points = _points(low, high)
+        mp.dps = 40
+        masses = _normal(points, mean)
+        for i in range(0, len(masses), 197):
+            ends = [mpf(float(point)) - mean for point in points[i : i + 2]]
+            truth = abs(mp.ncdf(-ends[0]) - mp.ncdf(-ends[1]) if ends[0] > 0 else mp.ncdf(ends[0]) - mp.ncdf(ends[1]))
+            assert abs(masses[i] / truth - 1) < ROUND
+
+    LAWS = st.lists(st.tuples(st.floats(0.01, 1), st.floats(-2, 2)), min_size=2, max_size=9)
+
+    @settings(max_examples=60)
+    @given(LAWS, st.floats(0.01, 0.8))
+    def test_a_grid_from_both_sides(self, made, step):
+        """Every profile value, in both orders, of the pair and of its square."""
+        base = np.array([weight for weight, _ in made])
+        larger = base * np.exp([loss for _, loss in made])
+        base, larger = base / base.sum(), larger / larger.sum()
+        losses = np.log(larger / base)
+        cells = Cells(losses, losses, base, larger - base, np.zeros(len(base)))
+        for one, (p, q) in ((cells, (larger, base)), (cells.swapped(), (base, larger))):
+            high, low = above(one, step), below(one, step)
+            rough = coarser(high)
+            for epsilon in np.linspace(-3, 3, 25):
+                truth = float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+                square = float(np.maximum(np.outer(p, p) - math.exp(epsilon) * np.outer(q, q), 0).sum())
+                for law, sign in ((high, 1), (rough, 1), (low, -1)):
+                    assert sign * (level(law, 1, epsilon) - truth) >= -1e-9
+                    assert sign * (level(law, 2, epsilon) - square) >= -1e-9
+
+    def test_wide_cells_are_covered(self):
+        """Whatever the law inside a cell: all of it at the ends, or as much as can be in the middle."""
+        cells = Cells(*np.array([[0.0], [1.0], [0.4], [0.2], [0.0]]))
+        law = above(cells, 0.25)
+        for epsilon in np.linspace(-1, 2, 13):
+            middle = max(0.6 - math.exp(epsilon) * 0.4, 0.0)
+            up = (0.6 - 0.4) / -math.expm1(-1.0)
+            ends = up * max(-math.expm1(epsilon - 1), 0) + (0.6 - up) * max(-math.expm1(epsilon), 0)
+            assert level(law, 1, epsilon) >= max(middle, ends) - 1e-12
+
+    def test_what_is_hidden_and_what_is_bare(self):
+        cells = Cells(
+            *np.array([[-math.inf, 0.0, 1.0], [-0.5, 0.0, math.inf], [0.2, 0.7, 0.05], [-0.15, 0.0, 0.15], [0.0] * 3])
+        )
+        assert above(cells, 0.1).infinity == pytest.approx(0.2)
+        assert above(cells.swapped(), 0.1).infinity == pytest.approx(0.2)
+        hidden = above(cells, 0.3)
+        assert hidden.losses[0] == pytest.approx(-0.3)
+        assert hidden.masses[0] == pytest.approx(0.05)
+        assert cells.variation == pytest.approx(0.15)
+
+    def test_errors_are_taken_to_the_safe_side(self):
+        exact = outer_cells(0.3, 0.4, 3, 1.0)
+        blurred = dataclasses.replace(exact, error=exact.error + 1e-7 * exact.base)
+        seen = aligned_cells(0.3, 0.4, 3, 1.0)
+        unsure = dataclasses.replace(seen, error=seen.error + 1e-7 * seen.base)
+        assert composed([(blurred, 50)], epsilon=2.0) > composed([(exact, 50)], epsilon=2.0)
+        assert composed_below([(unsure, 50)], epsilon=2.0) < composed_below([(seen, 50)], epsilon=2.0)
+
+    def test_unlike_mechanisms(self):
+        """The same pair as two parts, and two pairs in either order."""
+        one, two = subsampled_cells(0.1, 1.0), subsampled_cells(0.05, 0.5)
+        assert composed([(one, 30), (one, 20)], epsilon=1.0) == pytest.approx(
+            composed([(one, 50)], epsilon=1.0), rel=1e-6
+        )
+        both = composed([(one, 30), (two, 200)], delta=1e-6)
+        assert both == pytest.approx(composed([(two, 200), (one, 30)], delta=1e-6), rel=1e-6)
+        assert composed([(one, 30)], delta=1e-6) < both < composed([(one, 230)], delta=1e-6)
+        assert LeastEpsilon(0.0).answer(known_pairs.LossSum([(above(one, 0.1), 3)]), None) == math.inf
+
+
+def level(law, times, epsilon):
+    """Delta of a law of losses, once or twice, by every outcome."""
+    losses, masses = law.losses, law.masses
+    if times == 2:
+        losses, masses = np.add.outer(losses, losses).ravel(), np.outer(masses, masses).ravel()
+    infinite = 1 - (1 - law.infinity) ** times
+    return infinite + float(masses @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
+
+
+class TestBadInput:
+    GOOD: ClassVar = {"scheme": "outer", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5,
+                      "noise_std": 1.0, "clip_norm": 1.0, "rounds": 10, "epsilon": 1.0}  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("scheme", "inner"), ("scheme", 1), ("participation_rate", 0), ("record_rate", 1.1), ("n_records", 0),
+         ("noise_std", 0.0), ("clip_norm", -1), ("rounds", 0), ("rounds", 1.5), ("epsilon", -0.1)],
+    )  # fmt: skip
+    def test_is_refused_by_name(self, name, value):
+        with pytest.raises(DomainError, match=name):
+            participation_rounds(**self.GOOD | {name: value})
+        if name != "scheme":
+            rest = {key: given for key, given in self.GOOD.items() if key != "scheme"}
+            with pytest.raises(DomainError, match=name):
+                aligned_rounds_lower(**rest | {name: value})
+
+    def test_exactly_one_of_epsilon_and_delta(self):
+        for more in ({"delta": 1e-6}, {"epsilon": None}):
+            with pytest.raises(DomainError, match="exactly one"):
+                participation_rounds(**self.GOOD | more)
+
+    def test_the_schemes(self):
+        assert set(SCHEMES) == {"outer", "wcs", "ols", "cs"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "p", "q", "n_records", "noise_std", "rounds", "delta"),
+    [
+        ("cs", 1.5e-3, 1.1e-2, 1, 0.7, 1000, 2.4e-6),
+        ("outer", 9.2e-5, 3e-3, 30, 3.0, 1000, 4.3e-10),
+        ("outer", 1e-6, 1e-3, 1000, 3.0, 10, 1e-11),
+        ("cs", 8.3e-5, 0.134, 1, 0.7, 1000, 7e-5),
+        ("outer", 1e-8, 1e-3, 1000, 3.0, 1, 1e-15),
+    ],
+)
+def test_rare_records_and_the_way_back(scheme, p, q, n_records, noise_std, rounds, delta):
+    """Losses that span many orders: delta at the epsilon for a delta is hardly more than that delta."""
+    setting = scheme, p, q, n_records, noise_std, 1.0, rounds
+    back = participation_rounds(*setting, epsilon=participation_rounds(*setting, delta=delta))
+    assert back <= 1.5 * delta
+
+
+def test_one_round_is_not_composed():
+    rates, size, noise = (0.3, 0.2), (7,), (1.3, 1.0)
+    assert upper("outer", (*rates, *size, 1.3), 1, epsilon=0.4) == participation.random_participation(
+        "outer", *rates, *size, *noise, epsilon=0.4
+    )
+    for scheme, alone in (("wcs", wcs), ("ols", ols), ("cs", cs)):
+        assert upper(scheme, (*rates, *size, 1.3), 1, delta=1e-6) == alone(*rates, *noise, delta=1e-6)
+
+
+def test_very_many_records_are_answered():
+    assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3

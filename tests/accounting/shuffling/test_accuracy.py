@@ -1,0 +1,202 @@
+"""Errors of the summation protocol by enumeration, the best plan by brute force, the lower bound by its lemmas."""
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import closed_form as oracle
+
+from flamelib.accounting.shuffling import accuracy as ac
+from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass
+from flamelib.core.statements import STATEMENTS
+from flamelib.core.vocabulary import DomainError
+
+masses = st.floats(1e-3, 0.95)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=3), st.integers(1, 4), masses)
+def test_error_equals_the_enumeration_of_every_message(values, n_levels, mass):
+    expected = oracle.summation_mse(values, n_levels, mass)
+    assert ac.summation_mse(values, n_levels, mass) == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), masses)
+def test_worst_input_is_the_worst(n_levels, mass):
+    worst = ac.summation_worst_mse(2, n_levels, mass)
+    value = ac.worst_input(n_levels, mass)
+    assert worst == pytest.approx(ac.summation_mse([value, 1 - value], n_levels, mass), rel=1e-9)
+    tried = [ac.summation_mse([i / 1000, i / 1000], n_levels, mass) for i in range(1001)]
+    assert max(tried) <= worst * (1 + 1e-12)
+    assert worst <= ac.summation_mse_bound(2, n_levels, mass)
+
+
+def test_worst_input_is_interior_until_the_blanket_hides_the_rounding():
+    assert ac.worst_input(1, 0.3) == 0.5
+    assert 0 < ac.worst_input(4, 0.2) < 1 / 8
+    assert ac.worst_input(5, 0.2) == ac.worst_input(50, 0.2) == 0.0
+    assert ac.worst_input(3, 1e-12) == pytest.approx(1 / 6)
+
+
+regimes = st.floats(0.05, 1.0), st.floats(1e-12, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(100, 10**7), *regimes)
+def test_the_plan_is_the_best_of_all(n, epsilon, delta):
+    if 2 * max(14 * math.log(2 / delta) / epsilon**2, 27 / epsilon) >= (n - 1) * (1 - 1e-12):
+        with pytest.raises(DomainError, match=r"n_users must be"):
+            ac.summation_plan(n - 1, epsilon, delta)
+        return
+    plan = ac.summation_plan(n, epsilon, delta)
+    found = []
+    for k in range(1, 2000):
+        mass = (k + 1) * max(14 * math.log(2 / delta) / epsilon**2, 27 / epsilon) / (n - 1)
+        if mass < 1:
+            found.append((ac.summation_worst_mse(n, k, mass), k))
+    assert plan.mse == pytest.approx(min(found)[0], rel=1e-12)
+    assert plan.n_levels == min(found)[1] or found[plan.n_levels - 1][0] == pytest.approx(min(found)[0], rel=1e-12)
+    assert plan.blanket_mass == pytest.approx(histogram_blanket_mass(n, plan.n_levels + 1, epsilon, delta))
+    assert plan.mse <= plan.mse_bound == ac.summation_mse_bound(n, plan.n_levels, plan.blanket_mass)
+    assert ac.summation_lower(n, epsilon, delta) <= plan.mse
+
+
+def test_the_plan_grows_like_the_cube_root():
+    epsilon, delta = 1.0, 1e-6
+    for n in (10**8, 10**12, 10**15):
+        plan = ac.summation_plan(n, epsilon, delta)
+        assert ac.summation_plan(8 * n, epsilon, delta).mse == pytest.approx(2 * plan.mse, rel=0.02)
+        assert plan.n_levels == pytest.approx((3 * n / (2 * 14 * math.log(2 / delta))) ** (1 / 3), rel=0.02)
+
+
+def test_a_plan_needs_room_for_two_messages():
+    with pytest.raises(DomainError, match=r"n_users must be at least 408 for"):
+        ac.summation_plan(407, 1.0, 1e-6)
+    assert ac.summation_plan(408, 1.0, 1e-6).n_levels == 1
+    with pytest.raises(DomainError, match=r"n_users must be above 55"):
+        ac.summation_plan(55, 1.0, 1.0)  # two buckets, 27 blankets each: a mass of exactly 1
+    assert ac.summation_plan(56, 1.0, 1.0).blanket_mass == 54 / 55
+
+
+@given(st.integers(2, 10**6), st.floats(0, 8), st.floats(0, 0.499))
+def test_lower_bound_takes_the_best_number_of_cells(n, epsilon, delta):
+    def at(k):
+        return n * min(math.exp(-epsilon) / (8 * k**2), (0.5 - delta) * (k - 1 / k) / (48 * n))
+
+    expected = max(at(k) for k in range(2, 1500))
+    assert ac.summation_lower(n, epsilon, delta) == pytest.approx(expected, rel=1e-12)
+
+
+def test_lower_bound_at_its_ends():
+    assert ac.summation_lower(1000, 1.0, 1e-6) == pytest.approx(0.16601529297, abs=5e-12)
+    assert ac.best_cells(1000, 1.0, 1e-6) == 16
+    for delta in (0.5, 0.7, 1.0):
+        assert ac.summation_lower(10**6, 1.0, delta) == 0.0
+    assert ac.best_cells(10, 1.0, 0.5) == 2
+    assert ac.summation_lower(100, 5000.0, 0.0) == 0.0
+    for n in (10**6, 10**9, 10**15):
+        limit = (6 * n * math.exp(-1) / 0.5) ** (1 / 3) / 96
+        assert ac.summation_lower(n, 1.0, 0.0) == pytest.approx(limit, rel=2e-2)
+
+
+@pytest.mark.parametrize("k", range(2, 12))
+def test_distances_of_midpoints(k):
+    midpoints = [(2 * i + 1) / (2 * k) for i in range(k)]
+    sums = [sum((abs(a - b) - 1 / (2 * k)) ** 2 for a in midpoints if a != b) for b in midpoints]
+    assert [ac.cell_distances(k, cell) for cell in range(k)] == pytest.approx(sums, rel=1e-12)
+    assert ac.cell_distances_least(k) == pytest.approx(min(sums), rel=1e-12)
+    assert ac.cell_distances_bound(k) == pytest.approx(k / 48 * (1 - 1 / k**2), rel=1e-14)
+    assert ac.cell_distances_bound(k) <= min(sums)
+    if k % 2:
+        assert min(sums) == pytest.approx((k - 1) * (k - 2) / (12 * k), rel=1e-12)
+
+
+def test_the_rounding_error_is_at_least_what_lemma_4_4_says():
+    draw, tightest = random.Random(1).random, math.inf
+    for k, power in itertools.product((2, 3, 4, 5), (0.2, 1, 6)):
+        for _ in range(60):
+            rows = [[draw() ** power for _ in range(k)] for _ in range(k)]
+            hits = [[x / math.fsum(row) for x in row] for row in rows]
+            bound, least = ac.rounding_error_bound(hits), oracle.least_rounding_error(hits)
+            assert 0 <= bound <= least
+            plain = sum(
+                min(
+                    (1 - hits[a][a]) / (4 * k**3),
+                    min(hits[b][a] for b in range(k) if b != a) / 48 * (1 - 1 / k**2),
+                )
+                for a in range(k)
+            )
+            assert bound == pytest.approx(plain, rel=1e-12)
+            tightest = min(tightest, least / bound) if bound else tightest
+    assert tightest < 10
+    assert ac.rounding_error_bound([[1, 0], [0, 1]]) == 0.0
+
+
+@given(st.integers(1, 5), st.floats(0, 2), st.floats(0, 0.45), st.floats(1e-3, 1), st.floats(0, 0.99))
+def test_breaking_both_thresholds_of_lemma_4_5_breaks_privacy(n, epsilon, delta, above, below):
+    """Messages of ``b`` fall into the cell of ``a`` rarely, those of ``a`` nearly always: enumerate who fell in."""
+    n = max(n, 2)
+    own_least, other_least = ac.hit_thresholds(n, epsilon, delta)
+    own, other = own_least + above * (1 - own_least), below * other_least
+
+    def nobody(chances):
+        outcomes = itertools.product((0, 1), repeat=len(chances))
+        return sum(
+            math.prod(p if hit else 1 - p for hit, p in zip(falls, chances, strict=True))
+            for falls in outcomes
+            if not any(falls)
+        )
+
+    assert nobody([other] * n) > math.exp(epsilon) * nobody([own] + [other] * (n - 1)) + delta
+
+
+BAD = {
+    "n_users": [math.nan, math.inf, -5, 0, 1, 2.5, "many", True],
+    "epsilon": [math.nan, math.inf, -0.1, "small"],
+    "delta": [math.nan, math.inf, -1e-9, 1.0000001, "small"],
+}
+
+
+@pytest.mark.parametrize("key", ["blanket:thm-4.1", "blanket:thm-4.2"])
+def test_bad_input_is_refused_by_name(key):
+    function, good = STATEMENTS[key].function, {"n_users": 10_000, "epsilon": 1.0, "delta": 1e-6}
+    function(**good)
+    for name in good:
+        for bad in BAD[name]:
+            with pytest.raises(DomainError, match=rf"^{name} must be"):
+                function(**{**good, name: bad})
+
+
+def test_refusals():
+    for epsilon, delta, name in [(0.0, 0.1, "epsilon"), (1.01, 0.1, "epsilon"), (1.0, 0.0, "delta")]:
+        with pytest.raises(DomainError, match=rf"^{name} must be"):
+            ac.summation_plan(10**6, epsilon, delta)
+    for bad in (0.0, 1.0, 1.5, math.nan):
+        for call in (
+            lambda mass: ac.summation_mse([0.5], 2, mass),
+            lambda mass: ac.worst_input(2, mass),
+            lambda mass: ac.summation_worst_mse(5, 2, mass),
+            lambda mass: ac.summation_mse_bound(5, 2, mass),
+        ):
+            with pytest.raises(DomainError, match=r"^blanket_mass must be"):
+                call(bad)
+    for value in (-0.1, 1.1, math.nan, "half", None):
+        with pytest.raises(DomainError, match=r"^values must be"):
+            ac.summation_mse([0.5, value], 2, 0.5)
+    for cells in (1, 2.5, "two"):
+        with pytest.raises(DomainError, match=r"^n_cells must be"):
+            ac.cell_distances_bound(cells)
+    for cell in (-1, 4, 0.5, "first"):
+        with pytest.raises(DomainError, match=r"^cell must be"):
+            ac.cell_distances(4, cell)
+    for table in ([[1.0]], [[0.5, 0.5]], [[0.5, 0.4], [0.5, 0.5]], [[1.5, -0.5], [0.5, 0.5]], [[0.5, math.nan]] * 2):
+        with pytest.raises(DomainError, match=r"^(hits|n_cells) must be"):
+            ac.rounding_error_bound(table)
+    with pytest.raises(DomainError, match=r"^delta must be"):
+        ac.hit_thresholds(10, 1.0, 0.5)
+    with pytest.raises(DomainError, match=r"^n_levels must be"):
+        ac.worst_input(0, 0.5)

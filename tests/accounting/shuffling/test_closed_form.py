@@ -1,0 +1,459 @@
+"""Closed-form amplification: high-precision definitions, published numbers, edges, and the truth they bound."""
+
+import math
+import subprocess
+import sys
+
+import mpmath as mp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import closed_form as oracle
+
+from flamelib.accounting.shuffling import closed_form as cf
+from flamelib.accounting.shuffling.closed_form import loss_atoms, loss_shape, loss_variable, withdrawn_curve
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.statements import STATEMENTS
+from flamelib.core.vocabulary import DomainError
+
+FAMILIES = {
+    "any": AnyProfile,
+    "laplace": LaplaceProfile,
+    "kary-2": lambda epsilon0: KaryProfile(epsilon0, 2),
+    "kary-100": lambda epsilon0: KaryProfile(epsilon0, 100),
+}
+BOUNDS = {"hoeffding": cf.hoeffding, "bennett": cf.bennett}
+
+
+def described(profile):
+    return profile.kind, getattr(profile, "n_buckets", None)
+
+
+# Numbers printed by the authors' notebook: 5000 users, local budget 0.4.
+PUBLISHED = {
+    ("any", "hoeffding"): (0.0379424719, 0.0574616478, 0.0496357212),
+    ("any", "bennett"): (0.1400916831, 0.1130167908, None),
+    ("laplace", "hoeffding"): (0.0057923376, 0.0242334546, 0.0992714425),
+    ("laplace", "bennett"): (0.0048535414, 0.0228075356, 0.0999450991),
+    ("kary-2", "hoeffding"): (0.0056425464, 0.0239788235, 0.0993310892),
+    ("kary-2", "bennett"): (0.0056865300, 0.0242830150, 0.0983905225),
+    ("kary-100", "hoeffding"): (0.0074451490, 0.0268812897, 0.0970004940),
+    ("kary-100", "bennett"): (3.3602171e-9, 0.0035207898, 0.5191456849),
+}
+
+
+@pytest.mark.parametrize(("family", "bound"), PUBLISHED)
+def test_numbers_of_the_authors_notebook(family, bound):
+    delta, epsilon, epsilon0 = PUBLISHED[family, bound]
+    profile = FAMILIES[family](0.4)
+    assert BOUNDS[bound](profile, 5000, epsilon=0.005) == pytest.approx(delta, abs=0.51e-10 if delta > 1e-6 else 1e-16)
+    assert BOUNDS[bound](profile, 5000, delta=1e-6) == pytest.approx(epsilon, abs=0.51e-10)
+    found = cf.largest_epsilon0(BOUNDS[bound], FAMILIES[family], 5000, 0.005, 1e-6)
+    # Where no amplified budget will do, the local budget itself may be the central one.
+    # (The notebook's own root search is good to 1.1e-10.)
+    assert found == (pytest.approx(epsilon0, abs=1.1e-10) if epsilon0 else 0.005)
+
+
+FIGURE_A = {
+    1000: (math.inf, 0.18316, 0.31606),
+    10_000: (0.22302, 0.053996, 0.090653),
+    100_000: (0.070524, 0.015875, 0.026593),
+    1_000_000: (0.022302, 0.0046210, 0.0077673),
+}
+FIGURE_B = {
+    100: (0.11266, None, 0.22531, 0.20187, 0.22596, 0.19625, 0.21489, 0.72515),
+    1000: (0.31744, None, 0.63488, 0.68009, 0.64868, 0.62878, 0.56535, 1.74481),
+    10_000: (0.75021, None, 1.50041, 1.84888, 1.65278, 1.63519, 1.23061, 2.91261),
+    100_000: (1.39211, None, 2.78422, 3.79558, 3.45086, 3.43248, 2.18201, 4.23321),
+}
+FIGURE_D = {100: (4, 0.29163, 0.35834), 1000: (10, 0.58014, 1.00321), 10_000: (21, 1.11839, 2.09610)}
+FIGURE_D[100_000] = (46, 1.90299, 3.53198)
+
+
+@pytest.mark.parametrize("n", FIGURE_A)
+def test_figure_of_epsilon_against_users(n):
+    found = (
+        cf.erlingsson(0.5, n, 1e-6),
+        cf.hoeffding(AnyProfile(0.5), n, delta=1e-6),
+        cf.bennett(AnyProfile(0.5), n, delta=1e-6),
+    )
+    assert found == pytest.approx(FIGURE_A[n], rel=3e-5)
+
+
+@pytest.mark.parametrize("n", FIGURE_B)
+def test_figures_of_the_local_budget_against_users(n):
+    found = [
+        cf.largest_epsilon0(bound, family, n, 0.1, 1e-6) for family in FAMILIES.values() for bound in BOUNDS.values()
+    ]
+    for ours, printed in zip(found, FIGURE_B[n], strict=True):
+        assert printed is None or ours == pytest.approx(printed, abs=1e-5)
+
+
+@pytest.mark.parametrize("n", FIGURE_D)
+def test_figure_of_growing_alphabets(n):
+    k, *printed = FIGURE_D[n]
+    found = [cf.largest_epsilon0(bound, lambda e: KaryProfile(e, k), n, 0.1, n**-2) for bound in BOUNDS.values()]
+    assert found == pytest.approx(printed, abs=1e-5)
+
+
+def test_the_withdrawn_form_and_its_correction():
+    profile = LaplaceProfile(0.5)
+    assert cf.bennett_withdrawn(profile, 333, delta=8e-7) == pytest.approx(0.1056, abs=5e-5)
+    assert cf.bennett(profile, 333, delta=8e-7) == pytest.approx(0.1331, abs=5e-5)
+
+
+small = st.integers(2, 40), st.floats(0.1, 3.0), st.floats(0.05, 0.95), st.sampled_from([2, 3, 10])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["kary", "laplace", "any"]), *small)
+def test_bounds_equal_their_sums_over_blanket_users(kind, n, epsilon0, share, k):
+    profile = {"kary": KaryProfile(epsilon0, k), "laplace": LaplaceProfile(epsilon0), "any": AnyProfile(epsilon0)}[kind]
+    epsilon = share * epsilon0
+    expected = oracle.hoeffding_delta(kind, n, epsilon0, epsilon, k)
+    assert cf.hoeffding(profile, n, epsilon=epsilon) == pytest.approx(float(min(expected, 1)), rel=1e-11)
+    expected = oracle.bennett_delta(kind, n, epsilon0, epsilon, k)
+    assert cf.bennett(profile, n, epsilon=epsilon) == pytest.approx(float(min(expected, 1)), rel=1e-11)
+    if kind != "any":
+        expected = oracle.bennett_delta(kind, n, epsilon0, epsilon, k, withdrawn=True)
+        assert cf.bennett_withdrawn(profile, n, epsilon=epsilon) == pytest.approx(float(min(expected, 1)), rel=1e-11)
+
+
+@pytest.mark.parametrize("n", [1000, 1001, 1500])
+@pytest.mark.parametrize("blankets", [1e-6, 0.4, 30.0, 190.0, 215.0, 700.0])
+def test_withdrawn_form_with_few_and_many_blankets(n, blankets):
+    """Every branch of the mean inverse, before the cap at 1."""
+    profile = KaryProfile(cf.kary_epsilon0(50, blankets / n), 50)
+    expected = mp.log(oracle.bennett_delta("kary", n, profile.epsilon0, 0.3, 50, withdrawn=True))
+    assert withdrawn_curve(loss_shape(profile), n)(0.3) == pytest.approx(float(expected), rel=1e-11, abs=1e-11)
+
+
+logs = st.floats(-6, 1.8), st.floats(1e-4, 1 - 1e-9), st.floats(0.31, 15.0), st.sampled_from(sorted(FAMILIES))
+
+
+@settings(max_examples=300, deadline=None)
+@given(*logs)
+def test_log_delta_equals_the_formula_at_fifty_digits(log10_epsilon0, share, log10_n, family):
+    epsilon0, n = 10**log10_epsilon0, int(10**log10_n)
+    profile, epsilon = FAMILIES[family](epsilon0), share * epsilon0
+    kind, k = described(profile)
+    if epsilon >= epsilon0:
+        return
+    for ours, theirs in (
+        (cf.hoeffding_log_delta, oracle.log_hoeffding),
+        (cf.bennett_log_delta, oracle.log_bennett),
+    ):
+        with mp.workdps(120):
+            expected = float(min(theirs(kind, n, epsilon0, epsilon, k), 0)) if n < 1e9 else None
+        if expected is None:
+            with mp.workdps(80):
+                expected = float(min(theirs(kind, n, epsilon0, epsilon, k), 0))
+        assert ours(profile, n, epsilon) == pytest.approx(expected, rel=3e-13, abs=1e-11)
+
+
+@settings(max_examples=100, deadline=None)
+@given(logs[0], *logs[2:], st.floats(-300, -0.05), st.sampled_from(sorted(BOUNDS)))
+def test_epsilon_is_never_too_small_and_hardly_too_large(log10_epsilon0, log10_n, family, log10_delta, bound):
+    epsilon0, n, delta = 10**log10_epsilon0, int(10**log10_n), 10**log10_delta
+    profile = FAMILIES[family](epsilon0)
+    kind, k = described(profile)
+    formula = {"hoeffding": oracle.log_hoeffding, "bennett": oracle.log_bennett}[bound]
+    epsilon = BOUNDS[bound](profile, n, delta=delta)
+    assert 0 < epsilon <= epsilon0
+    with mp.workdps(120):
+        if epsilon < epsilon0:
+            assert formula(kind, n, epsilon0, epsilon, k) <= math.log(delta) + 1e-10
+        assert formula(kind, n, epsilon0, epsilon * (1 - 1e-9), k) > math.log(delta) - 1e-10
+
+
+@pytest.mark.parametrize(
+    ("bound", "epsilon0", "n", "log_delta"),
+    [
+        ("hoeffding", 5.0, 10**7, -4.3),
+        ("hoeffding", 5.0, 10**7, -3.5),
+        ("hoeffding", 5.0, 10**7, -4.39),
+        ("hoeffding", 5.0, 10**7, -3.0),
+        ("bennett", 8.0, 10**8, -4.0),
+        ("bennett", 8.0, 10**8, -0.1),
+        ("bennett", 8.0, 10**8, -4.5),
+    ],
+)
+def test_epsilon_is_found_on_the_falling_side_of_a_valley(bound, epsilon0, n, log_delta):
+    """At a large local budget the formulas rise again: the end of the range does not tell what the valley holds."""
+    formula = {"hoeffding": oracle.log_hoeffding, "bennett": oracle.log_bennett}[bound]
+    step = epsilon0 / 400
+    met = [step * i for i in range(1, 400) if formula("any", n, epsilon0, step * i) <= log_delta]
+    found = BOUNDS[bound](AnyProfile(epsilon0), n, delta=math.exp(log_delta))
+    assert (met[0] - step < found <= met[0]) if met else found == epsilon0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 14), st.floats(0.1, 4.0), st.floats(0.05, 0.95), st.sampled_from([2, 3, 7]))
+def test_both_inequalities_bound_the_enumerated_truth(n, epsilon0, share, k):
+    truth = oracle.kary_blanket_delta(n, k, epsilon0, share * epsilon0)
+    for bound in BOUNDS.values():
+        for profile in (KaryProfile(epsilon0, k), AnyProfile(epsilon0)):
+            assert truth <= bound(profile, n, epsilon=share * epsilon0) * (1 + 1e-12)
+
+
+def test_the_withdrawn_form_is_not_a_bound():
+    """Many users, small epsilon: it falls below the exact distance of two data sets under shuffled binary response."""
+    n, epsilon, profile = 10_000, 0.01, KaryProfile(0.5, 2)
+    truth = oracle.one_against_all_equal(n, 0.5, epsilon)
+    assert truth == pytest.approx(4.65e-5, rel=2e-3)
+    assert cf.bennett_withdrawn(profile, n, epsilon=epsilon) == pytest.approx(8.9e-6, rel=1e-2)
+    assert cf.bennett(profile, n, epsilon=epsilon) == pytest.approx(6.8e-4, rel=1e-2)
+
+
+@pytest.mark.parametrize("bound", [cf.hoeffding, cf.bennett, cf.bennett_withdrawn])
+def test_edges_of_the_pair_of_budgets(bound):
+    profile = LaplaceProfile(1.0)
+    assert bound(profile, 1000, epsilon=1.0) == bound(profile, 1000, epsilon=50.0) == 0.0
+    assert bound(profile, 1000, epsilon=0.0) == bound(profile, 2, epsilon=1e-320) == 1.0
+    assert bound(profile, 1000, delta=0.0) == 1.0
+    assert bound(profile, 1000, delta=1.0) == 0.0
+    assert bound(profile, 10**15, epsilon=0.5) == 5e-324
+    assert bound(profile, 2, delta=1e-6) == 1.0
+    assert 0 < bound(profile, 10**6, delta=1e-300) < 1
+    assert bound(KaryProfile(700.0, 2**53), 2, epsilon=699.0) <= 1
+    assert bound(KaryProfile(5e-324, 2), 2**53, delta=0.5) <= 5e-324
+
+
+def test_extreme_local_budgets_stay_finite():
+    for epsilon0 in (5e-324, 1e-300, 1e-20, 1e-8, 30.0, 350.0, 700.0):
+        for profile in (
+            AnyProfile(epsilon0),
+            LaplaceProfile(epsilon0),
+            KaryProfile(epsilon0, 2),
+            KaryProfile(epsilon0, 2**53),
+        ):
+            for share in (1e-9, 0.5, 1 - 1e-12):
+                for ours in (cf.hoeffding_log_delta, cf.bennett_log_delta):
+                    for n in (2, 2**53):
+                        assert ours(profile, n, share * epsilon0) <= 0
+
+
+@pytest.mark.parametrize("epsilon0", [1e-6, 0.3, 2.0, 9.0])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_the_amplification_variable(epsilon0, share):
+    epsilon = share * epsilon0
+    for profile in (KaryProfile(epsilon0, 2), KaryProfile(epsilon0, 7), LaplaceProfile(epsilon0), AnyProfile(epsilon0)):
+        loss = loss_variable(profile, epsilon)
+        _, width, top, second = oracle.table_constants(
+            *[(described(profile))[0], epsilon0, epsilon, described(profile)[1]]
+        )
+        assert loss.mean == pytest.approx(-math.expm1(epsilon), rel=1e-15)
+        assert loss.high == pytest.approx(float(top), rel=1e-12, abs=1e-15 * epsilon0)
+        assert loss.high - loss.low == pytest.approx(float(width), rel=1e-12)
+        assert loss.second_moment == pytest.approx(float(second), rel=1e-12)
+    exact = float(oracle.laplace_second_moment(epsilon0, epsilon))
+    assert loss_variable(LaplaceProfile(epsilon0), epsilon).second_moment == pytest.approx(exact, rel=1e-10)
+    outer, inner = loss_variable(AnyProfile(epsilon0), epsilon), loss_variable(LaplaceProfile(epsilon0), epsilon)
+    assert outer.low <= inner.low < inner.high <= outer.high
+    assert outer.second_moment >= inner.second_moment
+
+
+def test_atoms_carry_the_moments():
+    profile = KaryProfile(1.3, 5)
+    loss, atoms = loss_variable(profile, 0.4), loss_atoms(profile, 0.4)
+    assert math.fsum(p for _, p in atoms) == pytest.approx(1, rel=1e-15)
+    assert math.fsum(v * p for v, p in atoms) == pytest.approx(loss.mean, rel=1e-13)
+    assert math.fsum(v * v * p for v, p in atoms) == pytest.approx(loss.second_moment, rel=1e-13)
+    assert (max(atoms)[0], min(atoms)[0]) == pytest.approx((loss.high, loss.low), rel=1e-14)
+
+
+def test_blanket_masses_by_integration():
+    for profile, density in (
+        (LaplaceProfile(0.8), lambda y: mp.mpf("0.4") * mp.exp(-mp.mpf("0.8") * y)),
+        (GaussianProfile(0.7), lambda y: mp.npdf(y, 0, mp.mpf("0.7"))),
+    ):
+        shared = 2 * mp.quad(density, [mp.mpf(1) / 2, 1, mp.inf])
+        assert cf.blanket_mass(profile) == pytest.approx(float(shared), rel=1e-12)
+    assert cf.blanket_mass(KaryProfile(math.log(7), 4)) == pytest.approx(0.4, rel=1e-15)
+
+
+histograms = st.integers(2, 50), st.floats(0.01, 1.0), st.floats(1e-300, 1.0)
+
+
+@given(*histograms)
+def test_theorem_3_1_and_the_chernoff_bounds_behind_it(k, epsilon, delta):
+    n = 10**12
+    mass = cf.histogram_blanket_mass(n, k, epsilon, delta)
+    plain = max(14 * k * math.log(2 / delta) / ((n - 1) * epsilon**2), 27 * k / ((n - 1) * epsilon))
+    assert mass == pytest.approx(plain, rel=1e-14)
+    mean = (n - 1) * mass / k
+    above = math.exp(epsilon / 2) - 1 - 1 / mean
+    below = 1 - math.exp(-epsilon / 2)
+    assert above > 0
+    assert math.exp(-mean / 3 * above**2) + math.exp(-mean / 2 * below**2) <= delta
+
+
+@given(*histograms, st.integers(2, 10**6))
+def test_theorem_3_1_inverts_to_the_safe_side(k, epsilon, delta, n):
+    if n - 1 < k * max(14 * math.log(2 / delta) / epsilon**2, 27 / epsilon) * (1 - 1e-12):
+        with pytest.raises(DomainError, match=r"n_users must be at least"):
+            cf.histogram_blanket_mass(n, k, epsilon, delta)
+        assert cf.histogram_epsilon(n, k, 1.0, delta) > epsilon * (1 - 1e-12)
+        return
+    mass = min(1.0, cf.histogram_blanket_mass(n, k, epsilon, delta))
+    back = cf.histogram_epsilon(n, k, mass, delta)
+    assert back == pytest.approx(epsilon, rel=1e-12) or (back == math.inf and epsilon > 1 - 1e-12)
+    if back <= 1:
+        assert cf.histogram_blanket_mass(n, k, back, delta) <= mass * (1 + 1e-15)
+
+
+def test_theorem_3_1_needs_408_users():
+    assert cf.histogram_blanket_mass(408, 2, 1.0, 1e-6) < 1
+    with pytest.raises(DomainError, match=r"n_users must be at least 408 for"):
+        cf.histogram_blanket_mass(407, 2, 1.0, 1e-6)
+
+
+def test_theorem_3_1_is_far_from_the_truth():
+    n, k, epsilon = 500, 2, 1.0
+    mass = cf.histogram_blanket_mass(n, k, epsilon, 1e-6)
+    epsilon0 = cf.kary_epsilon0(k, mass)
+    assert math.exp(epsilon0) == pytest.approx(1 - k + k / mass, rel=1e-12)
+    assert cf.hoeffding(KaryProfile(epsilon0, k), n, epsilon=min(epsilon, epsilon0)) < 1e-12
+
+
+def test_second_branch_binds_where_the_first_is_small():
+    assert cf.histogram_blanket_mass(10_001, 2, 0.3, 1.0) == pytest.approx(2 * 14 * math.log(2) / 900, rel=1e-14)
+    assert cf.histogram_blanket_mass(10_001, 2, 1.0, 0.5) == pytest.approx(2 * 27 / 10_000, rel=1e-14)
+
+
+def test_kary_budget_and_mass_are_inverse():
+    for k in (2, 5, 1000):
+        for epsilon0 in (1e-6, 1.0, 20.0):
+            mass = KaryProfile(epsilon0, k).mass
+            assert cf.kary_epsilon0(k, mass) == pytest.approx(epsilon0, rel=1e-15 / (1 - mass) + 1e-14)
+    assert cf.kary_epsilon0(2, 1.0) == 0.0
+
+
+def test_erlingsson_and_its_regime():
+    assert cf.erlingsson(0.4, 5000, 1e-6) == pytest.approx(0.2523130449, abs=0.51e-10)
+    assert cf.erlingsson_epsilon0(5000, 0.005, 1e-6) == pytest.approx(0.0079266611, abs=0.51e-10)
+    for epsilon0, n, delta in [
+        (0.5001, 10_000, 1e-6),
+        (0.1, 999, 1e-3),
+        (0.1, 5000, 0.011),
+        (0.1, 1000, 1e-6),
+        (0.1, 5000, 0),
+    ]:
+        assert cf.erlingsson(epsilon0, n, delta) == math.inf
+    assert cf.erlingsson(0.5, 10**9, 0.01) == pytest.approx(6 * math.sqrt(math.log(100) / 1e9), rel=1e-13)
+    assert cf.erlingsson_epsilon0(10**9, 0.4, 1e-6) == 0.5
+    assert cf.erlingsson_epsilon0(1000, 0.4, 1e-6) == 0.0
+    found = cf.erlingsson_epsilon0(50_000, 0.07, 1e-7)
+    assert cf.erlingsson(found, 50_000, 1e-7) <= 0.07 < cf.erlingsson(found * (1 + 1e-12), 50_000, 1e-7)
+
+
+def test_cheu_and_its_regime():
+    assert cf.cheu(0.5, 1000, 1e-4) == pytest.approx(0.5517, abs=5e-5)
+    s = 500 - math.sqrt(1000 * math.log(2e4))
+    assert cf.cheu(0.5, 1000, 1e-4) == pytest.approx(math.sqrt(32 * math.log(4e4) / s) * (1 - s / 1000), rel=1e-13)
+    least = 14 * math.log(4e4) / 1000
+    assert cf.cheu(least * (1 - 1e-9), 1000, 1e-4) == math.inf
+    assert cf.cheu(least * (1 + 1e-9), 1000, 1e-4) < math.inf
+    assert cf.cheu(1.0, 10**15, 0.0) == math.inf
+    profile = KaryProfile(1.0, 2)
+    assert cf.cheu(profile.mass, 2000, 1e-4) >= cf.hoeffding(profile, 2000, delta=1e-4)
+
+
+def test_closed_clones_and_their_regime():
+    p = mp.exp(4)
+    expected = mp.log(1 + (p - 1) / (p + 1) * (8 * mp.sqrt(p * mp.log(mp.mpf("4e6")) / 10**5) + 8 * p / 10**5))
+    assert cf.clones_closed(4.0, 100_000, 1e-6) == pytest.approx(float(expected), rel=1e-13)
+    assert round(cf.clones_closed(4.0, 100_000, 1e-6), 6) == 0.534634
+    edge = math.log(100_000 / (16 * math.log(2e6)))
+    assert cf.clones_closed(edge * (1 - 1e-12), 100_000, 1e-6) < math.inf
+    assert cf.clones_closed(edge * (1 + 1e-12), 100_000, 1e-6) == math.inf
+    assert cf.clones_closed(1.0, 100_000, 0.0) == math.inf
+
+
+def test_bennett_is_worse_for_generic_and_much_better_for_many_buckets():
+    for n in (1000, 100_000):
+        assert cf.bennett(AnyProfile(0.5), n, delta=1e-6) > cf.hoeffding(AnyProfile(0.5), n, delta=1e-6)
+        assert cf.bennett(KaryProfile(0.5, 2), n, delta=1e-6) > cf.hoeffding(KaryProfile(0.5, 2), n, delta=1e-6)
+        assert 2 * cf.bennett(KaryProfile(0.5, 100), n, delta=1e-6) < cf.hoeffding(KaryProfile(0.5, 100), n, delta=1e-6)
+
+
+def test_greatest_local_budget_is_safe_and_takes_other_bounds():
+    found = cf.largest_epsilon0(cf.bennett, LaplaceProfile, 10_000, 0.1, 1e-9)
+    assert cf.bennett(LaplaceProfile(found), 10_000, epsilon=0.1) <= 1e-9
+    assert cf.bennett(LaplaceProfile(found * (1 + 1e-10)), 10_000, epsilon=0.1) > 1e-9
+    assert cf.largest_epsilon0(lambda *_, **__: 0.0, LaplaceProfile, 10, 0.1, 1e-9) == 10.0
+    assert cf.largest_epsilon0(lambda *_, **__: 1.0, LaplaceProfile, 10, 0.1, 1e-9, at_most=0.05) == 0.05
+    assert cf.largest_epsilon0(cf.hoeffding, LaplaceProfile, 10, 0.1, 0.0) == 0.1
+
+
+ARGUMENTS = {
+    "blanket:lem-hoeffding": {"randomizer": LaplaceProfile(1.0), "n_users": 100, "epsilon": 0.5},
+    "blanket:lem-bennett": {"randomizer": LaplaceProfile(1.0), "n_users": 100, "delta": 0.5},
+    "flame:bennett-withdrawn": {"randomizer": LaplaceProfile(1.0), "n_users": 100, "delta": 0.5},
+    "blanket:thm-3.1": {"n_users": 10_000, "n_buckets": 4, "epsilon": 0.5, "delta": 0.1},
+    "blanket:erlingsson": {"epsilon0": 0.5, "n_users": 10_000, "delta": 0.001},
+    "blanket:cheu": {"blanket_mass": 0.5, "n_users": 10_000, "delta": 0.001},
+    "clones:2021-closed": {"epsilon0": 0.5, "n_users": 10_000, "delta": 0.001},
+}
+BAD = {
+    "n_users": [math.nan, math.inf, -5, 0, 1, 2.5, "many", None, True, 2**54, [3]],
+    "n_buckets": [math.nan, math.inf, -5, 0, 1, 2.5, "many", False, 10**40],
+    "epsilon": [math.nan, math.inf, -0.1, "small", True, [0.1]],
+    "delta": [math.nan, math.inf, -1e-9, 1.0000001, "small", (0.1,)],
+    "epsilon0": [math.nan, math.inf, -1, 0, 701, "small"],
+    "blanket_mass": [math.nan, math.inf, -0.1, 0, 1.01, "half"],
+    "randomizer": [GaussianProfile(1.0), "laplace", 3, None],
+}
+
+
+@pytest.mark.parametrize("key", ARGUMENTS)
+def test_bad_input_is_refused_by_name(key):
+    function, good = STATEMENTS[key].function, ARGUMENTS[key]
+    function(**good)
+    for name in good:
+        for bad in BAD[name]:
+            with pytest.raises(DomainError, match=rf"^{name} |{name} .* must be given|exactly one of epsilon"):
+                function(**{**good, name: bad})
+        with pytest.raises(DomainError, match=name):
+            function(**{other: value for other, value in good.items() if other != name})
+
+
+@pytest.mark.parametrize("key", ["blanket:lem-hoeffding", "blanket:lem-bennett", "flame:bennett-withdrawn"])
+def test_one_budget_of_the_two(key):
+    function = STATEMENTS[key].function
+    for given_budgets in ({}, {"epsilon": 0.1, "delta": 0.1}):
+        with pytest.raises(DomainError, match=r"exactly one of epsilon"):
+            function(LaplaceProfile(1.0), 100, **given_budgets)
+
+
+def test_refusals_of_unregistered_functions():
+    with pytest.raises(DomainError, match=r"randomizer must be one of kary, laplace, any"):
+        loss_variable(GaussianProfile(1.0), 0.1)
+    with pytest.raises(DomainError, match=r"epsilon must be a number in \[0, 700\]"):
+        loss_variable(LaplaceProfile(1.0), 701.0)
+    for bad in (math.nan, -1.0, 2.0):
+        with pytest.raises(DomainError, match=r"delta"):
+            cf.histogram_epsilon(100, 2, 0.5, bad)
+        with pytest.raises(DomainError, match=r"delta"):
+            cf.erlingsson_epsilon0(100, 0.5, bad)
+        with pytest.raises(DomainError, match=r"delta"):
+            cf.largest_epsilon0(cf.hoeffding, LaplaceProfile, 100, 0.5, bad)
+    with pytest.raises(DomainError, match=r"epsilon must be a number in"):
+        cf.histogram_blanket_mass(100, 2, 0.0, 0.1)
+    with pytest.raises(DomainError, match=r"delta must be a number in"):
+        cf.histogram_blanket_mass(100, 2, 0.1, 0.0)
+    with pytest.raises(DomainError, match=r"n_users"):
+        cf.histogram_blanket_mass(100, 2, 5e-324, 0.1)
+    with pytest.raises(DomainError, match=r"blanket_mass"):
+        cf.kary_epsilon0(2, 0.0)
+
+
+def test_standard_library_only():
+    code = (
+        "import sys; before = set(sys.modules); import flamelib.accounting.shuffling.accuracy, flamelib.accounting.shuffling.closed_form; "
+        "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

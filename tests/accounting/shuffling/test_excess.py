@@ -1,0 +1,213 @@
+"""The certified brackets: around sums over every outcome, around other inversions, and at every edge."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import shuffling as oracles
+
+from flamelib.accounting.shuffling import inversion
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, clone_blanket, kary_blanket, kary_others
+from flamelib.core.profiles import KaryProfile
+
+ACCURATE = 1e-6
+FEW = st.integers(2, 9)
+BUDGETS = st.floats(-3, math.log10(20)).map(lambda x: 10**x)
+SHARES = st.one_of(st.just(0.0), st.floats(0, 0.999), st.floats(-9, -1).map(lambda x: 1 - 10**x))
+MANY = st.floats(2, 9).map(lambda x: int(10**x))
+ALPHABETS = st.sampled_from([2, 3, 10, 1000, 10**6, 10**12])
+
+
+def certified(law, n_users):
+    """The bracket, with every warning an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = inversion.bracket(law, n_users)
+    assert found.low <= found.high
+    return found
+
+
+def holds(found, truth, doubt=0.0):
+    """The truth lies inside, and the bracket is as narrow as is claimed."""
+    if found.high < -740:
+        return truth < 1e-300
+    logarithm = float(oracles.mp.log(truth))
+    return found.low - doubt <= logarithm <= found.high + doubt and found.high - found.low <= ACCURATE
+
+
+class TestKary:
+    @given(BUDGETS, st.integers(2, 12), FEW, SHARES)
+    def test_small(self, epsilon0, n_buckets, n_users, share):
+        epsilon = epsilon0 * share
+        truth = oracles.kary_blanket(epsilon0, n_buckets, n_users, epsilon)
+        law = kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon)
+        found = certified(law, n_users)
+        assert holds(found, truth)
+        assert found.high - found.low < 1e-11
+
+    @pytest.mark.parametrize("n_users", [4, 15, 30])
+    @pytest.mark.parametrize(
+        ("n_buckets", "epsilon0", "epsilon"), [(2, 1, 0.3), (3, 0.1, 0.02), (10, 3, 1.0), (1000, 4, 1)]
+    )
+    def test_the_line_also_holds_where_it_is_not_needed(self, monkeypatch, n_users, n_buckets, epsilon0, epsilon):
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        truth = oracles.kary_blanket(epsilon0, n_buckets, n_users, epsilon)
+        assert holds(certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon), n_users), truth)
+
+    @pytest.mark.parametrize("n_users", [4, 15, 30])
+    @pytest.mark.parametrize(("epsilon0", "n_buckets"), [(1.0, 2), (2.0, 10)])
+    def test_no_epsilon_is_a_lattice(self, monkeypatch, n_users, epsilon0, n_buckets):
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), 0.0), n_users)
+        assert holds(found, oracles.kary_blanket(epsilon0, n_buckets, n_users, 0.0))
+        assert found.high - found.low < 1e-10
+
+    @settings(max_examples=40)
+    @given(BUDGETS, MANY, st.floats(0, 7), st.floats(0, 1))
+    def test_binary_against_binomial_tails(self, epsilon0, n_users, deviations, share):
+        epsilon = min(deviations * epsilon0 * math.exp(epsilon0 / 2) / math.sqrt(n_users), epsilon0 * share)
+        found = certified(kary_blanket(KaryProfile(epsilon0, 2), epsilon), n_users)
+        if found.high > math.log(1e-11):
+            truth = oracles.clone_pair_far(epsilon0, n_users, epsilon, 2 / (math.exp(epsilon0) + 1))
+            assert holds(found, truth, doubt=3e-9)
+
+    @settings(max_examples=25)
+    @given(
+        st.floats(-2, math.log10(20)).map(lambda x: 10**x),
+        ALPHABETS.filter(lambda k: k > 2),
+        st.floats(0.01, 300),
+        st.floats(0, 7),
+    )
+    def test_many_buckets_against_a_direct_sum(self, epsilon0, n_buckets, hits, deviations):
+        n_users = max(2, int(hits * (math.expm1(epsilon0) + n_buckets)))
+        profile = KaryProfile(epsilon0, n_buckets)
+        spread = math.sqrt(2 * profile.same / n_users)
+        epsilon = min(deviations * spread * profile.kept, 0.9 * epsilon0)
+        found = certified(kary_blanket(profile, epsilon), n_users)
+        if found.high > math.log(1e-11):
+            truth = oracles.kary_blanket_direct(epsilon0, n_buckets, n_users, epsilon)
+            assert holds(found, truth, doubt=3e-9)
+
+    @pytest.mark.parametrize(
+        ("epsilon0", "n_buckets", "n_users", "epsilon"),
+        [
+            (1.0, 2, 10**6, 0.009),
+            (1.0, 3, 10**9, 2e-4),
+            (4.0, 2, 10**9, 1.2e-3),
+            (0.01, 2, 10**8, 1e-5),
+            (1.0, 10, 10**7, 5e-3),
+        ],
+    )
+    def test_round_off_of_many_users_in_forty_digits(self, epsilon0, n_buckets, n_users, epsilon):
+        """Far below every double-precision sum: deltas down to 1e-280, n up to 1e9."""
+        found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon), n_users)
+        assert holds(found, oracles.kary_blanket_far(epsilon0, n_buckets, n_users, epsilon), doubt=3e-7)
+
+    @given(BUDGETS, st.sampled_from(["first", "second", "third"]), st.integers(2, 5), FEW, SHARES)
+    @settings(max_examples=40)
+    def test_others_who_hold_one_value(self, epsilon0, holds_value, n_buckets, n_users, share):
+        if holds_value == "third" and n_buckets == 2:
+            return
+        z = ["first", "second", "third"].index(holds_value)
+        n_users = min(n_users, 5)
+        truth = oracles.shuffled(oracles.kary_rows(epsilon0, n_buckets), [z] * (n_users - 1), (0, 1), epsilon0 * share)
+        found = certified(kary_others(KaryProfile(epsilon0, n_buckets), epsilon0 * share, holds_value), n_users)
+        assert holds(found, truth)
+
+
+class TestLaplace:
+    @settings(max_examples=15)
+    @given(
+        st.floats(-2, 1).map(lambda x: 10**x),
+        st.one_of(st.floats(0, 0.99), st.floats(-4, -1).map(lambda x: 1 - 10**x)),
+        st.one_of(st.none(), st.floats(0, 1)),
+    )
+    def test_two_users_by_quadrature(self, epsilon0, share, center):
+        mass = 1.0 if center is not None else math.exp(-epsilon0 / 2)
+        center = 0.5 if center is None else center
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            truth = oracles.laplace_two(epsilon0, epsilon0 * share, center, mass)
+        found = certified(LaplaceLaw(epsilon0, epsilon0 * share, center, mass), 2)
+        # The closed form of the oracle cancels like 1e-16 / truth.
+        assert found.low - 1e-8 - 1e-15 / truth <= math.log(truth) <= found.high + 1e-8 + 1e-15 / truth
+        assert found.high - found.low < 5e-6
+
+    @pytest.mark.parametrize(
+        ("epsilon0", "n_users", "epsilon", "center"),
+        [
+            (1, 3, 0.3, 0.5),
+            (1, 10, 0.3, 0.5),
+            (4, 50, 0.5, 0.5),
+            (2, 300, 0.5, 0.5),
+            (1, 5, 0.4, 0.3),
+            (0.2, 20, 0.1, 1.0),
+        ],
+    )
+    def test_more_users_on_a_grid(self, epsilon0, n_users, epsilon, center):
+        mass = math.exp(-epsilon0 / 2) if center == 0.5 else 1.0
+        truth, doubt = oracles.laplace_rich(epsilon0, n_users, epsilon, center, mass)
+        found = certified(LaplaceLaw(epsilon0, epsilon, center, mass), n_users)
+        assert doubt / truth < 3e-6
+        assert holds(found, truth, doubt=doubt / truth)
+
+    def test_above_every_grid_is_below_its_upper_value(self):
+        """The grid keeps means, so that it lies above the truth; the certified lower end must not exceed it."""
+        for n_users in (2, 20, 200):
+            found = certified(LaplaceLaw(1.0, 0.2, 0.5, math.exp(-0.5)), n_users)
+            assert math.exp(found.low) <= oracles.laplace_many(1.0, n_users, 0.2, 0.5, math.exp(-0.5), 400)
+
+
+class TestEdges:
+    @settings(max_examples=60)
+    @given(BUDGETS, ALPHABETS, st.floats(0.3, 9).map(lambda x: max(2, int(10**x))), SHARES)
+    def test_every_answer_is_finite_and_ordered(self, epsilon0, n_buckets, n_users, share):
+        found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon0 * share), n_users)
+        assert found.high <= 1e-6
+        assert found.high < -740 or found.high - found.low <= 3e-6
+
+    @settings(max_examples=20)
+    @given(BUDGETS, st.floats(0.3, 9).map(lambda x: max(2, int(10**x))), SHARES)
+    def test_every_laplace_answer_is_finite_and_ordered(self, epsilon0, n_users, share):
+        found = certified(LaplaceLaw(epsilon0, epsilon0 * share, 0.5, math.exp(-epsilon0 / 2)), n_users)
+        assert found.high <= 1e-6
+
+    def test_nothing_above_the_local_budget(self):
+        assert certified(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == inversion.NOTHING
+        assert inversion.quick(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == -math.inf
+
+    def test_a_clone_that_is_no_clone_changes_nothing(self):
+        """With a certain blanket and the same atoms the sum over every histogram is the definition itself."""
+        law = AtomicLaw(np.array([0.5, -0.75]), np.array([0.25, 0.75]), 1.0, 0.0)
+        truth = (
+            oracles.positive_part(
+                [oracles.mpf("0.5"), oracles.mpf("-0.75")], [oracles.mpf("0.25"), oracles.mpf("0.75")], 7
+            )
+            / 7
+        )
+        assert holds(certified(law, 7), truth)
+
+    @pytest.mark.parametrize(("epsilon0", "n_users", "epsilon"), [(1.0, 30, 0.2), (0.3, 12, 0.0), (3.0, 20, 2.5)])
+    @pytest.mark.parametrize("kind", ["2021", "2023"])
+    def test_clones_by_the_double_sum(self, epsilon0, n_users, epsilon, kind):
+        mass = math.exp(-epsilon0) if kind == "2021" else 2 / (math.exp(epsilon0) + 1)
+        kept = -math.expm1(-epsilon0) if kind == "2021" else math.tanh(epsilon0 / 2)
+        truth = oracles.clone_pair(epsilon0, n_users, epsilon, mass)
+        assert holds(certified(clone_blanket(epsilon0, epsilon, mass, kept), n_users), truth, doubt=1e-14)
+
+    @settings(max_examples=25)
+    @given(
+        st.floats(-1, 0.6).map(lambda x: 10**x),
+        st.sampled_from([2, 10]),
+        st.floats(4, 8).map(lambda x: int(10**x)),
+        st.floats(1, 6),
+    )
+    def test_the_quick_value_is_near(self, epsilon0, n_buckets, n_users, deviations):
+        profile = KaryProfile(epsilon0, n_buckets)
+        epsilon = min(deviations * math.sqrt(2 * profile.same / n_users) * profile.kept, 0.5 * epsilon0)
+        law = kary_blanket(profile, epsilon)
+        found = certified(law, n_users)
+        assert found.high < -700 or inversion.quick(law, n_users) == pytest.approx(found.high, abs=0.05)

@@ -1,0 +1,95 @@
+"""The ledger's checks of self check-in: right where the truth is known, and red where a formula is wrong."""
+
+import math
+from typing import Any
+
+import pytest
+
+from flamebook.claims import checkin as checks
+from flamebook.claims import checkin as rounds
+from flamebook.claims import checkin as sums
+
+FEW: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.3, "epsilon0": 1.0}
+NOISY: dict[str, Any] = {"n_users": 4, "checkin_rate": 0.4, "noise_std": 1.3}
+
+
+def test_definitions_hold_on_small_laws() -> None:
+    assert checks.gaussian_over_formula(3, 1.2) == pytest.approx(1, rel=1e-12)
+    for seed in range(5):
+        assert checks.adaptive_over_sum(5, 3, seed) <= 1
+
+
+def test_the_way_to_a_budget_holds_and_the_way_back_does_not() -> None:
+    for seed in range(5):
+        assert 0 < checks.converted_over_asked(6, 0.05, range(2, 40), seed) <= 1
+    assert checks.leaked_divergence(2, 1e-9) == math.inf
+    assert checks.pure_over_lemma_3(8, 1.0, 1e-5) > 30
+
+
+def test_counts_of_clients_are_bounded() -> None:
+    for tail in ("lower_tail", "upper_tail"):
+        assert 0 < checks.tail_over_bound(tail, 300, 0.2, 0.2) < 1
+    assert 0 < checks.mean_over_split(2.0, 300, 0.2, 0.3) < 1
+
+
+def test_a_round_of_binary_response() -> None:
+    assert checks.count_distance(**FEW) < 1e-15
+    assert checks.order_two_over_listed(**FEW) == pytest.approx(1, rel=1e-12)
+    assert checks.theorem_1_over_listed(3, **FEW, inner="exact") == pytest.approx(1, rel=1e-12)
+    assert checks.theorem_1_over_listed(3, **FEW, inner="paper") == pytest.approx(0.0840 / 0.1181, rel=1e-3)
+    assert checks.theorem_1_ratio(2, 10, 0.3, 1.0) > 1
+    assert checks.worst_over_equal(3, 1.0, 1.0, 0.0) > 1 + 1e-6
+    assert checks.worst_over_equal(2, 0.3, 1.0, 0.1) == pytest.approx(1, rel=1e-12)
+
+
+def test_theorem_2_needs_the_right_rate() -> None:
+    rare: dict[str, Any] = {"n_users": 10, "checkin_rate": 1e-3, "epsilon0": 1.0}
+    assert checks.order_two_over("checkin:thm-2", **rare, inner="paper") > 5
+    assert checks.order_two_over("checkin:thm-2", **rare, inner="exact") < 1
+    assert checks.binary_over("checkin:thm-2", 3, 50, 0.2, 1.0, inner="exact") < 1
+    assert checks.binary_over("checkin:thm-3", 3, 50, 0.2, 1.0) > 1
+    assert checks.sharper_over_exact(50, 0.2, 1.0) == pytest.approx(1, rel=1e-12)
+
+
+def test_a_wrong_formula_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong inner rate turns the exact rows."""
+    right = checks.evaluate
+    monkeypatch.setattr(checks, "evaluate", lambda key, given, *field: right(key, given | {"inner": "paper"}, *field))
+    assert checks.theorem_1_over_listed(3, **FEW, inner="exact") < 0.8
+    assert checks.sharper_over_exact(50, 0.2, 1.0) != pytest.approx(1, rel=1e-3)
+
+
+def test_a_round_of_noisy_sums() -> None:
+    assert sums.sums_over_listed(3, **NOISY) == pytest.approx(1, rel=1e-11)
+    assert sums.largest_over_pair(2, 0.2, 1.5, 3) == pytest.approx(1, rel=1e-12)
+    assert sums.sum_over("checkin:thm-4", 2, **NOISY, inner="exact") < 1
+    assert sums.sum_over("checkin:thm-4", 2, 2, 0.01, 3.0, inner="paper") > 100
+    assert sums.split_over_sum(4, 1000, 0.1, 2.0) >= 1
+    assert sums.moment_without_nobody(2, 10, 0.01, 50.0) < 1
+    for seed in range(3):
+        assert sums.records_over_pair(**NOISY, epsilon=0.2, seed=seed) <= 1
+
+
+def test_a_client_brings_its_own_noise() -> None:
+    assert 1 < sums.removal_over_reading(3, 3, 0.1, 3.0) < math.inf
+    assert sums.removal_over_reading(4, 3, 0.1, 3.0) == math.inf
+    assert sums.removal_over_reading(2, 10**6, 0.1, 3.0) == pytest.approx(1, abs=1e-9)
+
+
+def test_all_rounds() -> None:
+    assert sums.kept_over_asked(**NOISY, delta=0.01) == pytest.approx(1, rel=1e-3)
+    crowd: dict[str, Any] = {"n_users": 200, "checkin_rate": 0.1, "noise_std": 1.0}
+    lower, upper = (find(100, 1.0, **crowd) for find in (rounds.rounds_lower, rounds.rounds_delta))
+    assert lower <= 5.54027e-3 <= upper
+    assert rounds.uncounted_dropout(200, 0.1, 1.0, 1, 1e-6, 0.5) > 1.2
+    assert rounds.baseline_of_everybody(8.0, 10**7, 1e-4, 2000, 1e-7) < 0.02
+
+
+@pytest.mark.parametrize("rule", ["checkin:strong-drv", "checkin:strong-kov"])
+def test_rules_of_composition_hold_and_fail_where_they_are_shortened(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 < rounds.composed_over_asked(rule, 0.1, 100, 1e-3) <= 1
+    right = rounds.evaluate
+    monkeypatch.setattr(rounds, "evaluate", lambda key, given, *field: right(key, given, *field) / 2)
+    assert rounds.composed_over_asked(rule, 0.1, 100, 1e-3) > 1

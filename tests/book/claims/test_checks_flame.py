@@ -1,0 +1,272 @@
+"""The checks behind FLAME's ledger rows: each against an enumeration that is written out here."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from flamebook.claims import flame as accounting
+from flamebook.claims import flame as protocol
+from flamelib.accounting.coordinates.printed import double_vector, simple_vector
+from flamelib.accounting.sampling.closed_form import sampled_epsilon
+from flamelib.accounting.shuffling.closed_form import bennett, bennett_withdrawn, hoeffding
+from flamelib.accounting.shuffling.numerical import blanket_divergence
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
+
+
+def beyond(p, q, epsilon):
+    return math.fsum(max(p.get(y, 0.0) - math.exp(epsilon) * q.get(y, 0.0), 0.0) for y in {*p, *q})
+
+
+def bits(chances):
+    """Law of the number of ones among independent bits."""
+    law = {0: 1.0}
+    for chance in chances:
+        after = {}
+        for ones, weight in law.items():
+            for bit, part in ((1, chance), (0, 1 - chance)):
+                after[ones + bit] = after.get(ones + bit, 0.0) + weight * part
+        law = after
+    return law
+
+
+# --- composition ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("times", "epsilon", "leak"), [(1, 0.3, 0.0), (3, 0.3, 0.01), (5, 0.0, 0.1), (6, 1.5, 0.0)])
+def test_composed_delta_by_every_outcome(times, epsilon, leak):
+    part = 0.5
+    stays = 1 / (1 + math.exp(-part))
+    one, other = {1: stays, 0: 1 - stays}, {1: 1 - stays, 0: stays}
+    laws = []
+    for law in (one, other):
+        told = {"told" if law is one else "other": leak, **{y: (1 - leak) * p for y, p in law.items()}}
+        laws.append({
+            run: math.prod(told[y] for y in run) for run in itertools.product(told, repeat=times)
+        })  # fmt: skip
+    assert accounting.composed_delta(times, part, epsilon, leak) == pytest.approx(beyond(*laws, epsilon), abs=1e-13)
+
+
+def test_lemma_4_is_tight_for_a_noisy_bit():
+    assert accounting.sampled_over_bound(1.2, 0.6, 2, 5) == pytest.approx(1, rel=1e-12)
+    assert accounting.sampled_over_bound(0.7, 0.1, 3, 4) == pytest.approx(1, rel=1e-12)
+
+
+# --- Theorem 4 --------------------------------------------------------------------------------------------
+
+
+def one_of_many(dimension, padded, epsilon0, epsilon):
+    """Every table of bits, one row a coordinate: SS-Double with one reported coordinate, from its definition."""
+    stays = 1 / (1 + math.exp(-epsilon0))
+    laws = []
+    for chance in (stays, 1 - stays):
+        law = {}
+        for place in range(dimension):
+            rows = [bits([chance if j == place else 0.5, *[0.5] * (padded - 1)]) for j in range(dimension)]
+            for counts in itertools.product(range(padded + 1), repeat=dimension):
+                weight = math.prod(row[c] for row, c in zip(rows, counts, strict=True)) / dimension
+                law[counts] = law.get(counts, 0.0) + weight
+        laws.append(law)
+    return max(beyond(*laws, epsilon), beyond(*laws[::-1], epsilon))
+
+
+@pytest.mark.parametrize(("dimension", "padded"), [(2, 1), (8, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
+def test_one_coordinate_among_many(dimension, padded, epsilon):
+    found = accounting.one_of_many_delta(dimension, padded, 1.0, epsilon)
+    assert found == pytest.approx(one_of_many(dimension, padded, 1.0, epsilon), abs=1e-14)
+
+
+def test_theorem_4_fails_on_a_data_set():
+    """One coordinate of eight, no delta anywhere: each keeps its sampled epsilon, the vector loses more than two."""
+    dimension, epsilon0 = 8, 1.0
+    each = sampled_epsilon(epsilon0, 1 / dimension)
+    stays = 1 / (1 + math.exp(-epsilon0))
+    shown = [(chance + (dimension - 1) / 2) / dimension for chance in (stays, 1 - stays)]
+    assert math.log(shown[0] / shown[1]) <= each, "one coordinate alone keeps what Theorem 3 says of it"
+    claimed = double_vector(1, each, 0.0)
+    assert claimed.delta == 0
+    assert one_of_many(dimension, 1, epsilon0, claimed.epsilon) > 0.01
+    assert one_of_many(dimension, 1, epsilon0, dimension * each) == pytest.approx(0, abs=1e-15), "all eight are enough"
+    assert accounting.beyond_theorem_4(dimension, 1, epsilon0) > 0.01
+
+
+def test_nothing_is_sampled_where_a_coordinate_is_always_reported():
+    """The bag of one user's bit and dummies, every count, at the epsilon that Lemma 4 would give."""
+    padded, epsilon0, rate, delta = 40, 0.5, 0.1, 1e-3
+    inner = blanket_divergence(KaryProfile(epsilon0, 2), padded, delta=delta / rate)
+    stays = 1 / (1 + math.exp(-epsilon0))
+    laws = [bits([chance, *[0.5] * (padded - 1)]) for chance in (stays, 1 - stays)]
+    truth = beyond(*laws, math.log1p(rate * math.expm1(inner)))
+    assert accounting.always_reported_delta(padded, epsilon0, rate, delta) == pytest.approx(truth, rel=1e-9)
+    assert truth > 20 * delta
+
+
+def test_sound_routes_of_the_experiments():
+    """All coordinates with the gain of sampling, or the reported ones without it."""
+    setting = {"dimension": 7850, "kept": 157, "padded": 333, "epsilon0": 0.5, "delta": 0.01 / 1000**1.1}
+    expected = {("hidden", "bennett"): 2.043, ("hidden", "blanket"): 1.610, ("revealed", "bennett"): 15.71,
+                ("revealed", "blanket"): 12.00, ("paper", "withdrawn"): 0.237927, ("paper", "bennett"): 0.304505,
+                ("paper", "hoeffding"): 0.309157, ("paper", "blanket"): 0.238861}  # fmt: skip
+    for (route, bound), value in expected.items():
+        assert accounting.double_route(route, bound, **setting) == pytest.approx(value, rel=5e-4), (route, bound)
+
+
+def test_the_classical_gaussian_of_the_baselines():
+    assert accounting.classical_gaussian(20.5352544, 5e-6, "delta") == pytest.approx(9.47e-4, rel=1e-3)
+    assert accounting.classical_gaussian(20.5352544, 5e-6, "epsilon") == pytest.approx(26.0, abs=0.01)
+    assert accounting.classical_gaussian(0.237926, 5e-6, "epsilon") == pytest.approx(0.1609, abs=5e-5)
+
+
+DELTA = 0.01 / 1000**1.1
+
+
+@pytest.mark.parametrize(
+    ("bound", "simple", "sampled", "unsampled", "tenth"),
+    [
+        (bennett_withdrawn, 0.910056, 0.237927, 20.535254, 2.348191),
+        (bennett, 0.927808, 0.304505, 26.043061, 2.919140),
+        (hoeffding, 0.896581, 0.309157, 25.804803, 3.031349),
+        (blanket_divergence, 0.793699, 0.238861, 19.589641, 2.403807),
+    ],
+)
+def test_the_printed_budgets_and_what_other_bounds_give(bound, simple, sampled, unsampled, tenth):
+    """Coordinate by coordinate, without the account: 0.91, 0.24, 20.53 and 2.348 are those of the withdrawn form."""
+
+    def one(epsilon0, messages, delta):
+        return bound(LaplaceProfile(epsilon0), messages, delta=delta)
+
+    each = DELTA / 7851
+    assert simple_vector(7850, one(0.01, 1000, each), each).epsilon == pytest.approx(simple, rel=2e-6)
+    each = DELTA / 315
+    assert double_vector(157, one(0.5, 333, each), each).epsilon == pytest.approx(unsampled, rel=2e-6)
+    inner = sampled_epsilon(one(0.5, 333, 50 * each), 0.02)
+    assert double_vector(157, inner, each).epsilon == pytest.approx(sampled, rel=3e-6)
+    each = DELTA / 1571
+    inner = sampled_epsilon(one(0.5, 666, 10 * each), 0.1)
+    assert double_vector(785, inner, each).epsilon == pytest.approx(tenth, rel=2e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_what_counting_gives_away(epsilon):
+    """Every count of few messages: one user at either end, all other messages fair."""
+    up, rate = 1 - math.exp(-0.25) / 2, 0.3
+    cases = {
+        "simple": ({"dimension": 3, "n_users": 4}, [up] * 3 + [0.5] * 9),
+        "double": ({"dimension": 3, "padded": 4, "sampling_rate": rate}, [0.5 + rate * (up - 0.5)] * 3 + [0.5] * 9),
+        "disjoint": ({"kept": 2, "padded": 3}, [up] * 2 + [0.5] * 10),
+    }
+    for protocol_name, (inputs, chances) in cases.items():
+        truth = beyond(bits(chances), bits([1 - chance for chance in chances]), epsilon)
+        found = accounting.count_lower(protocol_name, epsilon0=0.5, epsilon=epsilon, **inputs)
+        assert found == pytest.approx(truth, rel=1e-8)
+
+
+def test_a_random_subset_gives_away_as_much_as_its_size():
+    """Exactly two of five coordinates: ten messages, two of them biased, wherever they are."""
+    up = 1 - math.exp(-0.25) / 2
+    delta = 0.01
+    chances = [up] * 2 + [0.5] * 8
+    found = accounting.subset_lower(5, 2, 2, 0.5, delta)
+    assert beyond(bits(chances), bits([1 - c for c in chances]), found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_corollary_2_is_outgrown():
+    """A certified lower bound for SS-Simple, over the corollary's rate, grows with the dimension."""
+    assert accounting.growth_over_corollary(100, 0.3, 1e-6, 1e5, 1e6) > 0.2
+
+
+def test_amplification_of_the_experiments():
+    setting = {"dimension": 7850, "n_users": 1000, "padded": 333, "delta": DELTA}
+    given = {"local": 78.5, "kept": 157, "bound": "withdrawn", **setting}
+    assert accounting.amplification("simple", **given) == pytest.approx(78.5 / 0.910056, rel=1e-5)
+    assert accounting.amplification("double", **given) == pytest.approx(78.5 / 0.237927, rel=1e-5)
+    ratio = accounting.double_over_simple(0.01, sampling_rate=0.02, **setting)
+    assert ratio == pytest.approx(0.910056 / 0.237927, rel=1e-5)
+
+
+# --- definitions and parties ------------------------------------------------------------------------------
+
+
+def test_a_label_hides_a_leak_from_single_outcomes():
+    assert protocol.spread_thin_delta(100, 0.0, 0.01) == pytest.approx(1)
+    assert protocol.spread_thin_delta(99, 0.0, 0.01) == 0.0
+
+
+def test_a_traced_laplace_message():
+    """Against the integral of the positive part on a fine grid."""
+    epsilon0, epsilon = 0.5, 0.06
+    points = (np.arange(-2_000_000, 2_000_000) + 0.5) * 1e-4
+    left, right = (epsilon0 / 2 * np.exp(-epsilon0 * abs(points - x)) for x in (0, 1))
+    truth = np.maximum(left - math.exp(epsilon) * right, 0).sum() * 1e-4
+    assert protocol.told_order_delta(epsilon0, epsilon) == pytest.approx(truth, rel=1e-6)
+
+
+def test_the_parties_keep_to_themselves():
+    assert all(protocol.shuffler_is_blind(seed) and protocol.analyzer_ignores_order(seed) for seed in range(3))
+
+
+def test_linked_messages_by_enumeration():
+    """Two vectors of three coordinates: the larger count of entries above one half, every outcome."""
+    kept, epsilon0, epsilon = 3, 0.8, 0.3
+    up = 1 - math.exp(-epsilon0 / 2) / 2
+    laws = []
+    for chance in (up, 1 - up):
+        law = {}
+        for (a, p), (b, q) in itertools.product(bits([chance] * kept).items(), bits([0.5] * kept).items()):
+            law[max(a, b)] = law.get(max(a, b), 0.0) + p * q
+        laws.append(law)
+    assert protocol.linked_delta(kept, 2, epsilon0, epsilon) == pytest.approx(beyond(*laws, epsilon), rel=1e-12)
+
+
+# --- padding ----------------------------------------------------------------------------------------------
+
+
+def test_padding_by_enumeration():
+    real, padded, epsilon0, epsilon = 3, 6, 1.0, 0.2
+    stays = 1 / (1 + math.exp(-epsilon0))
+    worst = {True: 0.0, False: 0.0}
+    for others in itertools.product((stays, 1 - stays), repeat=real - 1):
+        rest = [*others, *[0.5] * (padded - real)]
+        p, q, absent = (bits([chance, *rest]) for chance in (stays, 1 - stays, 0.5))
+        worst[False] = max(worst[False], beyond(p, q, epsilon), beyond(q, p, epsilon))
+        for law in (p, q):
+            worst[True] = max(worst[True], beyond(law, absent, epsilon), beyond(absent, law, epsilon))
+    ratios = {gone: protocol.padded_over_full(real, padded, epsilon0, epsilon, gone) for gone in worst}
+    assert ratios[True] / ratios[False] == pytest.approx(worst[True] / worst[False], rel=1e-10)
+    assert all(ratio <= 1 for ratio in ratios.values())
+
+
+def test_overflow_of_random_choices():
+    exact = sum(Fraction(math.comb(30, m) * 3 ** (30 - m), 4**30) for m in range(13, 31))
+    assert protocol.overflow_chance(30, 0.25, 12) == pytest.approx(float(exact), rel=1e-10)
+    assert protocol.overflow_exponent(1000, 0.02, 333) < -290
+    assert protocol.agreeing_overflow(1000, 785, 15, 333) == 667
+
+
+def test_dummy_vectors():
+    assert protocol.dummies_fit(7850, 157, 1000, 333)
+    assert not protocol.dummies_fit(10, 3, 10, 5)
+    assert protocol.filling_completes([2, 2, 0], 2)
+    assert not protocol.filling_completes([3, 1], 2)
+    assert not protocol.filling_completes([1, 1, 1, 1, 2], 2), "a bad early choice leaves two for one coordinate"
+
+
+# --- index privacy ----------------------------------------------------------------------------------------
+
+
+def test_posteriors_and_reports():
+    assert protocol.posterior(6, 2, 3) == Fraction(1, 3)
+    assert protocol.posterior(7, 1, 4) == Fraction(1, 4)
+    assert protocol.set_ratio(6, 2, 2) == 15 / 6
+    assert protocol.report_budget(6, 2, 2) == math.inf
+    assert protocol.report_budget(6, 2, 3) == 0.0
+    assert not protocol.definition_3_holds(6, 2, 1, 1e9)
+    assert protocol.definition_3_holds(6, 2, 3, 1)
+
+
+def test_the_map_to_the_unit_interval_turns_sizes_into_signs():
+    assert not protocol.top_after_mapping_agrees([-0.9, 0.1, 0.5], 1, 1.0)
+    assert protocol.top_after_mapping_agrees([0.9, 0.1, 0.5], 1, 1.0)

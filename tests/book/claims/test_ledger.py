@@ -1,0 +1,263 @@
+"""The ledger: every row is well formed, computed from its own inputs, and judged as recorded."""
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flamebook.claims import ledger, truth
+from flamebook.claims.ledger import Claim, Judged
+from flamebook.places import ROOT
+from flamebook.recordings import ledger as record_ledger
+from flamelib.core import divergences
+from flamelib.core.vocabulary import DomainError
+
+CONTENT = yaml.load(ledger.CLAIMS.read_text(encoding="utf-8"), Loader=ledger.LOADER)
+CLAIMS = ledger.load()
+
+
+def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> None:
+    turned = {row.claim.id: f"{row.verdict}, computed {row.value}" for row in judged if not row.as_recorded}
+    assert turned == {}
+
+
+def test_no_verdict_and_no_value_changes_unseen(judged: list[Judged]) -> None:
+    """Where a change is meant: ``python -m flamebook.recordings.ledger``, and the change is seen row by row."""
+    assert record_ledger.moved(judged) == []
+
+
+def test_a_change_is_seen(judged: list[Judged]) -> None:
+    assert record_ledger.moved(judged[1:]) == [f"{judged[0].claim.id}: {judged[0].verdict} -> gone"]
+    valued = [at for at, row in enumerate(judged) if row.value is not None]
+    for at in valued[:: len(valued) // 50]:
+        row = judged[at]
+        for changed in (replace(row, value=_moved(row.value)), replace(row, verdict="deviates?")):
+            [line] = record_ledger.moved([*judged[:at], changed, *judged[at + 1 :]])
+            assert line.startswith(f"{row.claim.id} {'verdict' if changed.verdict != row.verdict else 'value'}: ")
+
+
+def _moved(value: Any) -> Any:
+    """The value and a hundred-thousandth more, in its last number; a property turned round."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return [*value[:-1], _moved(value[-1])]
+    return 0.0 if math.isinf(value) else value * (1 + 1e-5) + 1e-9
+
+
+def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
+    assert [row.claim.id for row in judged if (row.value is None) != (row.verdict == "not-checkable")] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "least"), [("blanket", 27), ("flame", 39), ("participation", 32), ("checkin", 34), ("cloak", 64)]
+)
+def test_a_document_is_complete(document: str, least: int) -> None:
+    items = {claim.item for claim in CLAIMS if claim.document == document}
+    assert len(items) >= least
+    assert items == {f"{document}:{name}" for name in CONTENT["items"][document]}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_a_row_names_a_test_that_exists(claim: Claim) -> None:
+    path, _, name = claim.test.partition("::")
+    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> None:
+    """The findings that must not vanish."""
+    refuted = {row.claim.id for row in judged if row.verdict == "refuted"}
+    assert refuted >= {
+        "blanket:lem-bennett/withdrawn",
+        "blanket:lem-reduction/third-part-3-4",
+        "blanket:alg-2/alphabet-without-zero",
+        "blanket:lem-4.4/minimum-suffices",
+        "flame:claim-0.24/topk-delta",
+        "flame:claim-0.24/topk-epsilon",
+        "flame:claim-0.24/boost",
+        "flame:claim-20.53/dp-fl",
+        "flame:thm-4/double-count",
+        "flame:alg-1/alphabet",
+        "flame:eq-1/unbiased",
+        "flame:alg-2/whole-messages",
+        "flame:prop-1/with-dummies",
+        "participation:alg-1/true-size",
+        "participation:thm-4.1/inner-five",
+        "participation:thm-4.1/inner-two",
+        "participation:thm-4.1/inner-experiment",
+        "participation:thm-4.1/aligned-worst",
+        "participation:thm-4.1-add/above-inner",
+        "participation:fig-1/small",
+        "participation:sec-5.5/average",
+        "participation:calibrate/inner-noise",
+        "checkin:lem-3/leak",
+        "checkin:lem-3/pure",
+        "checkin:thm-1/inner-two",
+        "checkin:thm-1/inner-four",
+        "checkin:thm-2/rounds-of-ten",
+        "checkin:thm-3/budget",
+        "checkin:thm-4/inner-small",
+        "checkin:thm-4/nobody",
+        "checkin:sec-4.1-generic/below-truth",
+        "checkin:distributed/dropout",
+        "checkin:rem-2/numerical",
+        "checkin:rem-4/own-noise",
+        "cloak:alg-1/smaller",
+        "cloak:alg-1/floor-doubles",
+        "cloak:alg-1/generator",
+        "cloak:alg-2/overflow",
+        "cloak:neigh/reveals",
+        "cloak:lemma-1/pairwise",
+        "cloak:lemma-1/three",
+        "cloak:thm-1/remembered",
+        "cloak:thm-1/tail",
+        "cloak:thm-2/from-lemma-1",
+        "cloak:seed/units",
+        "cloak:encrypt-one/all-sides",
+        "cloak:encrypt-one/two",
+        "cloak:claim-10/four",
+    }
+
+
+# --- a verdict turns when the computation does ------------------------------------------------------
+
+
+def _claim(**changes: Any) -> Claim:
+    row = {
+        "id": "blanket:x/y",
+        "item": "blanket:x",
+        "kind": "number",
+        "where": "here",
+        "claim": "Something.",
+        "verdict": "reproduced",
+        "evidence": "None.",
+        "test": "tests/book/claims/test_ledger.py::test_x",
+        "page": "book/blanket",
+        "relation": "equal",
+        "paper": math.exp(-0.5),
+        "compute": "blanket:lem-5.1",
+        "inputs": {"randomizer": "laplace", "epsilon0": 1},
+    }
+    return Claim(**row | changes)
+
+
+CURVE = {"inputs": {"randomizer": "laplace"}, "over": {"epsilon0": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "reproduced"),
+        ({"paper": 0.6}, "deviates"),
+        ({"paper": math.exp(-0.5) * (1 + 2e-6)}, "deviates"),
+        ({"paper": 0.6, "tolerance": 0.02}, "reproduced"),
+        ({"paper": None, "reference": 0.6}, "deviates"),
+        ({"relation": "at-most", "paper": 0.61}, "reproduced"),
+        ({"relation": "at-most", "paper": 0.5}, "refuted"),
+        ({"relation": "at-least", "paper": 0.5}, "reproduced"),
+        ({"relation": "at-least", "paper": 0.7}, "refuted"),
+        ({"relation": None, "paper": None, "compute": None}, "not-checkable"),
+        (CURVE | {"paper": [math.exp(-0.5), math.exp(-1)]}, "reproduced"),
+        (CURVE | {"paper": [math.exp(-0.5), 0.4]}, "deviates"),
+    ],
+)
+def test_the_verdict_follows_from_the_relation(changes: dict[str, Any], verdict: str) -> None:
+    assert ledger.judge(_claim(**changes)).verdict == verdict
+
+
+def test_an_upper_bound_cannot_refute_an_upper_bound() -> None:
+    """A loose bound above a claimed maximum says nothing against the claim."""
+    loose = {"randomizer": "kary", "n_buckets": 2, "epsilon0": 1, "n_users": 100, "epsilon": 0.1}
+    claim = _claim(compute="blanket:lem-hoeffding", inputs=loose, relation="at-most", paper=1e-9)
+    assert ledger.judge(claim).verdict == "deviates"
+
+
+def test_a_property_that_fails_is_refuted() -> None:
+    function = "flamebook.claims.blanket:local_budget_is_finite"
+    inputs = {"n_buckets": 3, "blanket_mass": 0.5, "replacements": [1, 2]}
+    changes: dict[str, Any] = {"relation": "holds", "paper": None, "compute": None, "function": function}
+    assert ledger.judge(_claim(**changes, inputs=inputs)).verdict == "refuted"
+    assert ledger.judge(_claim(**changes, inputs=inputs | {"replacements": [0, 1, 2]})).verdict == "reproduced"
+
+
+# --- a bad file is refused with the row and the field -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kind": "theory"}, "kind"),
+        ({"verdict": "true"}, "verdict"),
+        ({"said_by": "us"}, "said_by"),
+        ({"relation": "about"}, "relation"),
+        ({"claim": ""}, "claim"),
+        ({"colour": "red"}, "colour"),
+        ({"function": "flamebook.claims.blanket:slope"}, "compute"),
+        ({"compute": None}, "compute"),
+        ({"compute": "blanket:nothing"}, "compute"),
+        ({"compute": None, "function": "os:system"}, "function"),
+        ({"compute": None, "function": "flamebook.claims.blanket:nothing"}, "function"),
+        ({"compute": None, "function": "flamebook.claims.blanket:count_bias"}, "inputs"),
+        ({"inputs": {"randomizer": "laplace"}}, "inputs"),
+        ({"inputs": {"randomizer": "laplace", "epsilon0": -1}}, "epsilon0"),
+        ({"paper": None}, "paper"),
+        ({"reference": 1}, "reference"),
+        ({"over": {"epsilon0": [1, 2]}}, "over"),
+        ({"verdict": "not-checkable"}, "verdict"),
+    ],
+)
+def test_a_malformed_row_is_refused(changes: dict[str, Any], field: str, tmp_path: Path) -> None:
+    base = {"kind": "number", "where": "here", "page": "book/blanket", "test": "tests/x.py::y"}
+    row = {"id": "y", "claim": "Something.", "evidence": "None.", "verdict": "reproduced", "relation": "equal"}
+    row |= {"paper": 0.6, "compute": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}
+    path = tmp_path / "claims.yml"
+    path.write_text(yaml.safe_dump({"items": {}, "claims": [base | {"item": "blanket:x", "rows": [row | changes]}]}))
+    with pytest.raises(DomainError, match=rf"row blanket:x/y: .*{field}"):
+        ledger.load(path)
+
+
+def test_a_missing_item_and_a_double_row_are_refused(tmp_path: Path) -> None:
+    path, content = tmp_path / "claims.yml", copy.deepcopy(CONTENT)
+    content["items"]["blanket"].append("thm-9.9")
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(DomainError, match=r"blanket:thm-9\.9: rows has no row"):
+        ledger.load(path)
+    content = copy.deepcopy(CONTENT)
+    content["claims"][0]["rows"] *= 2
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(DomainError, match="blanket:fig-1/diagram: id occurs more than once"):
+        ledger.load(path)
+
+
+def test_a_number_written_as_a_word_is_a_number() -> None:
+    assert ledger._numbers({"delta": "1e-6", "randomizer": "kary", "over": ["inf", 2]}) == {
+        "delta": 1e-6,
+        "randomizer": "kary",
+        "over": [math.inf, 2],
+    }
+
+
+# --- the enumeration that everything else is judged by ----------------------------------------------
+
+
+def test_the_enumeration_agrees_with_itself_in_two_forms() -> None:
+    """Histograms built user by user, and binomial convolutions."""
+    table = divergences.kary_table(2, 1.0)
+    for n_users, epsilon in ((2, 0.0), (5, 0.3), (9, 0.7)):
+        by_binomials = max(truth.binary_delta(n_users, 1.0, epsilon, ones) for ones in range(n_users))
+        assert divergences.shuffled_delta(table, n_users, epsilon) == pytest.approx(by_binomials, rel=1e-11)
+
+
+def test_two_users_by_hand() -> None:
+    """Bag of two binary answers at epsilon 0: half the distance between 2p - 1 shifted bags, from first principles."""
+    p = math.e / (1 + math.e)
+    same, mixed = (
+        {2: p * p, 1: 2 * p * (1 - p), 0: (1 - p) ** 2},
+        {2: p * (1 - p), 1: p * p + (1 - p) ** 2, 0: p * (1 - p)},
+    )
+    distance = sum(max(same[i] - mixed[i], 0) for i in range(3))
+    assert divergences.shuffled_delta(divergences.kary_table(2, 1.0), 2, 0.0) == pytest.approx(distance, rel=1e-12)

@@ -1,0 +1,227 @@
+"""Learning by cloak aggregation: calibration, tables, sweeps on small digits; FLAME at equal budget; recorded runs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flamebook.experiments import cloak as cloak_learning
+from flamebook.experiments import cloak as tradeoffs
+from flamebook.experiments import flame
+from flamebook.experiments.cloak import Setting
+from flamebook.experiments.flame_grid import draw_sweep
+from flamebook.figures import present
+from flamebook.recordings import cloak as cloak_recorded
+from flamebook.recordings import cloak as record_cloak
+from flamebook.recordings import tables
+from flamebook.runs.inputs import sha256
+from flamelib.accounting.coordinates.certified import topk_truncated
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.core.vocabulary import DomainError
+from flamelib.learning.federated import load_users
+
+SMALL = Setting(n_users=80, rounds=3, clip_norm=0.5, scale=64, epsilon=4.0, delta=1e-5)
+STEPS = {"unprotected": 2.0, "cloak": 2.0, "server": 2.0}
+
+
+@pytest.fixture(scope="module")
+def users():
+    return load_users("digits")
+
+
+# --- calibration --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("colluding", [0, 300])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_the_guarantee_is_kept_shares_included(epsilon, colluding):
+    """By the forward functions: noise and messages give epsilon back, and a little less noise would not."""
+    setting, dimension, times = Setting(epsilon=epsilon, colluding=colluding), 7850, 3
+    method = setting.cloak(dimension, times)
+    bits = -math.log2(users_distance(method.modulus, method.n_messages, 1000 - colluding))
+    given = {"dimension": dimension, "rounds": times, "delta": setting.delta, "security_bits": bits}
+    moved = 2 * method.norm_limit
+    assert vector_epsilon(sensitivity_2=moved, variance=method.variance, **given) <= epsilon
+    assert vector_epsilon(sensitivity_2=moved, variance=0.99 * method.variance, **given) > epsilon
+    assert bits >= setting.security_bits(dimension, times)
+
+
+def test_noise_is_no_less_than_a_trusted_servers_and_little_more():
+    for epsilon in (0.5, 2.0, 8.0):
+        setting = Setting(epsilon=epsilon)
+        server, method = setting.server(2), setting.cloak(7850, 2)
+        assert 1 < method.noise_std / (server.noise_std / 1000) < 1.15
+        exact = gaussian_mechanism(server.sensitivity * math.sqrt(2), server.noise_std, delta=setting.delta)
+        assert exact == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_no_sum_can_leave_the_modulus():
+    method = Setting().cloak(7850, 2)
+    reach = 1000 * math.floor(method.norm_limit) + 10 * math.sqrt(method.variance)
+    assert method.modulus / 4 < reach < method.modulus / 2
+    assert replace(Setting(), log2_modulus=13).cloak(7850, 2).modulus == 2**13
+
+
+def test_users_take_part_as_often_as_blocks_come_round():
+    def rounds(n_users, rounds):
+        return Setting(n_users=n_users, rounds=rounds).taking_part(6000)
+
+    assert [rounds(1000, 12), rounds(6000, 12), rounds(250, 12), rounds(1000, 13), rounds(2500, 4)] == [2, 12, 1, 3, 2]
+
+
+def test_one_round_decodes_every_sum(users):
+    method = replace(SMALL, scale=16).cloak(users.model.dimension, 1)
+    found = cloak_learning.compute_round(users, method, 1)
+    assert found.wrong == 0
+    assert found.messages == 80 * users.model.dimension * method.n_messages
+    fine = cloak_learning.compute_round(users, replace(SMALL, scale=4096).cloak(users.model.dimension, 1), 1)
+    assert fine.error < found.error / 50
+
+
+def test_tables_say_what_is_sent():
+    sizes = {row[0]: row[1:] for row in cloak_learning.cost_rows(Setting(), 7850, 2)}
+    method = Setting().cloak(7850, 2)
+    assert sizes["plain averaging, single precision"] == (7850, 31.4)
+    assert sizes["cloak aggregation"][1] == 7850 * method.n_messages * math.log2(method.modulus) / 8000
+    assert sizes["SS-Double and SS-Topk, each with its place"] == (157, 157 * 77 / 8000)
+    crowds = cloak_learning.crowd_rows(Setting(), 7850, 2, [100, 1000, 10_000])
+    messages = [row[2] for row in crowds]
+    assert messages == sorted(messages, reverse=True)
+    noise = [row[2] for row in cloak_learning.scale_rows(Setting(), 7850, 2, [16, 64, 256])]
+    assert noise == sorted(noise, reverse=True)
+
+
+# --- FLAME beside it ----------------------------------------------------------------------------------------------
+
+
+def test_taking_part_twice_costs_more_than_once_and_less_than_twice_as_much():
+    setting = flame.Setting()
+    once, twice = (tradeoffs.flame_epsilon("topk", setting, 7850, times, 1e-6) for times in (1, 2))
+    assert once == topk_truncated(157, 333, 0.5, 1e-6) < twice < 2 * once
+
+
+def test_the_local_budget_is_the_largest_that_keeps_the_guarantee(users, monkeypatch):
+    def epsilon(protocol, setting, dimension, times, delta):
+        assert (protocol, setting.n_users, setting.rounds, dimension, delta) == ("simple", 80, 3, 650, 1e-5)
+        return times * setting.epsilon0**1.4
+
+    monkeypatch.setattr(tradeoffs, "flame_epsilon", epsilon)
+    found = tradeoffs.flame_setting("simple", SMALL, users)
+    assert 0.95 * 4 < 2 * found.epsilon0**1.4 <= 4
+
+
+def test_the_protocols_are_those_that_are_accounted_for():
+    setting = flame.Setting()
+    assert tradeoffs.flame_method("topk", setting, 7850) == flame.topk(setting, 7850)
+    assert tradeoffs.flame_method("simple", setting, 7850) == flame.simple(setting, 7850)
+    assert tradeoffs.flame_method("double", setting, 7850).inclusion == "bernoulli"
+
+
+# --- sweeps -------------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_trains_what_has_a_step(users, tmp_path, monkeypatch):
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+    found = tradeoffs.compute_sweep(users, SMALL, "epsilon", [1.0, 100.0], STEPS, 2, 1)
+    assert set(found.finals) == set(STEPS)
+    assert found.mean("unprotected")[0] == found.mean("unprotected")[1] >= found.mean("cloak")[1] - 2
+    assert found.mean("cloak")[0] < found.mean("cloak")[1]
+    present.show(found, draw_sweep, name="equal", alt="A figure of the test.")
+    assert "epsilon" not in found.parameters
+
+
+def test_what_is_varied_is_varied(users):
+    dimension = users.model.dimension
+    [clip] = tradeoffs.points(SMALL, users, "clip_norm", [1.0], {"cloak": 2.0})
+    assert (clip.server_step, clip.methods["cloak"].clip_norm) == (1.0, 1.0)
+    [narrow] = tradeoffs.points(SMALL, users, "log2_modulus", [9], {"cloak": 2.0})
+    assert narrow.methods["cloak"].modulus == 2**9
+    assert narrow.train(users, 2, 1).full["cloak"][..., 0].any(), "the sum wraps"
+    [crowd] = tradeoffs.points(SMALL, users, "n_users", [170], {"server": 2.0})
+    assert crowd.methods["server"] == replace(SMALL, n_users=170).server(3)
+    [grid] = tradeoffs.points(SMALL, users, "scale", [32.0], {"cloak": 2.0})
+    assert grid.methods["cloak"] == replace(SMALL, scale=32).cloak(dimension, 2)
+    with pytest.raises(DomainError, match="experiment"):
+        tradeoffs.points(SMALL, users, "momentum", [0.5], {"cloak": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"n_users": 1}, "n_users"),
+        ({"rounds": 0}, "rounds"),
+        ({"clip_norm": 0}, "clip_norm"),
+        ({"scale": 0}, "scale"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"colluding": -1}, "colluding"),
+        ({"colluding": 80}, "colluding"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(changes, name):
+    with pytest.raises(DomainError, match=name):
+        replace(SMALL, **changes)
+
+
+# --- recorded results ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
+    grids = {"clip_norm": (0.5, 1.0), "n_users": (40,), "log2_modulus": (10, 16)}
+    tried = {"unprotected": (1.0, 2.0), "cloak": (2.0,), "simple": (1.0,)}
+    small = {"DATASET": "digits", "EPSILONS": (4.0,), "GRIDS": grids, "TRIED": tried, "FLAME": ("simple",)}
+    for name, value in small.items():
+        monkeypatch.setattr(record_cloak, name, value)
+    for name, value in (("DATASET", "digits"), ("FLAME", ("simple",))):
+        monkeypatch.setattr(cloak_recorded, name, value)
+    monkeypatch.setattr(tradeoffs, "flame_epsilon", lambda protocol, setting, *others: setting.epsilon0)
+    record_cloak.record(folder, SMALL, 2, 2)
+    about, equal = tables.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
+    assert set(equal.finals) == {"unprotected", "server", "cloak", "simple"}
+    assert about["steps"]["4"]["server"] == about["steps"]["4"]["cloak"] == 2.0
+    steps = {"cloak": 2.0, "server": 2.0}
+    again = tradeoffs.compute_sweep(users, SMALL, "epsilon", [4.0], steps, 2, record_cloak.SEED)
+    for name in steps:
+        assert equal.finals[name] == pytest.approx(again.finals[name], abs=1e-3)
+    assert set(cloak_recorded.recorded_sweep("n_users").finals) == {"cloak", "server"}
+    assert [row[0] for row in cloak_recorded.sweep_rows("log2_modulus")] == [10.0, 16.0]
+    assert len(cloak_recorded.equal_rows()[0]) == 5
+    assert len(about["commit"]) == 40
+    with pytest.raises(DomainError, match="experiment"):
+        cloak_recorded.recorded_sweep("momentum")
+
+
+def test_the_stored_table_is_the_one_its_provenance_tells_of():
+    about = tables.provenance(cloak_recorded.TABLE)
+    assert sha256(tables.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
+    assert about["setting"] == record_cloak.SETTING.as_parameters()
+    equal = cloak_recorded.recorded_sweep("epsilon")
+    assert equal.x.tolist() == list(record_cloak.EPSILONS)
+    assert {finals.shape for finals in equal.finals.values()} == {(record_cloak.REPEATS, len(equal.x))}
+    for name, values in record_cloak.GRIDS.items():
+        assert cloak_recorded.recorded_sweep(name).x.tolist() == list(values)
+
+
+def test_recorded_noise_and_local_budgets_keep_the_guarantee():
+    about = tables.provenance(cloak_recorded.TABLE)
+    for epsilon, method in about["cloak"].items():
+        given = {"dimension": 7850, "rounds": 2, "delta": about["setting"]["delta"]}
+        found = vector_epsilon(sensitivity_2=2 * method["norm_limit"], variance=method["variance"], **given)
+        assert 0.95 * float(epsilon) < found < float(epsilon)
+    setting = flame.Setting(epsilon0=about["local budgets"]["1"]["topk"])
+    assert 0.95 < tradeoffs.flame_epsilon("topk", setting, 7850, 2, about["setting"]["delta"]) <= 1
+
+
+def test_recorded_runs_say_what_the_page_says():
+    """Cloak aggregation close to the trusted server and ahead of FLAME at every epsilon; six bits can be spared."""
+    equal = cloak_recorded.recorded_sweep("epsilon")
+    behind = equal.mean("server") - equal.mean("cloak")
+    assert (np.abs(behind) < 3).all()
+    for name in ("topk", "double", "simple"):
+        assert (equal.mean("cloak") > equal.mean(name)).all()
+    modulus = cloak_recorded.recorded_sweep("log2_modulus")
+    assert modulus.mean("cloak")[0] < modulus.mean("cloak")[-1] - 1
+    assert np.ptp(modulus.mean("cloak")[1:]) < 0.1

@@ -1,0 +1,304 @@
+"""Learning under FLAME: settings, runs and gaps on the digits inside scikit-learn; the recorded results read back."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from flamebook.claims import flame, ledger
+from flamebook.experiments import flame as flame_learning
+from flamebook.experiments import flame as flame_methods
+from flamebook.experiments import flame_grid
+from flamebook.experiments.flame import Gap, Setting
+from flamebook.experiments.flame_grid import EqualBudget, Interval
+from flamebook.figures import present
+from flamebook.recordings import flame as flame_recorded
+from flamebook.recordings import flame as record_learning
+from flamebook.recordings import tables
+from flamebook.runs.inputs import sha256
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.core.vocabulary import DomainError
+from flamelib.learning.federated import load_users
+
+SMALL = Setting(n_users=150, padded=60, rounds=3)
+
+
+@pytest.fixture(scope="module")
+def users():
+    return load_users("digits")
+
+
+@pytest.fixture(scope="module")
+def runs(users):
+    return flame_learning.compute_runs(users, SMALL, flame_methods.all_methods(SMALL, users.model.dimension), 3, 1)
+
+
+def columns(record):
+    rows = list(csv.reader(io.StringIO(record.to_csv())))
+    return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True))
+
+
+# --- settings and methods -----------------------------------------------------------------------------------------
+
+
+def test_the_setting_is_that_of_the_experiments():
+    setting = Setting()
+    assert setting.kept(7850) == 157
+    assert replace(setting, sampling_rate=0.1).kept(7850) == 785
+    assert setting.delta == pytest.approx(5.0118723e-6, rel=1e-8)
+    assert setting.epsilon0 * setting.kept(7850) == 78.5
+    assert flame_methods.simple(setting, 7850).randomizer.epsilon0 == pytest.approx(0.01)
+
+
+def test_baselines_keep_the_printed_budgets():
+    """0.24 with sampling, 20.53 without, 2.348 at one coordinate in ten, 0.91 for SS-Simple."""
+    setting = Setting()
+    assert flame_methods.claimed_epsilon(setting, 7850) == pytest.approx(0.237926, abs=2e-6)
+    assert flame_methods.claimed_epsilon(setting, 7850, "unsampled") == pytest.approx(20.5352544, abs=1e-6)
+    assert flame_methods.claimed_epsilon(setting, 7850, protocol="simple") == pytest.approx(0.910056, abs=1e-6)
+    dense = flame_methods.dense(setting)
+    assert (dense.kept(7850), dense.padded) == (785, 666)
+    assert flame_methods.claimed_epsilon(dense, 7850) == pytest.approx(2.348191, abs=1e-6)
+    methods = flame_methods.all_methods(setting, 7850)
+    assert methods["topk:dense"] == flame_methods.topk(dense, 7850)
+    assert methods["dp:claimed"].noise_std == pytest.approx(37.1, abs=0.05)
+    assert methods["dp:claimed"].clip_norm == pytest.approx(0.886, abs=1e-4)
+    assert methods["ldp:Gaussian"].noise_std == pytest.approx(1.645e5, rel=1e-3)
+
+
+def test_a_small_crowd_gets_a_setting_that_fits(users):
+    fitted = Setting().fitted(users)
+    assert fitted.n_users == len(users) == 174
+    assert fitted.padded >= fitted.n_users * fitted.sampling_rate
+    assert flame_methods.topk(fitted, 650).padded == fitted.padded == 58
+    assert SMALL.fitted(users) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [({"n_users": 1}, "n_users"), ({"epsilon0": 0}, "epsilon0"), ({"sampling_rate": 2}, "sampling_rate"),
+     ({"padded": 1}, "padded"), ({"clip_norm": -1}, "clip_norm"), ({"rounds": 0}, "rounds")],
+)  # fmt: skip
+def test_a_bad_setting_is_refused_by_name(changes, name):
+    with pytest.raises(DomainError, match=name):
+        Setting(**changes)
+
+
+# --- runs and gaps ------------------------------------------------------------------------------------------------
+
+
+def test_runs_start_alike_and_a_seed_fixes_them(users, runs):
+    assert {curves[:, 0].tobytes() for curves in runs.curves.values()} == {runs.curves["np"][:, 0].tobytes()}
+    again = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 3, 1)
+    assert np.array_equal(again.curves["topk"], runs.curves["topk"])
+    other = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 3, 2)
+    assert not np.array_equal(other.curves["topk"], runs.curves["topk"])
+
+
+def test_methods_that_see_more_learn_more(runs):
+    final = {name: runs.final(name).mean() for name in runs.curves}
+    assert final["np"] > final["topk"] > final["ldp:Gaussian"]
+    assert runs.curves["np"].shape == (3, 4)
+    assert runs.full["topk"].shape == (3, 3, 2)
+
+
+def test_repeated_noise_is_the_same_for_random_coordinates_and_not_for_chosen_ones():
+    """Noise of two rounds from one generator state, on users who know nothing in common."""
+    setting = replace(SMALL, clip_norm=1e-6)
+    methods = {"double": flame_methods.double(setting, 650), "topk": flame_methods.topk(setting, 650)}
+    found = {}
+    for name, method in methods.items():
+        aggregate = flame_methods.aggregate(method, repeat_noise=True)
+        rounds = [
+            aggregate(np.random.default_rng(n).normal(size=(150, 650)).astype(np.float32), np.random.default_rng(9))
+            for n in (1, 2)
+        ]
+        found[name] = float(np.corrcoef(*(one.estimate for one in rounds))[0, 1])
+    assert found["double"] > 0.95 > 0.8 > found["topk"]
+
+
+def test_a_gap_knows_its_spread_and_what_one_more_run_may_be():
+    gap = Gap.of(np.array([1.0, 2.0, 3.0, 4.0]))
+    assert (gap.mean, gap.spread) == (2.5, pytest.approx(1.290994))
+    assert gap.agrees(2.5 + 0.99 * gap.reach)
+    assert not gap.agrees(2.5 + 1.01 * gap.reach)
+    assert str(gap) == "2.50 ± 1.29"
+    with pytest.raises(DomainError, match="repeats"):
+        Gap.of(np.array([1.0]))
+
+
+def test_the_interval_of_one_more_run_holds_it_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    draws = norm.rvs(size=(1500, 6), random_state=rng)
+    inside = np.mean([Gap.of(row[:5]).agrees(row[5]) for row in draws])
+    assert inside == pytest.approx(0.95, abs=0.02)
+
+
+def test_gap_tables_have_a_row_for_each_printed_gap(runs):
+    rows = flame_learning.gap_rows(runs, runs)
+    assert [row[1] for row in rows] == [4.07, 55.5, 33.94, 60.7, 1.48]
+    assert all(row[2:4] == row[4:6] for row in rows)
+    assert flame_learning.fitting_gaps(runs) == sum(bool(row[3]) for row in rows)
+    assert rows[2][0] == "SS-Topk − DP-FL, budget claimed for SS-Topk"
+    assert len(flame_learning.accuracy_rows(runs)) == len(runs.curves)
+
+
+def test_the_users_table_tells_the_overlap(users):
+    rows = dict(flame_learning.users_rows(users))
+    assert rows["of these in some user's hands"] == users.official_held.sum() > 0
+    assert rows["parameters of the model"] == 650
+
+
+# --- sweeps -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sweeps(users):
+    grids = {"padded": [2, 60, 100], "server_step": [1, 4], "epsilon": [1.0, 100.0], "multiples": [1, 4]}
+    return {name: flame_grid.compute_sweep(users, SMALL, name, values, 2, 1) for name, values in grids.items()}
+
+
+def test_a_sweep_has_a_column_for_every_value_that_has_a_protocol(sweeps):
+    padded = sweeps["padded"]
+    assert padded.x.tolist() == [60, 100]
+    assert padded.finals["topk"].shape == (2, 2)
+    assert "padded" not in padded.parameters
+    assert columns(padded).keys() == {"padded", "topk mean", "topk spread", "double mean", "double spread"}
+
+
+def test_the_step_of_the_honest_mean_is_the_unit(users, sweeps):
+    """At the step 1 / beta the sweep is the protocol itself."""
+    unit = 650 / SMALL.kept(650)
+    here = flame_grid.compute_sweep(users, SMALL, "server_step", [unit], 2, 1)
+    plain = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 2, 1)
+    assert here.finals["topk"][:, 0] == pytest.approx(plain.final("topk"), abs=1e-9)
+    assert set(sweeps["server_step"].finals) == {"topk", "sparse", "clipped"}
+    assert sweeps["server_step"].best("clipped") == 4
+
+
+def test_the_server_is_calibrated_at_every_budget():
+    for point in flame_grid.points(SMALL, 650, "epsilon", [1.0, 100.0]):
+        [server] = point.methods.values()
+        exact = gaussian_mechanism(server.sensitivity, server.noise_std, delta=SMALL.delta)
+        assert exact == pytest.approx(point.value, rel=1e-9)
+
+
+def test_hiding_fills_the_bags(sweeps):
+    rows = flame_grid.crowded_rows(sweeps["multiples"])
+    assert [row[0] for row in rows] == [1, 4]
+    assert rows[1][1] >= rows[0][1] >= 0
+    assert sweeps["multiples"].at("topk", 4).repeats == 2
+
+
+def test_a_sweep_without_any_protocol_is_refused(users):
+    with pytest.raises(DomainError, match="padded"):
+        flame_grid.compute_sweep(users, SMALL, "padded", [2], 2, 1)
+
+
+# --- equal budgets ------------------------------------------------------------------------------------------------
+
+
+def test_certified_intervals_hold_the_attack_and_tell_which_claim_falls():
+    found = {key: flame_grid.interval(Setting(), 7850, key) for key in flame_grid.PROTOCOLS}
+    for one in found.values():
+        assert 0 < one.lower <= one.upper
+    assert found["topk"].lower == pytest.approx(1.198, abs=1e-3)
+    assert found["double"].lower == pytest.approx(0.1436, abs=1e-4)
+    assert found["simple"].lower == pytest.approx(0.0900, abs=1e-4)
+    assert found["topk:dense"].claimed == pytest.approx(2.348, abs=1e-3)
+    assert found["topk:dense"].lower == pytest.approx(1.984, abs=1e-3)
+    assert [key for key, one in found.items() if one.refuted] == ["topk"]
+
+
+def test_the_server_is_judged_at_the_lower_end(sweeps):
+    low, high = sweeps["epsilon"].mean("dp")
+    record = EqualBudget(sweeps["epsilon"], {"topk": np.array([low - 9, low - 9.5])}, {"topk": Interval(0.1, 1.0, 2.0)})
+    assert record.server_at(1.0) == pytest.approx(low)
+    assert record.server_at(10) == pytest.approx((low + high) / 2)
+    assert record.server_at(0.01) == pytest.approx(low)
+    assert record.lead("topk") == pytest.approx(9.25)
+    assert record.lead("topk", "dp:step") == pytest.approx(sweeps["epsilon"].mean("dp:step")[0] - low + 9.25)
+    assert record.rows()[0][:4] == ("SS-Topk", 0.1, 1.0, 2.0)
+    assert columns(record)["method"] == ("dp", "dp", "dp:step", "dp:step", "topk")
+
+
+# --- drawing ------------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+    budget = EqualBudget(sweeps["epsilon"], {"topk": runs.final("topk")}, {"topk": Interval(0.1, 1.0, 2.0)})
+    beside = flame_recorded.Beside(sweeps["padded"], sweeps["padded"])
+    for name, record, draw in (
+        ("runs", runs, flame_learning.draw_runs),
+        ("sweep", sweeps["server_step"], flame_grid.draw_sweep),
+        ("beside", beside, flame_recorded.draw_beside),
+        ("equal", budget, flame_grid.draw_equal_budget),
+    ):
+        seen = []
+
+        def watched(ax, given, pen, draw=draw, seen=seen):
+            draw(ax, given, pen)
+            seen.append((ax.get_xlabel(), ax.get_ylabel()))
+
+        present.show(record, watched, name=name, alt="A figure of the test.")
+        assert all(x and y for x, y in seen)
+
+
+# --- recorded results ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
+    monkeypatch.setattr(record_learning, "DATASETS", ("digits",))
+    monkeypatch.setattr(record_learning, "SETTING", SMALL)
+    monkeypatch.setattr(record_learning, "GRIDS", {"padded": (60, 100), "server_step": (1.0,)})
+    monkeypatch.setattr(record_learning, "SEED", 1)
+    record_learning.record(folder, repeats=3, sweep_repeats=2)
+    found = flame_recorded.recorded_runs("digits")
+    for name, curves in runs.curves.items():
+        assert found.curves[name] == pytest.approx(curves, abs=1e-5)
+        assert np.array_equal(found.full[name], runs.full[name][:, [0, -1]])
+    assert flame_recorded.recorded_sweep("padded", "digits").x.tolist() == [60, 100]
+    assert set(flame_recorded.recorded_sweep("server_step", "digits").finals) == {"topk", "sparse", "clipped"}
+    repeated = flame_recorded.recorded_runs("digits", "repeated")
+    assert np.array_equal(repeated.curves["np"], found.curves["np"])
+    assert not np.array_equal(repeated.curves["simple"], found.curves["simple"])
+    assert tables.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
+    with pytest.raises(DomainError, match="experiment"):
+        flame_recorded.recorded_runs("mnist")
+    with pytest.raises(DomainError, match="experiment"):
+        flame_recorded.recorded_sweep("epsilon0", "digits")
+
+
+def test_the_stored_table_is_the_one_its_provenance_tells_of():
+    about = tables.provenance(flame_recorded.TABLE)
+    assert sha256(tables.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
+    assert about["sizes"]["mnist"]["users"] == 6000
+    assert about["sizes"]["mnist"]["of these held by users"] == 1138
+    for dataset in ("mnist", "fashion-mnist"):
+        for noise in ("fresh", "repeated"):
+            assert flame_recorded.recorded_runs(dataset, noise).curves["topk"].shape == (about["repeats"], 13)
+    for experiment, values in record_learning.GRIDS.items():
+        assert set(flame_recorded.recorded_sweep(experiment).x) <= set(values)
+
+
+def test_recorded_gaps_of_the_ledger_have_the_tolerance_of_their_runs():
+    """A row's tolerance is half the interval that holds one more run, recomputed here from the recorded runs."""
+    rows = [claim for claim in ledger.load() if str(claim.function).endswith("checks_learning:gap")]
+    assert len(rows) == 10
+    for claim in rows:
+        reach = flame.recorded_gap(**claim.inputs).reach
+        assert claim.tolerance * claim.paper == pytest.approx(reach, rel=0.02)
+        assert claim.paper == flame_learning.GAPS[claim.inputs["claim"]][2]
+
+
+def test_checks_read_the_recorded_runs():
+    assert flame.final("np") > 70
+    assert flame.in_order(["ldp:Gaussian", "simple", "np"])
+    assert not flame.in_order(["np", "simple"])
+    assert flame.rises("epsilon0", "topk")
+    assert not flame.rises("epsilon0", "topk", downwards=True)
+    assert flame.step_gain("clipped", "sparse") == -flame.step_gain("sparse", "clipped")

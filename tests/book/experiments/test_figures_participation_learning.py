@@ -1,0 +1,195 @@
+"""Learning with random participation: settings, paired differences and figures on small digits; recorded runs."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flamebook.claims import participation as checks
+from flamebook.experiments import participation as learning
+from flamebook.experiments.flame import Gap
+from flamebook.experiments.participation import Learning, Setting
+from flamebook.figures import present
+from flamebook.recordings import participation, tables
+from flamebook.recordings.participation import Size
+from flamebook.runs.inputs import sha256
+from flamelib.core.vocabulary import DomainError
+from flamelib.learning.participation import load_records
+from flamelib.protocols.participation import batch_size
+
+SMALL = Setting(30, 0.3, 0.2, epsilon=0.05, delta=1e-5, rounds=40, learning_rate=0.05, slow_learning_rate=1e-6)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return load_records("digits", pool=2)
+
+
+@pytest.fixture(scope="module")
+def runs(records):
+    return learning.compute_learning(records, SMALL, 3, 1, points=4)
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rates", "outer", "inner", "wcs", "ols"),
+    [((0.001, 0.1, 30), 3.5586, 1.4737, 18.018, 37.801), ((0.1, 0.001, 1000), 1.1518, 0.8583, 1.2430, 1.4799)],
+)
+def test_noise_is_calibrated_at_the_guarantee_of_a_round(rates, outer, inner, wcs, ols):
+    """Values computed independently, at (0.01, 1e-7) and clip 1."""
+    p, q, n_records = rates
+    schemes = Setting(n_records, p, q).schemes()
+    for name, expected in (("outer", outer), ("inner", inner), ("wcs", wcs), ("ols", ols)):
+        assert schemes[name].noise_std == pytest.approx(expected, abs=6e-5 * max(1, expected))
+    assert schemes["noiseless"].noise_std == schemes["unprotected"].noise_std == 0
+    assert schemes["unprotected"].clip_norm == np.inf
+
+
+def test_a_smaller_step_is_tried_for_baselines_in_the_first_setting_alone():
+    first, second = learning.settings([30, 60], [0.1, 0.2], [0.2, 0.1], slow_learning_rate=1e-4, rounds=5)
+    assert first.schemes()["ols:slow"].learning_rate == 1e-4
+    assert first.schemes()["ols:slow"].noise_std == first.schemes()["ols"].noise_std
+    assert "ols:slow" not in second.schemes()
+    assert (first.rounds, second.record_rate) == (5, 0.1)
+
+
+def test_the_settings_of_both_experiments_draw_seventy_records():
+    for setting in participation.SETTINGS.values():
+        n_clients = 124_800 // setting.n_records
+        mean, _ = batch_size(setting.participation_rate, setting.record_rate, n_clients, setting.n_records)
+        assert mean == pytest.approx(70, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: Setting(0, 0.1, 0.1), "n_records"),
+        (lambda: Setting(30, 0, 0.1), "participation_rate"),
+        (lambda: Setting(30, 0.1, 2), "record_rate"),
+        (lambda: Setting(30, 0.1, 0.1, rounds=0), "rounds"),
+        (lambda: Setting(30, 0.1, 0.1, slow_learning_rate=-1), "learning_rate"),
+        (lambda: learning.settings([30], [0.1, 0.2], [0.1]), "one length"),
+        (lambda: learning.settings([], [], []), "one length"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(call, name):
+    with pytest.raises(DomainError, match=name):
+        call()
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def test_runs_start_alike_and_a_seed_fixes_them(records, runs):
+    assert runs.rounds.tolist() == [0, 10, 20, 30, 40]
+    assert {curves[:, 0].tobytes() for curves in runs.curves.values()} == {runs.curves["outer"][:, 0].tobytes()}
+    again = learning.compute_learning(records, SMALL, 3, 1, points=4)
+    assert all(np.array_equal(again.curves[name], runs.curves[name]) for name in runs.curves)
+    assert set(runs.curves) == {"unprotected", "noiseless", "inner", "outer", "wcs", "ols", "wcs:slow", "ols:slow"}
+
+
+def test_without_noise_more_is_learned_and_a_tiny_step_learns_nothing(runs):
+    assert runs.final("unprotected").mean() > 70
+    assert runs.ahead("unprotected", "ols")
+    assert not runs.ahead("ols", "unprotected")
+    assert runs.gap("noiseless", "ols").mean > 0
+    assert runs.final("ols:slow") == pytest.approx(100 * runs.curves["ols"][:, 0], abs=1)
+
+
+def test_differences_are_taken_run_by_run():
+    curves = {"outer": np.array([[0.1, 0.50], [0.1, 0.70]]), "wcs": np.array([[0.1, 0.49], [0.1, 0.69]])}
+    record = Learning(np.array([0, 1]), curves, {"outer": 1.0, "wcs": 2.0}, {})
+    gap = record.gap("outer", "wcs")
+    assert gap.mean == pytest.approx(1)
+    assert gap.spread == pytest.approx(0, abs=1e-9)
+    assert record.ahead("outer", "wcs")
+    assert record.pairs() == [("outer", "wcs")]
+    assert learning.pair_rows(record)[0][-1] == "ahead"
+
+
+def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
+    draws = np.random.default_rng(0).normal(loc=0.3, size=(2000, 4))
+    gaps = [Gap.of(row) for row in draws]
+    inside = np.mean([abs(gap.mean - 0.3) <= learning.half_width(gap) for gap in gaps])
+    assert inside == pytest.approx(0.95, abs=0.02)
+
+
+def test_tables_have_a_row_for_each_scheme_and_each_pair(records, runs):
+    totals = {"inner": 4.0, "outer": 2.0, "wcs": 3.0, "ols": 5.0}
+    rows = {row[0]: row for row in learning.scheme_rows(runs, totals)}
+    assert rows["no privacy"][1:3] == (0, np.inf)
+    assert rows["OLS, smaller step"][2] == rows["OLS"][2] == 5.0
+    assert len(rows) == len(runs.curves)
+    assert len(learning.pair_rows(runs)) == len(runs.pairs()) == 6
+    [row] = learning.setting_rows(records, [SMALL])
+    assert row[0] == "50 \N{MULTIPLICATION SIGN} 30"
+    assert row[3] == pytest.approx(90)
+
+
+def test_the_noise_of_a_scheme_keeps_a_budget_over_all_rounds():
+    short, long = (replace(SMALL, rounds=rounds) for rounds in (2, 8))
+    for name in ("outer", "wcs", "ols"):
+        assert 0 < short.total_epsilon(name, 1e-5) < long.total_epsilon(name, 1e-5)
+    assert short.total_epsilon("inner", 1e-5) > short.total_epsilon("outer", 1e-5)
+    assert set(learning.total_epsilons(short, 1e-5)) == {"inner", "outer", "wcs", "ols"}
+
+
+def test_the_figure_has_words_on_its_axes_and_its_numbers_beside_it(runs, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+    seen = []
+
+    def watched(ax, given, pen):
+        learning.draw_learning(ax, given, pen)
+        seen.append((ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())))
+
+    present.show(runs, watched, name="learning", alt="A figure of the test.")
+    assert all(x and y and lines == len(runs.curves) for x, y, lines in seen)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "figures" / "learning.csv").read_text())))
+    assert len(rows) == len(runs.curves) * 3 * 5
+    assert float(rows[-1]["accuracy"]) == runs.curves["ols:slow"][-1, -1]
+
+
+# --- recorded results ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
+    monkeypatch.setattr(participation, "DATASET", "digits")
+    monkeypatch.setattr(participation, "SETTINGS", {"6.1": SMALL})
+    monkeypatch.setattr(participation, "SEED", 1)
+    monkeypatch.setattr(participation, "POINTS", 4)
+    participation.record(folder, {"softmax": Size(2, 40, 3, slow=True)})
+    found = participation.recorded("6.1", "softmax")
+    assert found.rounds.tolist() == runs.rounds.tolist()
+    assert found.parameters == runs.parameters
+    for name, curves in runs.curves.items():
+        assert found.curves[name] == pytest.approx(curves, abs=1e-5)
+        assert found.noise[name] == runs.noise[name]
+    about = tables.provenance(participation.TABLE)
+    assert about["runs"]["6.1"]["softmax"]["clients"] == 50
+    assert len(about["commit"]) == 40
+    with pytest.raises(DomainError, match="experiment"):
+        participation.recorded("6.2", "softmax")
+
+
+def test_the_stored_table_is_the_one_its_provenance_tells_of():
+    about = tables.provenance(participation.TABLE)
+    table = tables.RESULTS / participation.TABLE
+    assert sha256(table) == about["sha256"][participation.TABLE]
+    for experiment, setting in participation.SETTINGS.items():
+        for model, size in participation.SIZES.items():
+            found = participation.recorded(experiment, model)
+            assert found.curves["outer"].shape == (size.repeats, participation.POINTS + 1)
+            assert found.parameters["rounds"] == size.rounds
+            assert found.noise["outer"] == pytest.approx(setting.noise_std("outer"), rel=1e-6)
+
+
+def test_checks_read_the_recorded_runs():
+    for model in participation.SIZES:
+        assert checks.final("exp-6.1", "unprotected", model) > checks.final("exp-6.1", "ols", model)
+        assert checks.gap("exp-6.1", "outer", "ols", model) == -checks.gap("exp-6.1", "ols", "outer", model)
+        assert not checks.in_order("exp-6.1", ["ols", "unprotected"], model)
+        assert checks.trained_noise_ratio("outer", model) < 1

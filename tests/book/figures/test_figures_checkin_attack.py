@@ -1,0 +1,88 @@
+"""Two clients against the inner rate of Theorem 1's proof: listed views, the sum of the theorem, a run attack."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flamebook.figures import present
+from flamebook.figures.checkin import attack
+from flamebook.figures.checkin.attack import BinaryCheckin
+from flamelib.core.vocabulary import DomainError
+
+TWO = BinaryCheckin(2, 0.3, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+
+
+def test_two_clients_by_hand() -> None:
+    """One message: rate 1/2 of a message's own moment; two: the average of two likelihood ratios."""
+    moment = math.expm1(1) ** 2 / math.e
+    by_hand = 2 * 0.3 * 0.7 * moment / 4 + 0.3**2 * moment / 2
+    assert TWO.renyi(2) == pytest.approx(math.log1p(by_hand), rel=1e-14)
+    assert TWO.renyi(2) == pytest.approx(0.15094, abs=5e-6)
+    assert TWO.by_theorem(2, inner="paper") == pytest.approx(0.04445, abs=5e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 5), st.floats(0, 1), st.floats(0.1, 3), st.integers(2, 6))
+def test_with_the_rate_of_the_statement_theorem_1_is_an_equality(
+    n: int, rate: float, epsilon0: float, order: int
+) -> None:
+    clients = BinaryCheckin(n, rate, epsilon0)
+    assert sum(clients.view([0] * n).values()) == pytest.approx(1, rel=1e-12)
+    assert clients.renyi(order) == pytest.approx(clients.by_theorem(order, inner="exact"), rel=1e-9, abs=1e-14)
+
+
+def test_the_wrong_rate_is_too_small_for_few_messages_and_too_large_for_many() -> None:
+    assert BinaryCheckin(4, 0.3, 1.0).renyi(3) == pytest.approx(0.1181, abs=5e-5)
+    assert BinaryCheckin(4, 0.3, 1.0).by_theorem(3, inner="paper") == pytest.approx(0.0840, abs=5e-5)
+    ten = [BinaryCheckin(8, 0.3, 1.0).by_theorem(2, inner) for inner in ("exact", "paper")]
+    assert ten == pytest.approx([0.03992, 0.04546], abs=5e-6)
+
+
+def test_the_attack_refutes_and_stays_below_the_truth() -> None:
+    found = attack.compute_attack(TWO, 2, 300_000, seed=3)
+    assert found.refuted
+    assert found.clients.by_theorem(2, inner="paper") < found.least < found.estimate < TWO.renyi(2)
+    assert len(found.rows()) == 6
+
+
+def test_the_attack_draws_the_law_that_is_listed() -> None:
+    for differing, bits in ((False, [0, 0, 0]), (True, [0, 0, 1])):
+        clients = BinaryCheckin(3, 0.4, 0.7)
+        chance = sum(p for (_, ones), p in clients.view(bits).items() if ones)
+        seen = clients.run(400_000, differing, np.random.default_rng(5)) / 400_000
+        assert abs(seen - chance) < 4 * math.sqrt(chance / 400_000)
+
+
+def test_an_attack_that_sees_nothing_shows_nothing() -> None:
+    assert attack.compute_attack(BinaryCheckin(2, 0.0, 1.0), 2, 100, seed=1).least == 0
+    assert not attack.compute_attack(BinaryCheckin(2, 1.0, 1.0), 2, 100_000, seed=1).refuted
+
+
+def test_along_the_rate() -> None:
+    record = attack.compute_inner_rates(TWO, [0.02, 0.2, 0.4, 0.6, 0.9], 2, 200_000, seed=1)
+    assert record.curves["exact"] == pytest.approx(record.curves["inner-exact"], rel=1e-10)
+    assert all(low < high for low, high in pairwise(record.curves["exact"]))
+    assert (record.curves["inner-paper"] < record.curves["exact"])[:4].all()
+    assert all(one.least <= one.clients.renyi(2) for one in record.attacks)
+    assert record.to_csv().count("\n") == 1 + 5 + len(record.attacks)
+    shown = present.show(record, attack.draw_inner_rates, name="inner", alt="a test of a figure and its words")
+    assert "NaN" not in shown.markup
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_users", 9), ("n_users", 1), ("checkin_rate", 1.5), ("epsilon0", 0), ("checkin_rate", math.nan)],
+)
+def test_clients_outside_their_domain_are_refused(name: str, value: float) -> None:
+    with pytest.raises(DomainError, match=name):
+        BinaryCheckin(**{name: value})  # type: ignore[arg-type]

@@ -1,0 +1,125 @@
+"""The audit of self check-in: what Lemma 3 gives, small crowds, rounds left out, and the data of the others."""
+
+import math
+from itertools import product
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import binom
+
+from flamebook.figures.checkin import audit
+from flamebook.figures.checkin.attack import BinaryCheckin
+from flamebook.figures.style import LIGHT, look
+from flamelib.accounting.checkin.theorems import exact_renyi
+
+
+def labels(draw: Any, record: Any) -> list[str]:
+    """What the legend says of a figure that is drawn but not rendered."""
+    with look(LIGHT, "test") as pen:
+        ax = Figure().add_subplot()
+        draw(ax, record, pen)
+        return ax.get_legend_handles_labels()[1]
+
+
+def test_lemma_3_gives_next_to_nothing_where_binary_response_has_almost_one() -> None:
+    record = audit.compute_lemma(8, 1.0, [1e-12, 1e-5, 0.1])
+    moment = (math.sinh(8) - math.sinh(7)) / math.sinh(1)
+    assert record.curves["response"] == pytest.approx([math.log(moment) / 7] * 3, rel=1e-12)
+    assert record.curves["lemma-3"][1] == pytest.approx(0.0288, abs=5e-5)
+    assert record.curves["lemma-3"][0] < 1e-8
+    assert (np.diff(record.curves["lemma-3"]) > 0).all()
+    assert labels(audit.draw, record) == ["binary response", "what Lemma 3 gives"]
+
+
+def test_a_leak_is_private_with_its_chance_and_has_any_divergence() -> None:
+    """The law is listed: nothing, or a coin of bias ``exp(budget)``, seen with probability delta."""
+    delta, budget, order = 1e-3, 4.0, 8
+    high = 1 / (1 + math.exp(-budget))
+    first, second = [1 - delta, delta * high, delta * (1 - high)], [1 - delta, delta * (1 - high), delta * high]
+    assert sum(max(p - q, 0) for p, q in zip(first, second, strict=True)) <= delta
+    by_hand = math.log(sum(p**order * q ** (1 - order) for p, q in zip(first, second, strict=True))) / (order - 1)
+    record = audit.compute_leaks(order, [delta, 1e-8], [budget, 40.0, 80.0])
+    assert record.curves[delta][0] == pytest.approx(by_hand, rel=1e-12)
+    assert all(
+        values[2] - values[1] == pytest.approx(40 * order / (order - 1), rel=0.2) for values in record.curves.values()
+    )
+    assert all(record.levels[one] < 1e-3 * record.curves[one][0] for one in record.curves)
+    assert labels(audit.draw_leaks, record)[:2] == ["leaks with chance 0.001", "Lemma 3 at 0.001"]
+    assert record.to_csv().count("\n") == 4
+
+
+def test_the_route_through_lemma_3_ends_below_what_is_certainly_lost() -> None:
+    record = audit.compute_route(10_000, 0.01, 1.0, 100_000, [1e-12, 1e-6])
+    assert (record.curves["generic"] < record.curves["lower"] / 10).all()
+    assert (np.diff(record.curves["generic"]) > 0).all()
+
+
+def test_theorem_2_as_printed_falls_below_binary_response() -> None:
+    """Ten clients at a rate of 1e-3, order 2; moments less one."""
+    record = audit.compute_small_crowds(10, 1.0, 2, [1e-3, 0.5])
+    excess = {name: np.expm1(values) for name, values in record.curves.items()}
+    chance = math.expm1(1) ** 2 / math.e
+    listed = sum(binom.pmf(k, 10, 1e-3) * (k / 10) ** 2 * chance / k for k in range(1, 11))
+    assert excess["exact-response"][0] == pytest.approx(listed, rel=1e-10)
+    assert excess["exact-response"][0] == pytest.approx(1.086e-4, rel=1e-3)
+    assert excess["thm-2-paper"][0] == pytest.approx(1.97e-5, rel=2e-2)
+    assert (record.curves["thm-2"] >= record.curves["exact-response"]).all()
+
+
+def test_the_floor_of_figure_2_and_the_window_that_does_not_see_it() -> None:
+    record = audit.compute_orders(600_000, 1e-3, 1.0, 400, [18, 19, 20, 22])
+    full, window = record.curves["all-counts"], record.curves["likely-counts"]
+    assert record.curves["eq-10"][1:3] == pytest.approx([3.65e-7, 1.51], rel=5e-3)
+    assert full[3] > 1 > 1e-6 > window[3]
+    assert (window <= full * (1 + 1e-9)).all()
+    assert len(labels(audit.draw_orders, record)) == 3
+
+
+@pytest.mark.parametrize(("order", "at_least"), [(2, 1), (5, 3), (12, 9)])
+def test_the_sum_from_a_count_on_against_its_definition(order: int, at_least: int) -> None:
+    n, rate, noise = 30, 0.2, 0.7
+    total = mpmath.mpf(0)
+    for k in range(at_least, n + 1):
+        inside = mpmath.mpf(k) / n
+        moment = sum(
+            mpmath.binomial(order, j) * (1 - inside) ** (order - j) * inside**j
+            * mpmath.exp(2 * j * (j - 1) / (k * mpmath.mpf(noise) ** 2))
+            for j in range(order + 1)
+        )  # fmt: skip
+        total += mpmath.binomial(n, k) * mpmath.mpf(rate) ** k * (1 - mpmath.mpf(rate)) ** (n - k) * (moment - 1)
+    expected = mpmath.log1p(total) / (order - 1)
+    assert audit.likely_renyi(order, n, rate, noise, at_least) == pytest.approx(float(expected), rel=1e-9)
+    assert audit.likely_renyi(order, n, rate, noise, 1) == pytest.approx(exact_renyi(order, n, rate, noise), rel=1e-9)
+
+
+def test_a_window_in_a_small_crowd_is_refuted() -> None:
+    record = audit.compute_windowed(200, 0.05, 0.5, 3, [1e-5, 1e-8])
+    assert record.refuted
+    assert record.exact == pytest.approx([2.6588, 12.1277], rel=1e-4)
+    assert not audit.compute_windowed(200, 0.05, 0.5, 1, [1e-5, 1e-8]).refuted
+    assert len(record.rows()) == 2
+
+
+def test_the_exact_delta_of_one_round_against_its_reference() -> None:
+    assert audit._pair_delta(200, 0.1, 1.0, 0.5) == pytest.approx(9.8445e-8, rel=1e-4)
+
+
+def test_others_who_differ_are_worse_than_others_who_agree() -> None:
+    """Three users, total variation: a third coin that is even hides less."""
+    record = audit.compute_data_sets(BinaryCheckin(3, 1.0, 1.0), 5)
+    flip = 1 / (1 + math.e)
+    laws = []
+    for bits in ((0, 1, 1), (0, 1, 0)):
+        law = [0.0] * 4
+        for reports in product((0, 1), repeat=3):
+            law[sum(reports)] += math.prod(1 - flip if b == r else flip for b, r in zip(bits, reports, strict=True))
+        laws.append(law)
+    by_hand = sum(max(p - q, 0) for p, q in zip(*laws, strict=True))
+    assert record.curves[1][0] == pytest.approx(by_hand, rel=1e-12)
+    assert record.gain >= by_hand / record.curves[0][0] > 1.13
+    assert audit.compute_data_sets(BinaryCheckin(2, 1.0, 1.0), 5).gain == pytest.approx(1, rel=1e-12)
+    assert labels(audit.draw_data_sets, record)[-1] == "2 of the others hold 1"
+    assert record.to_csv().startswith("epsilon,0 others hold 1,")

@@ -1,0 +1,249 @@
+"""Attacks on cloak aggregation: every algorithm against brute force, every rate against its law, safe variants held."""
+
+import math
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from scipy.stats import binom
+
+from flamebook.figures.cloak import shortcuts as attack
+from flamebook.figures.cloak import shortcuts as generators
+from flamebook.figures.cloak import too_few as pairing
+from flamebook.figures.style import LIGHT, look
+from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.core.vocabulary import DomainError
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.protocols.cloak import CloakProtocol, split
+
+LOOSE = 2**40 - 87
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+
+
+# --- pairing ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 4), st.integers(1, 2), st.integers(7, 40), st.integers(0, 6), st.integers(0, 2**32))
+def test_groups_are_those_of_a_search_through_all_subsets(m: int, d: int, modulus: int, scale: int, seed: int) -> None:
+    messages = np.random.default_rng(seed).integers(0, modulus, size=(7, d))
+    listed = [
+        list(subset)
+        for subset in combinations(range(7), m)
+        if all(sum(int(messages[i, j]) for i in subset) % modulus <= scale for j in range(d))
+    ]
+    assert sorted(pairing.groups(messages, m, modulus, scale).tolist()) == listed
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 4), st.integers(1, 6), st.integers(0, 12), st.integers(0, 2**32))
+def test_a_proven_group_lies_in_every_way_to_divide_the_messages(m: int, users: int, chance: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    true = {tuple(sorted(row)) for row in rng.permutation(users * m).reshape(users, m).tolist()}
+    other = (
+        {tuple(sorted(rng.choice(users * m, m, replace=False).tolist())) for _ in range(chance)} if users > 1 else set()
+    )
+    found = np.array(sorted(true | other))
+    sure = {tuple(row) for row in pairing.proven(found, users * m).tolist()}
+    assert sure <= true
+    for cover in combinations(map(tuple, found.tolist()), users):
+        if len({place for group in cover for place in group}) == users * m:
+            assert sure <= set(cover)
+
+
+def test_vectors_shuffled_as_units_are_all_recovered_and_by_coordinates_none_is() -> None:
+    """The sizes of the literature's reading: three share vectors a user, a 31-bit modulus, 100 users."""
+    protocol = CloakProtocol(100, 2**31 - 1, 2**16, 3)
+    units = pairing.compute_vectors(protocol, 2, True, 3, seed=1)
+    assert units.recovered == (100,) * 3
+    assert (units.wrong, units.marked, units.share) == (0, 3, 1.0)
+    assert pairing.compute_vectors(protocol, 2, False, 3, seed=1).recovered == (0,) * 3
+
+
+def test_even_one_coordinate_is_too_many_for_three_messages_at_a_loose_modulus() -> None:
+    protocol = CloakProtocol(100, 2**31 - 1, 2**16, 3)
+    found = pairing.compute_vectors(protocol, 1, True, 3, seed=1)
+    assert found.share > 0.9
+    assert found.wrong == 0
+
+
+def test_without_elimination_about_half_of_the_closing_shares_fit_once() -> None:
+    """Each closing share against all pairs of the others' random shares, labels known, nothing taken out."""
+    protocol, alone = CloakProtocol(100, 2**31 - 1, 2**16, 3), 0
+    for rng in np.random.default_rng(1).spawn(4):
+        shares = split(protocol, rng.integers(0, 2**16 + 1, size=100), Simulation(rng))
+        pairs = np.array([a + b for a, b in combinations(shares[:, :2].ravel().tolist(), 2)])
+        alone += sum(int(((pairs + closing) % protocol.modulus <= 2**16).sum()) == 1 for closing in shares[:, 2])
+    assert binom.cdf(alone, 400, pairing.closing_chance(protocol)) == pytest.approx(0.5, abs=0.499)
+
+
+def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:
+    protocol = CloakProtocol(100, 3 * 100 * 2**16 + 1, 2**16, 3)
+    shares = [pairing.compute_vectors(protocol, d, True, 2, seed=2).share for d in (1, 3)]
+    assert shares == [0.0, 1.0]
+
+
+def test_four_messages_of_a_hundred_users_at_forty_bits_are_paired_up() -> None:
+    protocol = CloakProtocol(100, LOOSE, 10**4, 4)
+    found = pairing.compute_vectors(protocol, 1, True, 1, seed=3)
+    assert (found.recovered, found.wrong) == ((100,), 0)
+    assert pairing.chance_groups(protocol, 1) == pytest.approx(math.comb(400, 4) * 10001 / LOOSE)
+
+
+def test_more_messages_ask_for_a_looser_modulus() -> None:
+    moduli = [2**b - 1 for b in (17, 21, 33)]
+    record = pairing.compute_moduli(20, 2**10, (2, 3, 4), moduli, 2, seed=1)
+    assert record.wrong == 0
+    assert all(values[-1] == 1.0 for values in record.shares.values())
+    assert record.shares[2][0] > record.shares[3][0] >= record.shares[4][0] == 0.0
+    assert record.to_csv().count("\n") == 4
+    assert labels(pairing.draw_moduli, record) == ["m = 2", "m = 3", "m = 4", "N = 3nk"]
+
+
+def test_too_many_candidates_are_refused() -> None:
+    with pytest.raises(DomainError, match="messages"):
+        pairing.groups(np.zeros((6000, 1), dtype=np.int64), 4, 101, 1)
+    with pytest.raises(DomainError, match="modulus"):
+        pairing.groups(np.zeros((150, 1), dtype=np.int64), 4, 101, 100)
+
+
+# --- messages in the clear --------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 30), st.integers(0, 8), st.integers(0, 2**32))
+def test_a_mask_is_stripped_where_one_candidate_fits(modulus: int, scale: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scale = min(scale, modulus - 1)
+    candidates, masks = rng.integers(0, modulus, size=(2, 5))
+    fits = [[(c + s) % modulus for c in candidates if (c + s) % modulus <= scale] for s in masks.tolist()]
+    places, values = attack.unmasked(candidates, masks, modulus, scale)
+    assert dict(zip(places.tolist(), values.tolist(), strict=True)) == {
+        i: int(one[0]) for i, one in enumerate(fits) if len(one) == 1
+    }
+
+
+def test_the_chance_of_recovery_is_exact_for_two_users() -> None:
+    """All masks of both users, m = 2, N = 7, values 0 or 1."""
+    modulus, hits = 7, 0
+    for values in product(range(2), repeat=2):
+        for masks in product(range(modulus), repeat=2):
+            closing = np.array([(v - s) % modulus for v, s in zip(values, masks, strict=True)])
+            hits += 0 in attack.unmasked(closing, np.array(masks), modulus, 1)[0]
+    protocol = CloakProtocol(2, modulus, 1, 2)
+    assert hits / (4 * modulus**2) == pytest.approx(attack.opened_chance(protocol, 1))
+
+
+@pytest.mark.parametrize(("modulus", "scale", "share"), [(3 * 10**7 + 1, 10**4, 0.7167), (3001, 1, 0.5138)])
+def test_one_encrypted_message_leaves_the_share_that_the_law_says(modulus: int, scale: int, share: float) -> None:
+    protocol = CloakProtocol(1000, modulus, scale, 8)
+    found = attack.compute_opened(protocol, 1, 10, seed=1)
+    assert attack.opened_chance(protocol, 1) == pytest.approx(share, abs=5e-5)
+    assert found.share == pytest.approx(share, abs=0.02)
+    assert found.wrong == 0
+    assert found.at_least <= share
+
+
+def test_a_loose_modulus_gives_everybody_away_even_with_two_encrypted_messages() -> None:
+    protocol = CloakProtocol(300, LOOSE, 10**4, 8)
+    assert attack.compute_opened(protocol, 1, 2, seed=1).recovered == (300, 300)
+    assert attack.compute_opened(protocol, 2, 2, seed=1).share > 0.98
+
+
+# --- two messages -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modulus", [3, 5, 7, 9])
+def test_two_messages_are_told_by_symmetry_and_by_nothing_else(modulus: int) -> None:
+    """The event's own probability by listing equals the exact distance of two users, and of three."""
+    asymmetric = 0
+    for y, z in product(range(modulus), repeat=2):
+        seen = [y, (2 - y) % modulus, z, -z % modulus]
+        asymmetric += sorted(seen) != sorted((1 - one) % modulus for one in seen)
+    assert asymmetric / modulus**2 == pytest.approx((1 - 1 / modulus) ** 2, rel=1e-15)
+    for others in ([], [1]):
+        exact = shuffled_distance(modulus, 2, [1, 1, *others], [2, 0, *others], 0)
+        assert exact == pytest.approx((1 - 1 / modulus) ** 2, rel=1e-12)
+
+
+def test_the_crowd_does_not_help_two_messages() -> None:
+    found = attack.compute_mirror(CloakProtocol(1000, 6001, 2, 2), 300, seed=1)
+    assert found.seen[0] == 0
+    assert binom.cdf(found.seen[1], 300, found.exact) > 1e-6
+    assert 0.97 < found.least <= found.exact
+    eight = attack.compute_mirror(CloakProtocol(1000, 6001, 2, 8), 50, seed=1)
+    assert (eight.seen, eight.least) == ((50, 50), 0.0)
+
+
+# --- predictable generators -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31])
+def test_the_twister_is_rebuilt_from_the_words_of_its_oldest_interface(seed: int) -> None:
+    words = np.frombuffer(np.random.RandomState(seed).bytes(4 * 3000), dtype="<u4")
+    again = generators.rebuilt(words[777 : 777 + 624].astype(np.int64))
+    assert (again.integers(0, 2**32, size=1000) == words[777 + 624 : 777 + 1624]).all()
+
+
+def test_colluders_foretell_the_messages_of_all_who_share_their_generator() -> None:
+    protocol = CloakProtocol(300, 2**32, 2**10, 8)
+    told = generators.compute_stream(protocol, False, 2, seed=1)
+    assert told.found == (2 * 210 * 7, 2 * 210 * 7)
+    assert told.recovery.share > 0.99
+    safe = generators.compute_stream(protocol, True, 2, seed=1)
+    assert safe.found[0] <= 2
+    assert safe.recovery.share < 0.02
+    assert safe.recovery.at_least == 0.0
+
+
+def test_small_seeds_are_tried_out() -> None:
+    protocol = CloakProtocol(40, LOOSE, 10**4, 8)
+    told, safe = (generators.compute_seeds(protocol, 9, system, 2, seed=1) for system in (False, True))
+    assert told.found == (2 * 40 * 7, 2 * 40 * 7)
+    assert told.recovery.recovered == (40, 40)
+    assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
+    assert len(told.cells()) == 4
+
+
+def test_confidence_limits_cover() -> None:
+    """Limits from 0 .. 50 hits of 50, weighed by their chances: the true chance is below in 5% of runs at most."""
+    for chance in (0.1, 0.5, 0.9):
+        over = sum(binom.pmf(h, 50, chance) for h in range(51) if attack.at_least(h, 50) > chance)
+        assert 0.001 < over <= 0.05
+
+
+# --- bad input --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda p: attack.compute_opened(p, 3, 1, 1), "encrypted"),
+        (lambda p: attack.compute_opened(p, 1, 0, 1), "repeats"),
+        (lambda p: attack.compute_mirror(CloakProtocol(4, 5, 1, 2), 1, 1), "scale"),
+        (lambda p: generators.compute_stream(p, False, 1, 1), "modulus"),
+        (lambda p: generators.rebuilt(np.zeros(623, dtype=np.int64)), "outputs"),
+        (lambda p: pairing.compute_vectors(p, 0, True, 1, 1), "dimension"),
+        (lambda p: pairing.groups(np.zeros((9, 1), dtype=np.int64), 5, p.modulus, 1), "n_messages"),
+    ],
+)
+def test_bad_arguments_are_named(call: Any, name: str) -> None:
+    with pytest.raises(DomainError, match=name):
+        call(CloakProtocol(10, LOOSE, 100, 4))
+
+
+def labels(draw: Any, record: Any) -> list[str]:
+    """What the legend says of a figure that is drawn but not rendered."""
+    with look(LIGHT, "test") as pen:
+        ax = Figure().add_subplot()
+        draw(ax, record, pen)
+        return ax.get_legend_handles_labels()[1]

@@ -1,0 +1,279 @@
+"""The numbers behind the figures of FLAME's budgets: printed digits, order of bounds, ratios, diagrams, envelopes."""
+
+import csv
+import dataclasses
+import io
+import math
+
+import numpy as np
+import pytest
+
+from flamebook.figures import present
+from flamebook.figures.curves import draw_rates
+from flamebook.figures.flame import accounting, protocols, ratios
+from flamelib.accounting.coordinates import index_privacy
+from flamelib.core.vocabulary import DomainError
+
+# As in the experiments, but quick: a tenth of forty coordinates and bags of sixty for a hundred users.
+SMALL = accounting.Setting(dimension=40, n_users=100, kept=4, padded=40, epsilon0=0.5, delta=1e-4)
+
+
+def columns(record):
+    header, *rows = csv.reader(io.StringIO(record.to_csv()))
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
+
+
+# --- the printed budgets ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def printed():
+    return accounting.compute_printed()
+
+
+def test_the_withdrawn_form_gives_the_printed_budgets(printed):
+    assert printed.reproduced
+    assert printed.printed == (0.91, 0.24, 20.53, 2.348)
+    assert printed.values["withdrawn"] == pytest.approx([0.910056, 0.237927, 20.535254, 2.348191], rel=5e-6)
+    other = dataclasses.replace(printed, values={"withdrawn": (0.91, 0.24, 20.53, 2.35)})
+    assert not other.reproduced
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        ("bennett", [0.927808, 0.304505, 26.0431, 2.919140]),
+        ("hoeffding", [0.896581, 0.309157, 25.8048, 3.031349]),
+        ("blanket", [0.793699, 0.238861, 19.5897, 2.403808]),
+    ],
+)
+def test_the_same_formulas_with_bounds_that_are_some(printed, bound, expected):
+    assert printed.values[bound] == pytest.approx(expected, rel=1e-5)
+
+
+# --- then and now ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def now():
+    return accounting.compute_then_and_now(accounting.FIGURE_5)
+
+
+def test_lower_bounds_are_below_certified_ones(now):
+    assert now.in_order
+    for protocol, found in now.budgets.items():
+        low, high = now.interval(protocol)
+        assert found["lower"] <= low <= high
+        assert found["certified"] <= high
+    assert now.interval("topk") == (now.budgets["topk"]["lower-full"], now.budgets["topk"]["certified-full"])
+
+
+def test_the_order_has_power(now):
+    for key, protocol in (("lower", "simple"), ("lower-full", "topk")):
+        found = dict(now.budgets[protocol])
+        high = found["certified" + key.removeprefix("lower")]
+        wrong = dict(now.budgets) | {protocol: found | {key: 1.01 * high}}
+        assert not accounting.ThenAndNow(wrong, now.parameters).in_order
+
+
+def test_the_printed_budgets_are_held_between_certified_bounds(now):
+    verdicts = {row[0]: row[-1] for row in now.verdicts()}
+    assert verdicts == {
+        "SS-Simple": "holds",
+        "SS-Double, independent": "holds",
+        "SS-Topk": "refuted",
+        "SS-Topk, bags overflow": "refuted",
+    }
+    moved = {"topk": now.budgets["topk"] | {"withdrawn": 1.3}}
+    assert [row[-1] for row in accounting.ThenAndNow(moved, now.parameters).verdicts()] == ["open", "refuted"]
+
+
+def test_equal_top_coordinates_bound_full_bags_from_below(now):
+    found = now.budgets["topk"]
+    assert found["lower"] < found["lower-full"]
+    assert found["certified"] < found["certified-full"]
+
+
+def test_rows_leave_out_what_a_protocol_lacks(now):
+    rows = {label: values for label, *values in now.rows()}
+    assert rows["lower bound, bags overflow"][:2] == ["", ""]
+    assert rows["certified, exactly k"][0] == rows["certified, exactly k"][2] == ""
+    assert rows["certified, exactly k"][1] >= now.budgets["double"]["certified"]
+    assert len(columns(now)) == 4
+
+
+def test_overflow_lists_the_bags_that_others_can_fill(now):
+    overflow = accounting.compute_overflow({"Figure 5": now})
+    [(name, filled, *budgets)] = overflow.rows()
+    assert (name, filled) == ("Figure 5", 314), "two groups of 157: 314 * 333 reports of 999 others with 157 each"
+    assert budgets == [now.budgets["topk"][key] for key in
+                       ("withdrawn", "lower", "certified", "lower-full", "certified-full")]  # fmt: skip
+
+
+def test_simple_with_more_budget_adds_the_noise_of_double_and_keeps_about_its_budget():
+    (_, few, noise, double), (_, many, same, simple) = accounting.same_noise(accounting.FIGURE_5)
+    assert (few, many) == (157, 7850)
+    assert noise == pytest.approx(same, rel=1e-12)
+    assert double < simple < 1.1 * double, "equal to second order in the budget of a coordinate"
+    assert accounting.FIGURE_5.epsilon("simple") < 0.6 * double
+
+
+def test_theorem_4_crosses_the_lower_bound_and_the_certified_budget_does_not():
+    setting = accounting.Setting(dimension=75755, n_users=5000, padded=1666, delta=0.01 / 5000**1.1)
+    record = accounting.compute_sampling_rate(setting, [0.0005, 0.2])
+    first, last = zip(*(record.curves[key] for key in ("theorem-4", "lower", "certified")), strict=True)
+    assert first[0] < 0.25 * first[1] <= 0.25 * first[2]
+    assert last[1] <= last[2] < last[0]
+
+
+def test_certified_budgets_are_asked_for_at_some_points_only():
+    record = accounting.compute_overall(accounting.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
+    assert np.isnan(record.curves["certified:SS-Simple"]).tolist() == [False, True, True]
+    for protocol, name in (("simple", "SS-Simple"), ("double", "SS-Double")):
+        assert np.isfinite(record.curves[f"lower:{name}"]).all()
+        assert record.curves[f"certified:{name}"][0] == accounting.FIGURE_5.epsilon(protocol), "157 halves are 78.5"
+
+
+def test_more_coordinates_share_the_same_local_budget():
+    record = accounting.compute_overall(accounting.FIGURE_5, "dimension", [7850.0, 15700.0, 31400.0], every=3)
+    assert record.curves["lower:SS-Double"][0] == accounting.FIGURE_5.lower("double")
+    assert (np.diff(record.curves["lower:SS-Simple"]) < 0).all()
+    assert set(record.parameters) == {"n_users", "padded", "delta"}
+
+
+# --- ratios ----------------------------------------------------------------------------------------------------------
+
+
+def test_figure_3_has_its_printed_ratios_at_the_inferred_parameters():
+    setting = ratios.RatioSetting()
+    at = ratios.INFERRED_EPSILON0
+    assert (setting.simple(at), setting.double(at)) == pytest.approx((2.55264, 137.3550), rel=1e-6)
+    for name, value in ratios.PRINTED.items():
+        assert abs(getattr(setting, name)(at) - value) < 0.01
+
+
+def test_counting_every_coordinate_takes_most_of_the_ratio():
+    record = ratios.compute_ratio(ratios.RatioSetting(), np.array([0.05, 0.4, 0.8, 1.9]))
+    curves = record.curves
+    assert np.isnan(curves["double"][3])
+    assert np.isfinite(curves["simple"]).all()
+    assert (curves["double-hidden"][:3] < curves["double"][:3] / 5).all()
+    assert (curves["unshuffled"] >= 1).all()
+    assert curves["unshuffled"][0] > curves["simple"][0], "composition alone does better than Lemma 1 there"
+
+
+def test_the_region_of_index_privacy():
+    region = ratios.compute_region((0.1, 0.02), 101)
+    for rate in (0.1, 0.02):
+        least = region.least[rate]
+        assert least[0] == pytest.approx(1 / rate)
+        assert region.most[rate] == round(1 / rate)
+        assert (least[np.isfinite(least)] <= region.most[rate] * (1 + 1e-12)).all()
+        assert np.isnan(least[region.index_privacy > 1.01 / rate]).all()
+    assert len(columns(region)) == 5
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.4])
+def test_the_branches_of_the_least_multiples_meet_where_the_page_says(rate):
+    meeting = (1 - rate) / rate
+    assert 1 / (meeting * rate) == pytest.approx(meeting / (meeting - 1 + rate)) == pytest.approx(1 / (1 - rate))
+    least = index_privacy.least_multiples
+    assert least(rate, 0.9 * meeting) == pytest.approx(1 / (0.9 * meeting * rate))
+    assert least(rate, 1.1 * meeting) == pytest.approx(1.1 * meeting / (1.1 * meeting - 1 + rate))
+
+
+def test_the_ratio_of_a_list_is_that_of_all_its_choices():
+    rows = ratios.index_rows(1000, 7850, 157, [1, 16])
+    assert [row[2] for row in rows] == [math.inf, pytest.approx(3.125)]
+    for count, _, _, ratio in rows:
+        exact = math.comb(7850, 157) // math.comb(count * 157, 157)
+        assert ratio == f"10^{round(math.log10(exact))}"
+
+
+def test_bounds_follow_the_rates_of_the_corollaries():
+    record = ratios.compute_rates(7850, 0.02, 0.5, 1e-6, [10**6, 10**8, 10**10])
+    for name, slope in record.slopes.items():
+        assert slope.exponent == pytest.approx(-0.5, abs=0.06)
+        scaled = record.scaled.curves[name]
+        assert (np.diff(scaled) < 0).all()
+        assert 1 < scaled[-1] < 10
+
+
+# --- diagrams and sealed rounds --------------------------------------------------------------------------------------
+
+
+def test_the_boundary_moves_from_model_to_model():
+    rows = list(csv.DictReader(io.StringIO(protocols.Trust().to_csv())))
+    inside = {}
+    for row in rows:
+        inside.setdefault(row["model"].split(":")[0], []).append(row["boundary"] == "inside")
+    assert inside == {
+        "curator model": [True, True, False],
+        "local model": [True, False, False],
+        "shuffle model": [True, True, False, False],
+    }
+
+
+def test_the_drawn_round_is_one_that_could_be():
+    bags = protocols.Round().bags
+    assert len({len(bag) for bag in bags}) == 1, "padded to one size"
+    assert all(bag.count("u") <= 3 for bag in bags), "three users"
+    assert sum(bag.count("u") for bag in bags) == 3 * 2, "two reports each"
+
+
+def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
+    rows = protocols.sealed_rounds(n_users=30, dimension=20, kept=2, padded=8, epsilon0=1.0, seed=1)
+    accepted = {name: (count, reasons) for name, count, reasons in rows}
+    assert accepted["nobody"] == (160, "none")
+    assert accepted["a bit turned over in 3 envelopes"] == (157, "3 unreadable")
+    assert accepted["3 envelopes sealed for another key"] == (157, "3 unreadable")
+    assert accepted["3 reports sent twice"] == (160, "3 stray")
+    count, reasons = accepted["1 envelope copied to all reports of its coordinate"]
+    assert 160 - count == int(reasons.removesuffix(" repeated")) > 0
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def figures(now):
+    overall = accounting.compute_overall(accounting.FIGURE_5, "vector_epsilon0", [78.5, 100.0, 150.0], every=3)
+    ratio = ratios.compute_ratio(ratios.RatioSetting(), np.array([0.1, 0.8]))
+    rates = ratios.compute_rates(7850, 0.02, 0.5, 1e-6, [10**6, 10**7, 10**8])
+    yield "then-and-now", now, accounting.draw_then_and_now
+    yield "overall", overall, accounting.draw_overall
+    yield "ratio", ratio, ratios.draw_ratio
+    yield "region", ratios.compute_region((0.1, 0.02), 5), ratios.draw_region
+    yield "rates", rates, draw_rates
+    yield "trust", protocols.Trust(), protocols.draw_trust
+    yield "round", protocols.Round(), protocols.draw_round
+
+
+def test_every_figure_is_drawn_with_words_on_its_axes_and_its_numbers_beside(now, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+    for name, record, draw in figures(now):
+        seen = []
+
+        def watched(ax, given, pen, draw=draw, seen=seen):
+            draw(ax, given, pen)
+            named = ax.get_ylabel() or all(tick.get_text() for tick in ax.get_yticklabels())
+            seen.append(not ax.axison or (ax.get_xlabel() and named))
+
+        present.show(record, watched, name=name, alt="A figure of the test.")
+        assert seen, name
+        assert all(seen), name
+        assert len(columns(record)) >= 3, name
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: dataclasses.replace(SMALL, kept=50).epsilon("double"), "kept"),
+        (lambda: dataclasses.replace(SMALL, epsilon0=math.nan).epsilon("simple"), "epsilon0"),
+        (lambda: dataclasses.replace(SMALL, padded=1).lower("topk"), "padded"),
+        (lambda: ratios.compute_region((0.1, 2.0), 5), "sampling_rate"),
+        (lambda: ratios.index_rows(1, 100, 5, [1]), "n_users"),
+    ],
+)
+def test_bad_input_is_refused_with_its_name(call, name):
+    with pytest.raises(DomainError, match=name):
+        call()

@@ -1,0 +1,184 @@
+"""What a notebook declares, and words checked against it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamebook.places import ROOT
+from flamebook.runs import notebook as parameters
+from flamebook.runs.notebook import Declared, declared, digest, grid, locate, values
+from flamelib.answers import assignments
+from flamelib.core.vocabulary import DomainError
+
+CELL = """\
+n_users: int = 1_000  # users in the round
+epsilon0: float = 1  # local budget
+label: str = "a # b"  # a name
+loud: bool = False
+sizes: list[int] = [1, 2]  # alphabet sizes
+"""
+
+
+def notebook(folder: Path, source: str | list[str] = CELL, name: str = "tiny") -> Path:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": "# Title"},
+        {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source},
+        {"cell_type": "code", "metadata": {}, "source": "n_users: int = 5"},
+    ]
+    path = folder / f"{name}.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+class TestDeclared:
+    @pytest.mark.parametrize("source", [CELL, CELL.splitlines(keepends=True)])
+    def test_names_types_defaults_and_help(self, tmp_path: Path, source: Any) -> None:
+        assert declared(notebook(tmp_path, source)) == {
+            "n_users": Declared("n_users", "int", 1000, "users in the round"),
+            "epsilon0": Declared("epsilon0", "float", 1.0, "local budget"),
+            "label": Declared("label", "str", "a # b", "a name"),
+            "loud": Declared("loud", "bool", False, ""),
+            "sizes": Declared("sizes", "list[int]", [1, 2], "alphabet sizes"),
+        }
+
+    def test_no_tagged_cell_no_parameters(self, tmp_path: Path) -> None:
+        path = tmp_path / "plain.ipynb"
+        path.write_text('{"cells": [{"cell_type": "code", "metadata": {}, "source": "n_users: int = 5"}]}')
+        assert declared(path) == {}
+        with pytest.raises(DomainError, match="n_users is not a parameter of plain"):
+            values(path, {"n_users": 3})
+
+    @pytest.mark.parametrize(
+        ("source", "word"),
+        [
+            ("n_users = 5", "n_users = 5"),
+            ("n_users: int", "n_users: int"),
+            ("n_users: complex = 5", "complex"),
+            ("n_users: int = 1", "n_users must be"),
+            ("n_users: int = len('abc')", "parameters cell"),
+            ("n_users: int = ", "parameters cell"),
+            ("import os", "import os"),
+        ],
+    )
+    def test_a_faulty_cell_is_refused(self, tmp_path: Path, source: str, word: str) -> None:
+        with pytest.raises(DomainError, match="parameters cell of tiny") as refusal:
+            declared(notebook(tmp_path, source))
+        assert word in str(refusal.value)
+
+    @pytest.mark.parametrize("text", ["", "{}", '{"cells": 3}', '{"cells": [3]}', "[]", "\x00"])
+    def test_a_file_that_is_no_notebook_is_refused(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "no.ipynb").write_text(text)
+        with pytest.raises(DomainError, match="notebook must be"):
+            declared(tmp_path / "no.ipynb")
+
+
+class TestValues:
+    def test_defaults_stand_where_nothing_is_given(self, tmp_path: Path) -> None:
+        found = values(notebook(tmp_path), {"n_users": "2e3", "loud": "True", "sizes": "3,4"})
+        assert found == {"n_users": 2000, "epsilon0": 1.0, "label": "a # b", "loud": True, "sizes": [3, 4]}
+        assert [type(value) for value in found.values()] == [int, float, str, bool, list]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "domain"),
+        [
+            ("n_users", "1", "[2, 2^53]"), ("n_users", "2.5", "whole"), ("n_users", "many", "whole"),
+            ("n_users", "nan", "whole"), ("epsilon0", "-1", "(0, 700]"), ("epsilon0", "inf", "(0, 700]"),
+            ("loud", "perhaps", "true, false"), ("sizes", "1,x", "whole"), ("sizes", "", "whole"),
+            ("sizes", [], "list"), ("label", 3, "text"), ("bogus", "1", "n_users, epsilon0, label, loud, sizes"),
+        ],
+    )  # fmt: skip
+    def test_refusals_name_the_parameter_and_its_domain(
+        self, tmp_path: Path, name: str, value: Any, domain: str
+    ) -> None:
+        with pytest.raises(DomainError) as refusal:
+            values(notebook(tmp_path), {name: value})
+        assert name in str(refusal.value)
+        assert domain in str(refusal.value)
+
+
+class TestAssignments:
+    def test_only_the_first_sign_separates(self) -> None:
+        assert assignments(["label=a=b", "n_users="]) == {"label": "a=b", "n_users": ""}
+
+    @pytest.mark.parametrize("words", [["n_users"], ["=5"], [""], ["n_users=1", "n_users=1"]])
+    def test_refusals(self, words: list[str]) -> None:
+        with pytest.raises(DomainError):
+            assignments(words)
+
+    def test_a_bare_name_is_told_its_domain(self) -> None:
+        with pytest.raises(DomainError, match=r"n_users.*\[2, 2\^53\]"):
+            assignments(["n_users"])
+
+    @given(st.lists(st.text(max_size=8), max_size=4))
+    def test_any_words_are_split_or_refused(self, words: list[str]) -> None:
+        try:
+            found = assignments(words)
+        except DomainError:
+            assert any("=" not in word or word.startswith("=") for word in words) or len(
+                {word.split("=")[0] for word in words}
+            ) < len(words)
+        else:
+            assert [f"{name}={value}" for name, value in found.items()] == words
+
+
+class TestGrid:
+    def test_every_combination_and_the_swept_names(self, tmp_path: Path) -> None:
+        swept, points = grid(notebook(tmp_path), {"n_users": "10,1e2", "epsilon0": "1,2,4", "label": "b"}, 6)
+        assert swept == ["n_users", "epsilon0"]
+        assert [(point["n_users"], point["epsilon0"]) for point in points] == [
+            (10, 1.0), (10, 2.0), (10, 4.0), (100, 1.0), (100, 2.0), (100, 4.0)
+        ]  # fmt: skip
+        assert {point["label"] for point in points} == {"b"}
+
+    def test_a_list_is_one_value(self, tmp_path: Path) -> None:
+        swept, points = grid(notebook(tmp_path), {"sizes": "3,4,5"}, 6)
+        assert (swept, [point["sizes"] for point in points]) == ([], [[3, 4, 5]])
+
+    @pytest.mark.parametrize(
+        ("given_words", "word"),
+        [
+            ({"n_users": "10,100,1000", "epsilon0": "1,2,3"}, "9 points"),
+            ({"n_users": "10,1"}, "n_users"),
+            ({"n_users": "10,,20"}, "n_users"),
+            ({"n_users": "10,1e1"}, "twice"),
+            ({"bogus": "1,2"}, "bogus"),
+        ],
+    )
+    def test_refusals(self, tmp_path: Path, given_words: dict[str, str], word: str) -> None:
+        with pytest.raises(DomainError, match=word):
+            grid(notebook(tmp_path), given_words, 8)
+
+
+def test_a_digest_names_the_values_not_their_order(tmp_path: Path) -> None:
+    path = notebook(tmp_path)
+    one = digest(path, {"n_users": 10, "epsilon0": 1.0})
+    assert one == digest(path, {"epsilon0": 1.0, "n_users": 10})
+    assert one != digest(path, {"epsilon0": 1.0, "n_users": 11})
+    assert one != digest(notebook(tmp_path, name="other"), {"n_users": 10, "epsilon0": 1.0})
+
+
+class TestLocate:
+    @pytest.fixture(autouse=True)
+    def _shelf(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "notebooks").mkdir()
+        notebook(tmp_path / "notebooks")
+        monkeypatch.chdir(tmp_path)
+
+    def test_by_name_or_by_path(self, tmp_path: Path) -> None:
+        expected = tmp_path / "notebooks" / "tiny.ipynb"
+        assert locate("tiny") == expected
+        assert locate("notebooks/tiny.ipynb") == expected
+        assert locate(str(expected)) == expected
+
+    @pytest.mark.parametrize("name", ["tinny", "", "no.ipynb", "notebooks", "../tiny"])
+    def test_a_refusal_lists_the_known_ones(self, name: str) -> None:
+        with pytest.raises(DomainError, match=r"known: .*tiny") as refusal:
+            locate(name)
+        assert ("near it: tiny" in str(refusal.value)) == (name in ("tinny", "../tiny"))
+
+    def test_the_checkouts_own_notebooks_are_found_from_anywhere(self) -> None:
+        assert ROOT / "notebooks" in parameters.shelves()

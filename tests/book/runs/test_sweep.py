@@ -1,0 +1,209 @@
+"""Runs of one's own and grids of them, on a tiny notebook that is really executed."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamebook.runs import own, sweep
+from flamebook.runs.execute import RunFailed
+from flamelib.core.vocabulary import DomainError
+
+PARAMETERS = "n_users: int = 1000  # users\nepsilon0: float = 1.0  # local budget\nseed: int = 0  # pause in tenths"
+BODY = """\
+import time
+from flamebook.figures import present
+from flamelib.core.profiles import LaplaceProfile
+time.sleep(seed / 10)
+present.record_result("scaled", n_users * epsilon0)
+present.check(n_users != 13, "thirteen is refused")
+present.record_result("mass", LaplaceProfile(epsilon0).mass)
+"""
+FIGURE = """\
+from dataclasses import dataclass
+@dataclass
+class Line:
+    height: float
+    def to_csv(self): return f"height\\n{self.height}\\n"
+present.show(Line(n_users), lambda ax, line, pen: ax.axhline(line.height), name="line", alt="A level line.")
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A notebook on a shelf of its own, which is also the current folder."""
+    texts = {"markdown": "# Tiny\nIt has @n_users@ users and $\\varepsilon_0$ is local."}
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": texts["markdown"]}]
+    for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", ["hide-input"], FIGURE)):
+        code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
+        cells.append(code | {"outputs": [], "execution_count": None})
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    folder = tmp_path / "shelf" / "notebooks"
+    folder.mkdir(parents=True)
+    path = folder / "tiny.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    monkeypatch.chdir(tmp_path / "shelf")
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+class TestOwnRun:
+    def test_everything_promised_lies_in_the_folder(self, tiny: Path) -> None:
+        folder = own.run(tiny, {"n_users": "2e3"})
+        assert folder.parent == Path.cwd() / "_build" / "own" / "tiny"
+        names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        figures = {f"figures/line{end}" for end in (".svg", "-dark.svg", ".png", ".csv")}
+        assert names >= {"tiny.ipynb", "tiny.html", "results.json", "results.csv", "own.json", *figures}
+        assert json.loads((folder / "results.json").read_text()) == {
+            "scaled": 2000.0,
+            "mass": pytest.approx(0.6065306597),
+        }
+        assert {row["name"]: float(row["value"]) for row in rows(folder / "results.csv")}["scaled"] == 2000
+        assert os.listdir(folder.parent) == [folder.name]
+        page = (folder / "tiny.html").read_text()
+        assert "2000 users" in page
+        assert "<svg" in page
+        assert 'href="figures/line.csv"' in page
+        assert "class Line" not in page
+        assert (
+            re.findall(
+                r"<(?:script|img|iframe)[^>]*\ssrc=|<link\b|@import", re.sub(r"(?s)<script>.*?</script>", "", page)
+            )
+            == []
+        )
+        ElementTree.parse(folder / "figures" / "line.svg")
+
+    def test_a_second_run_replaces_the_first(self, tiny: Path, tmp_path: Path) -> None:
+        output = tmp_path / "out"
+        own.run(tiny, {"n_users": 20}, output)
+        own.run(tiny, {"n_users": 30}, output)
+        assert json.loads((output / "results.json").read_text())["scaled"] == 30
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shelf"]
+        (output / "notes.txt").write_text("mine")
+        with pytest.raises(DomainError, match=r"output.*notes.txt"):
+            own.run(tiny, {"n_users": 40}, output)
+        assert (output / "notes.txt").read_text() == "mine"
+
+    def test_a_failed_run_leaves_nothing(self, tiny: Path, tmp_path: Path) -> None:
+        with pytest.raises(RunFailed, match="thirteen is refused"):
+            own.run(tiny, {"n_users": 13}, tmp_path / "deep" / "out")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["shelf"]
+
+    @pytest.mark.parametrize("given", [{"n_users": 1}, {"bogus": 1}, {"epsilon0": "nan"}])
+    def test_a_refused_parameter_starts_nothing(self, tiny: Path, given: dict[str, Any]) -> None:
+        with pytest.raises(DomainError, match=next(iter(given))):
+            own.run(tiny, given)
+        assert not (Path.cwd() / "_build").exists()
+
+    def test_folders_that_are_not_ours(self, tiny: Path, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "thesis.tex").write_text("x")
+        for output in (tmp_path / "file", tmp_path / "full", tmp_path / "file" / "below", Path("/proc/out")):
+            with pytest.raises(DomainError, match="output must be"):
+                own.run(tiny, {}, output)
+        assert (tmp_path / "full" / "thesis.tex").read_text() == "x"
+
+    def test_a_read_only_folder_is_refused(self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "locked").mkdir()
+        # The superuser may write everywhere, so the system's answer is given here.
+        monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path).name == "locked" and mode & os.W_OK))
+        with pytest.raises(DomainError, match="read-only"):
+            own.run(tiny, {}, tmp_path / "locked")
+
+    def test_an_interrupted_run_leaves_nothing(self, tiny: Path, tmp_path: Path) -> None:
+        words = [sys.executable, "-m", "flamelib.cli", "run", str(tiny), "-p", "seed=600", "--output", "out"]
+        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out.part-*/**/tiny.ipynb")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        assert process.returncode == 128 + signal.SIGTERM
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["shelf"]
+
+
+class TestSweep:
+    def test_a_grid_gives_one_table_and_one_picture_and_resumes(self, tiny: Path) -> None:
+        folder = sweep.sweep(tiny, {"n_users": "10,1000", "epsilon0": "1,2"})
+        found = rows(folder / "sweep.csv")
+        assert [(row["n_users"], row["epsilon0"], float(row["scaled"])) for row in found] == [
+            ("10", "1.0", 10), ("10", "2.0", 20), ("1000", "1.0", 1000), ("1000", "2.0", 2000)
+        ]  # fmt: skip
+        ElementTree.parse(folder / "comparison.svg")
+        assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+        receipts = {path: path.stat().st_mtime_ns for path in folder.glob("points/*/receipt.json")}
+        assert len(receipts) == 4
+        lost = sorted(receipts)[0]
+        lost.unlink()
+        assert sweep.sweep(tiny, {"n_users": "10,1000", "epsilon0": "1,2"}) == folder
+        again = {path: path.stat().st_mtime_ns for path in receipts}
+        assert [path for path in receipts if again[path] != receipts[path]] == [lost]
+
+    def test_a_larger_grid_reuses_what_is_there_and_keeps_what_did_not_fail(self, tiny: Path, tmp_path: Path) -> None:
+        output = tmp_path / "grid"
+        with pytest.raises(RunFailed, match=r"n_users=13.*thirteen(.|\n)*1 of 2 points failed"):
+            sweep.sweep(tiny, {"n_users": "10,13"}, output)
+        assert not (output / "sweep.csv").exists()
+        (kept,) = output.glob("points/*/receipt.json")
+        before = kept.stat().st_mtime_ns
+        sweep.sweep(tiny, {"n_users": "10,14"}, output)
+        assert kept.stat().st_mtime_ns == before
+        assert [row["scaled"] for row in rows(output / "sweep.csv")] == ["10.0", "14.0"]
+
+    @pytest.mark.parametrize(
+        ("given", "options", "word"),
+        [
+            ({"n_users": "10"}, {}, "several values"),
+            ({"n_users": "10,1"}, {}, "n_users"),
+            ({"bogus": "1,2"}, {}, "bogus"),
+            ({"n_users": "10,20,30"}, {"limit": 2}, "3 points"),
+            ({"n_users": "10,20"}, {"jobs": 0}, "jobs"),
+        ],
+    )
+    def test_refusals_come_before_any_work(
+        self, tiny: Path, given: dict[str, str], options: dict[str, int], word: str
+    ) -> None:
+        with pytest.raises(DomainError, match=word):
+            sweep.sweep(tiny, given, **options)  # type: ignore[arg-type]
+        assert not (Path.cwd() / "_build").exists()
+
+    def test_folders_that_are_not_ours(self, tiny: Path, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "sweep.json").write_text("{}")
+        for output in (tmp_path / "file", tmp_path / "full", tmp_path / "file" / "below"):
+            with pytest.raises(DomainError, match="output must be"):
+                sweep.sweep(tiny, {"n_users": "10,20"}, output)
+        assert (tmp_path / "full" / "sweep.json").read_text() == "{}"
+
+
+def test_nested_results_become_dotted_columns_and_lists_stay_out() -> None:
+    found = sweep.scalars({"a": {"b": 1, "c": {"d": "inf"}}, "e": [1, 2], "f": None, "g": True, "h": float("nan")})
+    assert found == {"a.b": 1, "a.c.d": "inf", "g": True, "h": "nan"}
+
+
+@pytest.mark.parametrize("measured", [["epsilon", "word"], ["word"], []])
+def test_the_picture_takes_what_the_runs_recorded(tmp_path: Path, measured: list[str]) -> None:
+    table = [
+        {"kind": kind, "n": n, "epsilon": "inf" if n == 1 else 1 / n, "word": "w"} for kind in "ab" for n in (1, 9)
+    ]
+    sweep.draw(table, ["kind", "n"], measured, tmp_path)
+    first = (tmp_path / "comparison.svg").read_bytes()
+    sweep.draw(table, ["kind", "n"], measured, tmp_path)
+    assert (tmp_path / "comparison.svg").read_bytes() == first
+    assert sweep.axis_of(table, ["kind", "n"]) == "n"

@@ -1,0 +1,137 @@
+"""The bench: recorded answers are the library's, rounded up; the command answers what the page shows."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamebook import commands
+from flamebook.figures.together.crossing import DRAWN
+from flamebook.recordings import bench
+from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
+from flamelib.answers import dumps, plain
+from flamelib.core.vocabulary import DomainError
+from flamelib.uses.deployments import Refusal, mechanisms, rows, rows_within
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
+from flamelib.uses.sums import CENTRAL
+
+SUMS, QUICK = tuple(CENTRAL), ("local", "blanket", "double", "topk")
+# Requests with mechanisms that answer them quickly.
+POINTS = [
+    (("mean", 10_000, 1, 1, 1e-6), SUMS), (("mean", 100, 16, 1, 1e-6), tuple(LOCAL)),
+    (("histogram", 1_000_000, 16, 1, 1e-8), QUICK), (("histogram", 100, 1, 12, 1e-8), mechanisms()),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def grid() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return found
+
+
+def _look(column: dict[str, Any], at: dict[str, int], sizes: dict[str, int]) -> Any:
+    index = 0
+    for axis in column["along"]:
+        index = index * sizes[axis] + at[axis]
+    return column["values"][index]
+
+
+@pytest.mark.parametrize(("point", "names"), POINTS)
+def test_recorded_answers_are_the_library_s_rounded_up(
+    grid: dict[str, Any], point: tuple[Any, ...], names: tuple[str, ...]
+) -> None:
+    for mechanism in (one for one in grid["mechanisms"] if one["name"] in names):
+        budgets = grid["budgets"][mechanism["asked"]]
+        sizes = {axis: len(values) for axis, values in grid["axes"].items()} | {"budget": len(budgets)}
+        at = {axis: AXES[axis].index(one) for axis, one in zip(AXES, point, strict=True)} | {"budget": 1}
+        found = bench.answered(mechanism["name"], point, mechanism["asked"], budgets[1])
+        told = {field: _look(mechanism[field], at, sizes) for field in (*bench.NUMBERS, "reason")}
+        if isinstance(found, Refusal):
+            assert grid["reasons"][told.pop("reason")] == found.reason
+            assert set(told.values()) == {None}
+            continue
+        for field in bench.NUMBERS:
+            now = getattr(found, field)
+            assert told[field] == now or now * (1 - 1e-9) <= told[field] <= now * (1 + 1.1e-5), (found, field)
+        assert [mechanism[word] for word in bench.WORDS] == [str(getattr(found, w)) for w in bench.WORDS]
+
+
+def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -> None:
+    assert {axis: tuple(values) for axis, values in grid["axes"].items()} == AXES
+    assert {name: tuple(values) for name, values in grid["budgets"].items()} == {
+        "epsilon0": EPSILON0, "epsilon": EPSILON
+    }  # fmt: skip
+    assert [one["name"] for one in grid["mechanisms"]] == list(mechanisms())
+    assert all((one["asked"] == "epsilon0") == (one["name"] in LOCAL) for one in grid["mechanisms"])
+    assert all((one["hue"], one["marker"]) == DRAWN[one["name"]] for one in grid["mechanisms"])
+    assert grid["about"]["command"].endswith("record_bench")
+    assert grid["unasked"] == rows(Request(2), epsilon0=1.0, names=["trusted curator"])[0].reason
+    assert RECORDED.stat().st_size < 600_000
+
+
+def test_nothing_in_the_grid_is_lost_by_leaving_out_axes() -> None:
+    sizes = {"rounds": 2, "delta": 2, "budget": 3}
+    values = [(r, b) if b else None for r, _, b in product(range(2), range(2), range(3))]
+    column = bench.compact(values, sizes)
+    assert column["along"] == ["rounds", "budget"]
+    for (r, d, b), value in zip(product(range(2), range(2), range(3)), values, strict=True):
+        assert _look(column, {"rounds": r, "delta": d, "budget": b}, sizes) == value
+
+
+def test_the_grid_is_written_as_the_page_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {**AXES, "n_users": (100,), "dimension": (1, 2), "rounds": (1,), "delta": (1e-5,)}
+    names = ("local", "cloak, no noise")
+    monkeypatch.setattr(bench, "AXES", small)
+    monkeypatch.setattr(bench, "mechanisms", lambda: names)
+    found = {}
+    for budget in (*bench._named("epsilon0"), *bench._named("epsilon")):
+        found |= bench._answers(100, budget)
+    table = bench.table(found)
+    local, exact = table["mechanisms"]
+    assert local["epsilon"] == {
+        "along": ["task", "dimension", "budget"],
+        "values": [*EPSILON0, *(2 * one for one in EPSILON0), *(None for _ in EPSILON0), *EPSILON0],
+    }
+    assert exact["adjacency"] == "sum-preserving"
+    assert len(table["reasons"]) == 1
+
+
+def test_the_command_prints_the_rows_one_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: ("local", "blanket", "topk"))
+    words = ["task=histogram", "n_users=1e3", "dimension=4", "rounds=2", "delta=1e-5", "epsilon0=1"]
+    assert commands.run_app(["compare", *words]) == 0
+    expected = rows(Request(1000, 4, 2, 1e-5, "histogram"), epsilon0=1.0)
+    assert capsys.readouterr().out.splitlines() == [dumps(plain(one)) for one in expected]
+    assert commands.run_app(["compare"]) == 2
+
+
+def test_a_list_of_local_budgets_goes_with_a_central_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("local", "blanket")
+    monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: names)
+    found = compared({"n_users": "200", "delta": "1e-5", "epsilon": "1", "epsilon0": "0.5,1"})
+    assert found == rows_within(Request(200, delta=1e-5), 1, [0.5, 1], names)
+    assert all(isinstance(one, Row) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"epsilon": 1}, "n_users"), ({"n_users": 10}, "epsilon"), ({"n_users": 10, "epsilon0": "1,2"}, "epsilon0"),
+        ({"n_users": 10, "epsilon": 1, "users": 3}, "users"), ({"n_users": 10, "epsilon": 1, "task": "sum"}, "task"),
+        ({"n_users": 10, "epsilon": -1}, "epsilon"), ({"n_users": 10, "epsilon": 1, "epsilon0": "x"}, "epsilon0"),
+    ],
+)  # fmt: skip
+def test_a_wrong_question_is_refused(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(DomainError, match=named):
+        compared(given)
+
+
+def test_the_page_gets_the_grid_as_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "grid.json"
+    path.write_text('{"axes": [1, "Pólya"]}', encoding="utf-8")
+    assert script(path) == 'flamelibBench.receive({"axes":[1,"Pólya"]});\n'

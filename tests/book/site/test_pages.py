@@ -1,0 +1,124 @@
+"""The generated pages: complete, the same on every run, and with links to things that exist."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged
+from flamebook.places import ROOT
+from flamebook.site import pages
+from flamebook.site.markup import anchor
+from flamelib.answers import load_all
+from flamelib.core.vocabulary import DomainError
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory, judged: list[Judged]) -> Path:
+    """The book as it is staged, with the notebooks' templates in the place of their runs."""
+    return _staged(tmp_path_factory.mktemp("book") / "src", judged)
+
+
+def _staged(source: Path, judged: list[Judged]) -> Path:
+    shutil.copytree(ROOT / "book", source / "book")
+    shutil.copytree(ROOT / "notebooks", source / "notebooks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "judge_all", lambda jobs: judged)
+        pages.write(source / "runs", source / "book")
+    return source
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_equal_inputs_give_equal_pages(staged: Path, judged: list[Judged], tmp_path: Path) -> None:
+    assert _files(_staged(tmp_path / "again", judged)) == _files(staged)
+
+
+def test_every_page_of_the_contents_is_there(staged: Path) -> None:
+    for name in ("ledger.md", "refuted.md", "theorems.md", "spread.md", "status.md", "generated/counts.md"):
+        assert (staged / "book" / name).read_text(encoding="utf-8").strip(), name
+
+
+def test_every_row_has_its_own_anchor_and_both_numbers(staged: Path, judged: list[Judged]) -> None:
+    page = (staged / "book" / "ledger.md").read_text(encoding="utf-8")
+    anchors = re.findall(r"\]\{#(claim-[a-z0-9-]+)\}", page)
+    assert len(anchors) == len(set(anchors)) == len(judged)
+    for row in judged:
+        assert anchor(row.claim.id) in anchors
+    assert set(re.findall(r"\]\(#(claim-[a-z0-9-]+)\)", page)) == set(anchors)
+
+
+def test_what_does_not_hold_is_told_with_its_evidence(staged: Path, judged: list[Judged]) -> None:
+    page = (staged / "book" / "refuted.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(#(claim-[a-z0-9-]+)\)", page)
+    assert sorted(links) == sorted(anchor(row.claim.id) for row in judged if row.verdict != "reproduced")
+    assert all(row.claim.evidence in page for row in judged if row.verdict in ("deviates", "not-checkable"))
+    assert "@" not in page
+
+
+def test_downloads_hold_every_row_and_agree(staged: Path, judged: list[Judged]) -> None:
+    generated = staged / "book" / "generated"
+    page = (staged / "book" / "ledger.md").read_text(encoding="utf-8")
+    assert all((staged / "book" / path).is_file() for path in re.findall(r"\{download\}`[^<]*<([^>]*)>`", page))
+    rows = json.loads((generated / "ledger.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)["claims"]
+    table = list(csv.DictReader(io.StringIO((generated / "ledger.csv").read_text(encoding="utf-8"))))
+    assert [row["id"] for row in rows] == [row["id"] for row in table] == [row.claim.id for row in judged]
+    assert [row["verdict"] for row in rows] == [row["verdict"] for row in table] == [row.verdict for row in judged]
+    assert [row["value"] for row in table] == [_cell(row["value"]) for row in rows]
+
+
+def _cell(value: object) -> str:
+    return json.dumps(value) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
+    text = (staged / "book" / "generated" / "counts.md").read_text(encoding="utf-8")
+    total, reproduced, failing, runs = map(int, re.findall(r"\*\*(\d+)\*\*", text))
+    unknown = int(re.search(r"(\d+) cannot be checked", text).group(1))  # type: ignore[union-attr]
+    assert total == len(judged) == reproduced + failing + unknown
+    assert runs == 0
+
+
+def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path) -> None:
+    page = (staged / "book" / "theorems.md").read_text(encoding="utf-8")
+    rows = page.split("\n* - ")
+    for key, statement in load_all().items():
+        [row] = [row for row in rows if row.startswith(f"`{key}`")]
+        assert str(statement.adjacency) in row
+        assert statement.function.__name__ in row
+        assert "tests/test_" in row, f"{key} has no test that names it"
+
+
+def test_links_to_tests_point_at_their_lines(staged: Path) -> None:
+    page = (staged / "book" / "theorems.md").read_text(encoding="utf-8")
+    for path, line in re.findall(r"/blob/\w+/(tests/\w+\.py)#L(\d+)\)", page):
+        assert "def test_" in (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+
+
+def test_every_row_points_at_a_page_and_label_that_exist(staged: Path, judged: list[Judged]) -> None:
+    link = pages.linker(staged)
+    assert [row.claim.id for row in judged if link(row.claim.page).startswith("`")] == []
+
+
+def test_a_page_that_is_not_staged_is_named_and_a_missing_label_refused(staged: Path) -> None:
+    link = pages.linker(staged)
+    assert link("notebooks/nothing") == "`notebooks/nothing`"
+    with pytest.raises(DomainError, match="no label thm-9-9"):
+        link("book/blanket#thm-9-9")
+
+
+def test_nothing_is_written_when_the_ledger_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bad(**_: object) -> list[Judged]:
+        raise DomainError("claims ledger, row x: claim is missing")
+
+    monkeypatch.setattr(ledger, "judge_all", bad)
+    with pytest.raises(DomainError, match="row x"):
+        pages.write(tmp_path, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,129 @@
+"""The page "What does not hold": complete, no number in it typed by hand, every reference to something that exists."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged
+from flamebook.places import ROOT
+from flamebook.recordings import ledger as record_ledger
+from flamebook.site import pages, refuted
+from flamelib.core.vocabulary import DomainError
+
+TEXT = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")
+STORIES = [story for story in re.split(r"^### ", TEXT, flags=re.M)[1:] if "@story" in story]
+
+
+def _judged() -> list[Judged]:
+    """Every row as it was recorded; that it is computed so is tested with the ledger."""
+    recorded = record_ledger.recorded()
+    known = [(claim, recorded.get(claim.id, (claim.verdict, None))) for claim in ledger.load()]
+    return [Judged(claim, value, verdict) for claim, (verdict, value) in known]
+
+
+JUDGED = _judged()
+ROWS = {row.claim.id: row for row in JUDGED}
+
+
+def _page(text: str = TEXT, judged: list[Judged] = JUDGED) -> str:
+    return refuted.page(text, judged, pages.linker(ROOT))
+
+
+def test_every_refuted_row_has_one_story_and_no_other_row_has() -> None:
+    assert sorted(refuted.told(TEXT)) == sorted(row.claim.id for row in JUDGED if row.verdict == "refuted")
+    assert "@" not in _page()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.partition("\n")[0])
+def test_a_story_has_its_five_parts(story: str) -> None:
+    assert re.findall(r"^\*\*(\w+)\.\*\* \S", story, re.M) == ["Claim", "Why", "Case", "Executed", "True"]
+    documents = {name.split(":")[0] for name in refuted.told(story)}
+    assert len(documents) == 1
+
+
+def test_stories_stand_in_the_order_of_the_documents() -> None:
+    documents = [refuted.told(story)[0].split(":")[0] for story in STORIES]
+    assert list(dict.fromkeys(documents)) == ["blanket", "flame", "participation", "checkin", "cloak"]
+    assert documents == sorted(documents, key=list(dict.fromkeys(documents)).index)
+
+
+@pytest.mark.parametrize("verdict", ["reproduced", "deviates"])
+def test_a_story_that_is_no_longer_true_is_refused(verdict: str) -> None:
+    name = refuted.told(TEXT)[0]
+    turned = [replace(row, verdict=verdict) if row.claim.id == name else row for row in JUDGED]
+    with pytest.raises(DomainError, match=f"told, and not refuted: {name}"):
+        _page(judged=turned)
+
+
+def test_a_refuted_row_without_a_story_is_refused() -> None:
+    name = next(row.claim.id for row in JUDGED if row.verdict == "reproduced")
+    turned = [replace(row, verdict="refuted") if row.claim.id == name else row for row in JUDGED]
+    with pytest.raises(DomainError, match=f"refuted, and without a story: {name}"):
+        _page(judged=turned)
+    with pytest.raises(DomainError, match=r"told more than once: blanket:lem-bennett/withdrawn"):
+        _page(TEXT + "\n@story blanket:lem-bennett/withdrawn@\n")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "flame:nothing/at-all",
+        "flame:claim-0.24/boost colour",
+        "flame:claim-0.24/boost[0]",
+        "flame:alg-1/alphabet",
+        "flame:thm-4/double-count",
+        "flame:thm-4/double-count[3]",
+        "flame:claim-0.24/topk-delta bound",
+        "checkin:lem-3/leak",
+    ],
+)
+def test_a_word_that_names_no_number_is_refused(word: str) -> None:
+    with pytest.raises(DomainError, match="must name one number"):
+        _page(f"{TEXT}\n@{word}@\n")
+
+
+def test_numbers_are_those_of_the_ledger() -> None:
+    name = "flame:claim-0.24/topk-delta"
+    moved = [replace(row, value=0.0765432) if row.claim.id == name else row for row in JUDGED]
+    assert r"have $\delta=0.0765$ at the claimed" in _page(judged=moved)
+    row = "cloak:alg-1/floor-doubles"
+    assert _page(f"{TEXT}|@{row}[1]@|@{row} grid[1]@|@{row} stated[0]@|${{}}=@{row} grid[1]@$|").endswith(
+        "|573|10,000|0|${}=10{,}000$|"
+    )
+
+
+def test_no_decimal_number_is_typed() -> None:
+    """Places in a document (Theorem 3.1) and whole numbers apart."""
+    text = refuted.STORY.sub("", refuted.NUMBER.sub("", TEXT))
+    text = re.sub(r"`[^`]*`|(?:Theorem|Lemma|Corollary|Section) \d\.\d", "", text)
+    assert re.findall(r".*\d\.\d.*|.*10\^\{?-.*", text) == []
+
+
+def test_no_rounding_makes_a_case() -> None:
+    """What is written lies between the claim and the value."""
+    for name, word, index in refuted.NUMBER.findall(TEXT):
+        row = ROWS[name]
+        if word or row.claim.relation == "equal":
+            continue
+        value, stated = (v[int(index or 0)] if isinstance(v, list) else v for v in (row.value, row.claim.stated))
+        shown = refuted._number(ROWS, name, None, index or None).strip("$").replace(",", "")
+        written = float(shown.replace(r"\cdot10^{", "e").rstrip("}"))
+        assert min(value, stated) <= written <= max(value, stated), name
+
+
+def test_every_reference_leads_somewhere() -> None:
+    sources = [*(ROOT / "book").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+    # In a notebook the text of a cell is a string of JSON.
+    text = "\n".join(texts).replace("\\n", "\n")
+    labels = set(re.findall(r"^\(([a-z0-9-]+)\)=|:label: ([A-Za-z0-9-]+)|\"name\": \"(fig-[a-z0-9-]+)\"", text, re.M))
+    known = {name for found in labels for name in found if name} | set(re.findall(r"\(eq-[a-z0-9-]+\)", text))
+    page = _page()
+    for role, target in re.findall(r"\{(prf:ref|ref|numref|eq)\}`(?:[^`<]*<)?([^`>]+)>?`", page):
+        assert (f"({target})" if role == "eq" else target) in known, f"{role} {target}"
+    for target in re.findall(r"\{doc\}`[^`<]*<([^`>]+)>`", page):
+        path = ROOT / target.removeprefix("/") if target.startswith("/") else ROOT / "book" / target
+        made = {"ledger"}
+        assert target in made or path.with_suffix(".md").is_file() or path.with_suffix(".ipynb").is_file(), target

@@ -1,0 +1,347 @@
+"""Data by name: the published file or a plain refusal, over loopback and from disk; never half a file."""
+
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flamebook.places import ROOT
+from flamelib.core.vocabulary import DomainError
+from flamelib.learning import datasets
+from flamelib.learning.datasets import DataError, MissingData
+
+NOWHERE = "http://127.0.0.1:9/"
+
+
+def idx(array):
+    shape = np.array(array.shape, dtype=">u4").tobytes()
+    return gzip.compress(b"\0\0\x08" + bytes([array.ndim]) + shape + array.tobytes())
+
+
+def described(name, content):
+    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+IMAGES = np.arange(3 * 2 * 4, dtype=np.uint8).reshape(3, 2, 4)
+LABELS = np.array([1, 2, 1], dtype=np.uint8)
+CONTENT = {"tiny-images.gz": idx(IMAGES), "tiny-labels.gz": idx(LABELS)}
+
+
+def entry(origin, **changes):
+    part = {array: described(f"tiny-{array}.gz", CONTENT[f"tiny-{array}.gz"]) for array in ("images", "labels")}
+    return {
+        "title": "Tiny", "people": "nobody", "licence": "none", "folders": ["tiny", "Tiny/raw"], "classes": 2,
+        "first_label": 1, "transposed": True, "origin": origin, "archive": None, "sizes": {"train": 3, "test": 3},
+        "parts": {"train": part, "test": part}, **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def alone(monkeypatch, tmp_path):
+    """A machine without data: an empty cache, no folder, an origin that does not answer."""
+    for name in ("FLAMELIB_DATA", "FLAMELIB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    register(monkeypatch, [NOWHERE])
+    return tmp_path
+
+
+def register(monkeypatch, origin, **changes):
+    known = {"tiny": entry(origin, **changes), "mnist": entry([NOWHERE], folders=["other"])}
+    monkeypatch.setattr(datasets, "registry", lambda: known)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A folder served over loopback."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Nothing to say."""
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{httpd.server_port}/"
+    httpd.shutdown()
+    httpd.server_close()
+
+
+def put(folder, content=CONTENT):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, body in content.items():
+        (folder / name).write_bytes(body)
+
+
+def cached(tmp_path):
+    return sorted(path.name for path in (tmp_path / "cache").rglob("*") if path.is_file())
+
+
+def check_tiny(found):
+    assert (found.images == IMAGES.transpose(0, 2, 1)).all()
+    assert (found.labels == LABELS - 1).all()
+    assert (found.n, found.classes, found.name, found.is_fallback) == (3, 2, "tiny", False)
+    assert found.notice == "Data: 3 images and labels of Tiny (train part)."
+
+
+@pytest.mark.parametrize("layout", ["tiny", "Tiny/raw"])
+def test_the_named_folder_comes_first_and_is_left_alone(alone, monkeypatch, layout):
+    put(alone / "own" / layout)
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    check_tiny(datasets.load("tiny"))
+    assert cached(alone) == []
+
+
+def test_files_are_read_only_when_used(alone, monkeypatch):
+    put(alone / "own" / "tiny")
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    found = datasets.load("tiny", want=("labels",))
+    with pytest.raises(DomainError, match="images of tiny were not loaded"):
+        _ = found.images
+    monkeypatch.setattr(datasets, "read_idx", lambda _: np.zeros(1, dtype=np.uint8))
+    assert found.labels.shape == (1,)
+    with pytest.raises(AttributeError):
+        found.n = 5
+
+
+def test_mean_intensity_is_the_mean_pixel_in_the_unit_interval(alone, monkeypatch):
+    put(alone / "own" / "tiny")
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    assert datasets.load("tiny").mean_intensity == pytest.approx(IMAGES.reshape(3, 8).mean(1) / 255)
+
+
+def test_a_download_lands_in_the_cache_whole_and_is_used_again(alone, monkeypatch, server):
+    folder, origin = server
+    put(folder)
+    register(monkeypatch, [NOWHERE, origin])  # the first mirror does not answer
+    check_tiny(datasets.load("tiny"))
+    assert cached(alone) == ["tiny-images.gz", "tiny-labels.gz"]
+    register(monkeypatch, [NOWHERE])
+    check_tiny(datasets.load("tiny"))
+    monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
+    check_tiny(datasets.load("tiny"))
+
+
+@pytest.mark.parametrize("damage", [lambda body: body[:-7], lambda body: body + b"x", lambda _: b"", lambda _: b"no"])
+def test_a_wrong_download_names_file_and_digests_and_leaves_nothing(alone, monkeypatch, server, damage):
+    folder, origin = server
+    wrong = {name: damage(body) for name, body in CONTENT.items()}
+    put(folder, wrong)
+    register(monkeypatch, [origin])
+    with pytest.raises(DataError) as refusal:
+        datasets.load("tiny")
+    for word in ("tiny-images.gz", *(hashlib.sha256(c["tiny-images.gz"]).hexdigest() for c in (CONTENT, wrong))):
+        assert word in str(refusal.value)
+    assert cached(alone) == []
+
+
+def test_a_damaged_cache_is_mended_from_the_origin(alone, monkeypatch, server):
+    folder, origin = server
+    put(folder)
+    register(monkeypatch, [origin])
+    paths = datasets.fetch("tiny")
+    paths[0].write_bytes(b"damaged")
+    assert {(s.file, s.state) for s in datasets.verify("tiny")} == {
+        ("tiny-images.gz", "corrupt"),
+        ("tiny-labels.gz", "good"),
+    }
+    check_tiny(datasets.load("tiny"))
+    assert {s.state for s in datasets.verify("tiny")} == {"good"}
+
+
+@pytest.mark.parametrize("damage", [lambda body: body[: len(body) // 2], lambda _: b"not gzip"])
+def test_a_damaged_file_of_yours_is_refused_and_kept(alone, monkeypatch, damage):
+    put(alone / "own" / "tiny", {name: damage(body) for name, body in CONTENT.items()})
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    with pytest.raises(DataError, match=r"tiny-images\.gz is not the published file: SHA-256 \w{64}, expected \w{64}"):
+        datasets.load("tiny")  # although mnist and the digits could stand in
+    assert (alone / "own" / "tiny" / "tiny-images.gz").exists()
+
+
+def test_an_archive_is_fetched_once_and_its_files_are_checked(alone, monkeypatch, server):
+    folder, origin = server
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, body in CONTENT.items():
+            archive.writestr(f"gzip/{name}", body)
+    (folder / "all.zip").write_bytes(packed.getvalue())
+    register(monkeypatch, [f"{origin}all.zip"], archive="gzip/")
+    check_tiny(datasets.load("tiny"))
+    assert cached(alone) == ["all.zip", "tiny-images.gz", "tiny-labels.gz"]
+
+
+@pytest.mark.parametrize("members", [None, {}, {"gzip/tiny-images.gz": b"wrong"}])
+def test_a_wrong_archive_leaves_no_file_of_the_set(alone, monkeypatch, server, members):
+    folder, origin = server
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, body in (members or {}).items():
+            archive.writestr(name, body)
+    (folder / "all.zip").write_bytes(packed.getvalue() if members is not None else b"no archive")
+    register(monkeypatch, [f"{origin}all.zip"], archive="gzip/")
+    with pytest.raises(DataError, match=r"all\.zip|tiny-images\.gz"):
+        datasets.load("tiny")
+    assert not [name for name in cached(alone) if name != "all.zip"]
+
+
+def test_without_network_another_real_set_stands_in_and_says_so(alone):
+    found = datasets.load("tiny")
+    assert (found.name, found.requested, found.is_fallback) == ("digits", "tiny", True)
+    assert found.images.shape == (1500, 8, 8)
+    assert found.images.max() == 255
+    assert found.n == 1500
+    for word in ("tiny could not be had", "did not answer", "1,500 real handwritten digits inside scikit-learn"):
+        assert word in found.notice
+    assert "\n" not in found.notice
+
+
+def test_without_network_and_fallback_there_is_one_sentence(alone):
+    with pytest.raises(MissingData, match=r"^tiny-images\.gz of tiny is not on this machine and its origin did"):
+        datasets.load("tiny", fallback=())
+    with pytest.raises(MissingData):
+        datasets.fetch("tiny")
+    assert cached(alone) == []
+
+
+def test_offline_is_not_even_tried(alone, monkeypatch, server):
+    folder, origin = server
+    put(folder)
+    register(monkeypatch, [origin])
+    monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
+    with pytest.raises(MissingData, match="FLAMELIB_OFFLINE is set"):
+        datasets.load("tiny", fallback=())
+
+
+def test_a_cache_that_cannot_be_written_is_named(alone, monkeypatch, server):
+    folder, origin = server
+    put(folder)
+    register(monkeypatch, [origin])
+    (alone / "cache").write_text("a file where the folder should be")
+    with pytest.raises(DataError, match="cannot be stored in the cache"):
+        datasets.load("tiny")
+
+
+def test_a_folder_that_is_not_there_is_named(alone, monkeypatch):
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "nothing"))
+    with pytest.raises(DataError, match="FLAMELIB_DATA must name a folder that exists"):
+        datasets.load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"name": "mnits"}, "name must be one of mnist, fashion-mnist, emnist-letters, emnist-byclass, digits"),
+        ({"name": "mnist", "part": "validation"}, "part must be one of train, test"),
+        ({"name": "mnist", "want": ("pixels",)}, "want must be chosen from images, labels"),
+        ({"name": "emnist-byclass", "want": ("images",)}, "want must be chosen from labels"),
+        ({"name": "mnist", "fallback": ("nothing",)}, "name must be one of"),
+    ],
+)
+def test_requests_nobody_can_meet_are_refused_by_name(arguments, sentence):
+    with pytest.raises(DomainError, match=sentence):
+        datasets.load(**arguments)
+
+
+def test_digits_come_in_two_parts_without_overlap():
+    train, test = datasets.load("digits"), datasets.load("digits", "test")
+    assert (train.n, test.n, train.is_fallback) == (1500, 297, False)
+    assert len(train.labels) + len(test.labels) == 1797
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"plain", CONTENT["tiny-images.gz"][:20], gzip.compress(b"\0\0\x0d\x01\0\0\0\x01\0"),
+             gzip.compress(b"\0\0\x08\x02\0\0\0\x05"), gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), gzip.compress(b"")],
+    ids=["empty", "plain", "cut", "kind", "no-sizes", "short", "no-head"],
+)  # fmt: skip
+def test_what_is_no_idx_file_is_named(tmp_path, body):
+    (tmp_path / "some.gz").write_bytes(body)
+    with pytest.raises(DataError, match=r"some\.gz is not a whole"):
+        datasets.read_idx(tmp_path / "some.gz")
+
+
+def test_your_own_data(tmp_path):
+    mine = str(tmp_path / "mine.npz")
+    np.savez(mine, labels=LABELS)
+    found = datasets.load(mine)
+    assert (found.labels == LABELS).all()
+    assert (found.n, found.classes, found.notice) == (3, 3, "Your own data: mine.npz.")
+    with pytest.raises(DataError, match=r"mine\.npz must hold"):
+        datasets.load(mine, want=("images",))
+    np.savez(mine, labels=LABELS, images=IMAGES[:2])
+    with pytest.raises(DataError, match=r"mine\.npz must hold"):
+        datasets.load(mine)
+    Path(mine).write_bytes(b"PK")
+    with pytest.raises(DataError, match=r"mine\.npz is not a readable"):
+        datasets.load(mine)
+
+
+def test_the_registry_and_its_page_say_the_same():
+    page = (ROOT / "data" / "README.md").read_text("utf-8")
+    for name, about in datasets.registry().items():
+        assert f"| `{name}` | {about['title']}" in page
+        for word in (about["licence"], about["people"], *about["origin"], *(f"{n:,}" for n in about["sizes"].values())):
+            assert word in page
+        for part in about["parts"].values():
+            for file in part.values():
+                assert f"`{about['folders'][0]}/{file['name']}` | {file['bytes']} | `{file['sha256']}`" in page
+
+
+MOMENTS = {
+    "mnist": (0.1307, 0.3081),
+    "fashion-mnist": (0.2860, 0.3530),
+    "emnist-letters": (0.1722, 0.3309),
+    "digits": (0.3064, 0.3770),
+}
+
+
+@pytest.fixture
+def at_hand(monkeypatch):
+    """No network: the sets of this machine, and the digits that are always there."""
+    monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
+    return datasets.load
+
+
+@pytest.mark.parametrize(("name", "part"), [("mnist", "train"), ("fashion-mnist", "train"), ("emnist-letters", "test")])
+def test_pixels_have_the_published_moments_of_the_set_they_come_from(at_hand, name, part):
+    found = at_hand(name, part)
+    mean, std = MOMENTS[found.name]
+    tolerance = 0.01 if found.name == "digits" else 2e-4
+    assert len(found.images) == len(found.labels) == found.n
+    assert set(np.unique(found.labels)) == set(range(found.classes))
+    assert found.mean_intensity.mean() == pytest.approx(mean, abs=tolerance)
+    assert found.images.std() / 255 == pytest.approx(std, abs=tolerance)
+
+
+def test_characters_stand_upright(at_hand):
+    """The mean picture of the letter t, or of the digit 1, has a vertical stem in the middle third."""
+    found = at_hand("emnist-letters", "test", fallback=("digits",))
+    mean = found.images[found.labels == (1 if found.is_fallback else "abcdefghijklmnopqrst".index("t"))].mean(0)
+    columns = mean.mean(0)
+    assert len(columns) / 3 <= columns.argmax() < 2 * len(columns) / 3
+    assert columns.max() > 1.25 * mean.mean(1).max()
+
+
+def test_every_writer_has_a_class(at_hand):
+    found = at_hand("emnist-byclass", want=("labels",))
+    assert found.labels.shape == (found.n,)
+    assert found.labels.max() == found.classes - 1
+    assert found.n == {"emnist-byclass": 697_932, "mnist": 60_000, "digits": 1500}[found.name]
+
+
+def test_importing_datasets_is_cheap():
+    heavy = "{'scipy', 'torch', 'sklearn', 'pooch', 'requests'}"
+    code = f"import sys, flamelib.learning.datasets; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,182 @@
+"""The house around the library: one lock, commands that exist, nothing of any one machine in what is committed."""
+
+import re
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from flamebook.places import ROOT
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M).group(1).split())  # type: ignore[union-attr]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def tracked() -> dict[str, str]:
+    """The text of every file in git, or of every file that would go there."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    found = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
+    return {name: data.decode() for name, data in found.items() if b"\0" not in data[:8000]}
+
+
+def locked() -> dict[str, str]:
+    """Package to version, as the lock pins them."""
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pins = [line.split("==") for line in lines if line and not line.lstrip().startswith("#")]
+    assert all(len(pin) == 2 for pin in pins), "the lock holds pins and nothing else"
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def asked(requirement: Requirement) -> list[Requirement]:
+    """What an installed package asks for in its turn, with the extras it is asked for with."""
+    texts = metadata.requires(requirement.name) or []
+    extras = ["", *requirement.extras]
+    found = [Requirement(text) for text in texts]
+    return [one for one in found if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in extras)]
+
+
+def test_the_lock_is_what_the_project_asks_for_and_nothing_more() -> None:
+    pins = locked()
+    extras = [text for texts in PROJECT["optional-dependencies"].values() for text in texts]
+    waiting = [Requirement(text) for text in (*PROJECT["dependencies"], *extras)]
+    needed: set[tuple[str, frozenset[str]]] = set()
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        assert name in pins, f"{one} is not in requirements.lock"
+        assert one.specifier.contains(pins[name], prereleases=True), f"the lock pins {name} {pins[name]}, against {one}"
+        if (name, frozenset(one.extras)) not in needed:
+            needed.add((name, frozenset(one.extras)))
+            waiting += asked(one)
+    assert {name for name, _ in needed} == set(pins)
+
+
+def test_the_environment_is_the_lock() -> None:
+    installed = {name: metadata.version(name).split("+")[0] for name in locked()}
+    assert installed == locked()
+
+
+def test_conda_and_binder_get_the_lock_and_the_same_python() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["name"] == PROJECT["name"]
+    assert environment["channels"] == ["conda-forge"]
+    python, pip, packages = environment["dependencies"]
+    assert packages == {"pip": ["-r requirements.lock", "-e ."]}, "no second list of versions"
+    assert pip == "pip"
+    assert python == "python=3.11"
+    assert PROJECT["requires-python"] == ">=3.11,<3.12"
+
+
+def test_no_text_holds_control_characters() -> None:
+    """A backslash that a program took for an escape: ``\\begin`` begins with a backspace then."""
+    for name, text in tracked().items():
+        found = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
+        assert found is None, f"{name} at {found and found.start()}"
+        assert "\t" not in text or not name.endswith((".md", ".py")), name
+
+
+def test_the_lock_takes_any_build_of_torch() -> None:
+    assert "torch==2.13.0" in PROJECT["dependencies"]
+    assert locked()["torch"] == "2.13.0", "a local version exists only where that build is offered"
+
+
+def test_make_help_lists_every_target() -> None:
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = set(re.findall(r"^  make ([a-z-]+) ", told, re.M))
+    assert listed == TARGETS - {"venv"}, "venv is a step of the others"
+    assert {"book", "test", "quick", "paper", "run", "sweep", "clean", "lock", "bench", "serve", "browser"} <= listed
+
+
+@pytest.mark.parametrize("name", ["README.md", "book/rerun.md", "book/contributing.md", ".ci/run"])
+def test_commands_that_a_page_names_exist(name: str) -> None:
+    text = (ROOT / name).read_text()
+    # A command stands in backquotes or begins a line of a listing.
+    called = set(re.findall(r"(?:`|^\s*(?:\$ )?)make ([a-z-]+)", text, re.M))
+    assert called
+    assert called <= TARGETS
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    assert {"make book", "make test"} <= set(re.findall(r"make (?:book|test)", (ROOT / "README.md").read_text()))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_parse_and_call_what_exists(path: Path) -> None:
+    workflow = yaml.safe_load(path.read_text())
+    # YAML reads the key `on` as a truth value.
+    assert workflow[True]
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] if "timeout-minutes" in job else job["needs"]
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        words = {word for command in commands if command.startswith("make ") for word in command.split()[1:]}
+        assert {word for word in words if "=" not in word} <= TARGETS
+        assert not [step for step in job["steps"] if not {"run", "uses"} & set(step)]
+
+
+def test_the_two_workflows_are_there() -> None:
+    assert [path.name for path in WORKFLOWS] == ["book.yml", "test.yml"]
+    assert "bash .ci/run" in (ROOT / ".github" / "workflows" / "test.yml").read_text()
+
+
+def test_integration_is_strict_and_runs_the_tests_then_the_book_from_nothing() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "set -euo pipefail" in script
+    steps = re.findall(r"^make ([a-z-]+)", script, re.M)
+    assert steps == ["browser", "test", "clean-book", "book"]
+    assert script.rstrip().endswith("-m flamebook.runs.editions _build/first _build/html")
+    assert subprocess.run(["bash", "-n", ".ci/run"], cwd=ROOT, check=False).returncode == 0
+
+
+def test_nothing_of_one_machine_is_committed() -> None:
+    # The words are put together here, lest this file be found.
+    hosts = "|".join(
+        rf"{one}\.{two}" for one, two in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("deb", "debian"))
+    )
+    own = re.compile(rf"(?<![\w.:/-])/({'|'.join(('work', 'root', 'home/[a-z]', 'farm', 'opt/[a-z]'))})/|{hosts}")
+    found = {name: own.findall(text) for name, text in tracked().items() if name != "LICENSE"}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_nothing_that_is_made_is_committed() -> None:
+    words = ["git", "ls-files", "_build", ".venv", ".snakemake", "node_modules", "*.pyc", "*.egg-info"]
+    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert made == ""
+
+
+def test_licences_and_citation_agree_with_the_project() -> None:
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+    assert "CC-BY-4.0" in (ROOT / "LICENSE-text").read_text()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"] == "Apache-2.0"
+    assert citation["repository-code"] == PROJECT["urls"]["Repository"]
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    assert config["repository"]["url"] == PROJECT["urls"]["Repository"]
+    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> None:
+    contents = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
+    listed = [contents["root"], *(page["file"] for part in contents["parts"] for page in part["chapters"])]
+    made = {"book/ledger", "book/theorems", "book/spread", "book/status"}
+    there = {name for name in listed if any((ROOT / f"{name}.{kind}").is_file() for kind in ("md", "ipynb"))}
+    assert set(listed) - made == there
+    templates = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert templates <= set(listed), "a notebook that no reader finds"
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_parameter_sets_belong_to_the_notebooks(profile: str) -> None:
+    from flamebook.runs import schedule
+
+    plan = schedule.plan(ROOT, profile)
+    assert set(plan.runs) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
