@@ -42,9 +42,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where recorded results of training are written and read in a test."""
-    from flamebook.recordings import tables
+    from flamebook.runs import recorded
 
     for name in ("_rows", "provenance"):
-        monkeypatch.setattr(tables, name, getattr(tables, name).__wrapped__)
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+        monkeypatch.setattr(recorded, name, getattr(recorded, name).__wrapped__)
+    monkeypatch.setattr(recorded, "RESULTS", tmp_path)
     return tmp_path

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+FINGERPRINT = "fingerprint.txt"
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 RESULTS = DATA / "results"

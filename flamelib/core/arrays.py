@@ -1,4 +1,4 @@
-"""Checks of arrays at the door of the mechanism side: dtype, range and shape, once, before any work."""
+"""Arrays: the words for their types, one rule of quadrature, and checks of dtype, range and shape at the door."""
 
 from typing import Any
 
@@ -7,10 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.vocabulary import DomainError
 
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
+Complexes = NDArray[np.complex128]
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
 Shape = int | tuple[int, ...]
-
 
 LARGEST = float(np.finfo(np.float64).max)
 

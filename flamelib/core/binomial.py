@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, betaincc, gammaln
 
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 
 SMALL = 16
 MOST, DENSE = 2**16, 2**13
@@ -23,7 +23,7 @@ _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS)
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def log_pmf(j: Real, n: int, rate: float) -> Real:
+def log_pmf(j: Reals, n: int, rate: float) -> Reals:
     """Logarithm of the binomial probability of each whole j in [0, n].
 
     Examples
@@ -42,7 +42,7 @@ def log_pmf(j: Real, n: int, rate: float) -> Real:
     return np.asarray(found)
 
 
-def stirling_error(x: Real) -> Real:
+def stirling_error(x: Reals) -> Reals:
     """``log x! - (x + 1/2) log x + x - log(2 pi)/2`` for whole x of at least 1."""
     inverse = 1 / np.maximum(x, SMALL)
     series = np.zeros(x.shape)
@@ -58,7 +58,7 @@ def _mean(n: int, rate: float, hits: bool) -> tuple[float, float]:
     return float(mean), float(mean - Fraction(float(mean)))
 
 
-def deviance(x: Real, high: float, low: float) -> Real:
+def deviance(x: Reals, high: float, low: float) -> Reals:
     """``x log(x/m) + m - x`` for a mean ``m = high + low``, without cancellation, for x of at least 1."""
     v = (x - high) / (x + high)
     powers, series = v * v, np.zeros(x.shape)
@@ -85,7 +85,7 @@ def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
     return max(0, math.floor(mean) - reach(below)), min(n, math.ceil(mean) + reach(above))
 
 
-def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: float) -> tuple[Real, int]:
+def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: float) -> tuple[Reals, int]:
     r"""Counts j at which :math:`\mathrm B(j)\,e^{sj - cj^2/2}` is within ``exp(-depth)`` of its largest value.
 
     The logarithm is concave; its second difference is at most :math:`-c-\frac1{j+1}-\frac1{n-j}`.  Where these are
@@ -107,7 +107,7 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
     return np.arange(max(0, low - reach), min(n, low + reach) + 1, stride, dtype=float), stride
 
 
-def log_tail(counts: Real, n: int, rate: float) -> Real:
+def log_tail(counts: Reals, n: int, rate: float) -> Reals:
     """Logarithms of Chernoff's bound on the chance of that many hits or fewer, where they lie below the mean, or more.
 
     ``exp(-n KL(count/n || rate))``; 0 at the mean, and ``-inf`` where the count is impossible.
@@ -125,7 +125,7 @@ def log_tail(counts: Real, n: int, rate: float) -> Real:
     return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
 
 
-def log_chance(counts: Real, n: int, rate: float, few: bool) -> Real:
+def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     """Logarithms of the chances of at most that many hits (``few``), or of at least that many (upper).
 
     By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
@@ -141,7 +141,7 @@ def log_chance(counts: Real, n: int, rate: float, few: bool) -> Real:
     return np.where(tail > 0, np.minimum(bound, np.log(np.where(tail > 0, tail, 1.0)) + MARGIN), bound)
 
 
-def log_between(low: Real, high: Real, n: int, rate: float) -> Real:
+def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
     """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted.
 
     Examples
@@ -153,7 +153,7 @@ def log_between(low: Real, high: Real, n: int, rate: float) -> Real:
     return np.where(high > low, np.log1p(-outside * (1 - 2 * MARGIN)), -np.inf)
 
 
-def _tail(counts: Real, n: int, rate: float, few: bool) -> Real:
+def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     """Chances by the incomplete beta function; 0 where that may not be trusted."""
     inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
     at = np.where(inside, counts, 1.0 - few)

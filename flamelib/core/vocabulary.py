@@ -274,3 +274,30 @@ def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[s
         if name not in names:
             domain = f": {VOCABULARY[name]}" if name in VOCABULARY else ""
             raise DomainError(f"{name} is missing for {what}{domain}")
+
+
+def honest(n_users: int, colluding: int) -> int:
+    """Users who do not collude; refused where fewer than two are left.
+
+    Examples
+    --------
+    >>> honest(1000, 900)
+    100
+    """
+    check(n_users=n_users, colluding=colluding)
+    if colluding > n_users - 2:
+        raise DomainError(f"colluding must be a whole number in [0, {n_users - 2}] of {n_users} users, got {colluding}")
+    return n_users - colluding
+
+
+def odd(modulus: int) -> int:
+    """The modulus, refused where it is even.
+
+    Examples
+    --------
+    >>> odd(5)
+    5
+    """
+    if modulus % 2 == 0:
+        raise DomainError(f"modulus must be odd, {VOCABULARY['modulus']}, got {modulus!r}")
+    return modulus

@@ -19,10 +19,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import check
 from flamelib.learning.federated import Samples
-from flamelib.learning.models import Floats, Weights
+from flamelib.learning.models import Weights
 from flamelib.learning.participation import Classifier, History, Records, follow
 from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.protocols.checkin import draw_clients

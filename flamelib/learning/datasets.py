@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from flamelib.core.arrays import Bytes
 from flamelib.core.vocabulary import DomainError
 
 Where = Literal["FLAMELIB_DATA", "cache", "nowhere"]
@@ -143,7 +144,6 @@ def _retrieve(url: str, folder: Path, name: str, sha256: str | None) -> Path:
 
 
 Part = Literal["train", "test"]
-Bytes = NDArray[np.uint8]
 PARTS = ("train", "test")
 ARRAYS = ("images", "labels")
 DIGITS = "digits"

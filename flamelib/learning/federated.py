@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.datasets import Dataset, load
-from flamelib.learning.models import Floats, SoftmaxRegression, gram_matrices
+from flamelib.learning.models import SoftmaxRegression, gram_matrices
 
 LARGEST_CROWD = 6000
 TRAINING_SHARE = 0.7

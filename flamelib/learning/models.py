@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.arrays import Floats, Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.vectors import clip_factors
 
-Floats = NDArray[np.float32]
 Weights = Callable[[Floats], NDArray[np.floating]]
 
 

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
-from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.arrays import Floats, Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.learning.models import Floats, Weights
+from flamelib.learning.models import Weights
 from flamelib.mechanisms.vectors import clip_factors
 
 SIDE = 28

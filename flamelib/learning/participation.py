@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.datasets import load
 from flamelib.learning.federated import Samples
-from flamelib.learning.models import Floats, SoftmaxRegression
+from flamelib.learning.models import SoftmaxRegression
 from flamelib.protocols.participation import ParticipationProtocol, draw_records
 
 

@@ -15,7 +15,7 @@ Sets are rows of flags, one row a user; every row depends on that user's data an
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Reals, Shape, Wholes, reals
+from flamelib.core.arrays import Flags, Reals, Shape, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
@@ -169,7 +169,6 @@ def _sums_by_message(counts: Wholes, top: int, rng: np.random.Generator) -> Whol
     return total
 
 
-Flags = NDArray[np.bool_]
 ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
 
 

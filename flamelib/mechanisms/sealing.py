@@ -26,12 +26,10 @@ import numpy as np
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, PublicKey, SealedBox
 from nacl.utils import random as operating_system_bytes
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from flamelib.core.arrays import Reals, reals, wholes
+from flamelib.core.arrays import Bytes, Reals, reals, wholes
 from flamelib.core.vocabulary import DomainError
-
-Envelopes = NDArray[np.uint8]
 
 _LETTER = struct.Struct(">16sI16sd")
 _NAMES = 16
@@ -83,7 +81,7 @@ def new_round() -> bytes:
     return bytes(operating_system_bytes(_NAMES))
 
 
-def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Envelopes:
+def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Bytes:
     """One envelope for each value.
 
     Parameters
@@ -121,7 +119,7 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
     return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, ENVELOPE_BYTES)
 
 
-def open_bags(key: AnalyzerKey, round_name: bytes, bags: Envelopes) -> Opened:
+def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
     """Open every envelope of every bag; what does not belong there is refused and counted, and stops nothing.
 
     Parameters
@@ -154,7 +152,7 @@ def open_bags(key: AnalyzerKey, round_name: bytes, bags: Envelopes) -> Opened:
     return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in REFUSALS})
 
 
-def _read(key: AnalyzerKey, name: bytes, bags: Envelopes) -> Iterator[float | str]:
+def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
     """The value of each envelope, or the reason why it is refused."""
     box, met = SealedBox(key._secret), set[bytes]()
     for place, bag in enumerate(bags):

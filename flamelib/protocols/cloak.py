@@ -43,9 +43,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE, shift_budget, skellam_noise
 from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.arrays import Reals, Shape, one_per_user
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check

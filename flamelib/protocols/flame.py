@@ -49,10 +49,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Reals, Wholes, reals
+from flamelib.core.arrays import Flags, Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing
-from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Flags, Messages, Randomizer, largest, random_subsets
+from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Messages, Randomizer, largest, random_subsets
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.shuffling import fill_bags, random_ranks
 

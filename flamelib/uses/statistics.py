@@ -29,11 +29,11 @@ from numpy.typing import ArrayLike
 
 from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
 from flamelib.accounting.splitting.crowds import least_messages
-from flamelib.accounting.splitting.lemmas import bits_sent, honest
+from flamelib.accounting.splitting.lemmas import bits_sent
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.logspace import probability
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, honest
 from flamelib.mechanisms.integers.modular import add_up, centred
 from flamelib.mechanisms.integers.noise import PolyaShare
 from flamelib.mechanisms.integers.randomness import Randomness

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flamebook.recordings import spread as record_spread
 from flamebook.runs import execute, inputs, own
-from flamebook.site import spread
+from flamebook.site import record_spread, spread
 
 pytestmark = pytest.mark.browser
 

@@ -14,9 +14,9 @@ from flamelib.accounting.coordinates.certified import account, shared_account
 from flamelib.accounting.coordinates.counting import simple_lower
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.noise.skellam import vector_epsilon
+from flamelib.accounting.noise.sums import polya_sum
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
-from flamelib.accounting.splitting.sums import polya_sum
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError

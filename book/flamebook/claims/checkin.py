@@ -22,7 +22,6 @@ from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from flamebook.claims.blanket import evaluate
@@ -33,10 +32,9 @@ from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower, effective_rate
 from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
+from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.profiles import KaryProfile
-
-Real = NDArray[np.float64]
 
 STEP = 0.01
 REACH = 14.0
@@ -118,7 +116,7 @@ def _count(n_users: int, checkin_rate: float) -> dict[str, Any]:
     return {"n_users": n_users, "checkin_rate": checkin_rate}
 
 
-def _counts(n_users: int, checkin_rate: float) -> tuple[Real, Real]:
+def _counts(n_users: int, checkin_rate: float) -> tuple[Reals, Reals]:
     """Every number of clients that may check in, from 1, and its chance."""
     k = np.arange(1.0, n_users + 1)
     return k, np.asarray(binom.pmf(k, n_users, checkin_rate))
@@ -188,7 +186,7 @@ def worst_over_equal(n_users: int, checkin_rate: float, epsilon0: float, epsilon
     return max(found) / max(found[0], found[-1])
 
 
-Gain = Callable[[Real, Real], Real]
+Gain = Callable[[Reals, Reals], Reals]
 
 
 
@@ -236,7 +234,7 @@ def _given(k: int, worlds: tuple[Sequence[float], Sequence[float]], noise_std: f
     return float(of(p, q).sum()) * STEP * noise
 
 
-def _mean_density(x: Real, places: Sequence[float], noise: float) -> Real:
+def _mean_density(x: Reals, places: Sequence[float], noise: float) -> Reals:
     return np.asarray(np.mean([norm.pdf(x, place, noise) for place in places], axis=0))
 
 

@@ -272,3 +272,18 @@ def _contradicts(claim: Claim) -> bool:
         return True
     gives = answers.answer(claim.compute, claim.inputs | next(_points(claim)))["gives"]
     return gives in (Gives.EXACT, Gives.LOWER if claim.relation == "at-most" else Gives.UPPER)
+
+
+def shown(value: Value | None) -> str:
+    """A value for a table: seven digits, lists joined, properties in words.
+
+    >>> shown([0.25, 3.3602171e-9]), shown(True), shown(None), shown(408.0)
+    ('0.25; 3.360217e-09', 'holds', 'none', '408')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return "; ".join(shown(one) for one in value)
+    if isinstance(value, bool):
+        return "holds" if value else "fails"
+    return "∞" if math.isinf(value) else f"{value:.7g}"

@@ -16,7 +16,6 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
@@ -29,9 +28,9 @@ from flamebook.figures.participation.audit import compute_angles, compute_gram_p
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
+from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
 
-Real = NDArray[np.float64]
 Density = Callable[[float], float]
 
 # --- definitions and tools -------------------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ def convexity_gap(outcomes: int, share: float, epsilon: float, seed: int) -> flo
     return abs(left / (share * hockey_stick(one, (1 - kept) * common + kept * other, epsilon)) - 1)
 
 
-def _laws(count: int, outcomes: int, seed: int) -> list[Real]:
+def _laws(count: int, outcomes: int, seed: int) -> list[Reals]:
     return list(np.random.default_rng(seed).dirichlet(np.ones(outcomes), count))
 
 
@@ -254,7 +253,7 @@ def shuffled_over_cs(
     All gradients are equal and as long as the noise is wide, so that only the number of records drawn matters.
     """
 
-    def client(records: int) -> Real:
+    def client(records: int) -> Reals:
         law = participation_rate * np.asarray(binom.pmf(np.arange(records + 1), records, record_rate))
         return np.asarray(law + (1 - participation_rate) * (np.arange(records + 1) == 0))
 
@@ -284,7 +283,7 @@ def delta_in_order(epsilon: float, noises: Sequence[float], **setting: Any) -> b
     return _in_order(record.curves)
 
 
-def _in_order(curves: Mapping[str, Real]) -> bool:
+def _in_order(curves: Mapping[str, Reals]) -> bool:
     ordered = [curves[name] for name in figures.ORDER]
     rising = all((low <= high * (1 + 1e-9)).all() for low, high in pairwise(ordered))
     return rising and all(bool((np.diff(values) <= 0).all()) for values in ordered)

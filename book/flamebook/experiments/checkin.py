@@ -20,12 +20,13 @@ from matplotlib.axes import Axes
 
 from flamebook.experiments.flame import Gap
 from flamebook.experiments.participation import Learning
-from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.checkin.summed import distributed
 from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.checkin import Model, Scheme, train
 from flamelib.learning.participation import Records
@@ -233,9 +234,9 @@ class Spent:
     """
 
     scheme: str
-    rounds: Values
-    accuracy: Values
-    epsilon: Mapping[str, Values]
+    rounds: Reals
+    accuracy: Reals
+    epsilon: Mapping[str, Reals]
     parameters: Parameters
 
     def to_csv(self) -> str:

@@ -27,11 +27,11 @@ from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import bits_sent, modulus_bits
+from flamelib.core.arrays import Floats
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users
-from flamelib.learning.models import Floats
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.averages import CentralGaussian, PlainAverage
 

@@ -19,13 +19,13 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import DOTTED, LOOKS, Pen
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
+from flamelib.core.arrays import Floats, Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.federated import Aggregate, Published, Users, train
-from flamelib.learning.models import Floats
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 from flamelib.protocols.averages import CentralGaussian, LocalGaussian, LocalLaplace, OrderedTopk, PlainAverage
@@ -218,13 +218,13 @@ class Runs:
     parameters : mapping
     """
 
-    curves: Mapping[str, Values]
-    official: Mapping[str, Values]
-    untouched: Mapping[str, Values]
+    curves: Mapping[str, Reals]
+    official: Mapping[str, Reals]
+    untouched: Mapping[str, Reals]
     full: Mapping[str, NDArray[np.int64]]
     parameters: Parameters
 
-    def final(self, method: str) -> Values:
+    def final(self, method: str) -> Reals:
         """Accuracy of every run's last model, in percent."""
         return np.asarray(100 * self.curves[method][:, -1])
 
@@ -252,7 +252,7 @@ class Gap:
     repeats: int
 
     @classmethod
-    def of(cls, differences: Values) -> "Gap":
+    def of(cls, differences: Reals) -> "Gap":
         """From one difference a run.
 
         >>> Gap.of(np.array([1.0, 2.0, 3.0]))
@@ -376,7 +376,7 @@ def named(method: str) -> str:
     return LOOKS[key].label + (f", {KINDS.get(kind, kind)}" if kind else "")
 
 
-def draw_band(ax: Axes, x: Values | NDArray[np.int64], runs: Values, name: str, names: Sequence[str], pen: Pen) -> None:
+def draw_band(ax: Axes, x: Reals | NDArray[np.int64], runs: Reals, name: str, names: Sequence[str], pen: Pen) -> None:
     """One curve: the mean of the runs over x, in a band of one standard deviation."""
     key = name.partition(":")[0]
     same = [other for other in names if other.partition(":")[0] == key]

@@ -35,11 +35,12 @@ from flamebook.experiments.flame import (
     named,
     topk,
 )
-from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import Users
 from flamelib.protocols.averages import CentralGaussian, ClippedAverage, SparseAverage
@@ -153,8 +154,8 @@ class Sweep:
     """
 
     x_name: str
-    x: Values
-    finals: Mapping[str, Values]
+    x: Reals
+    finals: Mapping[str, Reals]
     full: Mapping[str, NDArray[np.int64]]
     parameters: Parameters = field(default_factory=dict)
 
@@ -173,11 +174,11 @@ class Sweep:
             full[name] = np.stack([one for _, one in columns])
         return cls(x_name, np.array(x, dtype=float), finals, full, parameters)
 
-    def mean(self, method: str) -> Values:
+    def mean(self, method: str) -> Reals:
         """Mean over runs."""
         return np.asarray(self.finals[method].mean(axis=0))
 
-    def spread(self, method: str) -> Values:
+    def spread(self, method: str) -> Reals:
         """Standard deviation over runs."""
         return np.asarray(self.finals[method].std(axis=0, ddof=1))
 
@@ -295,7 +296,7 @@ class EqualBudget:
     """
 
     server: Sweep
-    finals: Mapping[str, Values]
+    finals: Mapping[str, Reals]
     intervals: Mapping[str, Interval]
 
     @property

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from flamebook.experiments.flame import Gap
-from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import DOTTED, LOOKS, Pen
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.participation import Model, Records, Scheme, train
 from flamelib.protocols.participation import batch_size
@@ -147,11 +148,11 @@ class Learning:
     """
 
     rounds: NDArray[np.int64]
-    curves: Mapping[str, Values]
+    curves: Mapping[str, Reals]
     noise: Mapping[str, float]
     parameters: Parameters
 
-    def final(self, scheme: str) -> Values:
+    def final(self, scheme: str) -> Reals:
         """Accuracy of every run's last model, in percent."""
         return np.asarray(100 * self.curves[scheme][:, -1])
 

@@ -13,9 +13,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from flamebook.figures.style import LOOKS, Pen
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 
-Values = NDArray[np.float64]
 Parameters = Mapping[str, float | str]
 
 MARKERS = {"any randomizer": "", "2-ary": "o", "100-ary": "s", "Laplace": "^"}
@@ -76,8 +76,8 @@ class Curves:
 
     x_name: str
     y_name: str
-    x: Values
-    curves: Mapping[str, Values]
+    x: Reals
+    curves: Mapping[str, Reals]
     parameters: Parameters = field(default_factory=dict)
 
     def to_csv(self) -> str:

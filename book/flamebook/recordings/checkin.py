@@ -21,9 +21,9 @@ import numpy as np
 
 from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
 from flamebook.experiments.participation import Learning
-from flamebook.recordings import tables
 from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
-from flamebook.recordings.tables import RESULTS, revision, store
+from flamebook.runs import recorded as tables
+from flamebook.runs.recorded import RESULTS, revision, store
 from flamelib.learning.checkin import Model
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.participation import Records, load_records
@@ -100,7 +100,7 @@ def record(folder: Path = RESULTS, jobs: Sequence[Job] = JOBS) -> None:
         about["parameters"]["repeats"] = max(map(len, found[key].curves.values()))
         about["seconds"] += round(time.perf_counter() - started)
         told = {"commit": commit, "dataset": DATASET, "seed": SEED, "learning rates": SEARCHED, "runs": runs}
-        store(folder / TABLE, as_csv(found.items()), "checkin", PACKAGES, **told)
+        store(folder / TABLE, as_csv(found.items()), "recordings.checkin", PACKAGES, **told)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)} {' '.join(job.setting.steps)}\n")
 
 

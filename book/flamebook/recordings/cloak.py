@@ -32,9 +32,9 @@ from flamebook.experiments.cloak import (
 )
 from flamebook.experiments.flame import Gap, Method, Runs, compute_runs
 from flamebook.experiments.flame_grid import Sweep
-from flamebook.recordings import tables
 from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
-from flamebook.recordings.tables import RESULTS, revision, store
+from flamebook.runs import recorded
+from flamebook.runs.recorded import RESULTS, revision, store
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users, load_users
 
@@ -56,7 +56,7 @@ def recorded_sweep(experiment: str) -> Sweep:
 
 def equal_rows() -> list[tuple[object, ...]]:
     """For a table: epsilon, and the accuracy of every method at the end with the step that was found for it."""
-    sweep, steps = recorded_sweep("epsilon"), tables.provenance(TABLE)["steps"]
+    sweep, steps = recorded_sweep("epsilon"), recorded.provenance(TABLE)["steps"]
     return [
         (value, *(f"{sweep.at(name, value)} ({steps[f'{value:g}'][name]:g})" for name in sweep.finals))
         for value in sweep.x
@@ -165,7 +165,7 @@ def record(
     for key, runs in _everything(users, setting.fitted(users), (repeats, sweep_repeats), told):
         found.append((key, runs))
         seconds = time.perf_counter() - started
-        store(folder / TABLE, as_csv(found), "cloak", commit=commit, **told, seconds=round(seconds))
+        store(folder / TABLE, as_csv(found), "recordings.cloak", commit=commit, **told, seconds=round(seconds))
         sys.stderr.write(f"{seconds:7.0f} s  {' '.join(map(str, key))} {' '.join(runs.curves)}\n")
 
 

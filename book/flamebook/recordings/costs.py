@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from flamebook.figures.flame.protocols import RECORDED, compute_round_cost, compute_sealing_cost
-from flamebook.recordings.tables import revision
+from flamebook.runs.recorded import revision
 
 USERS = (250, 500, 1000, 2000)
 ENVELOPES = (500, 1000, 2000, 4000)

@@ -24,8 +24,8 @@ from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs
 from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
 from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
-from flamebook.recordings import tables
-from flamebook.recordings.tables import RESULTS, Row, store
+from flamebook.runs import recorded as tables
+from flamebook.runs.recorded import RESULTS, Row, store
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import Users, load_users
 
@@ -218,7 +218,7 @@ def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = 
             found.append((key, runs))
             sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
     store(
-        folder / TABLE, as_csv(found), "flame", setting=asdict(setting), repeats=repeats,
+        folder / TABLE, as_csv(found), "recordings.flame", setting=asdict(setting), repeats=repeats,
         sweep_repeats=sweep_repeats, seed=SEED, sizes=held, seconds=round(time.perf_counter() - started),
     )  # fmt: skip
 

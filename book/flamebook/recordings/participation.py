@@ -20,9 +20,9 @@ import numpy as np
 
 from flamebook.experiments.participation import Learning, Setting, compute_learning
 from flamebook.figures.curves import to_csv
-from flamebook.recordings import tables
-from flamebook.recordings.tables import PACKAGES as COMMON
-from flamebook.recordings.tables import RESULTS, Row, revision, store
+from flamebook.runs import recorded as tables
+from flamebook.runs.recorded import PACKAGES as COMMON
+from flamebook.runs.recorded import RESULTS, Row, revision, store
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.networks import ConvolutionalNetwork
 from flamelib.learning.participation import Model, Records, load_records
@@ -152,7 +152,7 @@ def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None
         runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
         sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)}\n")
     store(
-        folder / TABLE, as_csv(found), "participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
+        folder / TABLE, as_csv(found), "recordings.participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
         runs=runs, seconds=round(time.perf_counter() - started),
     )  # fmt: skip
 

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from flamebook.places import FINGERPRINT
 from flamebook.runs.execute import RECEIPT, RESULTS, Receipt, receipt_of
-from flamebook.site.build import FINGERPRINT
 from flamelib.core.vocabulary import DomainError
 
 SHOWN = 8

@@ -1,7 +1,7 @@
 """All mechanisms for one request: what ``flamelib compare`` prints, and what the page of the bench shows.
 
 The command answers any request.  The page cannot compute, so it looks up a grid of requests that
-``python -m flamebook.recordings.bench`` has computed by the same functions.
+``python -m flamebook.site.record_bench`` has computed by the same functions.
 """
 
 import json

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from flamebook.places import FINGERPRINT
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
@@ -21,7 +22,6 @@ SOURCE = Path("_build/src")
 WORK = Path("_build/work")
 HTML = Path("_build/html")
 LOG = Path("_build/book.log")
-FINGERPRINT = "fingerprint.txt"
 SOURCES = ("_config.yml", "requirements.lock", "book", "data", "flamelib", "notebooks", "tests", "CHANGELOG.md")
 # The package has no module to run; this is what its command does, in this very Python.
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"

@@ -1,9 +1,8 @@
 """How a row of the ledger is written on a page: its anchor, its values, its verdict, what it compares."""
 
-import math
 import re
 
-from flamebook.claims.ledger import Judged, Value
+from flamebook.claims.ledger import Judged, shown
 
 
 def anchor(claim_id: str) -> str:
@@ -15,19 +14,6 @@ def anchor(claim_id: str) -> str:
     return "claim-" + re.sub(r"[^a-z0-9]+", "-", claim_id.lower())
 
 
-def shown(value: Value | None) -> str:
-    """A value for a table: seven digits, lists joined, properties in words.
-
-    >>> shown([0.25, 3.3602171e-9]), shown(True), shown(None), shown(408.0)
-    ('0.25; 3.360217e-09', 'holds', 'none', '408')
-    """
-    if value is None:
-        return "none"
-    if isinstance(value, list):
-        return "; ".join(shown(one) for one in value)
-    if isinstance(value, bool):
-        return "holds" if value else "fails"
-    return "∞" if math.isinf(value) else f"{value:.7g}"
 
 
 def verdict(name: str) -> str:

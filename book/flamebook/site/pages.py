@@ -24,11 +24,11 @@ from typing import Any
 import yaml
 
 from flamebook.claims import ledger
-from flamebook.claims.ledger import Judged, Value
+from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 from flamebook.site import bench, refuted, theorems
-from flamebook.site.markup import anchor, shown, verdict
+from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from flamebook.site.build import FINGERPRINT, HTML
+from flamebook.places import FINGERPRINT
+from flamebook.site.build import HTML
 from flamelib.core.vocabulary import DomainError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -35,7 +35,7 @@ it; what lies beyond is drawn at its end. Percents and lines are left out where 
 
 Every check that a page makes of itself (the lines with a tick) held at every one of these seeds, or its notebook
 would not be in this record. Some compare with a 95 % confidence interval: one seed in twenty, or fewer, would fail
-them with nothing wrong. `python -m flamebook.recordings.spread` makes it anew, the values are in
+them with nothing wrong. `python -m flamebook.site.record_spread` makes it anew, the values are in
 `data/results/spread.csv`.
 """
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
 from flamelib.core.logspace import log1mexp
 from flamelib.core.vocabulary import DomainError
 
-LogTerms = Callable[[Real, Real, Real], Real]
+LogTerms = Callable[[Reals, Reals, Reals], Reals]
 
 DENSE = 512
 NODES = 12
@@ -42,7 +42,7 @@ def shuffle_terms(epsilon0: float) -> LogTerms:
     scale = epsilon0 + log1mexp(2 * epsilon0)
     second = math.log(4) + epsilon0 + 2 * log1mexp(epsilon0)
 
-    def terms(j: Real, k: Real, log_rate: Real) -> Real:
+    def terms(j: Reals, k: Reals, log_rate: Reals) -> Reals:
         clones = np.floor((k - 1) * (math.exp(-epsilon0) / 2)) + 1
         spread = np.where(j == 2, second, np.log(j) + gammaln(j / 2) + j * (scale + math.log(2) / 2))
         missed = j * scale - (np.floor(k) - 1) * (math.exp(-epsilon0) / 8)
@@ -60,7 +60,7 @@ def gaussian_terms(noise_std: float) -> LogTerms:
     """
     leap = single_divergence(noise_std)
 
-    def terms(j: Real, k: Real, log_rate: Real) -> Real:
+    def terms(j: Reals, k: Reals, log_rate: Reals) -> Reals:
         x = leap / k
         second = np.minimum(math.log(4) + log_expm1_of(x), math.log(2) + x)
         return np.asarray(j * log_rate + np.where(j == 2, second, math.log(2) + j * (j - 1) / 2 * x))
@@ -75,7 +75,7 @@ def single_divergence(noise_std: float) -> float:
     return 4 / noise_std / noise_std
 
 
-def log_expm1_of(x: Real) -> Real:
+def log_expm1_of(x: Reals) -> Reals:
     """``log(exp(x) - 1)`` of an array, without overflow or cancellation; ``-inf`` at 0."""
     found = np.array(x)
     near = found < DEPTH
@@ -84,27 +84,27 @@ def log_expm1_of(x: Real) -> Real:
     return found
 
 
-def log_sum(logs: Real, axis: int) -> Real:
+def log_sum(logs: Reals, axis: int) -> Reals:
     """Logarithm of a sum along an axis, ``-inf`` for nothing."""
     top = logs.max(axis=axis, keepdims=True, initial=-1e300)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(logs - top).sum(axis=axis)) + top.squeeze(axis))
 
 
-def log_excess(orders: Real, log_terms: Real) -> Real:
+def log_excess(orders: Reals, log_terms: Reals) -> Reals:
     r"""``log sum_j binom(order, j) A_j`` for each order; the terms of j = 2, 3, ... stand on the last axis."""
     j = np.arange(2.0, 2 + log_terms.shape[-1])
     return np.asarray(log_sum(log_terms[..., None, :] + log_binomial(orders[:, None], j), axis=-1))
 
 
-def log_binomial(order: Real, j: Real) -> Real:
+def log_binomial(order: Reals, j: Reals) -> Reals:
     """Logarithm of a binomial coefficient, ``-inf`` where j exceeds the order."""
     inside = j <= order
     rest = np.where(inside, order - j, 0.0)
     return np.where(inside, gammaln(order + 1) - gammaln(j + 1) - gammaln(rest + 1), -np.inf)
 
 
-def renyi(orders: Real, log_excesses: Real) -> Real:
+def renyi(orders: Reals, log_excesses: Reals) -> Reals:
     """The Rényi divergence of each order from the logarithm of its moment minus 1."""
     return np.asarray(np.logaddexp(0.0, log_excesses) / (orders - 1))
 
@@ -115,12 +115,12 @@ class Pieces(NamedTuple):
     Arrays of one shape, the pieces on the last axis; no client at all adds nothing and belongs to no piece.
     """
 
-    firsts: Real
-    lasts: Real
-    log_masses: Real
+    firsts: Reals
+    lasts: Reals
+    log_masses: Reals
 
 
-def three_way(n_users: int, checkin_rate: float, tried: Real) -> Pieces:
+def three_way(n_users: int, checkin_rate: float, tried: Reals) -> Pieces:
     r"""Counts up to :math:`\lfloor(1-\Delta)n\gamma\rfloor`, up to :math:`\lfloor(1+\Delta)n\gamma\rfloor`, beyond.
 
     Shape (slacks, 3).  The chances are those of the binomial law, rounded up.
@@ -157,7 +157,7 @@ def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
     )
 
 
-def _ratios(start: float, stop: float) -> tuple[Real, Real]:
+def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
     """First and last counts of pieces from ``start`` to ``stop`` that grow by a tenth."""
     if start > stop:
         return np.zeros(0), np.zeros(0)
@@ -166,7 +166,7 @@ def _ratios(start: float, stop: float) -> tuple[Real, Real]:
     return edges[:-1], np.append(edges[1:-1] - 1, stop)
 
 
-def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Real) -> Real:
+def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Reals) -> Reals:
     r"""Logarithms of a bound on :math:`A_j` with the true inner rate, the pieces summed up (upper).
 
     Coefficients fall in the count and their weight grows with the rate:
@@ -178,7 +178,7 @@ def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Real) -> Real:
     return log_sum_over(pieces.log_masses, pieces.firsts, log_rates, terms, j)
 
 
-def log_sum_over(log_masses: Real, k: Real, log_rates: Real, terms: LogTerms, j: Real) -> Real:
+def log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms, j: Reals) -> Reals:
     """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in bearable chunks."""
     step = max(1, CHUNK // k.size)
     parts = [j[i : i + step] for i in range(0, len(j), step)]
@@ -186,7 +186,7 @@ def log_sum_over(log_masses: Real, k: Real, log_rates: Real, terms: LogTerms, j:
     return np.concatenate([log_sum(log_masses + terms(part, k, log_rates), axis=-2) for part in parts], axis=-1)
 
 
-def two_way(terms: LogTerms, checkin_rate: float, kept: Real, log_tails: Real, j: Real) -> Real:
+def two_way(terms: LogTerms, checkin_rate: float, kept: Reals, log_tails: Reals, j: Reals) -> Reals:
     r"""Logarithms of :math:`A_j` for each slack and j with the check-in rate inside, as printed (a value).
 
     .. math:: e^{-\Delta^2n\gamma/2}a_j(1)\gamma^j + a_j\big((1-\Delta)n\gamma+1\big)\gamma^j
@@ -197,8 +197,8 @@ def two_way(terms: LogTerms, checkin_rate: float, kept: Real, log_tails: Real, j
 
 
 def split_excess(
-    terms: LogTerms, orders: Real, n_users: int, checkin_rate: float, tried: Real, *, exact: bool, whole: bool
-) -> Real:
+    terms: LogTerms, orders: Reals, n_users: int, checkin_rate: float, tried: Reals, *, exact: bool, whole: bool
+) -> Reals:
     r"""Logarithms of the moments minus 1, shape (slacks, orders), by a split of the count.
 
     As printed, with the :math:`e^{-\Delta^2n\gamma/2}` of Lemma 4; ``whole`` takes the whole part of
@@ -214,13 +214,13 @@ def split_excess(
     return np.logaddexp(found, log_tails[:, None])
 
 
-def slacks(mean: float) -> Real:
+def slacks(mean: float) -> Reals:
     r"""The slacks that are tried: multiples of 1/64, and :math:`2^{-i/8}` down to half a deviation of the count."""
     steps = max(0, math.ceil(4 * math.log2(4 * mean)))
     return np.concatenate([np.arange(65) / 64, 2.0 ** (-np.arange(9.0, steps + 1) / 8)])
 
 
-def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: Real, *, exact: bool) -> Real:
+def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: Reals, *, exact: bool) -> Reals:
     r"""Logarithms of :math:`A_j = \sum_{k\ge1}\mathrm B(k)\,a_j(k)\,r_k^j`, right to 1e-11; every k counts.
 
     ``leap`` bounds the exponents :math:`\binom j2\,\mathrm{leap}/k` of the coefficients.
@@ -232,7 +232,7 @@ def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: R
 
 def clients(
     n_users: int, checkin_rate: float, leap: float, order: int, least: int = 1, most: float = math.inf
-) -> tuple[Real, Real]:
+) -> tuple[Reals, Reals]:
     r"""Numbers k of clients, from ``least`` to ``most``, with logarithms of their mass, to sum moments up to an order.
 
     Up to ``DENSE`` every k is there: the smallest decide large orders.  Above, a panel of width :math:`2\sqrt k` has
@@ -253,7 +253,7 @@ def clients(
     return k, log_mass
 
 
-def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Real, Real]:
+def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Reals]:
     """Nodes and weights for sums over the whole numbers from ``start`` to ``stop``; a panel ends where a minimum bends.
 
     Equal steps of the root of k, so that a panel is about twice as wide as a binomial law of that mean.
@@ -271,7 +271,7 @@ def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Real, Real]
     return nodes[kept], weights[kept]
 
 
-def gauss(counts: Real) -> tuple[Real, Real]:
+def gauss(counts: Reals) -> tuple[Reals, Reals]:
     """Nodes and weights on ``0 .. count - 1`` for each count, shape (counts, NODES): Gauss' rule for plain sums.
 
     Exact for polynomials of a degree below ``2 NODES``; the recurrence of the discrete Chebyshev polynomials.

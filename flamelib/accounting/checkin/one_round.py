@@ -73,15 +73,8 @@ from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.shuffling import exact_binary, inversion
 from flamelib.accounting.shuffling.brackets import SMALLEST, locally, within_reach
-from flamelib.accounting.shuffling.laws import (
-    AtomicLaw,
-    Complex,
-    LaplaceLaw,
-    LossLaw,
-    Real,
-    clone_blanket,
-    kary_blanket,
-)
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, clone_blanket, kary_blanket
+from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 ENDS = (-9.0, -4.0, -2.0, 0.0, 2.0, 9.0)
@@ -225,14 +218,14 @@ class PresentLaw:
         return self.there.reach
 
     @functools.cached_property
-    def points(self) -> tuple[Real, Real]:
+    def points(self) -> tuple[Reals, Reals]:
         values, weights = self.there.points
         return np.append(values, self.away), np.append(self.share * weights, self.absent)
 
-    def transform(self, s: Complex) -> Complex:
+    def transform(self, s: Complexes) -> Complexes:
         return np.asarray(self.share * self.there.transform(s) + self.absent * np.expm1(s * self.away))
 
-    def turn(self, t: float, y: Real) -> Complex:
+    def turn(self, t: float, y: Reals) -> Complexes:
         gone = AtomicLaw(np.array([self.away]), np.array([self.absent]), 1.0, 0.0)
         return np.asarray(self.share * self.there.turn(t, y) + gone.turn(t, y))
 
@@ -369,7 +362,7 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     return _joined(masses.ravel(), lift.ravel())
 
 
-def _joined(masses: Real, lift: Real) -> Cells:
+def _joined(masses: Reals, lift: Reals) -> Cells:
     """Outcomes by Q's masses and P's excess relative to them, where nearly the same together."""
     low, high = float(lift[masses > 0].min()), float(lift[masses > 0].max())
     place = np.clip((lift - low) * (BINS / max(high - low, 1e-300)), 0, BINS).astype(np.int64)
@@ -379,7 +372,7 @@ def _joined(masses: Real, lift: Real) -> Cells:
     return Cells(losses, losses, base, gain, ROUNDING * (base + np.abs(gain)))
 
 
-def _window(n: int, chance: float) -> Real:
+def _window(n: int, chance: float) -> Reals:
     """Whole numbers where a binomial law has all but a negligible part."""
     half = REACH * math.sqrt(n * chance * max(1 - chance, 0.0)) + REACH * REACH / 2
     return np.arange(max(math.floor(n * chance - half), 0), min(math.ceil(n * chance + half), n) + 1, dtype=float)

@@ -26,12 +26,12 @@ from flamelib.accounting.checkin.moments import (
 )
 from flamelib.accounting.checkin.theorems import exact_excess
 from flamelib.accounting.composition.renyi import converted, pure_renyi
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 from flamelib.core.binomial import quantiles
 from flamelib.core.guarantees import Certified
 from flamelib.core.vocabulary import DomainError, check
 
-Curve = Callable[[Real], Real]
+Curve = Callable[[Reals], Reals]
 
 LARGEST_ORDER = 3000
 ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
@@ -79,7 +79,7 @@ def shuffled_renyi_epsilon(
         raise DomainError(f"route must be one of thm-2, thm-3, got {route!r}")
     terms, pieces = shuffle_terms(epsilon0), many_pieces(n_users, checkin_rate)
 
-    def curve(orders: Real) -> Real:
+    def curve(orders: Reals) -> Reals:
         found = log_excess(orders, bounded(terms, pieces, n_users, np.arange(2.0, orders[-1] + 1)))
         return np.minimum(renyi(orders, found), _each(orders, lambda o: pure_renyi(o, epsilon0)))
 
@@ -123,7 +123,7 @@ def distributed_renyi_epsilon(
     terms, leap = gaussian_terms(noise_std), single_divergence(noise_std)
     pieces = three_way(n_users, checkin_rate, slacks(n_users * checkin_rate))
 
-    def curve(orders: Real) -> Real:
+    def curve(orders: Reals) -> Reals:
         j = np.arange(2.0, orders[-1] + 1)
         if route == "eq-11":
             return renyi(orders, log_excess(orders, bounded(terms, pieces, n_users, j)).min(axis=0))
@@ -149,7 +149,7 @@ def _exact_epsilon(
     return _best(lambda orders: _each(orders, divergence), rounds, (1 - share) * delta)
 
 
-def _each(orders: Real, value: Callable[[int], float]) -> Real:
+def _each(orders: Reals, value: Callable[[int], float]) -> Reals:
     return np.array([value(int(order)) for order in orders])
 
 
@@ -170,7 +170,7 @@ def _best(curve: Curve, rounds: int, delta: float) -> float:
     return min(best, _converted(around, rounds * curve(around), delta)[0])
 
 
-def _converted(orders: Real, total: Real, delta: float) -> tuple[float, float]:
+def _converted(orders: Reals, total: Reals, delta: float) -> tuple[float, float]:
     return min((converted(o, d, delta), o) for o, d in zip(orders.tolist(), total.tolist(), strict=True))
 
 

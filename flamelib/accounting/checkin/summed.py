@@ -64,8 +64,9 @@ from scipy.stats import binom
 
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, Parts, both_orders, composed, composed_below
-from flamelib.accounting.composition.loss_sums import UNIT, Real, Whole
+from flamelib.accounting.composition.loss_sums import UNIT
 from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
 from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.logspace import probability
@@ -89,11 +90,11 @@ DRIFT = 4e-15
 class Groups:
     """Counts taken together: the chance of each group, the client's rate in it, and 2 over the noise of the sum."""
 
-    chance: Real
-    rate: Real
-    ratio: Real
+    chance: Reals
+    rate: Reals
+    ratio: Reals
 
-    def losses(self, points: float | Real) -> Real:
+    def losses(self, points: float | Reals) -> Reals:
         """Logarithm of P/Q of each group where the noise is this many standard deviations above Q's mean."""
         exponent = self.ratio * (points - self.ratio / 2)
         with np.errstate(divide="ignore", over="ignore"):
@@ -102,7 +103,7 @@ class Groups:
                 np.abs(exponent) < 0.5, near, np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent)
             )
 
-    def points(self, losses: float | Real) -> Real:
+    def points(self, losses: float | Reals) -> Reals:
         """Where the loss is this, ``-inf`` where it is always larger: the inverse of :meth:`losses`."""
         rate = self.rate[:, None]
         with np.errstate(divide="ignore"):
@@ -153,7 +154,7 @@ def counted(
     return Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else LEAST_RATIO, HUGE))
 
 
-def _ends(n_users: int, rate: float, most: int) -> Whole:
+def _ends(n_users: int, rate: float, most: int) -> Wholes:
     """Last counts of groups, 0 first: all that are likely, or so many in equal steps, then doubling."""
     first, last = window(n_users, rate, FAINT, FAINT)
     first = max(first, 1)
@@ -199,7 +200,7 @@ def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cell
     return _joined([*(_understated(*half) for half in halves), nothing])
 
 
-def _understated(cells: Cells, doubt: Real) -> Cells:
+def _understated(cells: Cells, doubt: Reals) -> Cells:
     """Cells whose masses are not too large, each with its mean loss; those of hardly any mass are left out."""
     kept = np.minimum(cells.base, cells.base + cells.gain) > np.maximum(FLOOR, 8 * doubt)
     share = 1 - 4 * doubt[kept] / cells.base[kept]
@@ -217,12 +218,12 @@ def _disclosing(found: Groups) -> Cells:
     return Cells(losses, losses, np.append(found.chance, 0.0), np.append(-mass, seen), ROUND * np.append(mass, 0.0))
 
 
-def _halves(found: Groups) -> list[tuple[Cells, Real]]:
+def _halves(found: Groups) -> list[tuple[Cells, Reals]]:
     """Cells with losses above 0 and below, and how wrong Q's masses are."""
     return [_half(found, _knots(found, side), side) for side in (1, -1)] if len(found.chance) else []
 
 
-def _knots(found: Groups, side: int) -> Real:
+def _knots(found: Groups, side: int) -> Reals:
     """Losses of one sign, from 0 to where no group has any mass: in equal steps first, in equal ratios then."""
     ends = found.losses(np.minimum(side * REACH + (found.ratio if side > 0 else 0.0), REACH + found.ratio))
     usual = float(found.chance @ np.abs(found.losses(found.ratio / 2 + side)) / found.chance.sum())
@@ -230,7 +231,7 @@ def _knots(found: Groups, side: int) -> Real:
     return side * usual * np.sinh(np.linspace(0, reach, math.ceil(reach / SPACING) + 1))
 
 
-def _half(found: Groups, knots: Real, side: int) -> tuple[Cells, Real]:
+def _half(found: Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
     """Cells between losses of one sign, ascending in size, from the tails of all groups; how wrong Q's masses are."""
     base, gain, doubt, error = np.zeros((4, len(knots)))
     for start in range(0, len(found.chance), TOGETHER):

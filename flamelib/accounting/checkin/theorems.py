@@ -29,7 +29,7 @@ from flamelib.accounting.checkin.moments import (
     split_excess,
     summed,
 )
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 from flamelib.core.binomial import log_pmf
 from flamelib.core.guarantees import Gives
 from flamelib.core.logspace import log_expm1
@@ -178,7 +178,7 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
     return float(renyi(np.array(float(order)), np.array(found)))
 
 
-def exact_excess(order: int, k: Real, log_mass: Real, n_users: int, leap: float) -> float:
+def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: float) -> float:
     """Logarithm of the sum of masses and exact moments of k clients minus 1: all is positive, nothing cancels.
 
     Summands of j that are ``exp(-FAINT)`` of the rest for every count are passed over.
@@ -252,7 +252,7 @@ def _log_binary_excess(order: int, epsilon0: float, k: int, rate: float) -> floa
     return math.log(excess) if excess > 0 else -math.inf
 
 
-def _beyond_linear(order: int, x: Real, log_power: Real) -> Real:
+def _beyond_linear(order: int, x: Reals, log_power: Reals) -> Reals:
     """``(1 + x)^order - 1 - order x``, its series where that would cancel."""
     series = np.ones(x.shape)
     for i in range(TERMS, 2, -1):

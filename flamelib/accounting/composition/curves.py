@@ -42,7 +42,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Real, Tilt, Whole
+from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import logaddexp, probability
 from flamelib.core.vocabulary import DomainError, check
@@ -133,12 +134,12 @@ class Hull:
     r"""Knots of the hull: multiples of ``unit`` in the loss, x, and the excess over :math:`(1-\alpha)_+`."""
 
     unit: float
-    places: Whole
-    x: Real
-    excess: Real
+    places: Wholes
+    x: Reals
+    excess: Reals
 
     @property
-    def slopes(self) -> Real:
+    def slopes(self) -> Reals:
         """Slopes of the excess: to the left of the first knot, between knots, to the right of the last."""
         first = self.excess[0] / (1 + self.x[0])
         return np.concatenate([[first], np.diff(self.excess) / np.diff(self.x), [0.0]])
@@ -152,7 +153,7 @@ class Hull:
         masses = alpha * np.maximum(masses, 0) * (1 + 8 * UNIT)
         return Loss(self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), float(slopes[0]))
 
-    def doubts(self, rate: float, log_mass: float) -> Real:
+    def doubts(self, rate: float, log_mass: float) -> Reals:
         """For each interval, how far it may move the logarithm of delta: once, under this tilt and tilted mass."""
         slopes = self.slopes - (np.append(self.places, 1) <= 0)
         left, here, right = slopes[:-2], slopes[1:-1], slopes[2:]
@@ -195,7 +196,7 @@ class Knots:
             value = (at or self.curve.forward)(epsilon) if epsilon < self.curve.at_most else 0.0
             known[abs(place)] = min(max(value, 0.0), 1.0)
 
-    def between(self, hull: Hull, chosen: Whole) -> bool:
+    def between(self, hull: Hull, chosen: Wholes) -> bool:
         """Ask in the middle of the chosen intervals, as long as there may be more points; whether any was new."""
         pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
@@ -214,7 +215,7 @@ class Knots:
         x, w = np.concatenate([mirrored[lower], x_right[kept]]), np.concatenate([excess[lower], ahead[kept]])
         return Hull(self.unit, places, x, w)
 
-    def _side(self, known: dict[int, float]) -> tuple[Whole, Real]:
+    def _side(self, known: dict[int, float]) -> tuple[Wholes, Reals]:
         """Places in order, with values made to fall (a profile does)."""
         places = sorted(known)
         return np.array(places), np.minimum.accumulate([known[place] for place in places])
@@ -229,7 +230,7 @@ class Knots:
         return best * (1 + 4 * UNIT)
 
 
-def _lower(x: Real, y: Real) -> Whole:
+def _lower(x: Reals, y: Reals) -> Wholes:
     """Indices of the lower convex hull of points in order of x; the first and the last one belong to it."""
     kept: list[int] = []
     for i in range(len(x)):

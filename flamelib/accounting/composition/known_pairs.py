@@ -36,7 +36,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Real, Tilt, Whole
+from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import logaddexp, probability
 from flamelib.core.search import smallest_epsilon
@@ -52,11 +53,11 @@ NAMES = ("low", "high", "base", "gain", "error")
 class Cells:
     """For each cell least and greatest loss, Q's mass, by how much P's is larger, and the error of that."""
 
-    low: Real
-    high: Real
-    base: Real
-    gain: Real
-    error: Real
+    low: Reals
+    high: Reals
+    base: Reals
+    gain: Reals
+    error: Reals
 
     def swapped(self) -> "Cells":
         """The cells of (Q, P); what is now ``base`` may be too small, by twice the error."""
@@ -138,7 +139,7 @@ def coarser(loss: Loss) -> Loss:
     return _law(2 * loss.step, index, np.concatenate([loss.masses - up, up]), loss.infinity)
 
 
-def _law(step: float, index: Real | Whole, masses: Real, infinity: float) -> Loss:
+def _law(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> Loss:
     """Masses of equal index together."""
     places, masses = index[masses > 0].astype(np.int64), masses[masses > 0]
     if len(places) == 0:

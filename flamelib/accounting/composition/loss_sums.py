@@ -21,15 +21,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.logspace import logaddexp
 from flamelib.core.search import largest, smallest_epsilon
-
-Real = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 UNIT = 2.0**-53
 WIDTH = 14.0
@@ -45,13 +42,13 @@ class Loss:
     """P-masses at the losses ``step * index`` (ascending) and at infinity; ``nothing`` is Q's mass where P has none."""
 
     step: float
-    index: Whole
-    masses: Real
+    index: Wholes
+    masses: Reals
     infinity: float
     nothing: float
 
     @property
-    def losses(self) -> Real:
+    def losses(self) -> Reals:
         """The finite losses."""
         return np.asarray(self.step * self.index)
 
@@ -60,7 +57,7 @@ class Loss:
         masses = self.masses * np.exp(-self.losses) * (1 + 8 * UNIT)
         return Loss(self.step, -self.index[::-1], masses[::-1], self.nothing, self.infinity)
 
-    def tilted(self, t: float) -> tuple[float, Real]:
+    def tilted(self, t: float) -> tuple[float, Reals]:
         """Logarithm of the mass under the tilt ``exp(t * loss)``, and the law tilted by it."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.masses) + t * self.losses
@@ -210,7 +207,7 @@ class LossSum:
             width *= 2
         return lowest, next_fast_len(highest - lowest + 1, real=True), 0.0
 
-    def _wave(self, t: float, first: int, size: int) -> tuple[Real, float]:
+    def _wave(self, t: float, first: int, size: int) -> tuple[Reals, float]:
         """One period of the law of the tilted sum, and the Euclidean norm of its round-off."""
         log_size, angle, error = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1), 0.0
         rounding = 5 * UNIT * math.log2(size)
@@ -240,7 +237,7 @@ class Window:
     tilt: Tilt
     step: float
     first: int
-    law: Real
+    law: Reals
     error: float
     outside: float
     rounding: float

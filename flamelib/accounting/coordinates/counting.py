@@ -31,15 +31,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.search import GOLDEN
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
-
-Real = NDArray[np.float64]
 
 UNIT = 2.0**-53
 LONG = 10**8
@@ -63,13 +61,13 @@ class Count:
         return 690.0 if self.fair <= LONG else 92.0
 
     @cached_property
-    def few(self) -> tuple[int, Real]:
+    def few(self) -> tuple[int, Reals]:
         """First count and probabilities of the biased messages."""
         low, high = _window(self.biased, self.chance, self.exponent)
         return low, _pmf(low, high, self.biased, self.chance, self.other)
 
     @cached_property
-    def many(self) -> tuple[int, Real, Real]:
+    def many(self) -> tuple[int, Reals, Reals]:
         """First count, probabilities and upper tails of the fair messages; one more of each beyond both ends."""
         low, high = _window(self.fair, 0.5, self.exponent)
         pmf = _pmf(low, high, self.fair, 0.5, 0.5)
@@ -161,7 +159,7 @@ def _window(trials: int, chance: float, exponent: float) -> tuple[int, int]:
     return max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
 
 
-def _pmf(low: int, high: int, trials: int, chance: float, other: float) -> Real:
+def _pmf(low: int, high: int, trials: int, chance: float, other: float) -> Reals:
     """Binomial probabilities of the counts from ``low`` to ``high``, in the deviance form (0 near 1e-308)."""
     hits = np.arange(low, high + 1, dtype=float)
     misses = trials - hits
@@ -174,7 +172,7 @@ def _pmf(low: int, high: int, trials: int, chance: float, other: float) -> Real:
     return np.asarray(np.exp(np.maximum(log, -745)))
 
 
-def _stirling(count: Real | float) -> Real:
+def _stirling(count: Reals | float) -> Reals:
     """``log(count!)`` less Stirling's formula; the series above 15 has an error below 1e-16."""
     x = np.maximum(np.asarray(count, dtype=float), 0.5)
     square = x * x
@@ -183,7 +181,7 @@ def _stirling(count: Real | float) -> Real:
     return np.asarray(np.where(x > 15, series, exact))
 
 
-def _deviance(x: Real, mean: float) -> Real:
+def _deviance(x: Reals, mean: float) -> Reals:
     """``x log(x / mean) + mean - x`` without cancellation, by the series of the logarithm where the two are close."""
     v = (x - mean) / (x + mean)
     square, total = v * v, np.zeros_like(x)
@@ -193,7 +191,7 @@ def _deviance(x: Real, mean: float) -> Real:
     return np.asarray(np.where(np.abs(v) < 0.1, near, x * np.log(x / mean) + mean - x))
 
 
-def _tails(pmf: Real) -> Real:
+def _tails(pmf: Reals) -> Reals:
     """Sums from each place to the end, in blocks so that round-off stays small."""
     size = -(-len(pmf) // BLOCK) * BLOCK
     blocks = np.append(np.zeros(size - len(pmf)), pmf)[::-1].reshape(-1, BLOCK)

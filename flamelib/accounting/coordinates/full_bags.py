@@ -24,14 +24,13 @@ from functools import reduce
 from itertools import starmap
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-Real = NDArray[np.float64]
 Parts = Sequence[tuple[int, float]]
 
 LARGEST = 10**6
@@ -91,7 +90,7 @@ def full_bags(n_users: int, kept: float, padded: int) -> int:
     return min(whole, (n_users - 1) * whole // (2 * padded)) if n_users > padded else 0
 
 
-def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Real, Real, float]:
+def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Reals, Reals, float]:
     """Both laws of the count on a common window, and what they leave out."""
     below = 0.5 * math.exp(-epsilon0 / 2)
     above, shift = 1 - below, padded / (padded + 1) * (1 - 2 * below)
@@ -107,19 +106,19 @@ def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Real, Rea
     return here, there, rest + more
 
 
-def _sum(parts: Parts) -> tuple[int, Real, float]:
+def _sum(parts: Parts) -> tuple[int, Reals, float]:
     """First value and probabilities of a sum of independent binomial variables in a window; mass left out at most."""
     firsts, laws = zip(*starmap(_binomial, parts), strict=True)
     return sum(firsts), np.asarray(reduce(np.convolve, laws)), len(parts) * 2 * math.exp(-EXPONENT)
 
 
-def _binomial(trials: int, chance: float) -> tuple[int, Real]:
+def _binomial(trials: int, chance: float) -> tuple[int, Reals]:
     reach = math.sqrt(EXPONENT * trials / 2)
     low, high = max(0, math.floor(trials * chance - reach)), min(trials, math.ceil(trials * chance + reach))
     return low, np.asarray(binom.pmf(np.arange(low, high + 1), trials, chance))
 
 
-def _delta(plus: Real, minus: Real, rest: float, epsilon: float) -> float:
+def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:
     """Sum of the positive parts, less round-off and what was left out of the second law."""
     if epsilon >= HIGHEST:
         return 0.0
@@ -128,7 +127,7 @@ def _delta(plus: Real, minus: Real, rest: float, epsilon: float) -> float:
     return max(0.0, float(gained) - growth * rest)
 
 
-def _epsilon(plus: Real, minus: Real, rest: float, delta: float) -> Certified:
+def _epsilon(plus: Reals, minus: Reals, rest: float, delta: float) -> Certified:
     """Largest epsilon found at which more than ``delta`` is given away."""
     low, high = 0.0, HIGHEST
     if _delta(plus, minus, rest, 0.0) < delta:

@@ -14,10 +14,9 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from flamelib.accounting.splitting.lemmas import odd
 from flamelib.core.logspace import MARGIN
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, odd
 
 DIGITS = Context(prec=120, traps=[])
 LARGEST_BITS = 1000

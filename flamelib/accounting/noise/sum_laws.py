@@ -31,7 +31,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from flamelib.accounting.shuffling.laws import NODES, WEIGHTS, Real
+from flamelib.core.arrays import NODES, WEIGHTS, Reals
 from flamelib.core.binomial import log_tail
 from flamelib.core.logspace import log1mexp, logaddexp
 from flamelib.core.vocabulary import DomainError, check
@@ -111,7 +111,7 @@ class ThinnedNoise:
         return -RARE if self.last < self.n_users else -math.inf
 
     @cached_property
-    def coefficients(self) -> tuple[Real, Real]:
+    def coefficients(self) -> tuple[Reals, Reals]:
         """Logarithms of the coefficients of masses and of tails."""
         p, q, n, count = self.decay, self.noise_rate, self.n_users, self.last
         root = math.sqrt((1 - p) ** 2 + 4 * p * (1 - q))
@@ -171,7 +171,7 @@ class ThinnedNoise:
         size = max(float(np.abs(logs).max()) for logs in self.coefficients) - x * math.log(self.decay)
         return 8 * UNIT * (size + self.last * math.log(x + 1.0))
 
-    def _at(self, x: int, logs: Real) -> float:
+    def _at(self, x: int, logs: Reals) -> float:
         return x * math.log(self.decay) + _log_sum(logs + log_choose(x - 1, len(logs)))
 
 
@@ -263,7 +263,7 @@ def rare_count(n_users: int, rate: float) -> int:
     return max(first + found, 1)
 
 
-def log_choose(total: int, count: int) -> Real:
+def log_choose(total: int, count: int) -> Reals:
     """Logarithms of the binomial coefficients of ``total`` over 0, 1, ..., ``count - 1``.
 
     Examples
@@ -280,18 +280,18 @@ def _log_more(count: int, n_users: int, rate: float) -> float:
     return float(log_tail(np.array(count + 1.0), n_users, rate))
 
 
-def _binomial_terms(n_users: int, count: int, log_rest: float, log_part: float) -> Real:
+def _binomial_terms(n_users: int, count: int, log_rest: float, log_part: float) -> Reals:
     """Logarithms of ``C(n, j) rest^(n-j) part^j`` for j from 0 to ``count``."""
     j = np.arange(count + 1)
     return np.asarray(log_choose(n_users, count + 1) + (n_users - j) * log_rest + j * log_part)
 
 
-def _log_sum(logs: Real) -> float:
+def _log_sum(logs: Reals) -> float:
     """``log(sum(exp(logs)))``, at least one of them being finite."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
-def _correlated(left: Real, right: Real) -> Real:
+def _correlated(left: Reals, right: Reals) -> Reals:
     """``sum_i left[m + i] right[i]`` of logarithms, at every m."""
     return np.array([_log_sum(left[m:] + right[: len(left) - m]) for m in range(len(left))])

@@ -1,7 +1,7 @@
 r"""Exact accounting of Skellam and discrete Gaussian noise on whole numbers that are known to move by so much.
 
 Both laws are log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
-half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.splitting.sums`).
+half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.noise.sums`).
 Of a vector every coordinate is a pair of its own, and pairs of several coordinates and rounds are composed by
 :func:`flamelib.accounting.composition.known_pairs.composed`, where the change is known coordinate by coordinate, as it
 is for sketches.
@@ -25,8 +25,8 @@ import numpy as np
 
 from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.noise.sum_laws import RARE, UNIT
-from flamelib.accounting.shuffling.laws import Real
-from flamelib.accounting.splitting.sums import log_delta
+from flamelib.accounting.noise.sums import log_delta
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import probability
 from flamelib.core.search import smallest_epsilon
@@ -50,7 +50,7 @@ class WholeNoise:
     ([0.308508, 0.215269, 0.00133], 0.345746)
     """
 
-    logs: Real
+    logs: Reals
     log_lost: float
     fall: Callable[[int], float]
     concave: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class WholeNoise:
         return UNIT * (64 + 4 * math.sqrt(len(self.logs)) - 4 * self.log_mass(x))
 
     @cached_property
-    def _tails(self) -> Real:
+    def _tails(self) -> Reals:
         return np.logaddexp.accumulate(self.logs[::-1])[::-1]
 
     def cells(self, shift: int) -> Cells:
@@ -184,6 +184,6 @@ def _reach(variance: float) -> int:
     return math.ceil(third + math.sqrt(third * third + 2 * (RARE + 1) * variance))
 
 
-def _normalised(logs: Real, fall: Callable[[int], float]) -> WholeNoise:
+def _normalised(logs: Reals, fall: Callable[[int], float]) -> WholeNoise:
     total = 1 + 2 * float(np.exp(logs[1:]).sum())
     return WholeNoise(logs - math.log(total), math.log(2) - RARE, fall)

@@ -50,7 +50,7 @@ from flamelib.accounting.sampling.terms import (
     mills,
     pair_terms,
 )
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 from flamelib.core.binomial import MOST, log_pmf, tilted_window, window
 from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 
@@ -64,8 +64,8 @@ POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
 class Counts:
     """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
 
-    j: Real
-    chances: Real
+    j: Reals
+    chances: Reals
     first: bool
     last: bool
 
@@ -119,7 +119,7 @@ def _threshold(pair: Pair, counts: Counts) -> float:
     return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
 
 
-def _log_density(counts: Counts, falls: Real, s: float, mu: float) -> float:
+def _log_density(counts: Counts, falls: Reals, s: float, mu: float) -> float:
     """Logarithm of the mixture's density at s, up to a constant.
 
     The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
@@ -161,7 +161,7 @@ def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
     return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
 
 
-def _out(pair: Pair, j: Real, t: Real, chances: Real) -> tuple[Real, Real]:
+def _out(pair: Pair, j: Reals, t: Reals, chances: Reals) -> tuple[Reals, Reals]:
     """What the client that is out takes away, against a count's own part, and the error of that."""
     apart = (j + 1) * pair.ratio
     fall = _log_fall(t - pair.ratio, apart)
@@ -170,7 +170,7 @@ def _out(pair: Pair, j: Real, t: Real, chances: Real) -> tuple[Real, Real]:
     return back, back * (pair.far_error + 2 * EPS * sizes)
 
 
-def _log_fall(start: Real, apart: Real) -> Real:
+def _log_fall(start: Reals, apart: Reals) -> Reals:
     r"""Logarithm of :math:`\Phi(-x-m)/\Phi(-x)`, with all its digits where it is close to 0."""
     right = start >= EDGE
     lost = np.empty(start.shape)
@@ -182,7 +182,7 @@ def _log_fall(start: Real, apart: Real) -> Real:
     return np.where(right | (lost < 0.5), steady, log_ndtr(-start - apart) - log_ndtr(-start))
 
 
-def _log_interval(start: Real, length: Real) -> Real:
+def _log_interval(start: Reals, length: Reals) -> Reals:
     """Logarithm of the mass of a standard normal law on ``[start, start + length]``."""
     a = np.maximum(start, -start - length)
     whole = log_ndtr(-a)
@@ -224,7 +224,7 @@ def inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
     return float(value[0]), float(pair.error(place, y, -np.expm1(-y) * blur)[0])
 
 
-def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Real, Real, Real, Real]:
+def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Reals, Reals, Reals, Reals]:
     """Logarithm of the far components against the near one, its slope in y; the counts and their shares."""
     slope, curvature = -(pair.near + y) - pair.ratio**2 / 2, pair.ratio**2
     j, stride = tilted_window(n, rate, slope, curvature, INNER_DEPTH)
@@ -379,7 +379,7 @@ def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
 NOTHING, CERTAIN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0)
 
 
-def _log_terms(pair: Pair, k: Real) -> Logs:
+def _log_terms(pair: Pair, k: Reals) -> Logs:
     """The terms, ``k = 0`` included, where the far component lies on the one that is measured."""
     found = pair_terms(pair, np.maximum(k, 1.0))
     if k.size and k[0] == 0:

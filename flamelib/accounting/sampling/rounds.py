@@ -44,9 +44,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
-from flamelib.accounting.composition.loss_sums import Real
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
@@ -109,7 +109,7 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     return Cells(losses, losses, base + RARE, gain, rounding)
 
 
-def _others(n_records: int, rate: float, ratio: float) -> tuple[Real, Real]:
+def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
     """Numbers of other records drawn, rounded up to a few, with their chances; far from the rest all are alike."""
     n = n_records - 1
     first, last = _window(n, rate)
@@ -128,7 +128,7 @@ def _window(n: int, rate: float) -> tuple[int, int]:
     return first, bisect_left(counts, True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
 
 
-def _half(p: float, q: float, others: Real, ratio: float, side: int) -> tuple[Real, ...]:
+def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:
     """Losses at the ends, Q's masses, P's excess and its error, to the right of C/2 (aligned) or left (opposed)."""
     ends = max(ratio / 2, ratio - REACH) if side > 0 else -REACH, ratio + REACH if side > 0 else min(ratio / 2, REACH)
     points = np.unique(np.append(_points(*ends), [side * math.inf, ratio / 2]))
@@ -139,7 +139,7 @@ def _half(p: float, q: float, others: Real, ratio: float, side: int) -> tuple[Re
     return losses[:, :-1], losses[:, 1:], base, gain, np.broadcast_to(ROUND * p * q * (there + here), base.shape)
 
 
-def _losses(p: float, q: float, others: Real, ratio: float, side: int, points: Real) -> Real:
+def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: Reals) -> Reals:
     """Logarithm of :math:`P_j/Q_j`, which rises from point to point."""
     exponent = ratio * points - ratio * ratio / 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -150,18 +150,18 @@ def _losses(p: float, q: float, others: Real, ratio: float, side: int, points: R
     return np.where(exponent < REACH, near, far)
 
 
-def _points(low: float, high: float) -> Real:
+def _points(low: float, high: float) -> Reals:
     return np.linspace(low, high, min(math.ceil((high - low) / WIDTH), MOST) + 1)
 
 
-def _normal(points: Real, mean: float | Real) -> Real:
+def _normal(points: Reals, mean: float | Reals) -> Reals:
     """Masses of a normal law between neighbors, each from the tail in which it lies."""
     beyond, below = ndtr(mean - points), ndtr(points - mean)
     right = (points >= mean)[..., :-1]
     return np.asarray(np.where(right, beyond[..., :-1] - beyond[..., 1:], below[..., 1:] - below[..., :-1]))
 
 
-def _together(halves: list[tuple[Real, ...]], chances: float | Real) -> Cells:
+def _together(halves: list[tuple[Reals, ...]], chances: float | Reals) -> Cells:
     """Both halves with these chances, and what is left without a loss."""
     low, high = (np.concatenate([half[i].ravel() for half in halves]) for i in (0, 1))
     base, gain, error = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in (2, 3, 4))

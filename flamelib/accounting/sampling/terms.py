@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals
 
 EPS = 2.0**-52
 LOG_DENSITY = -math.log(2 * math.pi) / 2
@@ -42,8 +42,8 @@ FEW, MANY = (((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomia
 class Logs:
     """Logarithms with a bound on the error of each; arrays of one shape."""
 
-    values: Real
-    errors: Real
+    values: Reals
+    errors: Reals
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Pair:
         """Without the far component."""
         return replace(self, far=-math.inf, far_error=0.0)
 
-    def place(self, y: Real) -> Real:
+    def place(self, y: Reals) -> Reals:
         """The root z of the bracket, or the nearest end of the range of numbers."""
         with np.errstate(over="ignore"):
             return np.clip((self.near + y) / self.ratio - self.ratio / 2, -FARTHEST, FARTHEST)
 
-    def error(self, place: Real, y: Real, y_error: Real) -> Real:
+    def error(self, place: Reals, y: Reals, y_error: Reals) -> Reals:
         """Error of log D: that of the root times the slope there, and a few roundings."""
         with np.errstate(over="ignore", invalid="ignore"):
             blur = (self.near_error + y_error + 4 * EPS * (self.near + y)) / self.ratio + EPS * self.ratio
@@ -74,7 +74,7 @@ class Pair:
             return np.where(place < FARTHEST, 128 * EPS + slope * blur, 0.0)
 
 
-def pair_terms(pair: Pair, k: Real) -> Logs:
+def pair_terms(pair: Pair, k: Reals) -> Logs:
     r"""The logarithms of D for whole ``k`` of at least 1.
 
     Examples
@@ -94,7 +94,7 @@ def pair_terms(pair: Pair, k: Real) -> Logs:
     return Logs(np.where(place < EDGE, certain, rare), pair.error(place, y, y_error))
 
 
-def crossing(exponent: Callable[[Real], tuple[Real, Real]]) -> Real:
+def crossing(exponent: Callable[[Reals], tuple[Reals, Reals]]) -> Reals:
     """Root y > 0 of ``y = log(1 + exp(g(y)))``, g falling and convex and given with its slope; elementwise.
 
     Newton's method on the logarithms of both sides, kept between 0 and the right side at 0.  A step this small is
@@ -114,17 +114,17 @@ def crossing(exponent: Callable[[Real], tuple[Real, Real]]) -> Real:
     return y
 
 
-def log_softplus(level: Real) -> Real:
+def log_softplus(level: Reals) -> Reals:
     """``log(log(1 + exp(level)))`` without underflow."""
     return np.where(level < -30, level, np.log(np.logaddexp(0.0, np.maximum(level, -30.0))))
 
 
-def mills(t: Real) -> Real:
+def mills(t: Reals) -> Reals:
     """Mills' ratio; what is left of ``EDGE`` is taken for ``EDGE``."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.maximum(t, EDGE) / math.sqrt(2)))
 
 
-def gap(z: Real, m: Real) -> Real:
+def gap(z: Reals, m: Reals) -> Reals:
     """``M(z) - M(z + m)`` for ``z >= -0.5`` and ``m >= 0``: the difference, or the integral where it would cancel."""
     here, there = mills(z), mills(z + m)
     found = here - there
@@ -135,7 +135,7 @@ def gap(z: Real, m: Real) -> Real:
     return found
 
 
-def _fall(t: Real) -> Real:
+def _fall(t: Reals) -> Reals:
     r"""``-M'(t) = 1 - t M(t)``, or ``r M(t)`` where that would cancel, by a continued fraction.
 
     With :math:`I_n = \int_0^\infty u^ne^{-tu-u^2/2}du` and :math:`r_n = I_n/I_{n-1}` we have ``M = I_0``,
@@ -149,19 +149,19 @@ def _fall(t: Real) -> Real:
     return np.where(t < MIDDLE, 1 - t * height, ratio * height)
 
 
-def log_rare(z: Real, y: Real, near: Real, far: Real) -> Real:
+def log_rare(z: Reals, y: Reals, near: Reals, far: Reals) -> Reals:
     """``log D`` from a root right of ``EDGE`` and what Mills' ratio falls by to either component."""
     with np.errstate(divide="ignore"):
         return np.maximum(LOG_DENSITY - z * z / 2 + np.log(np.exp(-y) * near - np.expm1(-y) * far), LOWEST)
 
 
-def log_certain(z: Real, y: Real, near: Real, far: Real) -> Real:
+def log_certain(z: Reals, y: Reals, near: Reals, far: Reals) -> Reals:
     """``log D`` from a root left of ``EDGE``, where D is nearly 1, and Mills' ratio at either component."""
     beyond = np.exp(-y) * near - np.expm1(-y) * far
     return np.asarray(np.log1p(-np.minimum(ndtr(z) + np.exp(LOG_DENSITY - z * z / 2) * beyond, 1 - EPS)))
 
 
-def log_sum(logs: Real, cost: Real) -> tuple[float, float]:
+def log_sum(logs: Reals, cost: Reals) -> tuple[float, float]:
     """Logarithm of the sum of the exponentials, and the mean cost of a summand."""
     top = float(logs.max())
     if top == -math.inf:

@@ -19,15 +19,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
-
-Real = NDArray[np.float64]
 
 REACH = 9.0  # standard deviations around the outermost centre that are cut into boxes
 WIDTH = 0.02  # side of a box in the plane in standard deviations, where there is room
@@ -51,9 +50,9 @@ class Draws:
     gradient : array of shape (dimensions,)
     """
 
-    chances: Real
-    sums: Real
-    gradient: Real
+    chances: Reals
+    sums: Reals
+    gradient: Reals
 
 
 def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) -> Draws:
@@ -196,7 +195,7 @@ def turned_gradients(
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
 
-def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real], most: int) -> Certified:
+def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: int) -> Certified:
     """Sum over boxes of the positive part of two weighted sums of normal laws' difference, rounding taken off."""
     (gains, centres), (costs, others) = gain, cost
     heavy, paid = gains > NEGLIGIBLE, costs > NEGLIGIBLE
@@ -213,14 +212,14 @@ def _positive_part(gain: tuple[Real, Real], cost: tuple[Real, Real], most: int) 
     return Certified(max(0.0, fine - spare), max(0.0, fine - coarse) + 10 * side**2 * fine + spare)
 
 
-def _knots(centres: Real, dimensions: int, boxes: int) -> Real:
+def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
     """Ends of an even number of intervals around the centres of the gain."""
     low, high = float(centres.min()) - REACH, float(centres.max()) + REACH
     most, width = int(boxes ** (1 / dimensions)) // 2, WIDTH ** (1.5 if dimensions == 1 else 1.0)
     return np.linspace(low, high, 2 * min(most, math.ceil((high - low) / width / 2)) + 1)
 
 
-def _boxes(weights: Real, centres: Real, knots: list[Real]) -> Real:
+def _boxes(weights: Reals, centres: Reals, knots: list[Reals]) -> Reals:
     """Mass of every box under a weighted sum of standard normal laws."""
     *front, last = (_interval_masses(ends - centres[:, axis, None]) for axis, ends in enumerate(knots))
     table = weights[:, None]
@@ -229,7 +228,7 @@ def _boxes(weights: Real, centres: Real, knots: list[Real]) -> Real:
     return np.asarray(table.T @ last).reshape([len(ends) - 1 for ends in knots])
 
 
-def _interval_masses(ends: Real) -> Real:
+def _interval_masses(ends: Reals) -> Reals:
     """Normal probabilities between neighboring ends, as differences of the smaller tails."""
     tails = ndtr(-np.abs(ends))
     left, right = tails[:, :-1], tails[:, 1:]
@@ -237,7 +236,7 @@ def _interval_masses(ends: Real) -> Real:
     return np.asarray(np.where(around, 1 - left - right, np.abs(right - left)))
 
 
-def _merged(boxes: Real) -> Real:
+def _merged(boxes: Reals) -> Reals:
     """Boxes of twice the side."""
     halves = [size for length in boxes.shape for size in (length // 2, 2)]
     return np.asarray(boxes.reshape(halves).sum(axis=tuple(range(1, 2 * boxes.ndim, 2))))

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.accounting.shuffling.inversion import NOTHING, ROUNDING, Bracket
-from flamelib.accounting.shuffling.laws import Real
+from flamelib.core.arrays import Reals, Wholes
 
 EXHAUSTIVE = 1500
 COVER = 256
@@ -44,7 +44,6 @@ SPLIT = 1024
 NARROW = 6.0
 ROUNDS = 8
 ENOUGH = 1e-7
-Whole = NDArray[np.int64]
 
 
 def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
@@ -87,18 +86,18 @@ class Pair:
         epsilon0, epsilon = self.epsilon0, self.epsilon
         return math.log(math.expm1(epsilon0 + epsilon)) - epsilon - math.log(math.expm1(epsilon0 - epsilon))
 
-    def tilted(self, ones: Whole, tilt: float) -> tuple[Real, Real]:
+    def tilted(self, ones: Wholes, tilt: float) -> tuple[Reals, Reals]:
         """Mean and standard deviation of T tilted by ``exp(tilt * T)``."""
         up, down = (1 / (1 + math.exp(-tilt - sign * self.epsilon0)) for sign in (1, -1))
         zeros = self.n_users - 1 - ones
         return ones * up + zeros * down, np.sqrt(ones * up * (1 - up) + zeros * down * (1 - down))
 
-    def best_of(self, ones: Whole) -> Bracket:
+    def best_of(self, ones: Wholes) -> Bracket:
         """The largest D(m) among these m."""
         logs, error = self.divergence(ones)
         return Bracket(float(logs.max()) - error, float(logs.max()) + error)
 
-    def divergence(self, ones: Whole) -> tuple[Real, float]:
+    def divergence(self, ones: Wholes) -> tuple[Reals, float]:
         """Logarithm of D(m), and the error: the tilted mode is the tilted mean, rounded down or up."""
         below = np.minimum(np.floor(self.tilted(ones, self.odds)[0]), self.n_users - 2)
         logs, error = self.log_divergence(ones, below, np.array([0.0, 1.0]))
@@ -142,13 +141,13 @@ class Pair:
         found = self.best_of(np.unique(np.concatenate([np.arange(start, stop + 1) for start, stop in left])))
         return Bracket(max(low, found.low), max(low + 2 * error, found.high))
 
-    def places(self) -> Whole:
+    def places(self) -> Wholes:
         """Some numbers of ones, closer to each other towards the ends."""
         last = self.n_users - 1
         near = 2 ** np.arange(int(math.log2(self.n_users / 50)))
         return np.unique(np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]))
 
-    def envelope(self, ones: Whole) -> tuple[Real, Real, float]:
+    def envelope(self, ones: Wholes) -> tuple[Reals, Reals, float]:
         """Largest divergence over real thresholds, where it is (from the tilted mean), and the error."""
         mean = self.tilted(ones, self.odds)[0]
         best, offsets = np.zeros(len(ones)), np.linspace(-1, 1, 17)
@@ -163,7 +162,7 @@ class Pair:
             offsets = np.array([-0.02, 0.0, 0.02])
         return peak, best, error
 
-    def aligned(self, top: int, offset: float) -> Whole:
+    def aligned(self, top: int, offset: float) -> Wholes:
         """Numbers of ones around the top whose ideal threshold is nearly whole."""
         chosen = []
         for radius in (50, 1000, 30_000):
@@ -172,7 +171,7 @@ class Pair:
             chosen.append(ones[np.argsort(np.abs(ideal - np.round(ideal)), kind="stable")[:100]])
         return np.unique(np.concatenate(chosen))
 
-    def log_divergence(self, ones: Whole, center: Real, offsets: Real) -> tuple[Real, float]:
+    def log_divergence(self, ones: Wholes, center: Reals, offsets: Reals) -> tuple[Reals, float]:
         """Logarithm of ``alpha P(T = mode) - (beta - alpha) P(T > mode)``, and a bound on its error.
 
         One column per m, one row per offset of the mode from its center.  Laws of different width are summed apart.
@@ -185,7 +184,7 @@ class Pair:
             error = max(error, doubt)
         return logs, error
 
-    def _contour(self, ones: Whole, center: Real, offsets: Real) -> tuple[Real, float]:
+    def _contour(self, ones: Wholes, center: Reals, offsets: Reals) -> tuple[Reals, float]:
         tilt = max(self.odds, 1 / max(float(self.tilted(ones, self.odds)[1].max()), 1.0))
         spread = np.maximum(self.tilted(ones, tilt)[1], 0.5)
         angle, weight = _angles(float(spread.min()), float(spread.max()))
@@ -200,7 +199,7 @@ class Pair:
         return logs, _rounding(self.n_users, tilt, spread, float(np.abs(log_scale).max()))
 
 
-def _stretches(ones: Whole, envelope: Real, low: float) -> list[tuple[int, int]]:
+def _stretches(ones: Wholes, envelope: Reals, low: float) -> list[tuple[int, int]]:
     """Stretches between neighboring m where the envelope reaches ``low``, and those beside its top."""
     reached = envelope >= low
     reached[int(envelope.argmax())] = True
@@ -208,13 +207,13 @@ def _stretches(ones: Whole, envelope: Real, low: float) -> list[tuple[int, int]]
     return [(int(ones[i]), int(ones[i + 1])) for i in np.flatnonzero(inside)]
 
 
-def _rounding(n_users: int, tilt: float, spread: Real, log_scale: float) -> float:
+def _rounding(n_users: int, tilt: float, spread: Reals, log_scale: float) -> float:
     """Round-off of the logarithm: of the phases, times the cancellation between gain and loss, and of the scale."""
     cancelled = 1 + 2 / min(1.0, tilt * float(spread.max())) ** 2
     return ROUNDING * (cancelled * (14 * n_users / float(spread.min()) + 200) + log_scale)
 
 
-def _angles(narrow: float, wide: float) -> tuple[Real, Real]:
+def _angles(narrow: float, wide: float) -> tuple[Reals, Reals]:
     """Half circle of angles with trapezoid weights over pi; cut at 14 standard deviations of the narrowest law."""
     step = 0.15 / wide
     if 14 / narrow < math.pi:
@@ -229,7 +228,7 @@ def _angles(narrow: float, wide: float) -> tuple[Real, Real]:
     return angle, weight
 
 
-def _transform(q: float, n_users: int, ones: Whole, tilt: float, angle: Real) -> tuple[Real, NDArray[np.complex128]]:
+def _transform(q: float, n_users: int, ones: Wholes, tilt: float, angle: Reals) -> tuple[Reals, NDArray[np.complex128]]:
     """``log G(r)`` per m and ``G(r e^{i angle}) / G(r)``, shape (m, angles)."""
     log_scale, phase = np.zeros(len(ones)), np.zeros((len(ones), len(angle)), complex)
     for chance, count in ((1 - q, ones), (q, n_users - 1 - ones)):

@@ -46,7 +46,7 @@ import numpy as np
 from scipy.special import log_ndtr, wofz
 
 from flamelib.accounting.shuffling.inversion import UNIT, Bracket
-from flamelib.accounting.shuffling.laws import Complex, Real
+from flamelib.core.arrays import Complexes, Reals
 
 NEGLIGIBLE = 45.0
 FAINTEST_LOSS = 250.0
@@ -60,8 +60,8 @@ SCAN = np.linspace(0, 1, 97) ** 4
 class Rule:
     """Composite Gauss-Legendre rule on [0, 1]."""
 
-    places: Real
-    weights: Real
+    places: Reals
+    weights: Reals
 
     @classmethod
     def of(cls, nodes: int, panels: int) -> "Rule":
@@ -78,7 +78,7 @@ class Leg:
     size: float
     sign: int
 
-    def values(self, u: Complex) -> Complex:
+    def values(self, u: Complexes) -> Complexes:
         return np.asarray(self.start + self.size * np.expm1(self.sign * u))
 
 
@@ -135,7 +135,7 @@ class GaussianLaw:
         """A u beyond which the law of either input has no mass that matters."""
         return (0.5 if self.blanket else 1.0) / self.noise_std**2 + 10 / self.noise_std
 
-    def transform(self, s: Complex, rule: Rule, less_one: bool) -> tuple[Complex, Complex]:
+    def transform(self, s: Complexes, rule: Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
 
         Second, the sums of the absolute real and imaginary parts of what has been added up.
@@ -152,7 +152,7 @@ class GaussianLaw:
         scale = self.mass * self.height
         return np.asarray(scale * total), np.asarray(scale * size)
 
-    def _along(self, leg: Leg, s: Complex, real_first: bool, rule: Rule, less_one: bool) -> tuple[Complex, Complex]:
+    def _along(self, leg: Leg, s: Complexes, real_first: bool, rule: Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         path = self._path(leg, s, real_first)
         pieces = self._pieces(leg, s, path)
         total = -self._beyond(path.at(pieces[-1][1])) if less_one else np.zeros(s.shape, complex)
@@ -167,7 +167,7 @@ class GaussianLaw:
             size += np.abs(terms.real) @ rule.weights + 1j * (np.abs(terms.imag) @ rule.weights)
         return total, size
 
-    def _path(self, leg: Leg, s: Complex, real_first: bool) -> "_Path":
+    def _path(self, leg: Leg, s: Complexes, real_first: bool) -> "_Path":
         """Real up to the saddle point and then steep, or turned from the start."""
         turn = (math.pi if leg is self.legs[0] else 0.0) - np.angle(s)
         size, stiff = np.abs(s * leg.size), self.noise_std**2
@@ -181,10 +181,10 @@ class GaussianLaw:
             length = np.maximum(length, np.log(1.5 / size))
         return _Path(np.zeros(s.shape), length, turn / length)
 
-    def _pieces(self, leg: Leg, s: Complex, path: "_Path") -> list[tuple[Real, Real]]:
+    def _pieces(self, leg: Leg, s: Complexes, path: "_Path") -> list[tuple[Reals, Reals]]:
         """Where on the path ``e^{sL}`` times the density matters: against its maximum, or its size at the saddle."""
 
-        def exponent(v: Real) -> Real:
+        def exponent(v: Reals) -> Reals:
             u = path.at(v)
             with np.errstate(over="ignore", invalid="ignore"):
                 grown = np.nan_to_num((s * leg.values(u)).real, nan=-np.inf)
@@ -202,16 +202,16 @@ class GaussianLaw:
         bulk = np.minimum(_last(v, real, real.max(axis=0) - NEGLIGIBLE), np.minimum(path.start, stop))
         return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
 
-    def _density(self, u: Complex) -> Complex:
+    def _density(self, u: Complexes) -> Complexes:
         return np.asarray(np.exp(-(self.slant + self.noise_std**2 / 2 * u) * u))
 
-    def _beyond(self, u: Complex) -> Complex:
+    def _beyond(self, u: Complexes) -> Complexes:
         """Density integrated from ``u`` on."""
         scaled = (self.noise_std * u + self.slant / self.noise_std) / math.sqrt(2)
         return np.asarray(math.sqrt(math.pi / 2) / self.noise_std * self._density(u) * wofz(1j * scaled))
 
 
-def _last(v: Real, sizes: Real, floor: Real) -> Real:
+def _last(v: Reals, sizes: Reals, floor: Reals) -> Reals:
     """In each column, the place after the last one whose size is above the floor."""
     index = len(v) - np.argmax((sizes > floor)[::-1], axis=0)
     return np.asarray(np.take_along_axis(v, np.minimum(index, len(v) - 1)[None], 0)[0])
@@ -221,11 +221,11 @@ def _last(v: Real, sizes: Real, floor: Real) -> Real:
 class _Path:
     """Paths in the u-plane, one per s: real up to ``start``, then sloping up to ``corner``, then horizontal."""
 
-    start: Real
-    corner: Real
-    slope: Real
+    start: Reals
+    corner: Reals
+    slope: Reals
 
-    def at(self, v: Real) -> Complex:
+    def at(self, v: Reals) -> Complexes:
         """The point with real part ``v``."""
         return np.asarray(v + 1j * self.slope * (np.clip(v, self.start, self.corner) - self.start))
 
@@ -242,8 +242,8 @@ QUIET = 1.5
 ROUNDING = 32 * UNIT
 SHARPEST, HIGHEST, FAINTEST = 0.07, 600.0, -300.0
 
-Integrand = Callable[[Real, Rule], tuple[Real, Real]]
-Parts = tuple[Real, Real]
+Integrand = Callable[[Reals, Rule], tuple[Reals, Reals]]
+Parts = tuple[Reals, Reals]
 
 
 def bracket(law: GaussianLaw, n_users: int) -> Bracket:
@@ -300,10 +300,10 @@ def single(law: GaussianLaw) -> float:
 class _Panels:
     """Panels in the logarithm of the distance, for one of the two integrals."""
 
-    edges: Real
+    edges: Reals
     integrand: Integrand
 
-    def sums(self, low: Real, high: Real, rule: Rule) -> Parts:
+    def sums(self, low: Reals, high: Reals, rule: Rule) -> Parts:
         """Integral and round-off on each panel from ``low`` to ``high``."""
         half = (high - low) / 2
         place = (low + half)[:, None] + half[:, None] * PLACES
@@ -366,7 +366,7 @@ class _Cut:
         largest = max(self.law.longest, self.law.epsilon + math.log(self.n) + 10 / self.law.noise_std)
         return max(math.log(self.law.farthest * self.law.legs[0].size) + largest + 5, 10.0)
 
-    def _turn_off(self, x: Real, logs: Complex) -> float:
+    def _turn_off(self, x: Reals, logs: Complexes) -> float:
         """Where the ray leaves the lip: the least of ``|M^n - constant| / x^2``, to a few percent.
 
         Only as far as ``M^n`` has not begun to turn: further out the lip's integrand oscillates.
@@ -379,15 +379,15 @@ class _Cut:
         found = self._size(self._powers(closer + 0j, COARSE)[0]) - 2 * np.log(closer)
         return float(closer[int(np.argmin(found))])
 
-    def _size(self, logs: Complex) -> Real:
+    def _size(self, logs: Complexes) -> Reals:
         return np.asarray(np.log(np.maximum(np.abs(self._less_constant(logs)), 1e-300)))
 
-    def _less_constant(self, logs: Complex) -> Complex:
+    def _less_constant(self, logs: Complexes) -> Complexes:
         """``M^n`` less its constant, of which the integral is 0."""
         capped = np.minimum(logs.real, 700) + 1j * logs.imag
         return np.asarray(np.expm1(capped) if self.constant == 1 else np.exp(capped) - self.constant)
 
-    def _powers(self, s: Complex, rule: Rule) -> tuple[Complex, Complex]:
+    def _powers(self, s: Complexes, rule: Rule) -> tuple[Complexes, Complexes]:
         """Logarithm of ``M^n``, and the round-off of its real and imaginary part."""
         moved, size = self.law.transform(s, rule, less_one=not self.few)
         if self.few and not self.law.blanket:
@@ -403,18 +403,18 @@ class _Cut:
         rounding = (ROUNDING * size + left_out) / np.maximum(remains, 1e-300)
         return self.n * logs, self.n * (rounding + ROUNDING * (np.abs(logs.real) + 1j * np.abs(logs.imag)))
 
-    def _lip(self, place: Real, rule: Rule) -> Parts:
+    def _lip(self, place: Reals, rule: Rule) -> Parts:
         x = self.t * np.exp(-place)
         logs, rounding = self._powers(x.astype(np.complex128), rule)
         scale = np.exp(np.minimum(logs.real + self.base - self.unit, 700)) / (math.pi * x)
         sine = np.sin(logs.imag)
         return scale * sine, scale * (np.abs(sine) * rounding.real + rounding.imag)
 
-    def _ray(self, place: Real, rule: Rule) -> Parts:
+    def _ray(self, place: Reals, rule: Rule) -> Parts:
         value, rounding = self._on_ray(place, rule)
         return value.imag, rounding
 
-    def _on_ray(self, place: Real, rule: Rule) -> tuple[Complex, Real]:
+    def _on_ray(self, place: Reals, rule: Rule) -> tuple[Complexes, Reals]:
         s = np.asarray(self.t * (1 + np.expm1(place) * DIRECTION))
         logs, rounding = self._powers(s, rule)
         jacobian = DIRECTION * (self.t / s) * np.exp(place) / (math.pi * s) * math.exp(min(self.base - self.unit, 700))
@@ -450,6 +450,6 @@ class _Cut:
         return Bracket(self.common + low - slack, self.common + high + slack)
 
 
-def _jump(logs: Complex) -> Real:
+def _jump(logs: Complexes) -> Reals:
     """Logarithm of a bound on ``|Im M^n|``."""
     return np.asarray(logs.real + np.log(np.clip(np.abs(logs.imag), 1e-300, 1)))

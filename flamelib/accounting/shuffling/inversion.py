@@ -41,7 +41,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from flamelib.accounting.shuffling.laws import AtomicLaw, Complex, LossLaw, Real
+from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
+from flamelib.core.arrays import Complexes, Reals
 
 ROUNDING = 16 * 2.0**-53
 NEGLIGIBLE = 1e-9
@@ -94,7 +95,7 @@ class Tilted:
         growth = self.mass * weights * np.exp(np.minimum(t * values, 700))
         return float(growth.sum()), float(growth @ values)
 
-    def _feet(self, tilted: Real) -> list[tuple[float, float]]:
+    def _feet(self, tilted: Reals) -> list[tuple[float, float]]:
         r"""Stretches of the line from its foot with a Gaussian rate of decay on each, longest first.
 
         :math:`|M(t+iy)/M(t)|^2 = 1 - 4\sum_{i<j} p_i p_j \sin^2(y(x_i-x_j)/2)` with p the tilted chances of one
@@ -123,7 +124,7 @@ class Tilted:
         log_share = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
         return math.exp(log_share) if log_share > 2 * math.log(NEGLIGIBLE) else 0.0
 
-    def _powers(self, y: Real) -> Complex:
+    def _powers(self, y: Reals) -> Complexes:
         """``(M(t+iy)/M(t))^n``, less the event that nobody contributes anything positive where that counts."""
         if not self.nobody:
             return np.asarray(np.exp(self.n * _log1p(self.mass * self.law.turn(self.t, y) / self.moment)))
@@ -151,7 +152,7 @@ def _span(law: LossLaw) -> float:
     return float(sizes[0]) if len(sizes) == 1 else 0.0
 
 
-def _log1p(z: Complex) -> Complex:
+def _log1p(z: Complexes) -> Complexes:
     """``log(1 + z)`` without cancellation; finite also where 1 + z is 0."""
     squared = np.maximum(2 * z.real + np.abs(z) ** 2, np.nextafter(-1, 0))
     return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))
@@ -261,7 +262,7 @@ class Line(Tilted):
         price = plan.noise**2 * (abs(density) + plan.dense)
         return Sums(total, either + plan.beyond, self._aliases(plan.step), price)
 
-    def _doubt(self, y: Real) -> Real:
+    def _doubt(self, y: Reals) -> Reals:
         """Relative error of each term: round-off of the phases, quadrature."""
         far = np.hypot(self.t, y) > self.law.reach
         phases = 1 + y * (max(float(self.values.max()), 0.0) + self.n * self.spread) + 2 * self.n * self.mass * far
@@ -292,7 +293,7 @@ class Line(Tilted):
         log_bound = log_ratio - gap - 1 - math.log(other)
         return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-gap))
 
-    def _kernel(self, s: Complex) -> Complex:
+    def _kernel(self, s: Complexes) -> Complexes:
         """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""
         return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
 
@@ -405,7 +406,7 @@ def quick(law: LossLaw, n_users: int) -> float:
     return Line(law, n_users).quick()
 
 
-def _cells(law: AtomicLaw) -> tuple[Real, Real]:
+def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:
     """Distinct values with a user's probability of each, "not a blanket user" (value 0) included."""
     values = np.append(law.values, 0.0)
     chances = np.append(law.weights * law.mass, law.kept)
@@ -433,6 +434,6 @@ def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
     return Bracket(total - error, total + error)
 
 
-def _logsum(logs: Real) -> float:
+def _logsum(logs: Reals) -> float:
     top = logs.max()
     return float(top + math.log(np.exp(logs - top).sum()))

@@ -22,15 +22,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import wofz
 
+from flamelib.core.arrays import NODES, WEIGHTS, Complexes, Reals
 from flamelib.core.profiles import KaryProfile
-
-Real = NDArray[np.float64]
-Complex = NDArray[np.complex128]
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 class LossLaw(Protocol):
@@ -41,11 +36,11 @@ class LossLaw(Protocol):
     @property
     def kept(self) -> float: ...
     @property
-    def points(self) -> tuple[Real, Real]: ...
+    def points(self) -> tuple[Reals, Reals]: ...
     @property
     def reach(self) -> float: ...
-    def transform(self, s: Complex) -> Complex: ...
-    def turn(self, t: float, y: Real) -> Complex: ...
+    def transform(self, s: Complexes) -> Complexes: ...
+    def turn(self, t: float, y: Reals) -> Complexes: ...
     def decay(self, t: float) -> tuple[float, float]: ...
     def slip(self, size: float) -> float: ...
 
@@ -54,20 +49,20 @@ class LossLaw(Protocol):
 class AtomicLaw:
     """Finitely many values: shape (atoms,), with weights that sum to one."""
 
-    values: Real
-    weights: Real
+    values: Reals
+    weights: Reals
     mass: float
     kept: float
     reach: float = math.inf
 
     @property
-    def points(self) -> tuple[Real, Real]:
+    def points(self) -> tuple[Reals, Reals]:
         return self.values, self.weights
 
-    def transform(self, s: Complex) -> Complex:
+    def transform(self, s: Complexes) -> Complexes:
         return np.asarray(np.expm1(np.multiply.outer(s, self.values)) @ self.weights)
 
-    def turn(self, t: float, y: Real) -> Complex:
+    def turn(self, t: float, y: Reals) -> Complexes:
         return _turn(self.values, self.weights * np.exp(t * self.values), y)
 
     def decay(self, t: float) -> tuple[float, float]:
@@ -84,7 +79,7 @@ def kary_blanket(profile: KaryProfile, epsilon: float) -> AtomicLaw:
     return AtomicLaw(values, np.array([1, 1, k - 2]) / k, mass, profile.kept)
 
 
-def _differences(epsilon0: float, epsilon: float) -> Real:
+def _differences(epsilon0: float, epsilon: float) -> Reals:
     """``(p - e, 1 - e p, 1 - e)`` for ``p = exp(epsilon0)``, ``e = exp(epsilon)``, without cancellation."""
     first = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
     return np.array([first, -math.expm1(epsilon + epsilon0), -math.expm1(epsilon)])
@@ -152,7 +147,7 @@ class LaplaceLaw:
         return 10 / self.steepest
 
     @cached_property
-    def points(self) -> tuple[Real, Real]:
+    def points(self) -> tuple[Reals, Reals]:
         values, weights = [], []
         for depth, factor, top, shift in self.sides:
             values.append(np.array([factor * math.expm1(top) + shift]))
@@ -170,10 +165,10 @@ class LaplaceLaw:
         panels = 2 * math.ceil(self.epsilon0) + 2
         return 0.25 * panels * _gauss_error(lambda rho: size * self.steepest * math.exp((rho + 1 / rho) / 4))
 
-    def transform(self, s: Complex) -> Complex:
+    def transform(self, s: Complexes) -> Complexes:
         return np.asarray(sum(self._side(s, *side) for side in self.sides) - 1)
 
-    def turn(self, t: float, y: Real) -> Complex:
+    def turn(self, t: float, y: Reals) -> Complexes:
         near = np.hypot(t, y) <= self.reach
         total = np.empty(y.shape, complex)
         values, weights = self.points
@@ -194,7 +189,7 @@ class LaplaceLaw:
             smooth += math.exp(2 * depth + max(ends)) / abs(factor * math.exp(top))
         return atoms, smooth
 
-    def _side(self, s: Complex, depth: float, factor: float, top: float, shift: float) -> Complex:
+    def _side(self, s: Complexes, depth: float, factor: float, top: float, shift: float) -> Complexes:
         """One side in closed form: parts, then the error function of complex argument (scaled, by ``wofz``)."""
         high, low = (np.exp(s * (factor * math.expm1(end) + shift)) for end in (top, top - 2 * depth))
         root = np.sqrt(-s * factor * math.exp(top))
@@ -230,7 +225,7 @@ class PaddedLaplaceLaw(LaplaceLaw):
         return super().slip(size) * math.exp(size * max(constant, 0.0))
 
 
-def _turn(values: Real, weights: Real, y: Real) -> Complex:
+def _turn(values: Reals, weights: Reals, y: Reals) -> Complexes:
     r"""``sum_j weights_j (exp(i y values_j) - 1)`` without cancellation, in blocks of bounded memory.
 
     One function of each phase, where sine and cosine would take two that cost ten times as much:
@@ -245,7 +240,7 @@ def _turn(values: Real, weights: Real, y: Real) -> Complex:
     return total
 
 
-def _panels(edges: Real) -> tuple[Real, Real]:
+def _panels(edges: Reals) -> tuple[Reals, Reals]:
     """Gauss-Legendre nodes and weights on consecutive panels, flat."""
     half = np.diff(edges)[:, None] / 2
     return ((edges[:-1, None] + half) + half * NODES).ravel(), (half * WEIGHTS).ravel()

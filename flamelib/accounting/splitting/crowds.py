@@ -34,16 +34,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from flamelib.accounting.splitting.lemmas import honest
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import exp_or_inf, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
-
-Real = NDArray[np.float64]
+from flamelib.core.vocabulary import DomainError, check, honest
 
 SLACK = 64 * 2.0**-53
 CLOSE = 1e-9
@@ -196,7 +193,7 @@ class _Row(NamedTuple):
     left_out: float
 
 
-def _row(n: int, modulus: int, log_f: Real, found: Real) -> _Row:
+def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
     """The terms near both ends; those between are no larger than the first of them."""
     k = np.arange(1, n) if n <= 2 * NEAR + 1 else np.concatenate([np.arange(1, NEAR + 1), np.arange(n - NEAR, n)])
     log_v, log_crowd = log_f[k] + log_f[n - k] - log_f[n], math.log(modulus - 1) - math.log(2)

@@ -14,7 +14,7 @@ import math
 from flamelib.accounting.composition.closed_form import Budget
 from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import DomainError, check, honest, odd
 
 
 @states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
@@ -273,31 +273,8 @@ def log_ratio(smoothness: float) -> float:
     return math.log1p(smoothness) - math.log1p(-smoothness)
 
 
-def honest(n_users: int, colluding: int) -> int:
-    """Users who do not collude; refused where fewer than two are left.
-
-    Examples
-    --------
-    >>> honest(1000, 900)
-    100
-    """
-    check(n_users=n_users, colluding=colluding)
-    if colluding > n_users - 2:
-        raise DomainError(f"colluding must be a whole number in [0, {n_users - 2}] of {n_users} users, got {colluding}")
-    return n_users - colluding
 
 
-def odd(modulus: int) -> int:
-    """The modulus, refused where it is even.
-
-    Examples
-    --------
-    >>> odd(5)
-    5
-    """
-    if modulus % 2 == 0:
-        raise DomainError(f"modulus must be odd, {VOCABULARY['modulus']}, got {modulus!r}")
-    return modulus
 
 
 def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:

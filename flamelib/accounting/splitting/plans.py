@@ -20,8 +20,9 @@ from flamelib.accounting.noise.discrete_laplace import (
     thinned_error,
 )
 from flamelib.accounting.noise.sum_laws import Noise, ThinnedNoise
+from flamelib.accounting.noise.sums import counted_users, log_delta, turning_point
 from flamelib.accounting.splitting.crowds import least_messages
-from flamelib.accounting.splitting.lemmas import honest, messages_needed, modulus_bits
+from flamelib.accounting.splitting.lemmas import messages_needed, modulus_bits
 from flamelib.accounting.splitting.rules import (
     ExactRule,
     NoisyRule,
@@ -35,12 +36,11 @@ from flamelib.accounting.splitting.rules import (
     sharp_exact_rule,
     sharp_noisy_rule,
 )
-from flamelib.accounting.splitting.sums import counted_users, log_delta, turning_point
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.logspace import MARGIN, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check
+from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check, honest
 
 WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20
 

@@ -24,7 +24,6 @@ from itertools import count
 from flamelib.accounting.noise.discrete_laplace import crowded_error, noise_decay, shared_noise, thinned_error
 from flamelib.accounting.splitting.lemmas import (
     LEAST_MESSAGES,
-    honest,
     log_failure,
     log_ratio,
     log_unsmooth,
@@ -34,7 +33,7 @@ from flamelib.accounting.splitting.lemmas import (
 from flamelib.accounting.splitting.two_users import log_two_user_delta
 from flamelib.core.logspace import MARGIN, exp_or_inf
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, honest
 
 KEPT = 1 - 4 * MARGIN
 LARGEST_EPSILON = 700.0

@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from flamelib.core.arrays import Wholes
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError
 
 Law = Mapping[int, int]
 """Sequences of draws that lead to each multiset."""
-Whole = NDArray[np.int64]
 
 LARGEST = 2**25
 SLOWER = 6
@@ -143,7 +142,7 @@ def _by_machine(law: Law, other: Law) -> Law:
     return dict(zip(multisets.tolist(), ways.tolist(), strict=True))
 
 
-def _collected(multisets: Whole, ways: Whole) -> tuple[Whole, Whole]:
+def _collected(multisets: Wholes, ways: Wholes) -> tuple[Wholes, Wholes]:
     order = np.argsort(multisets)
     ordered = multisets[order]
     first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))

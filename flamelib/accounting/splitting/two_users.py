@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from flamelib.accounting.splitting.lemmas import odd
 from flamelib.accounting.splitting.small_worlds import LARGEST, WORD
 from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, odd
 
 SMALL = 512
 

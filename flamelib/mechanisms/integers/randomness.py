@@ -17,11 +17,10 @@ import numpy as np
 from nacl.utils import randombytes_deterministic
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Shape, reals
+from flamelib.core.arrays import Bytes, Shape, reals
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE, Residues, residues
 
-Bytes = NDArray[np.uint8]
 Tossed = Callable[[int], Bytes]
 
 CACHED = 2**17  # messages that the processor's cache holds

@@ -15,9 +15,9 @@ from scipy.stats import nbinom
 from flamelib.accounting.noise import sum_laws
 from flamelib.accounting.noise.discrete_laplace import truncated_laplace
 from flamelib.accounting.noise.sum_laws import PolyaNoise, ThinnedNoise, log_from
+from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.accounting.splitting.plans import outside, recommended, thinned_decay
-from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.vocabulary import DomainError
 
 RULE = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-0.9e-4), "noise_rate": math.log(2e6) / 1000}

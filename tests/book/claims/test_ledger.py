@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from flamebook.claims import ledger, truth
+from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Claim, Judged
 from flamebook.places import ROOT
-from flamebook.recordings import ledger as record_ledger
 from flamelib.core import divergences
 from flamelib.core.vocabulary import DomainError
 
@@ -26,7 +26,7 @@ def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> Non
 
 
 def test_no_verdict_and_no_value_changes_unseen(judged: list[Judged]) -> None:
-    """Where a change is meant: ``python -m flamebook.recordings.ledger``, and the change is seen row by row."""
+    """Where a change is meant: ``python -m flamebook.claims.record``, and the change is seen row by row."""
     assert record_ledger.moved(judged) == []
 
 

@@ -15,9 +15,9 @@ from flamebook.experiments.checkin import Setting
 from flamebook.figures import present
 from flamebook.recordings import checkin as checkin_recorded
 from flamebook.recordings import checkin as record_checkin
-from flamebook.recordings import tables
 from flamebook.recordings.checkin import Job
 from flamebook.recordings.participation import Key
+from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.participation import load_records
@@ -143,7 +143,7 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)
         assert found.noise[name] == runs.noise[name]
-    about = tables.provenance(checkin_recorded.TABLE)
+    about = recorded.provenance(checkin_recorded.TABLE)
     assert about["runs"]["large"]["softmax"]["learning rates"] == learning.STEPS
     assert len(about["commit"]) == 40
     assert checkin_recorded.findings()["softmax_large_duchi"] == learning.shown(found.final("duchi"))
@@ -152,8 +152,8 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = tables.provenance(checkin_recorded.TABLE)
-    assert sha256(tables.RESULTS / checkin_recorded.TABLE) == about["sha256"][checkin_recorded.TABLE]
+    about = recorded.provenance(checkin_recorded.TABLE)
+    assert sha256(recorded.RESULTS / checkin_recorded.TABLE) == about["sha256"][checkin_recorded.TABLE]
     for experiment, setting in (("large", record_checkin.LARGE), ("small", record_checkin.SMALL)):
         found = checkin_recorded.recorded(experiment)
         assert tuple(found.curves) == learning.NAMES

@@ -14,7 +14,7 @@ from flamebook.experiments.flame_grid import draw_sweep
 from flamebook.figures import present
 from flamebook.recordings import cloak as cloak_recorded
 from flamebook.recordings import cloak as record_cloak
-from flamebook.recordings import tables
+from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.accounting.coordinates.certified import topk_truncated
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
@@ -179,7 +179,7 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
         monkeypatch.setattr(cloak_recorded, name, value)
     monkeypatch.setattr(tradeoffs, "flame_epsilon", lambda protocol, setting, *others: setting.epsilon0)
     record_cloak.record(folder, SMALL, 2, 2)
-    about, equal = tables.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
+    about, equal = recorded.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
     assert set(equal.finals) == {"unprotected", "server", "cloak", "simple"}
     assert about["steps"]["4"]["server"] == about["steps"]["4"]["cloak"] == 2.0
     steps = {"cloak": 2.0, "server": 2.0}
@@ -195,8 +195,8 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = tables.provenance(cloak_recorded.TABLE)
-    assert sha256(tables.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
+    about = recorded.provenance(cloak_recorded.TABLE)
+    assert sha256(recorded.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
     assert about["setting"] == record_cloak.SETTING.as_parameters()
     equal = cloak_recorded.recorded_sweep("epsilon")
     assert equal.x.tolist() == list(record_cloak.EPSILONS)
@@ -206,7 +206,7 @@ def test_the_stored_table_is_the_one_its_provenance_tells_of():
 
 
 def test_recorded_noise_and_local_budgets_keep_the_guarantee():
-    about = tables.provenance(cloak_recorded.TABLE)
+    about = recorded.provenance(cloak_recorded.TABLE)
     for epsilon, method in about["cloak"].items():
         given = {"dimension": 7850, "rounds": 2, "delta": about["setting"]["delta"]}
         found = vector_epsilon(sensitivity_2=2 * method["norm_limit"], variance=method["variance"], **given)

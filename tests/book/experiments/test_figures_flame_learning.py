@@ -17,7 +17,7 @@ from flamebook.experiments.flame_grid import EqualBudget, Interval
 from flamebook.figures import present
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
-from flamebook.recordings import tables
+from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.core.vocabulary import DomainError
@@ -266,7 +266,7 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
     repeated = flame_recorded.recorded_runs("digits", "repeated")
     assert np.array_equal(repeated.curves["np"], found.curves["np"])
     assert not np.array_equal(repeated.curves["simple"], found.curves["simple"])
-    assert tables.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
+    assert recorded.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
     with pytest.raises(DomainError, match="experiment"):
         flame_recorded.recorded_runs("mnist")
     with pytest.raises(DomainError, match="experiment"):
@@ -274,8 +274,8 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = tables.provenance(flame_recorded.TABLE)
-    assert sha256(tables.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
+    about = recorded.provenance(flame_recorded.TABLE)
+    assert sha256(recorded.RESULTS / flame_recorded.TABLE) == about["sha256"][flame_recorded.TABLE]
     assert about["sizes"]["mnist"]["users"] == 6000
     assert about["sizes"]["mnist"]["of these held by users"] == 1138
     for dataset in ("mnist", "fashion-mnist"):

@@ -12,8 +12,9 @@ from flamebook.experiments import participation as learning
 from flamebook.experiments.flame import Gap
 from flamebook.experiments.participation import Learning, Setting
 from flamebook.figures import present
-from flamebook.recordings import participation, tables
+from flamebook.recordings import participation
 from flamebook.recordings.participation import Size
+from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.participation import load_records
@@ -168,7 +169,7 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)
         assert found.noise[name] == runs.noise[name]
-    about = tables.provenance(participation.TABLE)
+    about = recorded.provenance(participation.TABLE)
     assert about["runs"]["6.1"]["softmax"]["clients"] == 50
     assert len(about["commit"]) == 40
     with pytest.raises(DomainError, match="experiment"):
@@ -176,8 +177,8 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
-    about = tables.provenance(participation.TABLE)
-    table = tables.RESULTS / participation.TABLE
+    about = recorded.provenance(participation.TABLE)
+    table = recorded.RESULTS / participation.TABLE
     assert sha256(table) == about["sha256"][participation.TABLE]
     for experiment, setting in participation.SETTINGS.items():
         for model, size in participation.SIZES.items():

@@ -9,7 +9,7 @@ import pytest
 
 from flamebook import commands
 from flamebook.figures.together.crossing import DRAWN
-from flamebook.recordings import bench
+from flamebook.site import record_bench
 from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
 from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError
@@ -47,16 +47,16 @@ def test_recorded_answers_are_the_library_s_rounded_up(
         budgets = grid["budgets"][mechanism["asked"]]
         sizes = {axis: len(values) for axis, values in grid["axes"].items()} | {"budget": len(budgets)}
         at = {axis: AXES[axis].index(one) for axis, one in zip(AXES, point, strict=True)} | {"budget": 1}
-        found = bench.answered(mechanism["name"], point, mechanism["asked"], budgets[1])
-        told = {field: _look(mechanism[field], at, sizes) for field in (*bench.NUMBERS, "reason")}
+        found = record_bench.answered(mechanism["name"], point, mechanism["asked"], budgets[1])
+        told = {field: _look(mechanism[field], at, sizes) for field in (*record_bench.NUMBERS, "reason")}
         if isinstance(found, Refusal):
             assert grid["reasons"][told.pop("reason")] == found.reason
             assert set(told.values()) == {None}
             continue
-        for field in bench.NUMBERS:
+        for field in record_bench.NUMBERS:
             now = getattr(found, field)
             assert told[field] == now or now * (1 - 1e-9) <= told[field] <= now * (1 + 1.1e-5), (found, field)
-        assert [mechanism[word] for word in bench.WORDS] == [str(getattr(found, w)) for w in bench.WORDS]
+        assert [mechanism[word] for word in record_bench.WORDS] == [str(getattr(found, w)) for w in record_bench.WORDS]
 
 
 def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -
 def test_nothing_in_the_grid_is_lost_by_leaving_out_axes() -> None:
     sizes = {"rounds": 2, "delta": 2, "budget": 3}
     values = [(r, b) if b else None for r, _, b in product(range(2), range(2), range(3))]
-    column = bench.compact(values, sizes)
+    column = record_bench.compact(values, sizes)
     assert column["along"] == ["rounds", "budget"]
     for (r, d, b), value in zip(product(range(2), range(2), range(3)), values, strict=True):
         assert _look(column, {"rounds": r, "delta": d, "budget": b}, sizes) == value
@@ -84,12 +84,12 @@ def test_nothing_in_the_grid_is_lost_by_leaving_out_axes() -> None:
 def test_the_grid_is_written_as_the_page_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
     small = {**AXES, "n_users": (100,), "dimension": (1, 2), "rounds": (1,), "delta": (1e-5,)}
     names = ("local", "cloak, no noise")
-    monkeypatch.setattr(bench, "AXES", small)
-    monkeypatch.setattr(bench, "mechanisms", lambda: names)
+    monkeypatch.setattr(record_bench, "AXES", small)
+    monkeypatch.setattr(record_bench, "mechanisms", lambda: names)
     found = {}
-    for budget in (*bench._named("epsilon0"), *bench._named("epsilon")):
-        found |= bench._answers(100, budget)
-    table = bench.table(found)
+    for budget in (*record_bench._named("epsilon0"), *record_bench._named("epsilon")):
+        found |= record_bench._answers(100, budget)
+    table = record_bench.table(found)
     local, exact = table["mechanisms"]
     assert local["epsilon"] == {
         "along": ["task", "dimension", "budget"],

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from flamebook.recordings import grids as record_certified
-from flamebook.recordings.grids import GRIDS
+from flamebook.site.sliders import record_grids as record_certified
 from flamebook.site.sliders.grids import FALLING, RECORDED, UNORDERED, certified, grids, towards
+from flamebook.site.sliders.record_grids import GRIDS
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
@@ -36,7 +36,7 @@ def _middle(key: str) -> dict[str, float]:
 def test_the_file_is_small_and_says_how_it_came_about() -> None:
     assert RECORDED.stat().st_size < 150_000
     whole = json.loads(RECORDED.read_text(encoding="utf-8"))
-    assert whole["command"] == "python -m flamebook.recordings.grids"
+    assert whole["command"] == "python -m flamebook.site.sliders.record_grids"
     assert {"python", "flamelib", "numpy", "scipy"} == set(whole["versions"])
     assert all(len(grid["commit"]) == 40 for grid in whole["grids"].values())
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from flamebook.claims import ledger
+from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.recordings import ledger as record_ledger
 from flamebook.site import pages, refuted
 from flamelib.core.vocabulary import DomainError
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from flamebook.recordings import spread as record_spread
 from flamebook.runs import execute as runs
 from flamebook.runs import notebook
 from flamebook.runs.execute import Run
-from flamebook.site import spread
+from flamebook.site import record_spread, spread
 from flamebook.site.spread import Headline
 
 RECORD = spread.recorded()

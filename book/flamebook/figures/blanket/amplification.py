@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, words
+from flamebook.figures.curves import Curves, Parameters, Rates, draw_curves, log_log_slope, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.shuffling import closed_form, numerical
+from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.mechanisms.randomizers import KaryResponse
 
@@ -89,7 +90,7 @@ def compute_epsilons(
     return Curves("n_users", "epsilon", np.asarray(n_users, dtype=float), curves, parameters)
 
 
-def compute_deltas(profile: PureProfile, n_users: int, epsilon: Values, bounds: Sequence[str]) -> Curves:
+def compute_deltas(profile: PureProfile, n_users: int, epsilon: Reals, bounds: Sequence[str]) -> Curves:
     """Delta of the shuffled messages against central epsilon, one curve a bound (keys of :data:`DELTAS`)."""
     curves = {key: np.array([DELTAS[key](profile, n_users, epsilon=float(e)) for e in epsilon]) for key in bounds}
     parameters: Parameters = {"randomizer": profile_name(profile), "epsilon0": profile.epsilon0, "n_users": n_users}
@@ -188,7 +189,7 @@ def draw_gap(ax: Axes, record: Curves, pen: Pen) -> None:
     ax.set(xscale="log", xlabel=words("n_users"), ylabel=words("ratio"), ylim=(0.97, None))
 
 
-def compute_theorem(n_users: int, n_buckets: int, delta: float, promised: Values) -> Curves:
+def compute_theorem(n_users: int, n_buckets: int, delta: float, promised: Reals) -> Curves:
     """Epsilon that Theorem 3.1 promises, against what its own randomizer achieves (upper and lower bound)."""
     masses = [closed_form.histogram_blanket_mass(n_users, n_buckets, float(epsilon), delta) for epsilon in promised]
     responses = [KaryResponse.from_blanket_mass(n_buckets, mass) for mass in masses]

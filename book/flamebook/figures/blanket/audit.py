@@ -8,9 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
+from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.shuffling.numerical import blanket_divergence, clones_2021, clones_2023
+from flamelib.core.arrays import Reals
 from flamelib.core.divergences import (
     hockey_stick,
     kary_table,
@@ -44,8 +45,8 @@ class CloneValues:
     """Delta of each account for k-ary response, and the truth by enumeration of all data sets."""
 
     cases: tuple[Case, ...]
-    truth: Values
-    claimed: Mapping[str, Values]
+    truth: Reals
+    claimed: Mapping[str, Reals]
     parameters: Parameters
 
     def to_csv(self) -> str:
@@ -108,7 +109,7 @@ def draw_clone_values(ax: Axes, record: CloneValues, pen: Pen) -> None:
     ax.grid(visible=False, axis="x")
 
 
-def compute_clone_scan(n_users: int, n_buckets: int, epsilon0: float, epsilon: Values) -> Curves:
+def compute_clone_scan(n_users: int, n_buckets: int, epsilon0: float, epsilon: Reals) -> Curves:
     """Delta of the three-part clones and of the bounds over the true delta, along epsilon; below 1 is a failure."""
     truth = np.array(shuffled_deltas(kary_table(n_buckets, epsilon0), n_users, epsilon.tolist()))
     claims = [_claims(Case(n_buckets, n_users, epsilon0, float(e))) for e in epsilon]
@@ -143,7 +144,7 @@ def level_table(n_levels: int, blanket_mass: float, lowest: int) -> NDArray[np.f
     return (1 - blanket_mass) * np.eye(n_levels + 1) + blanket
 
 
-def compute_alphabets(n_users: int, n_levels: int, blanket_mass: float, epsilon: Values) -> Curves:
+def compute_alphabets(n_users: int, n_levels: int, blanket_mass: float, epsilon: Reals) -> Curves:
     """True delta of shuffled levels, enumerated, with the blanket on {0..k} and on {1..k}."""
     curves = {
         key: np.array(shuffled_deltas(level_table(n_levels, blanket_mass, lowest), n_users, epsilon.tolist()))

@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
+from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile
 from flamelib.protocols.blanket import HistogramProtocol, count_variance, private_histogram, run
 
@@ -26,10 +27,10 @@ class HistogramError:
     """One private histogram, and the error over repeats beside its theory; counts of users, shape (n_buckets,)."""
 
     names: tuple[str, ...]
-    truth: Values
-    estimate: Values
-    measured: Values
-    theory: Values
+    truth: Reals
+    estimate: Reals
+    measured: Reals
+    theory: Reals
     repeats: int
     parameters: Parameters
 
@@ -51,7 +52,7 @@ class HistogramError:
         return abs(self.pooled_ratio - 1) < 5 * math.sqrt(2 / self.repeats * float((shares**2).sum()))
 
     @property
-    def interval(self) -> tuple[Values, Values]:
+    def interval(self) -> tuple[Reals, Reals]:
         """For each bucket, where a measured deviation falls with probability 99 % if theory is right."""
         low, high = chi2.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], self.repeats) / self.repeats
         return self.theory * math.sqrt(low), self.theory * math.sqrt(high)

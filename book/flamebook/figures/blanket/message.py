@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, Values, to_csv
+from flamebook.figures.curves import Curves, Parameters, to_csv
 from flamebook.figures.style import Pen, draw_arrow, draw_box
+from flamelib.core.arrays import Reals
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
 
@@ -15,8 +16,8 @@ class MessageLaw:
     """Probability of each message of k-ary response: the part that was kept and the part from the blanket."""
 
     value: int
-    kept: Values
-    blanket: Values
+    kept: Reals
+    blanket: Reals
     parameters: Parameters
 
     def to_csv(self) -> str:

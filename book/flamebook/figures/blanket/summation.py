@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from flamebook.figures.curves import Curves, Parameters, Slope, Values, log_log_slope, words
+from flamebook.figures.curves import Curves, Parameters, Slope, log_log_slope, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.shuffling.accuracy import summation_lower, summation_mse, summation_plan
 from flamelib.accounting.shuffling.closed_form import cheu
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols.blanket import SummationProtocol, private_sum, run
@@ -33,8 +34,8 @@ class SummationError:
     """
 
     measured: Curves
-    exact: Mapping[str, Values]
-    lower: Values
+    exact: Mapping[str, Reals]
+    lower: Reals
     repeats: int
 
     def slope_error(self, key: str) -> float:
@@ -164,7 +165,7 @@ def one_bit_mass(n_users: int, epsilon: float, delta: float) -> float:
 
 
 def _errors(
-    values: Values, n_users: int, epsilon: float, delta: float, repeats: int, rng: np.random.Generator
+    values: Reals, n_users: int, epsilon: float, delta: float, repeats: int, rng: np.random.Generator
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Measured and exact root mean squared error of each protocol on users drawn from the values."""
     users = rng.choice(values, n_users, replace=n_users > len(values))

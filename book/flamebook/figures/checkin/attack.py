@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.checkin.theorems import binary_renyi
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 
 CONFIDENCE = 0.95
@@ -164,8 +165,8 @@ def compute_attack(clients: BinaryCheckin, order: int, repeats: int, seed: int) 
 class InnerRates:
     """Divergence against the rate of checking in: exact, with each inner rate, and attacks that were run."""
 
-    rates: Values
-    curves: dict[str, Values]
+    rates: Reals
+    curves: dict[str, Reals]
     attacks: Sequence[Attack]
     parameters: Parameters
 

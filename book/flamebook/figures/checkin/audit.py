@@ -13,13 +13,14 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
 from flamebook.figures.checkin.attack import BinaryCheckin
-from flamebook.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
+from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
 from flamelib.accounting.checkin.theorems import binary_renyi, exact_excess, exact_renyi, shuffled_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import least_renyi, pure_renyi, renyi_to_epsilon
+from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile
 
 HUES = ("blue", "ochre", "purple", "vermillion", "green", "sky")
@@ -49,8 +50,8 @@ class Leaks:
     levels : mapping from the same to Lemma 3's value
     """
 
-    budgets: Values
-    curves: Mapping[float, Values]
+    budgets: Reals
+    curves: Mapping[float, Reals]
     levels: Mapping[float, float]
     parameters: Parameters
 
@@ -161,9 +162,9 @@ def likely_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
 class Windowed:
     """One round at several failure probabilities: epsilon by a window of counts, and what a pair of data sets loses."""
 
-    delta: Values
-    window: Values
-    exact: Values
+    delta: Reals
+    window: Reals
+    exact: Reals
     parameters: Parameters
 
     @property
@@ -213,8 +214,8 @@ def _pair_delta(n_users: int, checkin_rate: float, noise_std: float, epsilon: fl
 class DataSets:
     """Delta against epsilon of one shuffled round for every number of others that hold 1."""
 
-    epsilon: Values
-    curves: Mapping[int, Values]
+    epsilon: Reals
+    curves: Mapping[int, Reals]
     parameters: Parameters
 
     @property

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.stats import binomtest, chisquare
 
 from flamebook.figures.cloak.shortcuts import CONFIDENCE, Wholes
+from flamelib.accounting.noise.sums import thinned_sum
 from flamelib.accounting.splitting.lemmas import smooth_failure, swap_budget
 from flamelib.accounting.splitting.rules import noisy_rule
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.accounting.splitting.sums import thinned_sum
 from flamelib.accounting.splitting.two_users import subset_moments, two_user_delta, two_user_distance
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.modular import add_up

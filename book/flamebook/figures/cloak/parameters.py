@@ -9,6 +9,7 @@ import numpy as np
 from flamebook.figures.curves import Curves
 from flamelib.accounting.noise.discrete_laplace import shared_noise
 from flamelib.accounting.noise.sum_laws import ThinnedNoise
+from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.splitting.costs import Cost, cost
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import modulus_bits
@@ -20,7 +21,6 @@ from flamelib.accounting.splitting.rules import (
     sharp_exact_rule,
     sharp_noisy_rule,
 )
-from flamelib.accounting.splitting.sums import polya_sum, thinned_sum
 from flamelib.core.vocabulary import DomainError
 
 Rows = list[tuple[object, ...]]

@@ -14,12 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
+from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 
 Rows = list[tuple[object, ...]]
@@ -90,10 +91,10 @@ class Sampled:
     bounds : mapping from name to an array of shape (points,)
     """
 
-    x: Values
-    distance: Values
-    error: Values
-    bounds: Mapping[str, Values]
+    x: Reals
+    distance: Reals
+    error: Reals
+    bounds: Mapping[str, Reals]
     parameters: Parameters = field(default_factory=dict)
 
     def to_csv(self) -> str:
@@ -125,7 +126,7 @@ def compute_sampled(modulus: int, messages: Sequence[int], epsilon: float, repea
     return Sampled(np.asarray(messages, dtype=float), mean, error, bounds, given)
 
 
-def _gaps(modulus: int, n_messages: int, repeats: int, rng: np.random.Generator) -> Values:
+def _gaps(modulus: int, n_messages: int, repeats: int, rng: np.random.Generator) -> Reals:
     shares = rng.integers(0, modulus, (repeats, 2 * n_messages))
     shares[:, -1] = -shares[:, :-1].sum(axis=1) % modulus
     blocks = np.array_split(shares, 1 + repeats // BLOCK)
@@ -245,6 +246,6 @@ def crowd_bounded(record: Curves) -> bool:
     return all(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds)
 
 
-def constant(values: Values) -> bool:
+def constant(values: Reals) -> bool:
     """Whether all values are the same to the last digit."""
     return bool((values == values[0]).all())

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chisquare
 
 from flamebook.figures.cloak.shortcuts import at_least
-from flamebook.figures.curves import Curves, Parameters, Values, to_csv
+from flamebook.figures.curves import Curves, Parameters, to_csv
 from flamebook.figures.style import Pen
 from flamelib.accounting.splitting.crowds import least_messages
-from flamelib.core.arrays import Wholes
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.modular import Residues
 from flamelib.mechanisms.integers.noise import TruncatedLaplace
@@ -45,7 +45,7 @@ READERS: dict[str, tuple[Callable[..., NDArray[np.float64]], str, str]] = {
 }
 
 
-def noise_law(modulus: int, decay: float, noise_rate: float, n_users: int) -> Values:
+def noise_law(modulus: int, decay: float, noise_rate: float, n_users: int) -> Reals:
     """Probability of every residue as the sum of all users' noise: the n-fold convolution, by Fourier transform.
 
     Examples
@@ -98,7 +98,7 @@ class Bias:
     """Mean error of both analyzers after so many rounds in which nobody holds anything, and its expectation."""
 
     rounds: Wholes
-    means: dict[str, Values]
+    means: dict[str, Reals]
     exact: dict[str, float]
     above: int
     below: int
@@ -248,7 +248,7 @@ class Seen:
 
     values: Wholes
     messages: Wholes
-    pvalues: Values
+    pvalues: Reals
     parameters: Parameters
 
     def to_csv(self) -> str:
@@ -298,9 +298,9 @@ def draw_seen(ax: Axes, record: Seen, pen: Pen) -> None:
 class Reading:
     """Both readings of every residue, and how likely it is as the noisy sum."""
 
-    clipped: Values
-    centred: Values
-    chance: Values
+    clipped: Reals
+    centred: Reals
+    chance: Reals
     parameters: Parameters
 
     def to_csv(self) -> str:
@@ -356,7 +356,7 @@ def compute_rounding(n_users: int, scales: Sequence[int], repeats: int, seed: in
     """
     check(n_users=n_users, repeats=repeats, seed=seed)
     rng = np.random.default_rng(seed)
-    values, found = rng.random((repeats, n_users)), dict[str, Values]()
+    values, found = rng.random((repeats, n_users)), dict[str, Reals]()
     grid = np.array(scales, dtype=np.float64)
     theory = {"floor": n_users / (2 * grid), "random": np.sqrt(n_users / 6) / grid}
     for way, expected in theory.items():
@@ -366,7 +366,7 @@ def compute_rounding(n_users: int, scales: Sequence[int], repeats: int, seed: in
     return Curves("scale", "error", grid, found, {"n_users": n_users, "repeats": repeats, "seed": seed})
 
 
-def _errors(n_users: int, scale: int, way: str, values: Values, randomness: Simulation) -> Values:
+def _errors(n_users: int, scale: int, way: str, values: Reals, randomness: Simulation) -> Reals:
     protocol = CloakProtocol(n_users, n_users * scale + 1, scale, 2, way)
     return np.asarray(scaled(protocol, values, randomness).sum(axis=1) / scale - values.sum(axis=1))
 

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from flamebook.figures.curves import Curves, Values, name_decades, to_csv, words
+from flamebook.figures.curves import Curves, name_decades, to_csv, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
@@ -48,7 +48,7 @@ def each(
 ) -> Curves:
     """Curves from a function that answers all of them at one place."""
     found = [at(value) for value in x]
-    curves: dict[str, Values] = {name: np.array([one[name] for one in found]) for name in found[0]}
+    curves: dict[str, Reals] = {name: np.array([one[name] for one in found]) for name in found[0]}
     return Curves(x_name, y_name, np.array(x, dtype=float), curves, parameters)
 
 

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from flamebook.figures.cloak.shortcuts import Recovery, Wholes
-from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, split
@@ -204,12 +205,12 @@ class Moduli:
     """Share of values recovered from the shuffled messages, against the modulus, for several numbers of messages."""
 
     moduli: Sequence[int]
-    shares: dict[int, Values]
+    shares: dict[int, Reals]
     wrong: int
     parameters: Parameters
 
     @property
-    def loose(self) -> Values:
+    def loose(self) -> Reals:
         """Bits of N / k, where a chance group has probability about 2 to the minus that."""
         return np.log2(np.asarray(self.moduli, dtype=float) / float(self.parameters["scale"]))
 
@@ -295,7 +296,7 @@ def _components(n: int, m: int, log_weight: float) -> float:
     return float(moments[n]) - log_weight
 
 
-def _log_sum(logs: Values) -> float:
+def _log_sum(logs: Reals) -> float:
     if not len(logs):
         return -math.inf
     top = float(logs.max())
@@ -349,8 +350,8 @@ class Counted:
     """
 
     dimensions: Sequence[int]
-    refuted: Values
-    proven: Values
+    refuted: Reals
+    proven: Reals
     apart: int
     parameters: Parameters
 

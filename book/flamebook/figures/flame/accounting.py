@@ -12,11 +12,12 @@ from functools import cache
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, Values, draw_curves, to_csv, words
+from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
+from flamelib.core.arrays import Reals
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
@@ -285,7 +286,7 @@ def compute_overall(setting: Setting, along: str, values: Sequence[float], every
     Source: Liu et al. 2021, Figures 9 and 10.
     """
     settings = [_moved(setting, along, float(value)) for value in values]
-    curves: dict[str, Values] = {}
+    curves: dict[str, Reals] = {}
     for protocol in ("simple", "double"):
         name = LOOKS[protocol].label
         curves[f"withdrawn:{name}"] = np.array([one.epsilon(protocol, "withdrawn", "paper") for one in settings])

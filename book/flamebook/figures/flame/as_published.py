@@ -19,9 +19,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamebook.figures.blanket.audit import bias_of_alphabet, level_table
-from flamebook.figures.curves import Curves, Values
+from flamebook.figures.curves import Curves
 from flamebook.figures.style import Pen
 from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.coordinates import random_subsets
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -158,7 +159,7 @@ COORDINATES_AT_ONCE = 500
 # --- Gaussian baselines -----------------------------------------------------------------------------------------------
 
 
-def compute_classical(epsilons: Values, delta: float) -> Curves:
+def compute_classical(epsilons: Reals, delta: float) -> Curves:
     """True epsilon of the noise that the classical formula asks for, against the one it was asked for."""
     true = np.array([float(gaussian_mechanism(1.0, classical_noise_std(1.0, e, delta), delta=delta)) for e in epsilons])
     return Curves("claimed epsilon", "true epsilon", epsilons, {"exact": true}, {"delta": delta})
@@ -330,7 +331,7 @@ def compute_repeated_noise(
     return RepeatedNoise(found, differences, 2 / n_users)
 
 
-def _rms(errors: NDArray[np.float64]) -> Values:
+def _rms(errors: NDArray[np.float64]) -> Reals:
     return np.asarray(np.sqrt((errors**2).mean(axis=1)))
 
 

@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.coordinates.counting import Count, topk_lower
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
@@ -53,7 +54,7 @@ class Attack:
         return np.arange(math.floor(middle - reach), math.ceil(middle + reach) + 1)
 
     @cached_property
-    def laws(self) -> Values:
+    def laws(self) -> Reals:
         """Exact probabilities of these counts, the victim at +C and at -C; shape (2, counts)."""
         return np.array([self.law.pair(int(place), tails=False) for place in self.places]).T
 
@@ -189,12 +190,12 @@ class AttackCurve:
         The pair (epsilon, delta) that is attacked.
     """
 
-    epsilon: Values
-    exact: Values
-    at: Values
-    seen: Values
-    low: Values
-    high: Values
+    epsilon: Reals
+    exact: Reals
+    at: Reals
+    seen: Reals
+    low: Reals
+    high: Reals
     claimed: tuple[float, float]
     parameters: Parameters
 

@@ -19,9 +19,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from flamebook.figures.curves import Parameters, Slope, Values, log_log_slope, to_csv
+from flamebook.figures.curves import Parameters, Slope, log_log_slope, to_csv
 from flamebook.figures.style import LOOKS, Pen, Point, draw_arrow, draw_box
-from flamebook.recordings.tables import RESULTS
+from flamebook.runs.recorded import RESULTS
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -47,11 +48,11 @@ class Costs:
     """
 
     x_name: str
-    measured: Mapping[str, Values]
+    measured: Mapping[str, Reals]
     further: Mapping[str, float]
     parameters: Parameters
 
-    def extended(self, name: str) -> Values:
+    def extended(self, name: str) -> Reals:
         """Sizes and seconds that were not measured: seconds per unit of the largest measured size, times the size."""
         size, seconds = self.measured[name][-1]
         return np.array([(other, seconds * other / size) for other in sorted(self.further.values()) if other > size])
@@ -168,7 +169,7 @@ def draw_costs(ax: Axes, record: Costs, pen: Pen) -> None:
     ax.set(xscale="log", yscale="log", xlabel=record.x_name, ylabel="seconds on one core")
 
 
-def _repeated(block: Values, n_users: int) -> Iterator[Values]:
+def _repeated(block: Reals, n_users: int) -> Iterator[Reals]:
     """The same rows over and over, until there are as many as users."""
     for first in range(0, n_users, len(block)):
         yield block[: n_users - first]
@@ -203,7 +204,7 @@ class OneValue:
     update: float
     clipped: float
     message: float
-    bag: Values
+    bag: Reals
     kind: tuple[str, ...]
     estimate: float
     truth: float

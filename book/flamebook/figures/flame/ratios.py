@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, Rates, Values, draw_curves, log_log_slope, to_csv, words
+from flamebook.figures.curves import Curves, Parameters, Rates, draw_curves, log_log_slope, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import index_privacy, printed
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form
+from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ PRINTED = {"simple": 2.55, "double": 137.36}
 INFERRED_EPSILON0 = 0.8
 
 
-def compute_ratio(setting: RatioSetting, epsilon0: Values) -> Curves:
+def compute_ratio(setting: RatioSetting, epsilon0: Reals) -> Curves:
     """Local over central budget against the local budget of a coordinate (values); NaN where a theorem is silent."""
     curves = {
         "simple": [setting.simple(float(e)) for e in epsilon0],
@@ -89,8 +90,8 @@ def draw_ratio(ax: Axes, record: Curves, pen: Pen) -> None:
 class Region:
     """Multiples that give an index privacy: from ``least`` to ``most``, for each share of reported coordinates."""
 
-    index_privacy: Values
-    least: Mapping[float, Values]
+    index_privacy: Reals
+    least: Mapping[float, Reals]
     most: Mapping[float, int]
     parameters: Parameters
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Values, draw_curves, to_csv
+from flamebook.figures.curves import Curves, draw_curves, to_csv
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling import known
@@ -22,6 +22,7 @@ from flamelib.accounting.sampling.hidden import participation_noise, random_part
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import turned_gradients
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
 READINGS = ("outer", "inner", "aligned")
@@ -258,7 +259,7 @@ def labels(schemes: Sequence[str] = SCHEMES) -> list[str]:
     return [LOOKS[name].label for name in schemes]
 
 
-def _along(delta: Callable[[str, float], float], scheme: str, epsilons: Sequence[float]) -> Values:
+def _along(delta: Callable[[str, float], float], scheme: str, epsilons: Sequence[float]) -> Reals:
     return np.array([delta(scheme, float(e)) for e in epsilons])
 
 

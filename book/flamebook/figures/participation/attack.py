@@ -22,9 +22,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from flamebook.figures.curves import Parameters, Values, to_csv, words
+from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.participation.accounting import Setting
 from flamebook.figures.style import Pen
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
 AT_ONCE = 2**20
@@ -42,14 +43,14 @@ class EqualGradients:
         """Clipping norm over the noise."""
         return self.setting.clip_norm / self.setting.noise_std
 
-    def weights(self, records: int) -> Values:
+    def weights(self, records: int) -> Reals:
         """Probability that 0, 1, ... gradients of this client are in the sum; shape (records + 1,)."""
         found = self.setting.participation_rate * binom.pmf(np.arange(records + 1), records, self.setting.record_rate)
         found[0] += 1 - self.setting.participation_rate
         return np.asarray(found)
 
     @cached_property
-    def pair(self) -> tuple[Values, Values]:
+    def pair(self) -> tuple[Reals, Reals]:
         """The weights with the differing record and without it."""
         return self.weights(self.setting.n_records), self.weights(self.setting.n_records - 1)
 
@@ -156,7 +157,7 @@ def compute_counterexample(setting: Setting, epsilon: float, repeats: int, seed:
     return Counterexample(setting, epsilon, values, laws.exact(epsilon), threshold, (seen[0], seen[1]), repeats)
 
 
-def _exceed(weights: Values, ratio: float, threshold: float, repeats: int, rng: np.random.Generator) -> int:
+def _exceed(weights: Reals, ratio: float, threshold: float, repeats: int, rng: np.random.Generator) -> int:
     """How many published numbers exceed the threshold; the order of rounds is left out, the law is not."""
     found = 0
     for drawn, count in enumerate(rng.multinomial(repeats, weights / weights.sum())):
@@ -173,8 +174,8 @@ def _exceed(weights: Values, ratio: float, threshold: float, repeats: int, rng: 
 class InnerCurve:
     """Delta along epsilon for equal gradients: readings, the exact value, and the attacks that were run."""
 
-    epsilon: Values
-    curves: dict[str, Values]
+    epsilon: Reals
+    curves: dict[str, Reals]
     attacks: Sequence[Counterexample]
     parameters: Parameters
 

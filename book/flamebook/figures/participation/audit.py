@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Parameters, Values, to_csv
+from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.participation.accounting import Setting
 from flamebook.figures.style import Pen
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
 HUES = ("blue", "ochre", "purple", "vermillion")
@@ -33,8 +34,8 @@ class Angles:
     levels : mapping from the same to the upper bound
     """
 
-    angles: Values
-    curves: Mapping[str, Values]
+    angles: Reals
+    curves: Mapping[str, Reals]
     levels: Mapping[str, float]
     ylabel: str
     scale: str
@@ -118,8 +119,8 @@ class Search:
     """
 
     records: NDArray[np.int64]
-    epsilon: Values
-    ratios: Values
+    epsilon: Reals
+    ratios: Reals
     tried: int
     parameters: Parameters
 
@@ -184,17 +185,17 @@ def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, flo
     return size, epsilon, float(largest[0]), float(largest[1])
 
 
-def _gradients(rng: np.random.Generator, size: int, dimensions: int, full: bool) -> Values:
+def _gradients(rng: np.random.Generator, size: int, dimensions: int, full: bool) -> Reals:
     return _clipped(rng.standard_normal((size, dimensions)) * rng.uniform(0.2, 1.5, (size, 1)), full)
 
 
-def _clipped(gradients: Values, full: bool) -> Values:
+def _clipped(gradients: Reals, full: bool) -> Reals:
     """No row longer than 1; or every row of length 1."""
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     return np.asarray(gradients / (norms if full else np.maximum(norms, 1.0)))
 
 
-def _ratios(setting: Setting, epsilon: float, gradients: Values, bounds: Values) -> Values:
+def _ratios(setting: Setting, epsilon: float, gradients: Reals, bounds: Reals) -> Reals:
     draws = subset_draws(gradients / setting.noise_std, setting.record_rate)
     rates = (setting.participation_rate, setting.record_rate, epsilon)
     found = np.array([draws_delta(draws, *rates, add, SEARCH_BOXES) for add in (False, True)])
@@ -218,8 +219,8 @@ def draw_search(ax: Axes, record: Search, pen: Pen) -> None:
 class GramPairs:
     """Pairs of configurations of which the second has no smaller entry in its Gram matrix, and both functionals."""
 
-    smaller: Values
-    larger: Values
+    smaller: Reals
+    larger: Reals
     parameters: Parameters
 
     @property

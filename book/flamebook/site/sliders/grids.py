@@ -1,7 +1,7 @@
 r"""Numerical bounds read off recorded grids, always on the safe side; standard library only.
 
 ``data/results/certified.json`` holds what the library answered at the points of a few grids
-(:mod:`flamebook.recordings.grids`).  Nothing is interpolated: an input between two points is answered by the
+(:mod:`flamebook.site.sliders.record_grids`).  Nothing is interpolated: an input between two points is answered by the
 point at which the worst case W, over all data sets, can only be worse for an upper bound, and only be milder for a
 lower one.  Where W moves with an input, and why:
 

@@ -1,4 +1,4 @@
-"""Run every notebook with a seed at five seeds: ``python -m flamebook.recordings.spread [NOTEBOOK ...]``.
+"""Run every notebook with a seed at five seeds: ``python -m flamebook.site.record_spread [NOTEBOOK ...]``.
 
 An hour on one core.  Runs are kept in ``_build/spread`` and made again only where they are not current, and the
 record in ``data/results`` is written after every notebook, so that what was stopped goes on where it was.
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
-from flamebook.recordings.tables import PACKAGES as COMMON
-from flamebook.recordings.tables import revision, store
 from flamebook.runs import execute, inputs, notebook, own, schedule
 from flamebook.runs.execute import Run, RunFailed
+from flamebook.runs.recorded import PACKAGES as COMMON
+from flamebook.runs.recorded import revision, store
 from flamebook.runs.schedule import say
 from flamebook.site.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
 from flamelib.core.vocabulary import known
@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
         rest = [one for one in recorded(TABLE) if one.notebook != name and one.notebook in plan]
         text = as_csv(sorted([*rest, *found], key=lambda one: (one.notebook, one.name)))
         told = {"commit": revision(), "profile": PROFILE, "runs": RUNS, "step": STEP, "data_sets": inputs.listing()}
-        store(TABLE, text, "spread", PACKAGES, **told)
+        store(TABLE, text, "site.record_spread", PACKAGES, **told)
     return failed
 
 

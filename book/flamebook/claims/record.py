@@ -1,4 +1,4 @@
-"""Record what the ledger says today: ``python -m flamebook.recordings.ledger``, half a minute.
+"""Record what the ledger says today: ``python -m flamebook.claims.record``, half a minute.
 
 A test compares verdict and value of every row with the record, so that none changes unseen: whoever means the change
 records anew, and it shows row by row.
@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
-from flamebook.claims.ledger import Judged, Value, judge_all
+from flamebook.claims.ledger import Judged, Value, judge_all, shown
 from flamebook.places import RESULTS
-from flamebook.recordings.tables import store
 from flamebook.runs.editions import Moved
-from flamebook.site.markup import shown
+from flamebook.runs.recorded import store
 
 RECORDED = RESULTS / "ledger.csv"
 TOLERANCE = 1e-6
@@ -26,7 +25,7 @@ def record(path: Path = RECORDED) -> None:
     text = io.StringIO()
     rows = [[row.claim.id, row.verdict, shown(row.value)] for row in judge_all()]
     csv.writer(text, lineterminator="\n").writerows([["id", "verdict", "value"], *rows])
-    store(path, text.getvalue(), "ledger")
+    store(path, text.getvalue(), "claims.record")
 
 
 def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:

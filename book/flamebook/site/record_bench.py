@@ -1,4 +1,4 @@
-"""Compute the grid of the bench once, on all cores: ``python -m flamebook.recordings.bench``.
+"""Compute the grid of the bench once, on all cores: ``python -m flamebook.site.record_bench``.
 
 Numbers are rounded up to six digits, so that no epsilon is too small.  A column holds its values along those axes on
 which they depend, the last one running fastest.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from flamebook.figures.together.crossing import DRAWN
-from flamebook.recordings.tables import how_made
+from flamebook.runs.recorded import how_made
 from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
@@ -37,7 +37,7 @@ def record(path: Path = RECORDED) -> None:
         for part in pool.map(_answers, *zip(*parts, strict=True)):
             found |= part
     spent = os.times()
-    about = how_made("bench", cpu_seconds=round(spent.children_user + spent.children_system))
+    about = how_made("site.record_bench", cpu_seconds=round(spent.children_user + spent.children_system))
     path.write_text(json.dumps({"about": about} | table(found), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Compute the grids of numerical bounds once: ``python -m flamebook.recordings.grids [KEY ...]``.
+"""Compute the grids of numerical bounds once: ``python -m flamebook.site.sliders.record_grids [KEY ...]``.
 
 Five minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished
 is kept; with keys, those grids alone are computed again.  :mod:`flamebook.site.sliders.grids` says how they may be
@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flamebook.recordings.tables import PACKAGES, how_made, revision
+from flamebook.runs.recorded import PACKAGES, how_made, revision
 from flamebook.site.sliders.grids import RECORDED
 from flamelib.answers import answer
 
@@ -101,7 +101,7 @@ def record(path: Path = RECORDED, keys: Iterable[str] = GRIDS) -> None:
         started = time.perf_counter()
         found[key] = computed(GRIDS[key]) | {"commit": revision()}
         ordered = {name: found[name] for name in GRIDS if name in found}
-        whole = how_made("grids", PACKAGES) | {"grids": ordered}
+        whole = how_made("site.sliders.record_grids", PACKAGES) | {"grids": ordered}
         path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
         sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {key}\n")
 

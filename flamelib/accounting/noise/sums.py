@@ -25,12 +25,11 @@ from collections.abc import Callable
 from functools import reduce
 
 from flamelib.accounting.noise.sum_laws import MOST, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
-from flamelib.accounting.splitting.lemmas import honest, odd
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, honest, odd
 
 DOUBLINGS = 64
 STEP = 1e-4

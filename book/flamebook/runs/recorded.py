@@ -74,7 +74,7 @@ def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> d
     """Date, command, what is told, and versions: how a recorded result came about."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python -m flamebook.recordings.{command}",
+        "command": f"python -m flamebook.{command}",
         **told,
         "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
     }
