@@ -15,63 +15,36 @@ from typing import Any
 
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
-from flamelib.core.statements import DOCUMENTS, STATEMENTS, Statement, admit
+from flamelib.core.statements import STATEMENTS, Statement, admit, homes
 from flamelib.core.vocabulary import VOCABULARY, DomainError, known
 
-
-def _amplification(*names: str) -> tuple[str, ...]:
-    return tuple(f"flamelib.accounting.{name}" for name in names)
-
-
-# Document prefix -> the modules that state its items, the quick ones first; loaded when first asked for.
-HOMES: dict[str, tuple[str, ...]] = {
-    "blanket": (*_amplification("closed_form"), "flamelib.accounting.shuffling.accuracy", *_amplification("shuffling")),
-    "shuffle": _amplification("shuffling"),
-    "clones": _amplification("closed_form", "shuffling"),
-    "flame": (
-        "flamelib.accounting.composition.closed_form",
-        *_amplification("closed_form", "sampling", "coordinate_budgets", "index_privacy"),
-        *_amplification("full_bags", "counting", "vectors"),
-    ),
-    "participation": _amplification(
-        *("gaussian_mechanism", "sampling", "known_participants", "random_checkins", "participation"),
-        *("participation_noise", "turned_gradients", "participation_rounds"),
-    ),
-    "checkin": (
-        *("flamelib.accounting.composition.renyi", "flamelib.accounting.composition.closed_form"),
-        *_amplification("checkin_closed", "checkin_theorems", "checkin_baselines", "checkin_distributed"),
-        *_amplification("checkin_shuffled"),
-    ),
-    "cloak": (
-        "flamelib.mechanisms.integers.decoding",
-        *_amplification("splitting", "splitting_pairs", "splitting_messages", "splitting_noise", "polya_noise"),
-        *_amplification("splitting_rules", "equal_sum_rules", "splitting_costs"),
-        *_amplification("splitting_exact", "splitting_subsets", "splitting_users", "splitting_plans", "splitting_sums"),
-    ),
-}
 PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
 
 
 def statement(key: str) -> Statement:
     """The registered statement of this id, its module imported on demand; a refusal lists near ids."""
-    for module in () if key in STATEMENTS else HOMES.get(key.split(":")[0], ()):
-        import_module(module)
-        if key in STATEMENTS:
-            break
-    if key in STATEMENTS:
+    if key in homes():
+        import_module(homes()[key])
         return STATEMENTS[key]
-    near = difflib.get_close_matches(key, load_all(), n=3, cutoff=0.6)
-    meant = f"did you mean {' or '.join(near)}" if near else f"ids begin with {', '.join(f'{d}:' for d in HOMES)}"
+    near = difflib.get_close_matches(key, homes(), n=3, cutoff=0.6)
+    meant = f"did you mean {' or '.join(near)}" if near else f"ids begin with {', '.join(prefixes())}"
     raise DomainError(f"id must be a registered one (flamelib evaluate --list prints them), got {key!r}: {meant}?")
+
+
+def prefixes() -> list[str]:
+    """What ids begin with: the documents that have statements.
+
+    >>> prefixes()[0]
+    'blanket:'
+    """
+    return list(dict.fromkeys(key.partition(":")[0] + ":" for key in homes()))
 
 
 def load_all() -> dict[str, Statement]:
     """Every registered statement, in order of document and id."""
-    for modules in HOMES.values():
-        for module in modules:
-            import_module(module)
-    order = list(DOCUMENTS)
-    return dict(sorted(STATEMENTS.items(), key=lambda found: (order.index(found[0].split(":")[0]), found[0])))
+    for module in dict.fromkeys(homes().values()):
+        import_module(module)
+    return {key: STATEMENTS[key] for key in homes()}
 
 
 def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def answer(words: Sequence[str]) -> int:
 def _listed(prefix: str = "") -> list[str]:
     lines = list(answers.listing(prefix))
     if not lines:
-        raise DomainError(f"prefix must begin an id ({', '.join(f'{d}:' for d in answers.HOMES)}), got {prefix!r}")
+        raise DomainError(f"prefix must begin an id ({', '.join(answers.prefixes())}), got {prefix!r}")
     return lines
 
 

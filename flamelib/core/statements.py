@@ -7,8 +7,10 @@ target of the squeeze tests, and checks its arguments by the vocabulary.  Standa
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from flamelib.core.guarantees import Adjacency, Gives
@@ -67,6 +69,30 @@ class Statement:
 
 
 STATEMENTS: dict[str, Statement] = {}
+
+# How a statement stands in a source, and the folders of the library in which statements are looked for.
+_STATED = re.compile(r"^@states\(\s*\"([\w-]+)\",\s*\"([\w.-]+)\"", re.MULTILINE)
+ROOMS = ("accounting", "protocols", "mechanisms")
+
+
+@functools.cache
+def homes() -> dict[str, str]:
+    """Id of every statement to the module that states it, in order of document and id; nothing is imported.
+
+    The sources are read for ``@states("document", "name"``: to write it there is all that a new statement needs.
+
+    >>> homes()["blanket:lem-hoeffding"]
+    'flamelib.accounting.shuffling.closed_form'
+    """
+    package = Path(__file__).resolve().parents[1]
+    found: dict[str, str] = {}
+    for path in (path for room in ROOMS for path in sorted((package / room).rglob("*.py"))):
+        module = ".".join((package.name, *path.relative_to(package).with_suffix("").parts))
+        for document, name in _STATED.findall(path.read_text(encoding="utf-8")):
+            if found.setdefault(f"{document}:{name}", module) != module:
+                raise RuntimeError(f"{document}:{name} has two homes: {found[f'{document}:{name}']} and {module}")
+    order = list(DOCUMENTS)
+    return dict(sorted(found.items(), key=lambda one: (order.index(one[0].split(":")[0]), one[0])))
 
 
 def states(

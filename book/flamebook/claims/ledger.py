@@ -31,28 +31,7 @@ KINDS = ("definition", "algorithm", "theorem", "lemma", "figure", "number", "rem
 RELATIONS = ("equal", "at-most", "at-least", "holds")
 SPEAKERS = ("document", "reading", "elsewhere", "this book")
 VERDICTS = ("reproduced", "deviates", "refuted", "not-checkable")
-CHECKS = tuple(
-    f"flamebook.{name}"
-    for name in (
-        "checks",
-        "checks_blanket",
-        "checks_accuracy",
-        "checks_flame",
-        "checks_flame_protocol",
-        "checks_learning",
-        "checks_participation",
-        "checks_participation_learning",
-        "checks_checkin",
-        "checks_checkin_sums",
-        "checks_checkin_rounds",
-        "checks_checkin_learning",
-        "checks_cloak",
-        "checks_cloak_noise",
-        "checks_cloak_uses",
-        "checks_cloak_learning",
-        "enumeration",
-    )
-)
+CHECKS = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("[a-z]*.py")))
 
 Value = float | bool | list[float]
 

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamelib.accounting.splitting import small_worlds
-from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.accounting.splitting.two_users import (
+from flamelib.accounting.splitting.small_worlds import (
     least_smoothness,
     shares_probability,
+    shuffled_distance,
     smooth_ratio,
     subset_counts,
     subset_moments,
-    two_user_delta,
-    two_user_distance,
 )
+from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
 from flamelib.core.vocabulary import DomainError
 
 # --- the oracle: one sequence of draws after the other ---------------------------------------------------------------

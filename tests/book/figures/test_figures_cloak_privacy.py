@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from flamebook.figures.cloak import parameters, privacy
 from flamebook.figures.curves import Curves
 from flamebook.figures.style import LIGHT, look
-from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.accounting.splitting.two_users import subset_counts
+from flamelib.accounting.splitting.small_worlds import shuffled_distance, subset_counts
 from flamelib.core.vocabulary import DomainError
 
 

@@ -21,23 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
+from flamebook.site.sliders import page
 from flamebook.site.sliders.grids import RECORDED
+from flamelib.core.statements import homes
 
 # The package is asked for by name and version from whatever registry npm is set up with, and taken by digest.
 VERSION = "314.0.7"
 INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
-ROOTS = (
-    "flamebook.site.sliders.page",
-    "flamelib.accounting.shuffling.closed_form",
-    "flamelib.accounting.coordinates.printed",
-    "flamelib.accounting.sampling.known",
-    "flamelib.accounting.sampling.random_checkins",
-    "flamelib.accounting.checkin.closed_form",
-    "flamelib.accounting.composition.renyi",
-    "flamelib.mechanisms.integers.decoding",
-    "flamelib.accounting.splitting.rules",
-)
+# What the page computes itself, and the homes of the statements that are not read off recorded grids.
+ROOTS = (page.__name__, *dict.fromkeys(homes()[row.statement] for row in page.ROWS if not row.recorded))
 CACHE = Path("_build/cache")
 PATIENCE_S = 180
 
