@@ -23,8 +23,9 @@ PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, Gau
 
 def statement(key: str) -> Statement:
     """The registered statement of this id, its module imported on demand; a refusal lists near ids."""
-    if key in homes():
+    if key not in STATEMENTS and key in homes():
         import_module(homes()[key])
+    if key in STATEMENTS:
         return STATEMENTS[key]
     near = difflib.get_close_matches(key, homes(), n=3, cutoff=0.6)
     meant = f"did you mean {' or '.join(near)}" if near else f"ids begin with {', '.join(prefixes())}"
@@ -32,11 +33,7 @@ def statement(key: str) -> Statement:
 
 
 def prefixes() -> list[str]:
-    """What ids begin with: the documents that have statements.
-
-    >>> prefixes()[0]
-    'blanket:'
-    """
+    """What ids begin with: the documents that have statements."""
     return list(dict.fromkeys(key.partition(":")[0] + ":" for key in homes()))
 
 
@@ -84,11 +81,7 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assignments(words: Iterable[str]) -> dict[str, str]:
-    """The words ``name=value`` as a mapping; refuses a word without ``=`` and a name given twice.
-
-    >>> assignments(["n_users=1e6", "delta=1e-6"])
-    {'n_users': '1e6', 'delta': '1e-6'}
-    """
+    """The words ``name=value`` as a mapping; refuses a word without ``=`` and a name given twice."""
     found: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
@@ -146,11 +139,7 @@ def _kind(found: Statement, inputs: Mapping[str, Any]) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """The value in strict JSON: infinities as text, records and arrays spelled out; NaN is a fault.
-
-    >>> plain({"epsilon": math.inf, "delta": -0.0})
-    {'epsilon': 'inf', 'delta': 0.0}
-    """
+    """The value in strict JSON: infinities as text, records and arrays spelled out; NaN is a fault."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):

@@ -24,13 +24,7 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def log_pmf(j: Reals, n: int, rate: float) -> Reals:
-    """Logarithm of the binomial probability of each whole j in [0, n].
-
-    Examples
-    --------
-    >>> np.exp(log_pmf(np.arange(3.0), 2, 0.25)).round(12).tolist()
-    [0.5625, 0.375, 0.0625]
-    """
+    """Logarithm of the binomial probability of each whole j in [0, n]."""
     if rate == 1 or n == 0:
         return np.where(j == n, 0.0, -np.inf)
     hits, misses = np.maximum(j, 1.0), np.maximum(n - j, 1.0)
@@ -111,11 +105,6 @@ def log_tail(counts: Reals, n: int, rate: float) -> Reals:
     """Logarithms of Chernoff's bound on the chance of that many hits or fewer, where they lie below the mean, or more.
 
     ``exp(-n KL(count/n || rate))``; 0 at the mean, and ``-inf`` where the count is impossible.
-
-    Examples
-    --------
-    >>> log_tail(np.array([0.0, 1.0, 2.0, 3.0]), 2, 0.5).round(12).tolist()
-    [-1.38629436112, -0.0, -1.38629436112, -inf]
     """
     if rate == 1:
         return np.where(counts == n, 0.0, -np.inf)
@@ -129,11 +118,6 @@ def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     """Logarithms of the chances of at most that many hits (``few``), or of at least that many (upper).
 
     By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
-
-    Examples
-    --------
-    >>> log_chance(np.array([-1.0, 0.0, 1.0, 2.0]), 2, 0.25, few=True).round(6).tolist()
-    [-inf, -0.575364, -0.064539, 0.0]
     """
     bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
     bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
@@ -142,13 +126,7 @@ def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
 
 
 def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
-    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted.
-
-    Examples
-    --------
-    >>> log_between(np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), 2, 0.25).round(6).tolist()
-    [-0.980829, -2.772589, -inf]
-    """
+    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted."""
     outside = _tail(low, n, rate, few=True) + _tail(high + 1, n, rate, few=False)
     return np.where(high > low, np.log1p(-outside * (1 - 2 * MARGIN)), -np.inf)
 
@@ -165,11 +143,6 @@ def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     """Least and greatest count such that fewer, and more, come with at most that chance each: never too narrow.
 
     By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
-
-    Examples
-    --------
-    >>> quantiles(600_000, 1e-3, 2.5e-11), quantiles(10, 0.5, 0.0)
-    ((446, 768), (0, 10))
     """
     trusted = n <= TRUSTED and chance > 1e-200
     target = math.log(chance) if chance > 0 else -math.inf

@@ -29,13 +29,6 @@ def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) 
         The laws P and Q; both mappings, or both arrays of one shape.
     epsilon : float
         At least 0.  At 0 the answer is the total variation distance.
-
-    Examples
-    --------
-    >>> hockey_stick({"a": 0.75, "b": 0.25}, {"a": 0.25, "b": 0.75}, epsilon=0.0)
-    0.5
-    >>> hockey_stick([0.75, 0.25], [0.25, 0.75], epsilon=1.2)
-    0.0
     """
     check(epsilon=epsilon)
     p, q = _as_law("left", left), _as_law("right", right)
@@ -57,12 +50,6 @@ def shuffled_law(table: ArrayLike, inputs: Sequence[int]) -> dict[Counts, float]
     ------
     DomainError
         Where a row is no law, an input has no row, or there are more than two million outcomes.
-
-    Examples
-    --------
-    >>> law = shuffled_law([[0.75, 0.25], [0.25, 0.75]], [0, 1])
-    >>> {counts: law[counts] for counts in sorted(law)}
-    {(0, 2): 0.1875, (1, 1): 0.625, (2, 0): 0.1875}
     """
     rows = _as_table(table)
     if not inputs or any(x not in range(len(rows)) for x in inputs):
@@ -85,12 +72,6 @@ def shuffled_delta(table: ArrayLike, n_users: int, epsilon: float) -> float:
         At least 2 and so small that all data sets can be enumerated.
     epsilon : float
         At least 0.
-
-    Examples
-    --------
-    >>> response = kary_table(n_buckets=3, epsilon0=1.0)
-    >>> round(shuffled_delta(response, n_users=4, epsilon=0.5), 10)
-    0.0707851108
     """
     return shuffled_deltas(table, n_users, [epsilon])[0]
 
@@ -112,13 +93,7 @@ def shuffled_deltas(table: ArrayLike, n_users: int, epsilon: Sequence[float]) ->
 
 
 def kary_table(n_buckets: int, epsilon0: float) -> NDArray[np.float64]:
-    """Probabilities of k-ary randomized response: row x, column y, shape (n_buckets, n_buckets).
-
-    Examples
-    --------
-    >>> kary_table(n_buckets=2, epsilon0=1.0).round(6).tolist()
-    [[0.731059, 0.268941], [0.268941, 0.731059]]
-    """
+    """Probabilities of k-ary randomized response: row x, column y, shape (n_buckets, n_buckets)."""
     check(n_buckets=n_buckets, epsilon0=epsilon0)
     other = 1 / (math.expm1(epsilon0) + n_buckets)
     table = np.full((n_buckets, n_buckets), other)
@@ -141,12 +116,6 @@ def three_component_clone_pair(
     -------
     tuple of dict
         Laws of (messages equal to the old value, messages equal to the new value).
-
-    Examples
-    --------
-    >>> before, after = three_component_clone_pair(n_users=4, n_buckets=3, epsilon0=1.0)
-    >>> round(hockey_stick(before, after, epsilon=0.5), 10)
-    0.0699432921
     """
     check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0)
     clone = 1 / (math.expm1(epsilon0) + n_buckets)

@@ -26,12 +26,7 @@ class Gives(StrEnum):
 
 
 class Certified(float):
-    """A number with the width of its numerical error, which is already added on the safe side.
-
-    >>> answer = Certified(0.5, uncertainty=1e-9)
-    >>> answer + 0, answer.uncertainty
-    (0.5, 1e-09)
-    """
+    """A number with the width of its numerical error, which is already added on the safe side."""
 
     uncertainty: float
 
@@ -43,11 +38,7 @@ class Certified(float):
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP:
-    """(epsilon, delta)-differential privacy under one adjacency.
-
-    >>> ApproxDP(0.5, 1e-6, Adjacency.REPLACE_ONE).epsilon
-    0.5
-    """
+    """(epsilon, delta)-differential privacy under one adjacency."""
 
     epsilon: float
     delta: float

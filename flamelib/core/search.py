@@ -45,13 +45,6 @@ def smallest_epsilon(
         No smaller answer exists; the answer where the bound already holds there.
     after : callable
         Non-decreasing; where the epsilon that is meant is this function of the one sought, it need not be any closer.
-
-    Examples
-    --------
-    >>> round(smallest_epsilon(lambda epsilon: -10 * epsilon, 1e-3, 5.0), 9)
-    0.690775528
-    >>> smallest_epsilon(lambda epsilon: -10 * epsilon, 1e-30, 5.0)
-    5.0
     """
     if delta == 0 or delta >= 1:
         return at_most if delta == 0 else 0.0
@@ -76,11 +69,6 @@ def largest(log_delta: Callable[[float], float], delta: float, at_least: float, 
         An argument that is allowed anyway; the answer when no greater one is.
     at_most : float
         End of the search, and the answer where the bound still holds.
-
-    Examples
-    --------
-    >>> round(largest(lambda epsilon0: epsilon0 - 10, 1e-3, 0.5, 9.0), 9)
-    3.092244721
     """
     if delta == 0:
         return at_least
@@ -97,9 +85,6 @@ def greatest(rising: Callable[[float], float], target: float, start: float, most
 
     At a jump of the function the answer is within 1 % of it; arguments beyond ``most`` are not tried.
     Straight lines on logarithmic axes are followed; where one leaves the bracket, its middle is taken.
-
-    >>> round(greatest(lambda x: x * x, 9.0, 1.0), 2)
-    2.98
     """
     low, high = (0.0, 0.0), (math.inf, math.inf)
     argument = start

@@ -80,9 +80,6 @@ def homes() -> dict[str, str]:
     """Id of every statement to the module that states it, in order of document and id; nothing is imported.
 
     The sources are read for ``@states("document", "name"``: to write it there is all that a new statement needs.
-
-    >>> homes()["blanket:lem-hoeffding"]
-    'flamelib.accounting.shuffling.closed_form'
     """
     package = Path(__file__).resolve().parents[1]
     found: dict[str, str] = {}
@@ -139,12 +136,78 @@ def states(
             return function(**admit(STATEMENTS[key], bound.arguments))  # type: ignore[call-arg]
 
         parameters = dict(signature.parameters)
-        STATEMENTS[key] = Statement(
-            key, item, direction, Adjacency(adjacency), randomizers, checked, parameters, words or {}
-        )
+        found = Statement(key, item, direction, Adjacency(adjacency), randomizers, checked, parameters, words or {})
+        STATEMENTS[key] = found
+        checked.__doc__ = described(inspect.getdoc(function) or "", found)
         return checked
 
     return register
+
+
+_RULE = "\n----------\n"
+
+
+def described(text: str, statement: Statement) -> str:
+    """A docstring with its parameters as the vocabulary has them, and what every statement refuses.
+
+    A source writes down only what a parameter means beyond its word: a section ``Parameters`` with ``name : type`` and
+    a text where the type says more than the domain, or ``name`` and a text.
+
+    Parameters
+    ----------
+    text : str
+        The docstring as it stands in the source, without indentation.
+    statement : Statement
+        Whose signature and domains are described.
+    """
+    before, _, rest = text.partition("Parameters" + _RULE)
+    own, after = _entries(rest) if rest else ({}, "")
+    if not rest:
+        # The section comes after the text and before whatever section or source line follows.
+        places = [
+            at
+            for mark in ("\nReturns\n---", "\nRaises\n---", "\nSource: ", "\nExamples\n---")
+            if (at := text.find(mark)) >= 0
+        ]
+        cut = min(places, default=len(text))
+        before, after = text[:cut].rstrip() + "\n\n", text[cut:].lstrip("\n")
+    lines = []
+    for name in statement.parameters:
+        given, words = own.get(name, ("", ""))
+        if statement.either and name in ("epsilon", "delta"):
+            words = words or "Exactly one of epsilon and delta; the answer is the other one."
+        kind = given or (
+            "a profile: " + ", ".join(statement.randomizers) if name == "randomizer" else str(statement.domain(name))
+        )
+        about = words or statement.domain(name).about.capitalize() + "."
+        lines += [f"{name} : {kind}", *(f"    {line}" for line in about.splitlines())]
+    told = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
+    if "Raises\n------" in after:
+        return told + after
+    cut = after.find("Source: ") if "Source: " in after else len(after)
+    return (
+        f"{told}{after[:cut]}Raises\n------\nDomainError\n    If an argument lies outside its domain.\n\n{after[cut:]}"
+    )
+
+
+def _entries(section: str) -> tuple[dict[str, tuple[str, str]], str]:
+    """Own types and texts by name, and what follows the section."""
+    found: dict[str, tuple[str, str]] = {}
+    lines = section.splitlines()
+    at = 0
+    names: list[str] = []
+    while at < len(lines) and (lines[at].strip() or (at + 1 < len(lines) and lines[at + 1].startswith("    "))):
+        line = lines[at]
+        if line and not line.startswith(" "):
+            head, _, kind = line.partition(" : ")
+            names = [name.strip() for name in head.split(",")]
+            found |= dict.fromkeys(names, (kind, ""))
+        else:
+            for name in names:
+                kind, words = found[name]
+                found[name] = (kind, f"{words}\n{line.strip()}".strip())
+        at += 1
+    return found, "\n".join(lines[at:]).lstrip("\n")
 
 
 def admit(statement: Statement, arguments: Mapping[str, Any]) -> dict[str, Any]:

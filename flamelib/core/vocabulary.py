@@ -65,11 +65,6 @@ class Domain:
         """The value as a plain ``int``, ``float`` or ``str``; :class:`DomainError` if it does not belong.
 
         A list comes back as a tuple.  Where whole numbers may pass 2^53, none is rounded to a double on its way.
-
-        >>> VOCABULARY["n_users"].accept("n_users", "1e6")
-        1000000
-        >>> VOCABULARY["messages"].accept("messages", "[1, 2, 36893488147419103233]")
-        (1, 2, 36893488147419103233)
         """
         if self.several:
             return self._accept_each(name, value)
@@ -254,14 +249,7 @@ VOCABULARY: dict[str, Domain] = {
 
 
 def check(**named: Any) -> dict[str, Any]:
-    """Every named value, converted by the domain of its name.
-
-    >>> check(epsilon0=1, n_users=1e3)
-    {'epsilon0': 1, 'n_users': 1000}
-    >>> check(delta=float("nan"))
-    Traceback (most recent call last):
-    flamelib.core.vocabulary.DomainError: delta must be a number in [0, 1], got nan
-    """
+    """Every named value, converted by the domain of its name."""
     return {name: VOCABULARY[name].accept(name, value) for name, value in named.items()}
 
 
@@ -277,13 +265,7 @@ def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[s
 
 
 def honest(n_users: int, colluding: int) -> int:
-    """Users who do not collude; refused where fewer than two are left.
-
-    Examples
-    --------
-    >>> honest(1000, 900)
-    100
-    """
+    """Users who do not collude; refused where fewer than two are left."""
     check(n_users=n_users, colluding=colluding)
     if colluding > n_users - 2:
         raise DomainError(f"colluding must be a whole number in [0, {n_users - 2}] of {n_users} users, got {colluding}")
@@ -291,13 +273,7 @@ def honest(n_users: int, colluding: int) -> int:
 
 
 def odd(modulus: int) -> int:
-    """The modulus, refused where it is even.
-
-    Examples
-    --------
-    >>> odd(5)
-    5
-    """
+    """The modulus, refused where it is even."""
     if modulus % 2 == 0:
         raise DomainError(f"modulus must be odd, {VOCABULARY['modulus']}, got {modulus!r}")
     return modulus

@@ -89,17 +89,6 @@ def train(
     dropout : float in [0, 1)
     rounds, points : int
         How many rounds, and how often models are tested: at equal distances, the last time at the end.
-
-    Examples
-    --------
-    >>> from flamelib.learning.participation import load_records
-    >>> from flamelib.mechanisms.vectors import GaussianMessages
-    >>> records, rng = load_records("digits"), np.random.default_rng(0)
-    >>> scheme = Scheme(GaussianMessages(records.softmax.dimension, 1.0, 0.1), learning_rate=0.5)
-    >>> history = train(records.softmax, records, {"noisy": scheme}, 60, rng,
-    ...                 n_users=1500, checkin_rate=0.1, points=2)
-    >>> history.rounds.tolist(), history.accuracy["noisy"].round(1).tolist()
-    ([0, 30, 60], [0.1, 0.6, 0.8])
     """
     given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
     for_model, for_users, for_messages, for_noise = rng.spawn(4)
@@ -131,11 +120,7 @@ def _step(
 
 
 def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random.
-
-    >>> holdings(5, 3, np.random.default_rng(0)).tolist(), holdings(2, 5, np.random.default_rng(0)).tolist()
-    ([0, 1, 2], [1, 1, 1, 0, 0])
-    """
+    """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random."""
     if n_users <= n_records:
         return np.arange(n_users, dtype=np.int32)
     return rng.integers(n_records, size=n_users, dtype=np.int32)

@@ -68,12 +68,6 @@ class CloakAverage:
     n_messages : int, at least 2
     colluding : int, below ``n_users``
         So many users may keep back their shares of the noise.
-
-    Examples
-    --------
-    >>> method = CloakAverage(2, 1.0, scale=10, norm_limit=14.0, variance=0.0, modulus=101, n_messages=3)
-    >>> method.run(np.array([[0.6, -0.8], [3.0, 4.0]]), np.random.default_rng(0)).estimate
-    array([0.6, 0. ])
     """
 
     n_users: int

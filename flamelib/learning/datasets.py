@@ -153,7 +153,8 @@ DIGITS_KEPT_FOR_TEST = 297
 @functools.cache
 def registry() -> Mapping[str, Any]:
     """Everything known of every downloadable set, by name; ``datasets.json`` as it stands."""
-    found: dict[str, Any] = json.loads(resources.files("flamelib").joinpath("datasets.json").read_text("utf-8"))
+    listed = resources.files("flamelib.learning").joinpath("datasets.json")
+    found: dict[str, Any] = json.loads(listed.read_text("utf-8"))
     return found
 
 
@@ -239,13 +240,7 @@ class Listed:
 
 
 def listing() -> tuple[Listed, ...]:
-    """Every set by name, the digits inside scikit-learn last.
-
-    Examples
-    --------
-    >>> [entry.name for entry in listing()]
-    ['mnist', 'fashion-mnist', 'emnist-letters', 'emnist-byclass', 'digits']
-    """
+    """Every set by name, the digits inside scikit-learn last."""
     return *(_listed(name, entry) for name, entry in registry().items()), Listed(
         DIGITS, "handwritten digits, 8 x 8", ARRAYS, 10, 1500, 297, 0, "BSD-3-Clause", ("scikit-learn",)
     )
@@ -285,11 +280,6 @@ def load(
         Unknown name, part or array.
     DataError
         No set can be had, or a file is not the published one.
-
-    Examples
-    --------
-    >>> load("digits", want=("labels",)).labels[:4]
-    array([0, 1, 2, 3], dtype=uint8)
     """
     for candidate in (name, *fallback):
         _known(candidate, part, want)

@@ -102,12 +102,6 @@ def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CRO
         Of the split of everybody's images into training and test.
     n_users : int
         At most this many, and at most as many as there are images of the rarest class.
-
-    Examples
-    --------
-    >>> users = load_users("digits", n_users=100)
-    >>> users.images.shape, len(users.held_back)
-    ((100, 7, 64), 300)
     """
     given = check(seed=seed, n_users=n_users)
     return gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
@@ -239,12 +233,6 @@ def train(
         Give every round a generator in one and the same state, as the authors' code does unawares.
     observe : callable, optional
         Applied to what each round publishes.
-
-    Examples
-    --------
-    >>> from flamelib.protocols.averages import PlainAverage
-    >>> train(PlainAverage().run, load_users("digits", n_users=100), 2, np.random.default_rng(0)).held_back.round(1)
-    array([0.2, 0.4, 0.6])
     """
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)

@@ -31,11 +31,6 @@ class SoftmaxRegression:
     n_inputs : int
         Numbers in a sample.
     n_classes : int, at least 2
-
-    Examples
-    --------
-    >>> SoftmaxRegression(784, 10).dimension
-    7850
     """
 
     n_inputs: int
@@ -94,13 +89,6 @@ class SoftmaxRegression:
         Returns
         -------
         array of float32, shape (n_users, dimension)
-
-        Examples
-        --------
-        >>> model, rng = SoftmaxRegression(3, 2), np.random.default_rng(0)
-        >>> samples = rng.normal(size=(5, 4, 3)).astype(np.float32)
-        >>> model.local_updates(model.initial(rng), samples, np.ones((5, 4), int), learning_rate=0.1, epochs=2).shape
-        (5, 8)
         """
         given = check(learning_rate=learning_rate, epochs=epochs)
         scores = self.scores(parameters, samples)
@@ -131,12 +119,6 @@ class SoftmaxRegression:
         Returns
         -------
         array of float32, shape (dimension,)
-
-        Examples
-        --------
-        >>> model, samples = SoftmaxRegression(3, 2), np.ones((5, 3), dtype=np.float32)
-        >>> float(np.linalg.norm(model.clipped_sum(np.zeros(8), samples, np.zeros(5, int), 0.1)).round(6))
-        0.5
         """
         return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
 

@@ -62,11 +62,6 @@ class ConvolutionalNetwork:
         ``PLAIN``, or ``STRIDED`` with 32 for ``hidden``: the small network of many studies of private training.
     hidden : int
         Width of the fully connected layer before the last.
-
-    Examples
-    --------
-    >>> ConvolutionalNetwork(62).dimension, ConvolutionalNetwork(10, STRIDED, 32).dimension
-    (86910, 26010)
     """
 
     n_classes: int
@@ -133,14 +128,6 @@ class ConvolutionalNetwork:
         Returns
         -------
         array of float32, shape (dimension,)
-
-        Examples
-        --------
-        >>> network, rng = ConvolutionalNetwork(3), np.random.default_rng(0)
-        >>> images = rng.normal(size=(2, 784)).astype(np.float32)
-        >>> total = network.clipped_sum(network.initial(rng), images, np.array([0, 2]), 0.1)
-        >>> bool(0 < np.linalg.norm(total) <= 0.2)
-        True
         """
         return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
 

@@ -101,12 +101,6 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, 
         Side of the squares whose mean replaces their pixels.
     n_tested : int, optional
         At most so many test images, chosen at random; all, if left out.
-
-    Examples
-    --------
-    >>> records = load_records("digits", pool=2)
-    >>> records.images.shape, len(records.tested), records.n_clients(30)
-    ((1500, 16), 297, 50)
     """
     rng = np.random.default_rng(check(seed=seed)["seed"])
     train, test = load(dataset), load(dataset, "test")
@@ -120,11 +114,7 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, 
 
 
 def pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Rows of pixels: means over squares, rounded; lines and columns that fill no square are left out.
-
-    >>> pooled(np.array([[[0, 4, 9], [8, 12, 9]]], dtype=np.uint8), 2)
-    array([[6]], dtype=uint8)
-    """
+    """Rows of pixels: means over squares, rounded; lines and columns that fill no square are left out."""
     n, height, width = images.shape
     if not 1 <= side <= min(height, width):
         raise DomainError(f"pool must be a whole number in [1, {min(height, width)}], got {side}")
@@ -207,15 +197,6 @@ def train(
     momentum : float in [0, 1), the share of the step before in each step
     rounds, points : int
         How many rounds, and how often models are tested: at equal distances, the last time at the end.
-
-    Examples
-    --------
-    >>> records, rng = load_records("digits"), np.random.default_rng(0)
-    >>> scheme = Scheme(noise_std=1.0, clip_norm=1.0, learning_rate=0.05)
-    >>> history = train(records.softmax, records, {"noisy": scheme}, 60, rng,
-    ...                 participation_rate=0.5, record_rate=0.1, n_records=30, points=2)
-    >>> history.rounds.tolist(), history.accuracy["noisy"].round(1).tolist()
-    ([0, 30, 60], [0.1, 0.6, 0.8])
     """
     given = check(rounds=rounds, points=points, momentum=momentum, n_records=n_records)
     n_clients = records.n_clients(given["n_records"])
@@ -286,11 +267,7 @@ def _started(schemes: Mapping[str, Scheme], start: Reals) -> tuple[list[_Runner]
 
 
 def stops(rounds: int, points: int) -> Wholes:
-    """After how many rounds models are tested: at equal distances, first before any and last at the end.
-
-    >>> stops(10, 4).tolist()
-    [0, 2, 5, 8, 10]
-    """
+    """After how many rounds models are tested: at equal distances, first before any and last at the end."""
     return np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))
 
 

@@ -24,20 +24,12 @@ Messages = Reals | Wholes
 
 
 def to_unit(values: Reals, clip_norm: float) -> Reals:
-    r"""The value clipped to [-C, C] and mapped to [0, 1]: :math:`(\mathrm{clip}(x) + C) / 2C`.
-
-    >>> to_unit(np.array([-3.0, 0.0, 0.5]), 1.0)
-    array([0.  , 0.5 , 0.75])
-    """
+    r"""The value clipped to [-C, C] and mapped to [0, 1]: :math:`(\mathrm{clip}(x) + C) / 2C`."""
     return np.clip(np.clip(values, -clip_norm, clip_norm) / (2 * clip_norm) + 0.5, 0.0, 1.0)
 
 
 def sample(randomizer: Randomizer, values: ArrayLike, rng: np.random.Generator) -> Messages:
-    """One message for each value in [0, 1]: a number, or a letter in {0, ..., n_buckets - 1}; same shape.
-
-    >>> sample(KaryResponse(50.0, 3), [0.0, 0.5, 1.0], np.random.default_rng(0))
-    array([0, 1, 2])
-    """
+    """One message for each value in [0, 1]: a number, or a letter in {0, ..., n_buckets - 1}; same shape."""
     if isinstance(randomizer, LaplaceNoise):
         return randomizer.sample(values, rng)
     return randomizer.sample(round_randomly(values, randomizer.n_buckets - 1, rng), rng)
@@ -61,9 +53,6 @@ def decode(randomizer: Randomizer, messages: ArrayLike) -> Reals:
     r"""The unbiased estimate of the value behind each message; NaN for what no user of the randomizer can send.
 
     Laplace: the message itself.  Letters: :math:`(y / b - \gamma / 2) / (1 - \gamma)` with :math:`b + 1` letters.
-
-    >>> decode(KaryResponse(1.0, 2), [0, 1, 2]).round(6)
-    array([-0.581977,  1.581977,       nan])
     """
     received = np.asarray(messages, dtype=np.float64)
     if isinstance(randomizer, LaplaceNoise):
@@ -82,9 +71,6 @@ def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
 
     .. math:: \frac{\gamma \frac{2b + 1}{6b} + (1 - \gamma)\big(x^2 + \frac{f(1 - f)}{b^2}\big)
        - \big(\frac\gamma2 + (1 - \gamma)x\big)^2}{(1 - \gamma)^2}
-
-    >>> variance(LaplaceNoise(2.0), [0.0, 1.0])
-    array([0.5, 0.5])
     """
     unit = reals("values", values, 0, 1)
     if isinstance(randomizer, LaplaceNoise):
@@ -97,9 +83,6 @@ def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
 
 def blanket_variance(randomizer: Randomizer) -> float:
     r"""Exact variance of a decoded blanket message: :math:`2/\varepsilon_0^2`, or :math:`\frac{b+2}{12b(1-\gamma)^2}`.
-
-    >>> blanket_variance(LaplaceNoise(2.0))
-    0.5
     """
     if isinstance(randomizer, LaplaceNoise):
         return 2 / randomizer.epsilon0**2
@@ -185,11 +168,6 @@ def largest(updates: Reals, kept: int) -> Flags:
     -------
     ndarray of bool, same shape
         Exactly ``kept`` flags in each row; among equals the choice is arbitrary, the same for the same row.
-
-    Examples
-    --------
-    >>> largest(np.array([[0.5, -3.0, 1.0]]), 2).astype(int)
-    array([[0, 1, 1]])
     """
     n_rows, dimension = updates.shape
     chosen = np.zeros(updates.shape, dtype=bool)
@@ -217,12 +195,6 @@ def random_subsets(sizes: Wholes, avoid: Flags, rng: np.random.Generator) -> Fla
     Returns
     -------
     ndarray of bool, shape (rows, dimension)
-
-    Examples
-    --------
-    >>> free = np.zeros((2, 5), dtype=bool)
-    >>> random_subsets(np.array([2, 5]), free, np.random.default_rng(0)).sum(axis=1)
-    array([2, 5])
     """
     free = (~avoid).sum(axis=1)
     if 2 * sizes.sum() > free.sum():  # fewer are left out than chosen

@@ -29,30 +29,17 @@ def clip(values: ArrayLike) -> Reals:
     ------
     DomainError
         For NaN, infinities and values that are no numbers.
-
-    Examples
-    --------
-    >>> clip([-2, 0.25, 7])
-    array([0.  , 0.25, 1.  ])
     """
     return np.clip(reals("values", values), 0.0, 1.0)
 
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:
-    """Values as a share of the largest that is expected; what is below 0 or above it is moved to the nearest end.
-
-    >>> normalise([-3.0, 5.0, 40.0], 20.0).tolist()
-    [0.0, 0.25, 1.0]
-    """
+    """Values as a share of the largest that is expected; what is below 0 or above it is moved to the nearest end."""
     return clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"])
 
 
 def from_signed(values: ArrayLike, bound: float) -> Reals:
-    """Values of [-bound, bound], to which others are moved, as numbers in [0, 1].
-
-    >>> from_signed([-2.0, 0.0, 1.0], 2.0).tolist()
-    [0.0, 0.5, 0.75]
-    """
+    """Values of [-bound, bound], to which others are moved, as numbers in [0, 1]."""
     return (np.clip(reals("values", values), -check(clip_norm=bound)["clip_norm"], bound) / bound + 1) / 2
 
 
@@ -77,11 +64,6 @@ def round_randomly(values: ArrayLike, n_levels: int, rng: np.random.Generator) -
     Notes
     -----
     Balle, Bell, Gascon, Nissim 2019, Algorithm 2.
-
-    Examples
-    --------
-    >>> round_randomly([0.0, 0.5, 1.0], 4, np.random.default_rng(0))
-    array([0, 2, 4])
     """
     n_levels = check(n_levels=n_levels)["n_levels"]
     scaled = reals("values", values, 0, 1) * n_levels
@@ -104,11 +86,6 @@ def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
     -------
     ndarray of whole numbers in {0, ..., scale}, same shape
         64-bit, or Python's own for scales above 2^53.
-
-    Examples
-    --------
-    >>> floor_of_product([0.25, 0.3, 1.0], 10).tolist()
-    [2, 2, 10]
     """
     numbers = reals("values", values, 0, 1)
     if scale > LARGEST_WHOLE:
@@ -131,11 +108,6 @@ def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArra
     scale : int, at least 1
     coins : callable
         From chances to coins that show heads with them.
-
-    Examples
-    --------
-    >>> round_exactly([0.25, 0.5], 10, lambda chances: chances > 0).tolist()
-    [3, 5]
     """
     numbers, below = reals("values", values, 0, 1), floor_of_product(values, scale)
     if scale > LARGEST_WHOLE:
@@ -154,11 +126,6 @@ def grid_multiples(values: ArrayLike, scale: int) -> NDArray[np.int64]:
     ------
     DomainError
         For values outside [0, 1] or between the points of the grid, and for scales above 2^48.
-
-    Examples
-    --------
-    >>> grid_multiples([0.29, 0.5], 100).tolist()
-    [29, 50]
     """
     numbers = reals("values", values, 0, 1)
     if scale > FINEST_GRID:

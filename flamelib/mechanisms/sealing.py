@@ -40,13 +40,7 @@ REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no num
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerKey:
-    """The analyzer's key pair; only ``public`` leaves its hands, and the secret half is never shown.
-
-    Examples
-    --------
-    >>> len(AnalyzerKey().public)
-    32
-    """
+    """The analyzer's key pair; only ``public`` leaves its hands, and the secret half is never shown."""
 
     _secret: PrivateKey = field(default_factory=PrivateKey.generate, repr=False)
 
@@ -73,11 +67,7 @@ class Opened:
 
 
 def new_round() -> bytes:
-    """A name for a round that no other round has: 16 random bytes.
-
-    >>> len(new_round())
-    16
-    """
+    """A name for a round that no other round has: 16 random bytes."""
     return bytes(operating_system_bytes(_NAMES))
 
 
@@ -102,11 +92,6 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
     ------
     DomainError
         Where a key, a name, a coordinate or a value will not do; the sentence names it.
-
-    Examples
-    --------
-    >>> seal(AnalyzerKey().public, new_round(), [0, 1], [0.25, -1e300]).shape
-    (2, 92)
     """
     places, numbers = wholes("coordinates", coordinates, 0, 2**32 - 1), reals("values", values)
     if numbers.ndim != 1 or places.shape != numbers.shape:
@@ -134,16 +119,6 @@ def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
     -------
     Opened
         Values of shape (coordinates, size).
-
-    Examples
-    --------
-    >>> key, name = AnalyzerKey(), new_round()
-    >>> envelopes = seal(key.public, name, [0, 1], [0.25, 0.5])
-    >>> opened = open_bags(key, name, envelopes[:, None])
-    >>> opened.values.tolist(), sum(opened.refused.values())
-    ([[0.25], [0.5]], 0)
-    >>> open_bags(key, name, envelopes[[1, 0], None]).refused["other coordinate"]
-    2
     """
     if bags.ndim != 3 or bags.shape[2] != ENVELOPE_BYTES or bags.dtype != np.uint8:
         raise DomainError(f"bags must be bytes of shape (coordinates, size, {ENVELOPE_BYTES}), got {bags.shape}")

@@ -56,11 +56,6 @@ class SparseAverage:
     ----------
     clip_norm : float, positive
     kept : int, at least 1
-
-    Examples
-    --------
-    >>> SparseAverage(1.0, 1).run([[3.0, 0.5], [0.2, -0.4]], np.random.default_rng(0)).estimate
-    array([ 0.5, -0.2])
     """
 
     clip_norm: float

@@ -29,49 +29,25 @@ MARGIN = 1e-10  # added to every probability, relative: a hundred times the erro
 
 
 def curator_sum(values: ArrayLike, epsilon: float, rng: np.random.Generator) -> float:
-    r"""Sum of values in [0, 1] plus Laplace noise of scale ``1 / epsilon``; squared error :math:`2/\varepsilon^2`.
-
-    Examples
-    --------
-    >>> abs(curator_sum(np.ones(1000), 10.0, np.random.default_rng(0)) - 1000) < 5
-    True
-    """
+    r"""Sum of values in [0, 1] plus Laplace noise of scale ``1 / epsilon``; squared error :math:`2/\varepsilon^2`."""
     epsilon = _positive(epsilon)
     return float(reals("values", values, 0, 1).sum() + rng.laplace(scale=1 / epsilon))
 
 
 def curator_histogram(values: ArrayLike, n_buckets: int, epsilon: float, rng: np.random.Generator) -> Reals:
-    r"""Counts plus Laplace noise of scale ``2 / epsilon`` each; squared error of a count :math:`8/\varepsilon^2`.
-
-    Examples
-    --------
-    >>> curator_histogram([0, 1, 1], 3, 1.0, np.random.default_rng(0)).shape
-    (3,)
-    """
+    r"""Counts plus Laplace noise of scale ``2 / epsilon`` each; squared error of a count :math:`8/\varepsilon^2`."""
     epsilon, n_buckets = _positive(epsilon), check(n_buckets=n_buckets)["n_buckets"]
     counts = np.bincount(wholes("values", values, 0, n_buckets - 1).reshape(-1), minlength=n_buckets)
     return counts + rng.laplace(scale=2 / epsilon, size=n_buckets)
 
 
 def local_sum(values: ArrayLike, epsilon: float, rng: np.random.Generator) -> float:
-    r"""Sum of reports with Laplace noise of scale ``1 / epsilon`` each; squared error :math:`2n/\varepsilon^2`.
-
-    Examples
-    --------
-    >>> abs(local_sum(np.ones(1000), 1.0, np.random.default_rng(0)) - 1000) < 5 * 2000**0.5
-    True
-    """
+    r"""Sum of reports with Laplace noise of scale ``1 / epsilon`` each; squared error :math:`2n/\varepsilon^2`."""
     return float(LaplaceNoise(_positive(epsilon)).sample(values, rng).sum())
 
 
 def local_histogram(values: ArrayLike, n_buckets: int, epsilon: float, rng: np.random.Generator) -> Reals:
-    r"""Unbiased counts from k-ary responses of local budget ``epsilon``: :math:`(\#\{y=j\} - n\gamma/k)/(1-\gamma)`.
-
-    Examples
-    --------
-    >>> local_histogram(np.zeros(10, int), 2, 50.0, np.random.default_rng(0)).round(6)
-    array([10., -0.])
-    """
+    r"""Unbiased counts from k-ary responses of local budget ``epsilon``: :math:`(\#\{y=j\} - n\gamma/k)/(1-\gamma)`."""
     response = KaryResponse(_positive(epsilon), n_buckets)
     reports = response.sample(values, rng).reshape(-1)
     counts = np.bincount(reports, minlength=n_buckets)
@@ -110,12 +86,6 @@ def run(protocol: UnarySumProtocol, values: ArrayLike, rng: np.random.Generator)
 
     The bits are not drawn one by one: given :math:`t` ones before randomization among :math:`nr` bits, the ones
     after it are :math:`\mathrm{Bin}(t, 1 - p/2) + \mathrm{Bin}(nr - t, p/2)`, which is simulated, with the same law.
-
-    Examples
-    --------
-    >>> protocol = UnarySumProtocol(n_users=1000, n_messages=30, blanket_mass=0.3)
-    >>> abs(run(protocol, np.full(1000, 0.5), np.random.default_rng(0)) - 500) < 5 * squared_error(protocol) ** 0.5
-    True
     """
     one_per_user("values", np.asarray(values), protocol.n_users)
     ones = int(round_randomly(values, protocol.n_messages, rng).sum())
@@ -128,11 +98,6 @@ def squared_error(protocol: UnarySumProtocol) -> float:
     r"""Worst mean squared error over inputs: :math:`\frac{n q (1-q)}{r(1-p)^2} + \frac{n}{4r^2}`, :math:`q = p/2`.
 
     The second term is rounding and vanishes when every value is a multiple of :math:`1 / r`.
-
-    Examples
-    --------
-    >>> squared_error(UnarySumProtocol(n_users=100, n_messages=5, blanket_mass=0.5))
-    16.0
     """
     flip = protocol.blanket_mass / 2
     noise = flip * (1 - flip) / (protocol.n_messages * (1 - protocol.blanket_mass) ** 2)
@@ -143,11 +108,6 @@ def account(protocol: UnarySumProtocol, delta: float) -> ApproxDP:
     """The guarantee of the number of ones: the least certified epsilon at this delta (upper bound).
 
     The least of :func:`unary_log_delta` inverted and ``n_messages`` times the local budget of one bit.
-
-    Examples
-    --------
-    >>> account(private_unary_sum(60_000, 1.0, 1e-6), 1e-6).epsilon <= 1 + 1e-9
-    True
     """
     delta = check(delta=delta)["delta"]
     local = protocol.n_messages * KaryResponse.from_blanket_mass(2, protocol.blanket_mass).epsilon0
@@ -171,11 +131,6 @@ def private_unary_sum(n_users: int, epsilon: float, delta: float, n_messages: in
     ------
     DomainError
         Where no mass below 1 is certified (too few users for so many bits).
-
-    Examples
-    --------
-    >>> private_unary_sum(60_000, 1.0, 1e-6).n_messages
-    64
     """
     given = check(n_users=n_users, epsilon=_positive(epsilon), delta=delta)
     if n_messages is not None:
@@ -210,11 +165,6 @@ def unary_log_delta(protocol: UnarySumProtocol, epsilon: float) -> float:
     convexity the worst pair of shifts counts, by the symmetry of :math:`B` only their distance does, and since its
     likelihood ratio is monotone the distance :math:`r` is the worst and the best test is a threshold.
     Rounding: both terms are raised by 1e-10 of the probabilities they are made of.
-
-    Examples
-    --------
-    >>> unary_log_delta(UnarySumProtocol(60_000, 245, 0.4), 1.0) < math.log(1e-6)
-    True
     """
     coins, mass = (protocol.n_users - 1) * protocol.n_messages, protocol.blanket_mass
     spread = math.sqrt(coins * mass * (1 - mass))

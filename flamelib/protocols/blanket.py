@@ -97,11 +97,6 @@ def user(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Who
     Returns
     -------
     ndarray of int64, same shape, in {0, ..., n_buckets - 1}
-
-    Examples
-    --------
-    >>> user(SummationProtocol(2, 4, 0.5), [0.0, 1.0], np.random.default_rng(1)).shape
-    (2,)
     """
     if isinstance(protocol, SummationProtocol):
         values = round_randomly(values, protocol.n_levels, rng)
@@ -126,13 +121,6 @@ def analyzer(protocol: Protocol, messages: ArrayLike) -> Reals | float:
     ndarray or float
         Histogram: counts :math:`(\#\{y = j\} - n\gamma/k) / (1 - \gamma)`, shape ``(n_buckets,)``; they may be
         negative, and add up to ``n_users``.  Sum: :math:`(\sum y / k - n\gamma/2) / (1 - \gamma)`.
-
-    Examples
-    --------
-    >>> analyzer(HistogramProtocol(4, 2, 0.5), [0, 0, 0, 1])
-    array([4., 0.])
-    >>> analyzer(SummationProtocol(4, 2, 0.5), [2, 2, 2, 0])
-    4.0
     """
     received = wholes("messages", messages, 0, protocol.n_buckets - 1)
     one_per_user("messages", received, protocol.n_users)
@@ -156,13 +144,6 @@ def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Real
     Returns
     -------
     ndarray of shape (n_buckets,), or float
-
-    Examples
-    --------
-    >>> protocol = HistogramProtocol(n_users=3000, n_buckets=3, blanket_mass=0.2)
-    >>> estimate = run(protocol, np.repeat([0, 1, 2], 1000), np.random.default_rng(0))
-    >>> bool(np.abs(estimate - 1000).max() < 5 * count_variance(protocol, 1000) ** 0.5)
-    True
     """
     one_per_user("values", np.asarray(values), protocol.n_users)
     for_users, for_shuffler = rng.spawn(2)
@@ -181,11 +162,6 @@ def account(protocol: Protocol, delta: float) -> ApproxDP:
     protocol : HistogramProtocol or SummationProtocol
     delta : float in [0, 1]
         At 0 only the local budget is left.
-
-    Examples
-    --------
-    >>> round(account(HistogramProtocol(n_users=1000, n_buckets=4, blanket_mass=0.5), delta=0).epsilon, 12)
-    1.609437912434
     """
     delta = check(delta=delta)["delta"]
     local = randomizer(protocol)
@@ -213,11 +189,6 @@ def private_histogram(
     ------
     DomainError
         Outside the domains, and where Theorem 3.1 asks for a mass of 1 or more (too few users).
-
-    Examples
-    --------
-    >>> round(private_histogram(100_000, 10, epsilon=1.0, delta=1e-6).blanket_mass, 6)
-    0.020312
     """
     mass = _calibrated_mass(n_users, n_buckets, epsilon, delta, accounting)
     return HistogramProtocol(n_users, n_buckets, mass)
@@ -237,12 +208,6 @@ def private_sum(
         Rounding levels; left out, those with the least worst-case error ("blanket": to first order in the mass).
     accounting : "theorem" or "blanket"
         As in :func:`private_histogram`, for an alphabet of ``n_levels + 1``.
-
-    Examples
-    --------
-    >>> protocol = private_sum(60_000, epsilon=1.0, delta=1e-6)
-    >>> round(protocol.blanket_mass / protocol.n_buckets, 9)
-    0.00338541
     """
     if n_levels is None and _known(accounting) == "theorem":
         n_levels = summation_plan(n_users, epsilon, delta).n_levels
@@ -262,11 +227,6 @@ def count_variance(protocol: HistogramProtocol, true_counts: ArrayLike) -> Reals
     protocol : HistogramProtocol
     true_counts : array_like of numbers in [0, n_users]
         The paper's users with value j, :math:`c`.
-
-    Examples
-    --------
-    >>> float(count_variance(HistogramProtocol(100, 2, 0.5), 50))
-    75.0
     """
     counts = reals("true_counts", true_counts, 0, protocol.n_users)
     stray = protocol.blanket_mass / protocol.n_buckets

@@ -43,12 +43,6 @@ class CheckinProtocol:
         Chance that a client's own coin sends it into the round.
     dropout : float in [0, 1)
         Chance that a client that checked in is lost on the way, the paper's :math:`p'`.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.randomizers import KaryResponse
-    >>> CheckinProtocol(KaryResponse(1.0, 2), checkin_rate=0.5, dropout=0.25).effective_rate
-    0.375
     """
 
     randomizer: Randomizer
@@ -76,13 +70,6 @@ def client(protocol: CheckinProtocol, value: ArrayLike, rng: np.random.Generator
         One value of the kind that the randomizer takes: a scalar, or a vector.
     rng : numpy.random.Generator
         The client's own.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.vectors import GaussianMessages
-    >>> certain = CheckinProtocol(GaussianMessages(2, 1.0, 0.0), checkin_rate=1.0)
-    >>> client(certain, [3.0, 4.0], np.random.default_rng(0))
-    array([0.6, 0.8])
     """
     in_time, arrives = rng.random(2) < (protocol.checkin_rate, 1 - protocol.dropout)
     if not (in_time and arrives):
@@ -91,11 +78,7 @@ def client(protocol: CheckinProtocol, value: ArrayLike, rng: np.random.Generator
 
 
 def shuffler(messages: Sequence[Message], rng: np.random.Generator) -> list[Message]:
-    """All messages in an order that says nothing; how many there are is visible.
-
-    >>> sorted(map(int, shuffler([np.array(3), np.array(1)], np.random.default_rng(0))))
-    [1, 3]
-    """
+    """All messages in an order that says nothing; how many there are is visible."""
     return [messages[i] for i in rng.permutation(len(messages))]
 
 
@@ -107,11 +90,6 @@ def aggregate(messages: Sequence[ArrayLike], dimension: int) -> tuple[Reals, int
     messages : sequence of array_like of shape (dimension,)
         There may be none: then the sum is zero, without any noise, and the count says so.
     dimension : int
-
-    Examples
-    --------
-    >>> aggregate([[0.6, 0.8], [0.0, 0.2]], 2)
-    (array([0.6, 1. ]), 2)
     """
     check(dimension=dimension)
     received = [reals("messages", message) for message in messages]
@@ -130,12 +108,6 @@ def run(protocol: CheckinProtocol, values: Sequence[ArrayLike], rng: np.random.G
         One value for each client; there must be one at least.
     rng : numpy.random.Generator
         Every client and the shuffler get generators of their own, spawned from it.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.randomizers import KaryResponse
-    >>> len(run(CheckinProtocol(KaryResponse(1.0, 2), 0.5), [0, 1] * 50, np.random.default_rng(0)))
-    53
     """
     if not len(values):
         raise DomainError("n_users must be a whole number of at least 1: a round needs a client")
@@ -145,10 +117,6 @@ def run(protocol: CheckinProtocol, values: Sequence[ArrayLike], rng: np.random.G
 
 
 def draw_clients(effective_rate: float, n_users: int, rng: np.random.Generator) -> Wholes:
-    """Whose messages arrive, in increasing order: the law of all clients' coins, at the cost of those that arrive.
-
-    >>> draw_clients(1.0, 3, np.random.default_rng(0)).tolist()
-    [0, 1, 2]
-    """
+    """Whose messages arrive, in increasing order: the law of all clients' coins, at the cost of those that arrive."""
     count = rng.binomial(n_users, effective_rate)
     return np.sort(rng.choice(n_users, count, replace=False, shuffle=False))

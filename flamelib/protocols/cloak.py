@@ -99,11 +99,6 @@ class CloakProtocol:
     ------
     DomainError
         Where a parameter is out of its domain, or they do not fit together.
-
-    Examples
-    --------
-    >>> CloakProtocol(n_users=1000, modulus=2**40 - 87, scale=10**4, n_messages=15).full
-    10000000
     """
 
     n_users: int
@@ -174,12 +169,6 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
     ------
     DomainError
         For NaN, infinities, values outside [0, 1] and, with ``grid``, between the points of the grid.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> [scaled(CloakProtocol(2, 1001, 100, 4, way), [0.29, 0.5], Release()).tolist() for way in ("floor", "grid")]
-    [[28, 50], [29, 50]]
     """
     if protocol.rounding == "floor":
         return floor_of_product(values, protocol.scale)
@@ -196,12 +185,6 @@ def prerandomize(protocol: CloakProtocol, wholes: ArrayLike, randomness: Randomn
     protocol : CloakProtocol
     wholes : array_like of int, any shape
     randomness : Randomness
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> prerandomize(CloakProtocol(2, 1001, 100, 4), [100, -1], Release()).tolist()
-    [100, 1000]
     """
     found = residues(wholes, protocol.modulus)
     if protocol.noise is None:
@@ -225,12 +208,6 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
     -------
     ndarray of residues, shape (users, ..., n_messages)
         A view of memory in which the messages of a coordinate lie together, so that :func:`pool` copies nothing.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> int(split(CloakProtocol(2, 1001, 100, 4), np.array([7, 8]), Release())[1].sum()) % 1001
-    8
     """
     secret = np.moveaxis(secrets, 0, -1)
     shares = randomness.uniform(protocol.modulus, (*secret.shape[:-1], protocol.n_messages, secret.shape[-1]))
@@ -251,12 +228,6 @@ def encode(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
     Returns
     -------
     ndarray of residues, shape (users, n_messages) or (users, dimension, n_messages)
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> encode(CloakProtocol(2, 1001, 100, 4), [0.5, 0.25], Release()).shape
-    (2, 4)
     """
     wholes = scaled(protocol, values, randomness)
     if wholes.ndim == 0:
@@ -286,10 +257,6 @@ def shuffler(messages: Residues, randomness: Randomness) -> Residues:
     """Pooled messages in uniformly random order, every coordinate on its own.
 
     What the output tells is the multiset of messages, and nothing else.
-
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> sorted(shuffler(np.array([3, 1, 2]), Release()).tolist())
-    [1, 2, 3]
     """
     return randomness.permuted(messages)
 
@@ -299,9 +266,6 @@ def relay(messages: Residues, shufflers: Sequence[Callable[[Residues], Residues]
 
     What it hands on depends on the multiset of messages alone, and what later ones make of that tells no more.  Fixed
     orders before and after it leave the order uniformly random.
-
-    >>> relay(np.array([1, 2, 3]), [np.sort, np.flip]).tolist()
-    [3, 2, 1]
     """
     for one in shufflers:
         messages = one(messages)
@@ -329,11 +293,6 @@ def total(protocol: CloakProtocol, messages: ArrayLike) -> Residues:
     ------
     DomainError
         Where there are not ``n_messages`` for each of ``n_users``, or one is not in {0, ..., modulus - 1}.
-
-    Examples
-    --------
-    >>> int(total(CloakProtocol(2, 31, 4, 2), [30, 30, 5, 1]))
-    4
     """
     shape, expected = np.shape(messages), protocol.n_users * protocol.n_messages
     if shape[-1:] != (expected,):
@@ -357,11 +316,6 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     DomainError
         Where a total is not in {0, ..., modulus - 1}, or where there is noise and the modulus has no room for it on
         both sides, up to three times ``n_users * scale``.
-
-    Examples
-    --------
-    >>> analyze(CloakProtocol(2, 31, 4, 2), [3, 8, 9, 16, 17, 30]).tolist()
-    [0.75, 2.0, 2.0, 2.0, 0.0, 0.0]
     """
     full = protocol.full
     if protocol.noise is not None and protocol.modulus <= 3 * full:
@@ -372,21 +326,13 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
 
 
 def analyze_centred(protocol: CloakProtocol, total: ArrayLike) -> Reals:
-    """The estimated sum as it is, without bias: residues nearer to N than to n_users * scale are negative.
-
-    >>> analyze_centred(CloakProtocol(2, 31, 4, 2), [3, 9, 19, 20, 30]).tolist()
-    [0.75, 2.25, 4.75, -2.75, -0.25]
-    """
+    """The estimated sum as it is, without bias: residues nearer to N than to n_users * scale are negative."""
     z = reduced("total", total, protocol.modulus)
     return np.asarray(signed(z, (protocol.modulus + protocol.full) // 2, protocol.modulus) / protocol.scale, np.float64)
 
 
 def average(protocol: CloakProtocol, estimate: ArrayLike) -> Reals:
-    """The mean of the users' values from the estimated sum.
-
-    >>> float(average(CloakProtocol(2, 31, 4, 2), 1.5))
-    0.75
-    """
+    """The mean of the users' values from the estimated sum."""
     return np.asarray(estimate, dtype=np.float64) / protocol.n_users
 
 
@@ -394,9 +340,6 @@ def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Rea
     """The sum of signed values from the estimate for :func:`~flamelib.mechanisms.encoding.from_signed`.
 
     All must have taken part.
-
-    >>> float(to_signed(CloakProtocol(3, 1001, 100, 4), 1.25, 2.0))
-    -1.0
     """
     return bound * (2 * np.asarray(estimate, dtype=np.float64) - protocol.n_users)
 
@@ -410,12 +353,6 @@ def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> f
     values : array_like of numbers in [0, 1], shape (n_users,)
     randomness : Randomness
         Users and shuffler get sources of their own, spawned from it.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> run(CloakProtocol(3, 2**80, 100, 4), [0.5, 0.25, 1.0], Release())
-    1.75
     """
     one_per_user("values", np.asarray(values), protocol.n_users)
     users, shuffling = randomness.spawn(2)
@@ -440,12 +377,6 @@ def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness)
     -------
     ndarray of int, shape (dimension,)
         The sums with the noise, right where they lie between -N/2 and N/2.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Release
-    >>> run_vector(CloakProtocol(3, 1001, 10, 4), [[1, -10], [2, 5], [3, 0]], Release()).tolist()
-    [6, -5]
     """
     domain = f"whole numbers, a row for each of {protocol.n_users} users"
     whole = whole_numbers("rows", rows, domain)
@@ -482,13 +413,6 @@ def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Ran
     ------
     DomainError
         Where the blocks do not hold ``n_users`` in all.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> protocol = CloakProtocol(4, 1001, 100, 4)
-    >>> float(analyze(protocol, stream(protocol, [[0.5, 0.5], [0.25, 1.0]], Simulation(np.random.default_rng(0)))))
-    2.25
     """
     sums, n_seen = [], 0
     for block in blocks:
@@ -527,13 +451,6 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     ------
     DomainError
         Where no epsilon is known at this delta; more messages or a larger delta are needed.
-
-    Examples
-    --------
-    >>> noise = PolyaShare(1000, math.exp(-1e-4))
-    >>> found = account(CloakProtocol(1000, 3 * 10**7 + 1, 10**4, 12, noise=noise), delta=1e-6)
-    >>> round(found.one_user.epsilon, 4), found.equal_sums.delta < 2**-40
-    (1.0, True)
     """
     given = check(delta=delta, colluding=colluding)
     delta, honest = given["delta"], protocol.n_users - given["colluding"]

@@ -251,13 +251,6 @@ def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Re
     -------
     Reports
         In the open, ordered by sender and coordinate.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.randomizers import KaryResponse
-    >>> protocol = TopkProtocol(2, 3, 1.0, KaryResponse(50.0, 2), kept=1, padded=2)
-    >>> user(protocol, [[0.2, -1.0, 0.4], [0.0, 0.1, 1.0]], np.random.default_rng(0))
-    Reports(senders=array([0, 1]), places=array([1, 2]), messages=array([0, 1]))
     """
     rows = _rows(protocol, updates)
     true, hiding = choose(protocol, rows, rng)
@@ -321,13 +314,6 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     -------
     estimate : ndarray of float64, shape (dimension,)
     received : ndarray of int, shape (dimension,)
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
-    >>> protocol = SimpleProtocol(2, 2, 1.0, LaplaceNoise(1.0))
-    >>> analyzer(protocol, [[0.5, 1.0], [0.0, float("nan")]])
-    (array([ 0.5, -0.5]), array([2, 1]))
     """
     decoded = coordinates.decode(protocol.randomizer, bags)
     if decoded.ndim != 2 or len(decoded) != protocol.dimension:
@@ -341,11 +327,7 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
 
 
 def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
-    """The next model, all that an observer sees: the last one plus the estimate.
-
-    >>> observer([1.0, 2.0], [0.5, -0.5])
-    array([1.5, 1.5])
-    """
+    """The next model, all that an observer sees: the last one plus the estimate."""
     return reals("model", model) + reals("estimate", estimate)
 
 
@@ -360,13 +342,6 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
     protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
     rows : ndarray of float64, shape (users, dimension)
     rng : numpy.random.Generator
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
-    >>> true, others = choose(SimpleProtocol(2, 3, 1.0, LaplaceNoise(1.0)), np.zeros((2, 3)), np.random.default_rng(0))
-    >>> true.tolist(), others
-    ([[True, True, True], [True, True, True]], None)
     """
     none = np.zeros(rows.shape, dtype=bool)
     if isinstance(protocol, SimpleProtocol):
@@ -382,12 +357,7 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
 
 
 def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
-    """The updates, block by block; each is checked when it comes, and at the end that there was one for each user.
-
-    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
-    >>> [rows.shape for rows in all_rows(SimpleProtocol(3, 2, 1.0, LaplaceNoise(1.0)), iter([np.ones((3, 2))]))]
-    [(3, 2)]
-    """
+    """The updates, block by block; each is checked when it comes, and at the end that there was one for each user."""
     shape, count = (protocol.n_users, protocol.dimension), 0
     for block in blocks:
         rows = reals("updates", block)
@@ -400,12 +370,7 @@ def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]
 
 
 def estimated(protocol: Protocol, sums: Reals) -> Reals:
-    r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much.
-
-    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
-    >>> float(estimated(SimpleProtocol(2, 3, 1.0, LaplaceNoise(1.0)), np.asarray(0.5)))
-    0.5
-    """
+    r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much."""
     expected = protocol.n_users * protocol.kept / protocol.dimension
     return np.asarray(2 * protocol.clip_norm / expected * sums)
 
@@ -475,14 +440,6 @@ def run(
     Returns
     -------
     RoundResult
-
-    Examples
-    --------
-    >>> from flamelib.protocols.flame import DoubleProtocol
-    >>> protocol = DoubleProtocol(1000, 20, 1.0, LaplaceNoise(4.0), kept=5, padded=400)
-    >>> result = run(protocol, np.full((1000, 20), 0.5), np.random.default_rng(0))
-    >>> bool(abs(result.estimate.mean() - 0.5) < 0.05), int(result.received.min()), int(result.overflow.max())
-    (True, 400, 0)
     """
     for_users, for_shuffler = rng.spawn(2)
     blocks = updates if isinstance(updates, Iterator) else iter([updates])
@@ -518,14 +475,6 @@ def run_sealed(
     Returns
     -------
     RoundResult
-
-    Examples
-    --------
-    >>> from flamelib.protocols.flame import DoubleProtocol
-    >>> protocol = DoubleProtocol(5, 3, 1.0, LaplaceNoise(50.0), kept=3, padded=6)
-    >>> result = run_sealed(protocol, np.full((5, 3), 0.5), np.random.default_rng(0))
-    >>> result.received, sum(result.rejected.values())
-    (array([6, 6, 6]), 0)
     """
     [rows] = all_rows(protocol, iter([updates]))
     key, round_name = sealing.AnalyzerKey(), sealing.new_round()
@@ -611,13 +560,6 @@ def noise_std(protocol: Protocol) -> float:
     r"""Standard deviation of an estimate that rests on blanket messages alone: :math:`2C\sqrt{n_p v} / (n\beta)`.
 
     With Laplace noise, :math:`v = 2 / \varepsilon_0^2`, it is the noise of every coordinate whoever reported it.
-
-    Examples
-    --------
-    >>> from flamelib.protocols.flame import DoubleProtocol
-    >>> from flamelib.mechanisms.randomizers import LaplaceNoise
-    >>> round(noise_std(DoubleProtocol(1000, 7850, 0.01, LaplaceNoise(0.5), kept=157, padded=333)), 4)
-    0.0516
     """
     spread = (protocol.padded * coordinates.blanket_variance(protocol.randomizer)) ** 0.5
     return float(estimated(protocol, np.asarray(spread)))

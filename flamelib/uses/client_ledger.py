@@ -30,13 +30,7 @@ FORMAT = {"format": "flamelib client ledger", "version": 1}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the server announces of a round; ``scheme`` is one of outer (who joins is hidden), wcs (public), ols, cs.
-
-    Examples
-    --------
-    >>> Setting(0.1, 0.1, noise_std=1.0, clip_norm=1.0).scheme
-    'outer'
-    """
+    """What the server announces of a round; ``scheme`` is one of outer (who joins is hidden), wcs (public), ols, cs."""
 
     participation_rate: float
     record_rate: float
@@ -59,13 +53,6 @@ class ClientLedger:
     ----------
     n_records : int, at least 1
         The most records that the client will ever hold, the one in question included.
-
-    Examples
-    --------
-    >>> ledger = ClientLedger(n_records=5)
-    >>> ledger.record(Setting(0.1, 0.1, noise_std=1.0, clip_norm=1.0), rounds=100)
-    >>> f"{ledger.delta(2.0):.2e}", f"{ledger.epsilon(1e-5):.2f}"
-    ('1.76e-05', '2.14')
     """
 
     def __init__(self, n_records: int) -> None:
@@ -96,11 +83,6 @@ class ClientLedger:
 
     def remaining(self, setting: Setting, epsilon: float, delta: float) -> int:
         """Further rounds of this kind within a budget: never too many, a thousandth too few at most, 4 million at most.
-
-        Examples
-        --------
-        >>> ClientLedger(n_records=5).remaining(Setting(0.1, 0.1, 1.0, 1.0), epsilon=1.0, delta=1e-2)
-        424
         """
         check(epsilon=epsilon, delta=delta)
         if delta == 1:

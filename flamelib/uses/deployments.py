@@ -35,11 +35,7 @@ class Refusal:
 
 
 def mechanisms() -> tuple[str, ...]:
-    """Names of all mechanisms, those with a local budget first.
-
-    >>> mechanisms()[:4]
-    ('local', 'blanket', 'simple', 'double')
-    """
+    """Names of all mechanisms, those with a local budget first."""
     return (*LOCAL, *CENTRAL)
 
 
@@ -54,14 +50,6 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
     epsilon, epsilon0 : float, positive
         Exactly one.  For a central ``epsilon`` the answer's is never above it (upper), and at least 98 % of it where
         a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one report.
-
-    Examples
-    --------
-    >>> found = row("blanket", Request(10_000), epsilon0=2.0)
-    >>> round(found.epsilon, 3), round(found.claimed, 3), round(found.error, 4), found.bits
-    (0.108, 0.437, 0.005, 2)
-    >>> row("topk", Request(10_000), epsilon=1.0).reason
-    'it reports the largest coordinates only, so that the mean of full vectors comes out wrong'
     """
     if name not in mechanisms():
         raise DomainError(f"name must be one of {', '.join(mechanisms())}, got {name!r}")
@@ -83,14 +71,7 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
 def rows(
     request: Request, epsilon: float | None = None, epsilon0: float | None = None, names: Iterable[str] | None = None
 ) -> tuple[Row | Refusal, ...]:
-    """Every mechanism, or those named, as in :func:`row`.
-
-    Examples
-    --------
-    >>> found = rows(Request(1000, dimension=20, rounds=3), epsilon0=1e-9)
-    >>> [one.mechanism for one in found if isinstance(one, Row)]
-    ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
-    """
+    """Every mechanism, or those named, as in :func:`row`."""
     return tuple(row(name, request, epsilon, epsilon0) for name in (mechanisms() if names is None else names))
 
 
@@ -109,14 +90,6 @@ def rows_within(
         Of one report.  The largest that keeps ``epsilon`` is taken; where none does, the mechanism is refused.
     names : iterable of str
         Of :func:`mechanisms`.
-
-    Examples
-    --------
-    >>> found = rows_within(Request(10_000, rounds=12), 1.0, [0.5, 2.0, 4.0], ["local", "blanket"])
-    >>> found[0].reason
-    'no local budget of 0.5, 2, 4 keeps epsilon 1: ask without a list of them'
-    >>> found[1].parameters["epsilon0"], round(found[1].epsilon, 2)
-    (2.0, 0.41)
     """
     tried = sorted(set(budgets))
     if not tried:

@@ -27,11 +27,6 @@ class Request:
     sampling_rate : float in (0, 1]
         Chance that a user takes part in a round, where the mechanism draws lots for users; that it reports a
         coordinate, in SS-Double.
-
-    Examples
-    --------
-    >>> Request(1000, dimension=16).moved
-    (4.0, 16)
     """
 
     n_users: int
@@ -113,9 +108,5 @@ Maker = Callable[[Request, float], Row]
 
 
 def finite(claimed: float) -> float | None:
-    """A claim, or none where the document's formula is silent.
-
-    >>> finite(1.5), finite(math.inf)
-    (1.5, None)
-    """
+    """A claim, or none where the document's formula is silent."""
     return claimed if math.isfinite(claimed) else None

@@ -16,13 +16,10 @@ deltas add up.
 Source: Ghazi, Pagh, Velingker 2019, Section 1 (applications); Balle, Bell, Gascon, Nissim 2020 (split-and-mix, Pólya).
 """
 
-import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,12 +34,10 @@ from flamelib.core.vocabulary import DomainError, check, honest
 from flamelib.mechanisms.integers.modular import add_up, centred
 from flamelib.mechanisms.integers.noise import PolyaShare
 from flamelib.mechanisms.integers.randomness import Randomness
-from flamelib.mechanisms.sketches.hashing import LONGEST, numbered
 from flamelib.mechanisms.sketches.linear import Sketch, Table, contributions
 from flamelib.mechanisms.sketches.support import WeightedCounting
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 
-WORDS = Path(__file__).parents[1] / "data" / "words.csv"
 WRAP_BITS = 60
 USERS_AT_ONCE = 1000
 
@@ -63,15 +58,6 @@ class Release:
     colluding : int
         Users who may tell all they know: those who do not make up the noise without them.  As long as nobody colludes,
         all add their shares, and the noise is larger by ``surplus``.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.counts import CountSketch
-    >>> release = Release(CountSketch(columns=100, rows=5, seed=1), n_users=10_000, epsilon=1.0)
-    >>> release.n_messages, release.modulus, release.bits
-    (10, 20971, 75000)
-    >>> release.guarantee.epsilon, release.guarantee.delta < 1e-11
-    (1.0, True)
     """
 
     sketch: Sketch
@@ -191,16 +177,6 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
     Returns
     -------
     array of the sketch's shape
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.counts import CountMin
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> release = Release(CountMin(columns=8, rows=2, seed=1), n_users=100)
-    >>> table = collect(release, np.arange(100) % 7, Simulation(np.random.default_rng(0)))
-    >>> bool((table == direct_table(release.sketch, np.arange(100) % 7)).all())
-    True
     """
     protocol, sums = release.protocol, np.zeros(release.counters, dtype=np.int64)
     for block in _blocks(release, items):
@@ -236,52 +212,12 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
     return np.asarray(table + first - second, dtype=np.int64)
 
 
-class Words(NamedTuple):
-    """The words of a book as numbers (:mod:`flamelib.mechanisms.sketches.hashing`), and how often each half has each."""
-
-    spelling: tuple[str, ...]
-    items: Wholes
-    first: Wholes
-    second: Wholes
-
-    @property
-    def counts(self) -> Wholes:
-        """How often the whole book has each word."""
-        return self.first + self.second
-
-    def running(self, share: float = 1.0) -> Wholes:
-        """One item for each running word, sorted; or for an even selection of this share of them."""
-        every = np.repeat(self.items, self.counts)
-        return every[:: round(1 / float(reals("share", share, 1e-6, 1)))]
 
 
-@cache
-def load_words() -> Words:
-    """The words of Genesis in the translation of 1611, by frequency; ``data/README.md`` says how they were counted.
-
-    Words are cut after their twelfth letter, which makes one of two of them.
-
-    Examples
-    --------
-    >>> words = load_words()
-    >>> words.spelling[:3], int(words.counts.sum()), len(words.items)
-    (('and', 'the', 'of'), 38265, 2502)
-    """
-    counts: dict[str, list[int]] = {}
-    with WORDS.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            halves = counts.setdefault(row["word"][:LONGEST], [0, 0])
-            halves[:] = halves[0] + int(row["first"]), halves[1] + int(row["second"])
-    first, second = np.array(list(counts.values())).T
-    return Words(tuple(counts), numbered(list(counts)), first, second)
 
 
 def shannon(counts: ArrayLike) -> float:
-    """Entropy of frequencies in nats.
-
-    >>> round(shannon([1, 1, 2, 0]), 4)
-    1.0397
-    """
+    """Entropy of frequencies in nats."""
     held = wholes("counts", counts, 0, 2**53)
     shares: Reals = held[held > 0] / held.sum()
     return float(-(shares * np.log(shares)).sum())

@@ -72,17 +72,23 @@ EDGES: dict[str, list[Any]] = {
 
 # Quick enough to be tried at every two edges at once.
 CLOSED = (
-    "flamelib.accounting.shuffling.closed_form", "flamelib.accounting.shuffling.accuracy", "flamelib.accounting.composition.closed_form",
-    "flamelib.accounting.sampling.closed_form", "flamelib.accounting.coordinates.printed",
+    "flamelib.accounting.shuffling.closed_form",
+    "flamelib.accounting.shuffling.accuracy",
+    "flamelib.accounting.composition.closed_form",
+    "flamelib.accounting.sampling.closed_form",
+    "flamelib.accounting.coordinates.printed",
     "flamelib.accounting.coordinates.index_privacy",
-    "flamelib.accounting.sampling.known", "flamelib.accounting.sampling.random_checkins", "flamelib.accounting.composition.renyi",
+    "flamelib.accounting.sampling.known",
+    "flamelib.accounting.sampling.random_checkins",
+    "flamelib.accounting.composition.renyi",
     "flamelib.accounting.checkin.closed_form",
-    "flamelib.accounting.splitting.lemmas", "flamelib.accounting.splitting.two_users",
-    "flamelib.accounting.splitting.lemmas", "flamelib.mechanisms.integers.decoding",
-    "flamelib.accounting.noise.discrete_laplace", "flamelib.accounting.noise.discrete_laplace",
-    "flamelib.accounting.splitting.rules", "flamelib.accounting.splitting.rules",
+    "flamelib.accounting.splitting.lemmas",
+    "flamelib.accounting.splitting.two_users",
+    "flamelib.mechanisms.integers.decoding",
+    "flamelib.accounting.noise.discrete_laplace",
+    "flamelib.accounting.splitting.rules",
     "flamelib.accounting.splitting.costs",
-)  # fmt: skip
+)
 
 
 def out_of_domain(name: str) -> list[Any]:

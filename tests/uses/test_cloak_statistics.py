@@ -9,6 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from flamebook.figures.cloak.words import load_words
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
@@ -21,7 +22,7 @@ from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak import run_vector
-from flamelib.uses.statistics import Release, collect, load_words, shannon, simulate
+from flamelib.uses.statistics import Release, collect, shannon, simulate
 
 SKETCHES: list[Sketch] = [
     Total(15),

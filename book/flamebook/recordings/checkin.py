@@ -21,9 +21,10 @@ import numpy as np
 
 from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
 from flamebook.experiments.participation import Learning
+from flamebook.places import RESULTS
 from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
 from flamebook.runs import recorded as tables
-from flamebook.runs.recorded import RESULTS, revision, store
+from flamebook.runs.recorded import revision, store
 from flamelib.learning.checkin import Model
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.participation import Records, load_records

@@ -32,9 +32,10 @@ from flamebook.experiments.cloak import (
 )
 from flamebook.experiments.flame import Gap, Method, Runs, compute_runs
 from flamebook.experiments.flame_grid import Sweep
+from flamebook.places import RESULTS
 from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
 from flamebook.runs import recorded
-from flamebook.runs.recorded import RESULTS, revision, store
+from flamebook.runs.recorded import revision, store
 from flamelib.learning.cloak import CloakAverage
 from flamelib.learning.federated import Users, load_users
 

@@ -24,8 +24,9 @@ from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs
 from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
 from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
+from flamebook.places import RESULTS
 from flamebook.runs import recorded as tables
-from flamebook.runs.recorded import RESULTS, Row, store
+from flamebook.runs.recorded import Row, store
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import Users, load_users
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from flamebook.experiments.participation import Learning, Setting, compute_learning
 from flamebook.figures.curves import to_csv
+from flamebook.places import RESULTS
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import PACKAGES as COMMON
-from flamebook.runs.recorded import RESULTS, Row, revision, store
+from flamebook.runs.recorded import Row, revision, store
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.networks import ConvolutionalNetwork
 from flamelib.learning.participation import Model, Records, load_records

@@ -36,7 +36,7 @@ class Plan:
 
     root: Path
     profile: str
-    execute: dict[str, Run]
+    runs: dict[str, Run]
 
     @property
     def folder(self) -> Path:

@@ -34,12 +34,8 @@ def baseline_distributed(
 
     Parameters
     ----------
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
     noise_std : float, positive
         Standard deviation of each client's own noise; its report has norm at most 1.
-    rounds : int, at least 1
-    delta : float in [0, 1]
     route : {'kov', 'drv'}
         Composition: Kairouz, Oh, Viswanath, or Dwork, Rothblum, Vadhan.
 
@@ -86,11 +82,6 @@ def baseline_shuffled(
 
     Parameters
     ----------
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    rounds : int, at least 1
-    delta : float in [0, 1]
     route : {'closed', 'numerical'}
         Clones in closed form, as the document has them, or computed.
     slack_delta : float in (0, 1), optional
@@ -132,14 +123,8 @@ def generic_route(
 
     Parameters
     ----------
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    rounds : int, at least 1
-    delta : float in [0, 1]
     slack_delta : float in (0, 1)
         Failure probability of shuffling in a round.
-    local_delta : float in [0, 1]
 
     Source: Liew, Hasegawa, Takahashi 2022, Section 4.1.
 

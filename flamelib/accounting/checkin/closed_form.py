@@ -28,12 +28,6 @@ def count_tails(n_users: int, checkin_rate: float, slack: float) -> Tails:
 
     .. math:: e^{-\Delta^2n\gamma/2}, \qquad e^{-\Delta^2n\gamma/(2+\Delta)}
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    slack : float in [0, 1]
-
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 4.
 
     Examples
@@ -58,9 +52,6 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
     ----------
     divergence : float, at least 0
         The D of a single client.
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    slack : float in [0, 1]
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 5.
 
@@ -83,10 +74,6 @@ def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, 
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
     slack : float in [0, 1], optional
         Left out: the greatest value over :math:`2^{-i/32}`, i from 0 to 800.
 
@@ -108,11 +95,6 @@ def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate:
     .. math:: \frac1{\lambda-1}\log\Big(1+\binom\lambda2\frac{\gamma(e^{\varepsilon_0}-1)^2}{ne^{\varepsilon_0}}\Big)
 
     Binary response itself has this divergence at order 2.
-
-    Examples
-    --------
-    >>> round(sharper_lower_renyi(2, 1.0, 2, 0.3), 5)
-    0.15094
     """
     given = check(order=order, epsilon0=epsilon0, n_users=n_users, checkin_rate=checkin_rate)
     return _lower(**given, kept=1.0)
@@ -129,8 +111,6 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    checkin_rate : float in [0, 1]
     noise_std : float, positive
         Standard deviation of the noise of the whole sum; a report has norm at most 1.
 

@@ -91,11 +91,6 @@ def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta
     n_users : int
     checkin_rate : float in (0, 1)
         At least some hundred users ought to join.
-
-    Examples
-    --------
-    >>> f"{checkin_profile(1.0, 20_000, 0.1)(0.002):.4f}"
-    '0.0003'
     """
     blocks = list(_blocks(epsilon0, n_users, checkin_rate))
 
@@ -249,13 +244,6 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -
     n_users : int, at least 2
         Beyond ten billion there might as well be ten billion, which hide less.
     checkin_rate : float in [0, 1]
-
-    Examples
-    --------
-    >>> f"{round_curve(KaryProfile(1.0, 2), 12).forward(0.3):.5f}"
-    '0.03909'
-    >>> f"{round_curve(KaryProfile(1.0, 2), 100, 0.1).forward(0.05):.5f}"
-    '0.00199'
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
     if not within_reach(epsilon0):
@@ -344,11 +332,6 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     .. math:: Q = M(a,b),\qquad P - Q = \frac{M(a,b)}n\Big[(p-1)\,a - (1-\tfrac1p)\,b\Big].
 
     Outcomes of nearly the same loss are joined, and those far out left away: a coarser view, for bounds from below.
-
-    Examples
-    --------
-    >>> f"{equal_cells(KaryProfile(1.0, 2), 12).delta(0.3):.5f}"
-    '0.01969'
     """
     p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
     either = checkin_rate * (p + 1) / (p + 1 + (k - 2))

@@ -58,13 +58,6 @@ def shuffled_renyi_epsilon(
         the lower Rényi value of Theorem 3 would convert to, which bounds the route and not epsilon.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3.
-
-    Examples
-    --------
-    >>> round(shuffled_renyi_epsilon(1.0, 10**7, 1e-3, 10**5, 1e-7, "thm-2"), 3)
-    0.069
-    >>> round(shuffled_renyi_epsilon(1.0, 10**7, 1e-3, 10**5, 1e-7, "thm-3"), 4)
-    0.0129
     """
     given = check(epsilon0=epsilon0, n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, delta=delta)
     epsilon0, n_users, checkin_rate, rounds, delta = given.values()
@@ -105,12 +98,6 @@ def distributed_renyi_epsilon(
         likely in every round, the chance of others paid for by a half or a 64th of delta.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 4 and Equation 11.
-
-    Examples
-    --------
-    >>> one = {"n_users": 600_000, "checkin_rate": 1e-3, "noise_std": 1.0, "rounds": 10**5, "delta": 1e-8}
-    >>> [round(distributed_renyi_epsilon(**one, route=route), 4) for route in ("eq-11", "thm-4", "rdp-exact")]
-    [1.4476, 0.7618, 0.128]
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, noise_std=noise_std, rounds=rounds, delta=delta)
     n_users, checkin_rate, noise_std, rounds, delta = given.values()

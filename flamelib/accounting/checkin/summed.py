@@ -129,12 +129,6 @@ def counted(
     n_users: int, lowest_rate: float, highest_rate: float, noise_std: float, most: int = MOST, below: bool = False
 ) -> Groups:
     """Groups of counts that dominate a round at any rate between two, or are dominated by one (the rates being equal).
-
-    Examples
-    --------
-    >>> found = counted(3, 0.5, 0.5, 1.0)
-    >>> found.chance.round(3).tolist(), found.rate.round(3).tolist(), found.ratio.round(3).tolist()
-    ([0.375, 0.375, 0.125], [0.333, 0.667, 1.0], [2.0, 1.414, 1.155])
     """
     few, many = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
     under = np.append(binom.cdf(few, n_users, lowest_rate), binom.cdf(many, n_users, highest_rate))
@@ -169,14 +163,7 @@ def _ends(n_users: int, rate: float, most: int) -> Wholes:
 
 
 def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowest_rate: float | None = None) -> Cells:
-    """Cells of a pair (P, Q) that dominates one round in one direction; rates down to ``lowest_rate``, if it is given.
-
-    Examples
-    --------
-    >>> cells = distributed_cells(200, 0.1, 1.0)
-    >>> f"{cells.delta(0.5):.3e}"
-    '9.844e-08'
-    """
+    """Cells of a pair (P, Q) that dominates one round in one direction; rates down to ``lowest_rate``, if given."""
     found = counted(n_users, checkin_rate if lowest_rate is None else lowest_rate, checkin_rate, noise_std)
     quiet = found.ratio > LARGEST_RATIO
     parts = [_disclosing(found.some(quiet)), *(cells for cells, _ in _halves(found.some(~quiet)))]
@@ -185,14 +172,7 @@ def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowes
 
 
 def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cells:
-    """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below.
-
-    Examples
-    --------
-    >>> cells = occurring_cells(200, 0.1, 1.0)
-    >>> f"{cells.delta(0.5):.3e}"
-    '9.844e-08'
-    """
+    """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
     halves = _halves(Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
     nobody = float(binom.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
@@ -287,12 +267,10 @@ def distributed(
 
     Parameters
     ----------
-    n_users : int, at least 2
     checkin_rate : float in [0, 1]
         Chance that a client sends in a round.
     noise_std : float, positive
         Standard deviation of each client's own noise; its record has norm at most 1.
-    rounds : int, at least 1
     delta : float in [0, 1]
         Of the whole.
     route : str
@@ -342,13 +320,6 @@ def distributed_rounds(
     -------
     Certified
         ``uncertainty`` estimates what grids add; it is on the safe side.
-
-    Examples
-    --------
-    >>> f"{distributed_rounds(200, 0.1, 1.0, 1, epsilon=0.5):.4e}"
-    '9.8445e-08'
-    >>> f"{distributed_rounds(600_000, 1e-3, 1.0, 1000, delta=1e-8):.4f}"
-    '0.0111'
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, dropout=dropout)
     lowest = effective_rate(checkin_rate, dropout)
@@ -381,11 +352,6 @@ def distributed_schedule(
         Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
     n_users, noise_std, epsilon, delta, dropout
         As for :func:`distributed_rounds`.
-
-    Examples
-    --------
-    >>> f"{distributed_schedule(200, [(0.1, 50), (0.05, 50)], 1.0, delta=1e-6):.3f}"
-    '2.261'
     """
     if not 1 <= len(schedule) <= MOST_PARTS:
         raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
@@ -425,11 +391,6 @@ def distributed_rounds_lower(
     ----------
     n_users, checkin_rate, noise_std, rounds, epsilon, delta
         As for :func:`distributed_rounds`.
-
-    Examples
-    --------
-    >>> f"{distributed_rounds_lower(600_000, 1e-3, 1.0, 1000, delta=1e-8):.4f}"
-    '0.0108'
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
     _check_rest(noise_std, epsilon, delta)
@@ -438,13 +399,7 @@ def distributed_rounds_lower(
 
 
 def effective_rate(checkin_rate: float, dropout: float) -> float:
-    """The rate at which clients send, if those who check in drop out with a known chance (a value).
-
-    Examples
-    --------
-    >>> effective_rate(0.5, 0.5)
-    0.25
-    """
+    """The rate at which clients send, if those who check in drop out with a known chance (a value)."""
     given = check(checkin_rate=checkin_rate, dropout=dropout)
     return float(given["checkin_rate"] * (1 - given["dropout"]))
 
@@ -467,12 +422,6 @@ def distributed_noise(
     -------
     float
         Standard deviation; ``inf`` where none will do, 0 where none is needed.
-
-    Examples
-    --------
-    >>> noise = distributed_noise(200, 0.1, 100, 1.0, 1e-6)
-    >>> bool(0.999 < distributed_rounds(200, 0.1, noise, 100, delta=1e-6) <= 1)
-    True
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or not 0 < given["delta"] < 1:

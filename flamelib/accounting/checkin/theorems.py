@@ -59,11 +59,6 @@ def shuffled_renyi(
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    inner : {'paper', 'exact'}
     slack : float in [0, 1], optional
         Left out: the least value over the multiples of 1/64 and :math:`2^{-i/8}` down to half a deviation of the count.
 
@@ -89,12 +84,8 @@ def split_renyi(
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
     noise_std : float, positive
         Standard deviation of each client's own noise; its report has norm at most 1.
-    inner : {'paper', 'exact'}
     slack : float in [0, 1], optional
         Left out: the least value over the same grid.
 
@@ -122,12 +113,8 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
     noise_std : float, positive
         Standard deviation of each client's own noise; its report has norm at most 1.
-    inner : {'paper', 'exact'}
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 4.
 
@@ -158,9 +145,6 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
 
     Parameters
     ----------
-    order : int from 2 to 10000
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
     noise_std : float, positive
         Standard deviation of each client's own noise; its report has norm at most 1.
 
@@ -213,14 +197,6 @@ def binary_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float,
 
     With :math:`r_k = k/n` this is the theorem with equality, so that no bound for every randomizer may fall below it;
     with :math:`r_k = \gamma`, as in the theorem's proof (``paper``: a value), two clients are enough to refute it.
-
-    Parameters
-    ----------
-    order : int from 2 to 10000
-    epsilon0 : float in (0, 700]
-    n_users : int from 2 to 2000
-    checkin_rate : float in [0, 1]
-    inner : {'paper', 'exact'}
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 1.
 

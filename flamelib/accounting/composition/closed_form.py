@@ -56,9 +56,6 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
 
     Parameters
     ----------
-    epsilon : float, at least 0
-    delta : float in [0, 1]
-    times : int, at least 1
     slack_delta : float in (0, 1)
         The :math:`\delta'` that composition adds.
 
@@ -81,11 +78,6 @@ def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
     r"""The epsilon of :func:`advanced_composition` for ``count`` parts, which may be a fraction.
 
     Arguments are trusted.  A ``slack`` of 0 answers ``inf``, for an ``epsilon`` of 0 it answers 0.
-
-    Examples
-    --------
-    >>> round(advanced_epsilon(0.1, 2.5, 0.5), 12)
-    0.212457600072
     """
     if epsilon == 0:
         return 0.0
@@ -95,13 +87,7 @@ def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
 
 
 def least_epsilon(epsilon: float, count: float, slack: float) -> float:
-    r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are trusted.
-
-    Examples
-    --------
-    >>> least_epsilon(0.5, 4, 0.0), round(least_epsilon(0.01, 10_000, 1e-6), 6)
-    (2.0, 6.261538)
-    """
+    r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are trusted."""
     return min(epsilon * count, advanced_epsilon(epsilon, count, slack))
 
 
@@ -115,13 +101,6 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
               b + \varepsilon\sqrt{2t\log(1/\delta')},
 
     and delta is :math:`1-(1-\delta)^t(1-\delta')`.
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    times : int, at least 1
-    slack_delta : float in (0, 1)
-    delta : float in [0, 1]
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4.
 
@@ -161,11 +140,6 @@ def exact_composition(epsilon: float, times: int, slack_delta: float, delta: flo
         Rounded up by 1e-9 of itself; ``epsilon`` never above :math:`t\varepsilon`.
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
-
-    Examples
-    --------
-    >>> round(exact_composition(0.01, 7850, 5e-6).epsilon, 6)
-    3.947674
     """
     check(epsilon=epsilon, times=times, slack_delta=slack_delta, delta=delta)
     if times > LARGEST_EXACT:

@@ -94,12 +94,6 @@ def laddered(curve: Curve) -> Curve:
     ----------
     curve : Curve
         Of pure privacy; any other one is given back as it is.
-
-    Examples
-    --------
-    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
-    >>> 1 <= laddered(coin).forward(0.03) / coin.forward(0.03) < 1.00001
-    True
     """
     if math.isinf(curve.at_most):
         return curve
@@ -273,12 +267,6 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
     -------
     Certified
         ``inf`` where no epsilon will do.
-
-    Examples
-    --------
-    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
-    >>> round(composed_epsilon([(coin, 100)], 1e-6), 3)
-    4.775
     """
     delta = check(delta=delta)["delta"]
     most = _most(parts)
@@ -301,14 +289,7 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
 
 
 def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Certified:
-    """Delta of the composition at ``epsilon`` (upper); the parameters are those of :func:`composed_epsilon`.
-
-    Examples
-    --------
-    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
-    >>> f"{composed_delta([(coin, 100)], 4.0):.2e}"
-    '3.42e-05'
-    """
+    """Delta of the composition at ``epsilon`` (upper); the parameters are those of :func:`composed_epsilon`."""
     epsilon = check(epsilon=epsilon)["epsilon"]
     if epsilon >= _most(parts):
         return Certified(0.0, 0.0)
@@ -348,13 +329,6 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
     -------
     Curve
         A valid bound whatever it is used for; points are placed for the stated use.
-
-    Examples
-    --------
-    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
-    >>> two = together([(coin, 2)], 50, 1e-6, symmetric=True)
-    >>> two.at_most, round(two.forward(0.0), 6)
-    (0.2, 0.049958)
     """
     check(times=times, slack_delta=delta)
     most = _most(parts)
@@ -381,13 +355,6 @@ def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = A
     -------
     Cells
         One cell for each loss.
-
-    Examples
-    --------
-    >>> coin = Curve(lambda epsilon: -math.expm1(epsilon - 0.1) / (1 + math.exp(-0.1)), at_most=0.1)
-    >>> cells = dominating_cells(coin, 50, 1e-6)
-    >>> f"{cells.delta(0.05):.4f}", f"{coin.forward(0.05):.4f}"
-    ('0.0256', '0.0256')
     """
     check(times=times, slack_delta=delta)
     found = _tabulated([(curve, times)], 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)

@@ -92,12 +92,6 @@ def both_orders(cells: Cells) -> Cells:
     """A pair that dominates (P, Q) and (Q, P): the positive losses of the one, the negative ones of the other.
 
     For (P, Q) whose profile is the larger one above 1, in cells without losses of both signs.
-
-    Examples
-    --------
-    >>> both = both_orders(Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]])))
-    >>> both.low.tolist()
-    [1.0, -1.0, 0.0]
     """
     kept = (cells.low >= 0) & (cells.high > 0)
     ahead = Cells(*(getattr(cells, name)[kept] for name in NAMES))
@@ -108,14 +102,7 @@ def both_orders(cells: Cells) -> Cells:
 
 
 def above(cells: Cells, step: float) -> Loss:
-    """The losses on multiples of ``step``, by a pair that dominates; only P's masses are meant to be used.
-
-    Examples
-    --------
-    >>> law = above(Cells(*np.array([[0.1], [0.3], [0.4], [0.1], [0.0]])), 0.5)
-    >>> law.losses.tolist(), law.masses.round(3).tolist()
-    ([0.0, 0.5], [0.246, 0.254])
-    """
+    """The losses on multiples of ``step``, by a pair that dominates; only P's masses are meant to be used."""
     shown = np.isposinf(cells.high)
     gain = cells.gain + cells.error
     mass = np.maximum(cells.base * (1 + ROUND) + gain, 0) * (1 + len(gain) * UNIT)
@@ -151,14 +138,7 @@ def _law(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> 
 
 
 def below(cells: Cells, step: float) -> Loss:
-    """The losses on multiples of ``step``, by a coarser view of the outcomes; what would exceed 700 is 700.
-
-    Examples
-    --------
-    >>> law = below(Cells(*np.array([[0.0, 0.3], [0.1, 0.4], [0.5, 0.2], [0.02, 0.08], [0.0, 0.0]])), 0.1)
-    >>> law.losses.round(6).tolist(), law.masses.round(3).tolist()
-    ([0.1, 0.3], [0.675, 0.125])
-    """
+    """The losses on multiples of ``step``, by a coarser view of the outcomes; what would exceed 700 is 700."""
     base = (cells.base + 2 * cells.error) * (1 + ROUND)
     gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
     base = np.maximum(base, gain / math.expm1(STEEP))
@@ -262,12 +242,6 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
     -------
     Certified
         Its ``uncertainty`` is the estimated effect of the grid, already on the safe side.
-
-    Examples
-    --------
-    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
-    >>> f"{composed([(coin, 1)], epsilon=0.0):.3f}"
-    '0.462'
     """
     most = sum(times * cells.variation for cells, times in parts)
     if epsilon is None:
@@ -303,12 +277,6 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     parts : sequence of (Cells, int)
     epsilon, delta : float
         Exactly one, within its domain; a composition that is better than ``delta`` at 0 is answered by 0.
-
-    Examples
-    --------
-    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
-    >>> 0.4 < composed_below([(coin, 1)], epsilon=0.0) <= composed([(coin, 1)], epsilon=0.0)
-    True
     """
     if sum(times for _, times in parts) > LONGEST:
         return 0.0
@@ -452,13 +420,6 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
         Distance of losses, called ``value_discretization_interval`` there; the same for all that is composed.
     spared : float in [0, 1)
         Mass of the largest losses that is counted as infinite, so that the others reach less far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> coin = Cells(*np.array([[-1.0, 1.0], [-1.0, 1.0], [0.731, 0.269], [-0.462, 0.462], [0.0, 0.0]]))
-    >>> f"{to_dp_accounting(coin, 0.1).self_compose(2).get_delta_for_epsilon(1.0):.3f}"
-    '0.338'
     """
     if not (0 < step < math.inf and 0 <= spared < 1):
         raise DomainError(f"step must be a number above 0 and spared one in [0, 1), got {step!r} and {spared!r}")

@@ -223,8 +223,6 @@ def topk_lower(
         Messages of each coordinate after padding.
     epsilon0 : float in (0, 700]
         Local budget of one coordinate, Laplace noise on [0, 1].
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Source: this project, on Liu et al. 2021, Theorem 4 for SS-Topk.
 
@@ -245,11 +243,6 @@ def disjoint_lower(
     All values are large on the first set in one data set, small on the second set in the other; messages are counted
     on both, so that :math:`m = k(2n_p-1)`; the others report coordinates outside of both, or hold one half in them.
     The parameters are those of :func:`topk_lower`.
-
-    Examples
-    --------
-    >>> round(disjoint_lower(157, 333, 0.5, epsilon=0.2379), 5)
-    0.01629
     """
     _given(epsilon, delta, kept=kept, padded=padded, epsilon0=epsilon0)
     whole = _whole(kept, 2 * padded)
@@ -278,11 +271,6 @@ def double_lower(
     epsilon0 : float in (0, 700]
     epsilon, delta : float
         Exactly one; the answer is the other one.
-
-    Examples
-    --------
-    >>> round(double_lower(7850, 0.02, 333, 0.5, delta=5.0118723e-6), 5)
-    0.14355
     """
     given = _given(epsilon, delta, dimension=dimension, sampling_rate=sampling_rate, padded=padded, epsilon0=epsilon0)
     whole = _whole(given["dimension"], padded)
@@ -303,11 +291,6 @@ def simple_lower(
         Local budget of one coordinate.
     epsilon, delta : float
         Exactly one; the answer is the other one.
-
-    Examples
-    --------
-    >>> round(simple_lower(7850, 1000, 0.01, delta=5.0118723e-6), 4)
-    0.09
     """
     given = _given(epsilon, delta, dimension=dimension, n_users=n_users, epsilon0=epsilon0)
     whole = _whole(given["dimension"], n_users)

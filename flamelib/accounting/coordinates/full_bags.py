@@ -57,8 +57,6 @@ def full_bags_lower(
         Messages of each coordinate after padding; ``kept * padded`` may be 1e6 at most.
     epsilon0 : float in (0, 700]
         Local budget of one coordinate, Laplace noise on [0, 1].
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Source: this project, on Liu et al. 2021, Algorithm 3 for SS-Topk.
 
@@ -78,13 +76,7 @@ def full_bags_lower(
 
 
 def full_bags(n_users: int, kept: float, padded: int) -> int:
-    """Coordinates of one user that the others can fill, in two disjoint groups of as many (exact).
-
-    Examples
-    --------
-    >>> full_bags(1000, 157, 333), full_bags(1000, 785, 666), full_bags(333, 157, 333)
-    (157, 588, 0)
-    """
+    """Coordinates of one user that the others can fill, in two disjoint groups of as many (exact)."""
     check(n_users=n_users, kept=kept, padded=padded)
     whole = math.floor(kept)
     return min(whole, (n_users - 1) * whole // (2 * padded)) if n_users > padded else 0

@@ -44,7 +44,6 @@ def least_multiples(sampling_rate: float, index_privacy: float) -> float:
 
     Parameters
     ----------
-    sampling_rate : float in (0, 1]
     index_privacy : float, at least 1
         The :math:`\nu`; 1 is the strongest, and reporting every coordinate gives it.
 
@@ -62,11 +61,6 @@ def multiples_range(sampling_rate: float, index_privacy: float) -> MultiplesRang
     r"""Multiples that Algorithm 4 admits for a ratio (value): from the least to :math:`\lceil1/\beta\rceil`.
 
     Source: Liu et al. 2021, Algorithm 4 and Proposition 2; Figure 4 draws it.
-
-    Examples
-    --------
-    >>> multiples_range(0.02, 3.125)
-    MultiplesRange(least=16.0, most=50)
     """
     check(sampling_rate=sampling_rate, index_privacy=index_privacy)
     most = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDED)))
@@ -85,10 +79,8 @@ def strongest_index_privacy(n_users: int, padded: int, sampling_rate: float) -> 
 
     Parameters
     ----------
-    n_users : int, at least 2
     padded : int, at least 2
         At least :math:`n\beta`, the mean number of true messages of a coordinate.
-    sampling_rate : float in (0, 1]
 
     Source: Liu et al. 2021, Theorem 5.
 

@@ -101,14 +101,7 @@ def some_real(randomizer: Padded, padded: int, real: int) -> Others:
 
 
 def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
-    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
-
-    Examples
-    --------
-    >>> found = sampled(LaplaceProfile(0.5), 333, 1000, 0.02)
-    >>> round(found.kept * 332, 2), found.rest < 1e-19
-    (4.71, True)
-    """
+    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many."""
     chance, others = sampling_rate * randomizer.kept, n_users - 1
     if others < padded:
         return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
@@ -169,12 +162,6 @@ def padded_divergence(
         ``real``: the user's message has another value.  ``dummy``: it is there in one data set only; both directions.
 
     Source: Liu et al. 2021, Theorem 3, by the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5.
-
-    Examples
-    --------
-    >>> noise = LaplaceProfile(0.5)
-    >>> [round(padded_divergence(noise, 333, delta=8e-7, real=real), 4) for real in (333, 20)]
-    [0.106, 0.0934]
     """
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
@@ -211,14 +198,7 @@ def _top(randomizer: Padded) -> float:
 
 
 def moments(randomizer: Padded) -> tuple[float, float]:
-    """Variance of a likelihood ratio against the blanket under it, and minus the covariance of two extreme ones.
-
-    Examples
-    --------
-    >>> variance, cross = moments(LaplaceProfile(0.5))
-    >>> round(2 * (variance + cross), 5)
-    0.21425
-    """
+    """Variance of a likelihood ratio against the blanket under it, and minus the covariance of two extreme ones."""
     kept = randomizer.kept
     if isinstance(randomizer, KaryProfile):
         return kept**2 * (randomizer.n_buckets - 1), kept**2

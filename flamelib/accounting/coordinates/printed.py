@@ -54,13 +54,6 @@ def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -
     drops.  It never decides while :math:`\delta \le 2e^{-27/14} = 0.2907`; above, the larger of the two is answered.
     Below some :math:`\varepsilon_0` the answer exceeds :math:`\varepsilon_0` itself, which is then the better bound.
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    n_buckets : int, at least 2
-    epsilon0 : float, positive
-    delta : float in [0, 1]
-
     Source: Liu et al. 2021, Lemma 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
 
     Examples
@@ -87,11 +80,6 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
         The theorem speaks below :math:`2\beta`.
 
     Source: Liu et al. 2021, Theorem 2, with the coordinate's budget in both places.
-
-    Examples
-    --------
-    >>> round(sampled_kary(1_000_000, 2, 0.5, 0.02, 1e-8).epsilon, 9)
-    0.003649469
     """
     check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, sampling_rate=sampling_rate, delta=delta)
     return _sampled(n_buckets, epsilon0, sampling_rate * n_users, sampling_rate, delta)
@@ -111,11 +99,8 @@ def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: flo
 
     Parameters
     ----------
-    n_buckets : int, at least 2
-    epsilon0 : float, positive
     padded : int, at least 2
         Messages of the coordinate, dummies included.
-    sampling_rate : float in (0, 1]
     delta : float in [0, 1]
         After sampling, per coordinate; before sampling it is :math:`\delta/\beta`.
 
@@ -154,12 +139,6 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     A statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``, as long as every
     coordinate is shuffled on its own.
 
-    Parameters
-    ----------
-    dimension : int, at least 1
-    epsilon : float, at least 0
-    delta : float in [0, 1]
-
     Returns
     -------
     Budget
@@ -190,8 +169,6 @@ def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
     ----------
     kept : float, positive
         Coordinates a user reports; need not be whole.
-    epsilon : float, at least 0
-    delta : float in [0, 1]
 
     Source: Liu et al. 2021, Theorem 4.
 
@@ -211,11 +188,6 @@ def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, 
     basic theorem, while the central one is composed by the advanced: a good part of the ratio is composition.
 
     Source: Liu et al. 2021, Figure 3.
-
-    Examples
-    --------
-    >>> round(simple_ratio(75755, 5000, 2, 0.8, 0.01 / 5000**1.1), 5)
-    2.55264
     """
     check(dimension=dimension, n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
     each = delta / (dimension + 1)
@@ -229,11 +201,6 @@ def double_ratio(dimension: int, kept: float, padded: int, n_buckets: int, epsil
     ``delta`` is the vector's; 0 where Theorem 3 is silent.
 
     Source: Liu et al. 2021, Figure 3.
-
-    Examples
-    --------
-    >>> round(double_ratio(75755, 1515.1, 1666, 2, 0.8, 0.01 / 5000**1.1), 3)
-    137.355
     """
     check(dimension=dimension, kept=kept, padded=padded, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
     if kept > dimension:
@@ -251,11 +218,6 @@ def generic_rate(epsilon0: float, n_users: int, delta: float) -> float:
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log(1/\delta))`, ``inf`` above.
 
     Source: Liu et al. 2021, Corollary 1.
-
-    Examples
-    --------
-    >>> round(generic_rate(0.5, 10_000, 1e-6), 9)
-    0.030640843
     """
     check(epsilon0=epsilon0, n_users=n_users, delta=delta)
     tail = -math.log(delta) if delta > 0 else math.inf
@@ -270,11 +232,6 @@ def simple_rate(epsilon0: float, dimension: int, n_users: int, delta: float) -> 
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log((d+1)/\delta))`, ``inf`` above; ``delta`` is the vector's.
 
     Source: Liu et al. 2021, Corollary 2.
-
-    Examples
-    --------
-    >>> round(simple_rate(0.01, 7850, 1000, 5e-6), 6)
-    0.599222
     """
     check(epsilon0=epsilon0, dimension=dimension, n_users=n_users, delta=delta)
     if delta == 0:
@@ -293,11 +250,6 @@ def double_rate(epsilon0: float, dimension: int, sampling_rate: float, padded: i
     where a logarithm is not positive; ``delta`` is the vector's.
 
     Source: Liu et al. 2021, Corollary 3.
-
-    Examples
-    --------
-    >>> round(double_rate(0.5, 7850, 0.02, 333, 5e-6), 6)
-    0.171858
     """
     check(epsilon0=epsilon0, dimension=dimension, sampling_rate=sampling_rate, padded=padded, delta=delta)
     many, few = sampling_rate * dimension, sampling_rate**2 * dimension
@@ -335,11 +287,6 @@ def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> f
         Of the coordinate, before sampling; in the regime of the blanket theorem.
 
     Source: Liu et al. 2021, Proposition 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 4.1.
-
-    Examples
-    --------
-    >>> round(mean_deviation(100_000, 50_000, 1.0, 1e-6), 9)
-    0.000615998
     """
     _not_above(sampled, padded)
     return math.sqrt(summation_plan(padded, epsilon, delta).mse) / sampled
@@ -355,11 +302,6 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
 
     Source: Liu et al. 2021, Algorithm 3, with the error of
     :func:`flamelib.accounting.shuffling.accuracy.summation_worst_mse`.
-
-    Examples
-    --------
-    >>> round(padded_deviation(333, 20, 1, 0.5), 9)
-    0.91241438
     """
     check(n_levels=n_levels, blanket_mass=blanket_mass)
     _not_above(sampled, padded)

@@ -38,8 +38,6 @@ def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
 
     Parameters
     ----------
-    modulus : int, odd, from 3 to 2**256
-    decay : float in (0, 1)
     value : int
         The j; beyond M its probability is 0.
 
@@ -63,13 +61,7 @@ def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
 
 
 def truncated_variance(modulus: int, decay: float) -> float:
-    r"""Variance of the truncated discrete Laplace law, by its sum in closed form (exact).
-
-    Examples
-    --------
-    >>> round(truncated_variance(3, 0.5), 9), round(truncated_variance(10**9 + 7, 0.5), 9)
-    (0.5, 4.0)
-    """
+    r"""Variance of the truncated discrete Laplace law, by its sum in closed form (exact)."""
     given = check(modulus=modulus, decay=decay)
     reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
     bracket = [
@@ -89,11 +81,6 @@ def truncated_tail(modulus: int, decay: float, value: int) -> float:
     r"""Chance that truncated discrete Laplace noise is at least this large either way (exact).
 
     .. math:: \Pr[|j|\ge t] = \frac{2(p^t-p^{M+1})}{1+p-2p^{M+1}}, \qquad 1\le t\le M
-
-    Examples
-    --------
-    >>> round(truncated_tail(5, 0.5, 2), 9)
-    0.2
     """
     given = check(modulus=modulus, decay=decay, value=value)
     reach, p, least = odd(given["modulus"]) // 2, Decimal(given["decay"]), given["value"]
@@ -111,7 +98,6 @@ def shift_loss(decay: float, value: int) -> float:
 
     Parameters
     ----------
-    decay : float in (0, 1)
     value : int
         The shift t.
 
@@ -131,11 +117,6 @@ def variance_bound(modulus: int, decay: float) -> float:
 
     .. math:: \frac{2p(1+p)}{(1-p)^2\big(1+p-2p^{(N+1)/2}\big)}
 
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-    decay : float in (0, 1)
-
     Source: Ghazi, Pagh, Velingker 2019, Lemma 8.
 
     Examples
@@ -147,13 +128,7 @@ def variance_bound(modulus: int, decay: float) -> float:
 
 
 def variance_bound_at(rate: float, modulus: int) -> float:
-    r"""As :func:`variance_bound` for :math:`p = e^{-s}`, which no double need be close to; arguments are trusted.
-
-    Examples
-    --------
-    >>> round(variance_bound_at(math.log(2), 5), 9)
-    4.8
-    """
+    r"""As :func:`variance_bound` for :math:`p = e^{-s}`, which no double need be close to; arguments are trusted."""
     if rate == 0:
         return math.inf
     half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
@@ -165,10 +140,6 @@ def variance_bound_at(rate: float, modulus: int) -> float:
 @states("cloak", "lemma-9", item="Lemma 9", gives="exact", adjacency="none")
 def square_sum(decay: float) -> float:
     r"""The sum :math:`\sum_{k\ge1}k^2p^k = p(1+p)/(1-p)^3` (exact).
-
-    Parameters
-    ----------
-    decay : float in (0, 1)
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 9.
 
@@ -184,11 +155,6 @@ def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_use
     r"""Mean absolute error that thinned noise adds to the sum of values is at most this (upper).
 
     .. math:: \frac1k\sqrt{q\,n\,\frac{2p(1+p)}{(1-p)^2(1+p-2p^{(N+1)/2})}}
-
-    Examples
-    --------
-    >>> round(noise_bound(10**9 + 7, 10, 0.9, 0.5, 100), 6)
-    9.486833
     """
     check(scale=scale, noise_rate=noise_rate, n_users=n_users)
     return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
@@ -204,13 +170,6 @@ def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rat
 
     This leaves more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or
     every user adds noise: the larger of the two is the answer.
-
-    Examples
-    --------
-    >>> rate = 1e-15
-    >>> found = thinned_error(10**18 + 1, 10**15, rate, 1 - 2**-50, 0.5, 100)
-    >>> round(found, 6), round(math.sqrt(0.5 * 100 * 2) / (rate * 10**15), 6)
-    (11.244925, 10.0)
     """
     adding = noise_rate * n_users
     meant, told = (math.sqrt(adding * variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
@@ -224,11 +183,6 @@ def random_rounding_std(n_users: int, scale: int) -> float:
     .. math:: \frac{\sqrt n}{2k}
 
     Rounding down is biased: it loses less than :math:`n/k`, and :math:`n/(2k)` where values are spread.
-
-    Examples
-    --------
-    >>> random_rounding_std(100, 10)
-    0.5
     """
     check(n_users=n_users, scale=scale)
     return math.sqrt(n_users) / 2 / scale
@@ -273,11 +227,6 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
 
     .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
 
-    Parameters
-    ----------
-    scale : int, at least 1
-    epsilon : float, positive
-
     Returns
     -------
     SharedNoise
@@ -315,12 +264,6 @@ def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     .. math:: E|W| \le \sqrt{\frac{2a}\pi}\,\frac{\Gamma(r+\frac12)}{\Gamma(r)},
 
     and at most :math:`\lceil r\rceil` times the mean error.
-
-    Examples
-    --------
-    >>> noise = shared_noise(10_000, 1.0)
-    >>> [round(crowded_error(noise, 1000, crowd), 6) for crowd in (1000, 900, 500, 100)]
-    [1.0, 1.066238, 1.5, 3.523941]
     """
     surplus = n_users / crowd
     if surplus == 1:
@@ -338,11 +281,6 @@ def crowded_reach(decay: float, chance: float, surplus: float) -> int:
     .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
 
     and where nobody is surplus at T.
-
-    Examples
-    --------
-    >>> [crowded_reach(0.99, 2.0**-40, surplus) for surplus in (1.0, 1.1, 10.0)]
-    [2828, 3249, 4845]
     """
     tail = math.log(2 / chance)
     if surplus > 1:
@@ -357,11 +295,6 @@ def log_crowded_tail(decay: float, size: float, surplus: float) -> float:
     Chernoff's bound at its best :math:`\theta = \frac x{r+s}`, with :math:`s = \sqrt{r^2+x^2}`,
 
     .. math:: \ln P\Big(|W|\ln\tfrac1p\ge x\Big) \le \ln2 - \frac{x^2}{r+s} + r\ln\frac{r+s}{2r} .
-
-    Examples
-    --------
-    >>> [round(log_crowded_tail(0.99, 3000, surplus), 6) for surplus in (1.0, 1.1, 10.0)]
-    [-25.728208, -25.45826, -13.709403]
     """
     reach = size * -math.log(decay)
     whole = surplus + math.hypot(surplus, reach)
@@ -369,13 +302,7 @@ def log_crowded_tail(decay: float, size: float, surplus: float) -> float:
 
 
 def noise_decay(scale: int, epsilon: float) -> float:
-    r"""The least double that is not below :math:`e^{-\varepsilon/k}`: noise that keeps epsilon for shifts up to k.
-
-    Examples
-    --------
-    >>> round(noise_decay(10, 1.0), 9)
-    0.904837418
-    """
+    r"""The least double that is not below :math:`e^{-\varepsilon/k}`: noise that keeps epsilon for shifts up to k."""
     given = check(scale=scale, epsilon=epsilon)
     wanted = FORTY_DIGITS.exp(FORTY_DIGITS.divide(-Decimal(given["epsilon"]), given["scale"]))
     nearest = float(wanted)

@@ -55,8 +55,6 @@ def gaussian_mechanism(
         Largest 2-norm by which one record moves the vector.
     noise_std : float, positive
         Standard deviation of the noise of each coordinate, in the same unit.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------
@@ -86,11 +84,6 @@ def log_delta(sensitivity: float, noise_std: float, epsilon: float) -> float:
     ----------
     sensitivity, noise_std : float, positive
     epsilon : float, at least 0
-
-    Examples
-    --------
-    >>> f"{log_delta(1.0, 1.0, 100.0):.6f}"
-    '-4960.254554'
     """
     given = check(sensitivity=sensitivity, noise_std=noise_std, epsilon=epsilon)
     return _log_delta(given["sensitivity"], given["noise_std"], given["epsilon"])[0]
@@ -111,11 +104,6 @@ def analytic_noise_std(sensitivity: float, epsilon: float, delta: float) -> floa
     -------
     float
         Standard deviation in the unit of ``sensitivity``.
-
-    Examples
-    --------
-    >>> f"{analytic_noise_std(1.0, 1.0, 1e-5):.5f}"
-    '3.73063'
     """
     given = check(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     if not 0 < given["delta"] < 1:
@@ -137,11 +125,6 @@ def classical_noise_std(sensitivity: float, epsilon: float, delta: float) -> flo
     delta : float in (0, 1)
 
     Source: Dwork, Roth 2014, Theorem A.1; used in Liu et al. 2021 for every epsilon.
-
-    Examples
-    --------
-    >>> f"{classical_noise_std(1.0, 0.5, 1e-5):.5f}"
-    '9.68961'
     """
     given = check(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or not 0 < given["delta"] < 1:

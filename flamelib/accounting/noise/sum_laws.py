@@ -82,12 +82,6 @@ class ThinnedNoise:
     DomainError
         Where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
         :math:`A_l` are, by Vandermonde's identity, and that is looked at.
-
-    Examples
-    --------
-    >>> noise = ThinnedNoise(2, 0.5, 1.0)
-    >>> [round(math.exp(noise.log_mass(x)) * 27, 9) for x in (1, 2, 3)], round(math.exp(noise.log_atom) * 27, 9)
-    ([4.0, 2.75, 1.75], 5.0)
     """
 
     n_users: int
@@ -185,11 +179,6 @@ class PolyaNoise:
     ----------
     n_users, planned : int, at least 1
     decay : float in (0, 1)
-
-    Examples
-    --------
-    >>> [round(math.exp(PolyaNoise(n, 3, 0.5).log_mass(1)), 6) for n in (1, 2, 3)]
-    [0.111732, 0.154942, 0.166667]
     """
 
     n_users: int
@@ -240,37 +229,19 @@ class PolyaNoise:
 
 
 def log_from(noise: Noise, x: int) -> float:
-    """Logarithm of the mass at any whole x and beyond: that from 1 on, or all but what lies beyond -x.
-
-    Examples
-    --------
-    >>> round(math.exp(log_from(PolyaNoise(1, 1, 0.5), 0)), 9)
-    0.666666667
-    """
+    """Logarithm of the mass at any whole x and beyond: that from 1 on, or all but what lies beyond -x."""
     return noise.log_above(x) if x >= 1 else log1mexp(-noise.log_above(1 - x))
 
 
 def rare_count(n_users: int, rate: float) -> int:
-    """Least count that independent events of this rate exceed with a chance of at most ``exp(-RARE)``.
-
-    Examples
-    --------
-    >>> rare_count(1000, 0.0145), rare_count(10, 0.5)
-    (139, 10)
-    """
+    """Least count that independent events of this rate exceed with a chance of at most ``exp(-RARE)``."""
     first = math.floor(n_users * rate)
     found = bisect_left(range(first, n_users), True, key=lambda c: bool(_log_more(c, n_users, rate) <= -RARE))
     return max(first + found, 1)
 
 
 def log_choose(total: int, count: int) -> Reals:
-    """Logarithms of the binomial coefficients of ``total`` over 0, 1, ..., ``count - 1``.
-
-    Examples
-    --------
-    >>> np.exp(log_choose(4, 6)).round(9).tolist()
-    [1.0, 4.0, 6.0, 4.0, 1.0, 0.0]
-    """
+    """Logarithms of the binomial coefficients of ``total`` over 0, 1, ..., ``count - 1``."""
     below = np.arange(count - 1)
     with np.errstate(divide="ignore"):
         return np.append(0.0, np.cumsum(np.log(np.maximum(float(total) - below, 0.0) / (below + 1))))

@@ -55,15 +55,12 @@ def thinned_sum(
 
     Parameters
     ----------
-    n_users : int, at least 2
     scale : int, at least 1
         The :math:`k`, largest change of a user's value.
     decay : float in (0, 1)
         The :math:`p` of the noise.
     noise_rate : float in (0, 1]
         The :math:`q`.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
     colluding : int, below ``n_users``
         Users whose noise does not count: they tell it, or drop out.
     modulus : int, odd, optional
@@ -116,14 +113,6 @@ def polya_sum(
         Users whose noise does not count in fact: they tell it, or drop out.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
-
-    Examples
-    --------
-    >>> one = {"n_users": 1000, "scale": 10**4, "decay": math.exp(-1e-4), "colluding": 100}
-    >>> [round(polya_sum(**one, delta=0.0, missing=missing), 4) for missing in (0, 100, 200)]
-    [1.0, 1.0, 1.2119]
-    >>> round(polya_sum(**one, delta=1e-6, missing=200), 4)
-    1.209
     """
     given = check(n_users=n_users, scale=scale, decay=decay, missing=missing)
     planned = honest(n_users, colluding)
@@ -137,36 +126,18 @@ def polya_sum(
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """Largest number of users, of at most these, with whom hardly ever more than ``MOST`` add noise at a time.
-
-    Examples
-    --------
-    >>> counted_users(10**6, 1e-5), counted_users(10**6, 1.0)
-    (1000000, 512)
-    """
+    """Largest number of users, of at most these, with whom hardly ever more than ``MOST`` add noise at a time."""
     check(n_users=n_users, noise_rate=noise_rate)
     return _least(lambda few: rare_count(few + 1, noise_rate) > MOST, 0, n_users)
 
 
 def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
-    """Logarithm of the delta of a sum with this noise that one user moves by up to ``shift`` (upper).
-
-    Examples
-    --------
-    >>> round(math.exp(log_delta(ThinnedNoise(5, 0.8, 0.3), 7, 1.0)), 9)
-    0.217618656
-    """
+    """Logarithm of the delta of a sum with this noise that one user moves by up to ``shift`` (upper)."""
     return _excess(noise, shift, epsilon)[0]
 
 
 def turning_point(changed: Callable[[int], bool], start: int) -> int:
-    """Least whole number beyond ``start`` from which on this holds, or one that is out of reach.
-
-    Examples
-    --------
-    >>> turning_point(lambda x: x * x > 1000, 3)
-    32
-    """
+    """Least whole number beyond ``start`` from which on this holds, or one that is out of reach."""
     low, high = start, start + 1
     for _ in range(DOUBLINGS):
         if changed(high):

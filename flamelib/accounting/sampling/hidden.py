@@ -262,8 +262,6 @@ def participation_noise(
         ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
     participation_rate, record_rate, n_records, clip_norm
         As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
-    epsilon : float, at least 0
-    delta : float in (0, 1]
 
     Returns
     -------
@@ -316,11 +314,6 @@ def system_guarantee(
         As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
 
     Source: Hasircioglu, Gunduz 2022, Section 4.
-
-    Examples
-    --------
-    >>> f"{system_guarantee(0.1, 0.1, [1, 30, 12], 1.0, 1.0, epsilon=0.1):.4e}"
-    '1.6493e-03'
     """
     largest = max((check(n_records=size)["n_records"] for size in sizes), default=0)
     return random_participation(
@@ -352,11 +345,6 @@ def all_send(
         As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
 
     Source: Hasircioglu, Gunduz 2022, Section 5.5, first variant.
-
-    Examples
-    --------
-    >>> f"{all_send(0.1, 0.1, 2, 1.0, 1.0, epsilon=0.1):.4e}"
-    '1.8386e-04'
     """
     return random_participation(
         "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
@@ -381,10 +369,5 @@ def participants_send(
         As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
 
     Source: Hasircioglu, Gunduz 2022, Section 5.5, second variant.
-
-    Examples
-    --------
-    >>> f"{participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1):.6e}"
-    '1.847193e-03'
     """
     return wcs(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)

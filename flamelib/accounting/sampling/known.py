@@ -154,13 +154,7 @@ def cs(
 def sampled_log_delta(
     known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, epsilon: float
 ) -> float:
-    r"""Upper logarithm of delta for sampling at the ``known`` rates in public and at the ``hidden`` ones in secret.
-
-    Examples
-    --------
-    >>> f"{math.exp(sampled_log_delta((0.1,), (0.1,), 1.0, 1.0, 0.1)):.6e}"
-    '1.847193e-03'
-    """
+    r"""Upper logarithm of delta for sampling at the ``known`` rates in public and at the ``hidden`` ones in secret."""
     before = unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING)
     return _log_rate(known + hidden) + log_delta(clip_norm, noise_std, before) + MARGIN
 
@@ -168,13 +162,7 @@ def sampled_log_delta(
 def sampled_from_delta(
     known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, delta: float
 ) -> Certified:
-    """Upper epsilon of the same round at ``delta``; never too small.
-
-    Examples
-    --------
-    >>> f"{sampled_from_delta((0.1,), (0.1,), 1.0, 1.0, 1.847193e-3):.6f}"
-    '0.100000'
-    """
+    """Upper epsilon of the same round at ``delta``; never too small."""
     inside = share(delta, known + hidden)
     before = gaussian_mechanism(clip_norm, noise_std, delta=inside)
     found = _after(before, hidden)
@@ -183,9 +171,6 @@ def sampled_from_delta(
 
 def share(delta: float, rates: tuple[float, ...]) -> float:
     """What may be lost each time the record is drawn, ``delta`` over the product of the rates: 1 at most, never above.
-
-    >>> share(1e-6, (0.1, 0.1)) <= 1e-4, share(0.5, (0.1,))
-    (True, 1.0)
     """
     for rate in rates:
         delta /= rate

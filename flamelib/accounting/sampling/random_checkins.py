@@ -77,12 +77,6 @@ def approximate_checkins(
         A delta of 1 or more is no promise.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
-
-    Examples
-    --------
-    >>> found = approximate_checkins(0.1, 0.1, 10_000, 1e-6, 1e-12)
-    >>> f"{found.epsilon:.6f} {found.delta:.4e}"
-    '0.009612 1.0201e-06'
     """
     given = check(
         epsilon0=epsilon0, participation_rate=participation_rate, window=window, delta=delta, slack_delta=slack_delta
@@ -106,11 +100,6 @@ def largest_local_delta(epsilon0: float, slack_delta: float) -> float:
     slack_delta : float in (0, 1)
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020.
-
-    Examples
-    --------
-    >>> f"{largest_local_delta(0.1, 1e-12):.4e}"
-    '6.6510e-16'
     """
     given = check(epsilon0=epsilon0, slack_delta=slack_delta)
     budget, slack = float(given["epsilon0"]), float(given["slack_delta"])

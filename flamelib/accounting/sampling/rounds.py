@@ -59,28 +59,14 @@ MOST = 2**15
 
 
 def outer_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
-    """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000].
-
-    Examples
-    --------
-    >>> cells = outer_cells(0.5, 0.5, 3, 1.0)
-    >>> f"{cells.base.sum():.6f}", f"{np.abs(cells.gain).sum() / 2:.6f}"
-    ('1.000000', '0.095731')
-    """
+    """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000]."""
     p, q = participation_rate, record_rate
     others, chances = _others(n_records, q, ratio) if p < 1 else (np.zeros(1), np.ones(1))
     return _together([_half(p, q, others[:, None], ratio, side) for side in (1, -1)], chances[:, None])
 
 
 def subsampled_cells(rate: float, ratio: float, joins: float = 1.0) -> Cells:
-    """Cells of a record drawn at a rate in the rounds that its client joins, with this chance and in the open.
-
-    Examples
-    --------
-    >>> cells = subsampled_cells(0.25, 1.0)
-    >>> f"{np.abs(cells.gain).sum() / 2:.6f}"
-    '0.095731'
-    """
+    """Cells of a record drawn at a rate in the rounds that its client joins, with this chance and in the open."""
     return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side) for side in (1, -1)], joins)
 
 
@@ -88,12 +74,6 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     """Cells of the pair whose gradients are all equal, with their mean losses: for bounds from below.
 
     A client with more records has this pair as well, its other gradients being 0.
-
-    Examples
-    --------
-    >>> cells = aligned_cells(0.5, 0.5, 3, 1.0)
-    >>> f"{cells.base.sum():.6f}", f"{np.abs(cells.gain).sum() / 2:.6f}"
-    ('1.000000', '0.078082')
     """
     p, q, n = participation_rate, record_rate, n_records - 1
     first, last = _window(n, q)
@@ -209,7 +189,6 @@ def participation_rounds(
         Records of the client in the larger data set; ignored but by ``outer``.
     noise_std, clip_norm : float, positive
         Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
-    rounds : int, at least 1
     epsilon, delta : float
         Exactly one, of the whole; the answer is the other one.
 
@@ -243,12 +222,6 @@ def round_cells(
     """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
 
     Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
-
-    Examples
-    --------
-    >>> cells = round_cells("cs", 0.5, 0.5, 3, 1.0, 1.0)
-    >>> f"{cells.delta(0.0):.6f}"
-    '0.095731'
     """
     p, q, ratio = max(LEAST, participation_rate), max(LEAST, record_rate), max(LEAST_RATIO, clip_norm / noise_std)
     if scheme == "outer":
@@ -277,11 +250,6 @@ def aligned_rounds_lower(
         As for :func:`participation_rounds`, without a scheme: nobody knows who joins.
     epsilon, delta : float
         Exactly one; the answer is the other one, 0 where nothing can be said.
-
-    Examples
-    --------
-    >>> f"{aligned_rounds_lower(0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
-    '1.37e-07'
     """
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")

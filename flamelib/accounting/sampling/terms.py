@@ -75,13 +75,7 @@ class Pair:
 
 
 def pair_terms(pair: Pair, k: Reals) -> Logs:
-    r"""The logarithms of D for whole ``k`` of at least 1.
-
-    Examples
-    --------
-    >>> f"{np.exp(pair_terms(Pair(1.0, -math.inf, 0.0, 0.0, 1.0), np.ones(1)).values[0]):.9f}"
-    '0.126936738'
-    """
+    r"""The logarithms of D for whole ``k`` of at least 1."""
     lost = k * pair.near + k * (k - 1) / 2 * pair.ratio**2
     level = np.maximum(pair.far - lost, FAINTEST)
     y = crossing(lambda at: (level - (k - 1) * at, 1 - k))

@@ -65,11 +65,6 @@ def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) 
     ratio : float
         Clipping norm over the noise.
     angle : float in [0, 180]
-
-    Examples
-    --------
-    >>> equal_draws(3, 0.5, 1.0, 0).sums[:, 0].tolist()
-    [0.0, 1.0, 2.0]
     """
     if n_records > LARGEST:
         raise DomainError(f"n_records must be a whole number in [1, {LARGEST}] here, got {n_records!r}")
@@ -89,11 +84,6 @@ def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
     gradients : array of shape (records, dimensions)
         In units of the noise; the first is the differing record's.  At most 12 records and 3 dimensions.
     record_rate : float in [0, 1]
-
-    Examples
-    --------
-    >>> subset_draws([[1, 0], [0, 1]], 0.25).chances.tolist()
-    [0.75, 0.25]
     """
     given = np.asarray(gradients, dtype=float)
     if given.ndim != 2 or not 1 <= len(given) <= MOST_SUBSETS or not 1 <= given.shape[1] <= 3:
@@ -124,12 +114,6 @@ def draws_delta(
     Certified
         Never above the divergence.  The ``uncertainty`` estimates by how much it is below: what halving the boxes
         once gained, and ten times the square of their side, in standard deviations, of the answer.
-
-    Examples
-    --------
-    >>> alone = equal_draws(1, 0.1, 1.0, 0)
-    >>> f"{draws_delta(alone, 0.1, 0.1, 0.1, add=False):.4e}"
-    '7.2900e-05'
     """
     given = check(participation_rate=participation_rate, record_rate=record_rate, epsilon=epsilon)
     joins, drawn, excess = given["participation_rate"], given["record_rate"], math.expm1(min(epsilon, 700.0))
@@ -171,13 +155,10 @@ def turned_gradients(
 
     Parameters
     ----------
-    participation_rate, record_rate : float in (0, 1]
     n_records : int, from 1 to 10,000
         Records of the client, the differing one included.
     noise_std, clip_norm : float, positive
         Noise on the sum and norm of a gradient, in the same unit.
-    angle : float in [0, 180], degrees
-    epsilon : float, at least 0
 
     Source: this project, on Hasircioglu, Gunduz 2022, Theorem 4.1.
 

@@ -43,11 +43,6 @@ def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -
         One value per user.
     n_levels : int, at least 1
     blanket_mass : float in (0, 1)
-
-    Examples
-    --------
-    >>> round(summation_mse([0.0, 0.5, 1.0], 1, 0.5), 12)
-    2.5
     """
     check(n_levels=n_levels)
     _below_one(blanket_mass)
@@ -75,11 +70,6 @@ def worst_input(n_levels: int, blanket_mass: float) -> float:
     cell or the last.  In the first, :math:`x = f/k` and :math:`k^2` times the sum is
     :math:`(1-\gamma k) f - (1-\gamma) f^2`, greatest at :math:`f = (1-\gamma k)/(2(1-\gamma)) \le \tfrac12`, or at
     0 once :math:`\gamma k \ge 1`.
-
-    Examples
-    --------
-    >>> worst_input(1, 0.1), worst_input(10, 0.1)
-    (0.5, 0.0)
     """
     check(n_levels=n_levels)
     _below_one(blanket_mass)
@@ -91,11 +81,6 @@ def summation_worst_mse(n_users: int, n_levels: int, blanket_mass: float) -> flo
 
     .. math:: \frac{n}{(1-\gamma)^2}\Big[\frac{\max(0, 1-\gamma k)^2}{4k^2} + \gamma\frac{2k+1}{6k} -
               \frac{\gamma^2}{4}\Big].
-
-    Examples
-    --------
-    >>> round(summation_worst_mse(3, 1, 0.5), 12)
-    3.0
     """
     check(n_users=n_users, n_levels=n_levels)
     _below_one(blanket_mass)
@@ -108,13 +93,7 @@ def _worst_per_user(n_levels: int, mass: float) -> float:
 
 
 def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> float:
-    r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper).
-
-    Examples
-    --------
-    >>> summation_mse_bound(8, 2, 0.5)
-    10.0
-    """
+    r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper)."""
     check(n_users=n_users, n_levels=n_levels)
     _below_one(blanket_mass)
     return n_users * (1 / (4 * n_levels**2) + blanket_mass / 2) / (1 - blanket_mass) ** 2
@@ -130,12 +109,6 @@ def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     which increases on [0, 1) since its derivative has the sign of :math:`\tfrac13-\tfrac\gamma6`; so once
     :math:`h(\gamma_{k+1})` reaches the best error per user, all further ones lie above it.  That is about half as
     many steps again as the best number of levels.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    epsilon : float in (0, 1]
-    delta : float in (0, 1]
 
     Returns
     -------
@@ -180,12 +153,6 @@ def summation_lower(n_users: int, epsilon: float, delta: float) -> float:
     0 for :math:`\delta \ge \tfrac12`.  The first term falls in :math:`k` and the second rises, so the best :math:`k`
     is a neighbour of the root of :math:`k^3-k = 6 n e^{-\varepsilon}/(1/2-\delta)`.
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    epsilon : float, at least 0
-    delta : float in [0, 1]
-
     Source: Balle, Bell, Gascon, Nissim 2019, Theorem 4.2; the paper states the order :math:`\Omega(n^{1/3})` only.
 
     Examples
@@ -226,11 +193,6 @@ def cell_distances(n_cells: int, cell: int) -> float:
         The paper's :math:`k`: cells of equal length, with midpoints :math:`(2i-1)/(2k)`.
     cell : int in {0, ..., n_cells - 1}
         Which midpoint is ``b``.
-
-    Examples
-    --------
-    >>> cell_distances(2, 0)
-    0.0625
     """
     check(n_cells=n_cells)
     cell = Domain("one of the cells", whole=True, low=0, high=n_cells - 1).accept("cell", cell)
@@ -259,11 +221,6 @@ def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
     ----------
     hits : sequence of sequences of float, k by k
         ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
-
-    Examples
-    --------
-    >>> rounding_error_bound([[0.5, 0.5], [0.5, 0.5]])
-    0.015625
     """
     k = len(hits)
     check(n_cells=k)
@@ -281,11 +238,6 @@ def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, f
     :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` or :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for
     :math:`\delta < \tfrac12`: else the event that no message falls into the cell of ``a`` tells a data set of ``b``
     alone from its neighbour with one ``a``.  The answer is the pair of right-hand sides.
-
-    Examples
-    --------
-    >>> hit_thresholds(100, 0.0, 0.25)
-    (0.5, 0.0025)
     """
     check(n_users=n_users, epsilon=epsilon, delta=delta)
     if delta >= 0.5:

@@ -30,11 +30,6 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
     Returns
     -------
     float in (0, 1)
-
-    Examples
-    --------
-    >>> least_blanket_mass(1000, 4, epsilon=1.0, delta=1e-6) < least_blanket_mass(1000, 4, epsilon=1.0, delta=0)
-    True
     """
     given = check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or given["delta"] == 1:
@@ -59,11 +54,6 @@ def best_levels(n_users: int, epsilon: float, delta: float) -> int:
 
     It nearly is, so the mass is found for one number of levels, the error scanned over all, and both repeated until
     they agree.  For a few hundred users the answer can be one off the best, at a cost of some thousandths.
-
-    Examples
-    --------
-    >>> best_levels(60_000, 1.0, 1e-6)
-    13
     """
     levels, previous = 1, 0
     for _ in range(4):

@@ -53,13 +53,7 @@ def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
 
 
 def erlingsson_epsilon0(n_users: int, epsilon: float, delta: float) -> float:
-    """Greatest local budget, at most one half, for which :func:`erlingsson` gives ``epsilon``; 0 outside its regime.
-
-    Examples
-    --------
-    >>> round(erlingsson_epsilon0(5000, 0.005, 1e-6), 10)
-    0.0079266611
-    """
+    """Greatest local budget, at most one half, for which :func:`erlingsson` gives ``epsilon``; 0 outside its regime."""
     check(n_users=n_users, epsilon=epsilon, delta=delta)
     factor = _erlingsson_factor(n_users, delta)
     if factor > 1:
@@ -242,12 +236,6 @@ def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
         Central budget in [0, 700].
 
     Source: Balle, Bell, Gascon, Nissim 2019, Section 5; the range is sharper than the paper's generic one.
-
-    Examples
-    --------
-    >>> loss = loss_variable(KaryProfile(epsilon0=1.0, n_buckets=2), 0.0)
-    >>> loss.mean, round(loss.high, 12) == -round(loss.low, 12)
-    (0.0, True)
     """
     if not isinstance(randomizer, KaryProfile | LaplaceProfile | AnyProfile):
         raise DomainError(
@@ -269,14 +257,7 @@ def _growth(epsilon: float) -> float:
 
 
 def loss_atoms(randomizer: KaryProfile, epsilon: float) -> tuple[tuple[float, float], ...]:
-    r"""The law of L for k-ary response: (value, probability) for the first input, the second, any other.
-
-    Examples
-    --------
-    >>> atoms = loss_atoms(KaryProfile(epsilon0=1.0, n_buckets=4), 0.5)
-    >>> [probability for _, probability in atoms]
-    [0.25, 0.25, 0.5]
-    """
+    r"""The law of L for k-ary response: (value, probability) for the first input, the second, any other."""
     k, spread = randomizer.n_buckets, loss_shape(randomizer).spread
     rest = -randomizer.mass * _growth(epsilon)
     values = (rest + spread, rest - spread * math.exp(epsilon), rest)
@@ -406,7 +387,6 @@ def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: 
 
     Parameters
     ----------
-    n_users : int, at least 2
     n_buckets : int
         Size of the alphabet, at least 2 (one more than the finest message of a summation).
     epsilon : float
@@ -455,11 +435,6 @@ def histogram_epsilon(n_users: int, n_buckets: int, blanket_mass: float, delta: 
               c = \frac{(n-1)\gamma}{k},
 
     ``inf`` above 1, where the theorem is silent.  Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
-
-    Examples
-    --------
-    >>> round(histogram_epsilon(10_000, 10, 0.5, 1e-6), 9)
-    0.637403361
     """
     check(n_users=n_users, n_buckets=n_buckets, blanket_mass=blanket_mass, delta=delta)
     if delta == 0:
@@ -475,11 +450,6 @@ def kary_epsilon0(n_buckets: int, blanket_mass: float) -> float:
     r"""Local budget of k-ary response with this blanket mass: :math:`\log(1 + k(1-\gamma)/\gamma)` (exact).
 
     Source: Balle, Bell, Gascon, Nissim 2019, Algorithm 1.
-
-    Examples
-    --------
-    >>> round(kary_epsilon0(2, KaryProfile(epsilon0=1.5, n_buckets=2).mass), 12)
-    1.5
     """
     check(n_buckets=n_buckets, blanket_mass=blanket_mass)
     return math.log1p(n_buckets * (1 - blanket_mass) / blanket_mass)
@@ -504,7 +474,6 @@ def hoeffding(
     ----------
     randomizer : KaryProfile, LaplaceProfile or AnyProfile
         ``any`` takes the authors' generic constants for every randomizer of that local budget.
-    n_users : int, at least 2
     epsilon, delta : float
         Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
 
@@ -545,7 +514,6 @@ def bennett(
     Parameters
     ----------
     randomizer : KaryProfile, LaplaceProfile or AnyProfile
-    n_users : int, at least 2
     epsilon, delta : float
         Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
 
@@ -579,7 +547,6 @@ def bennett_withdrawn(
     Parameters
     ----------
     randomizer : KaryProfile or LaplaceProfile
-    n_users : int, at least 2
     epsilon, delta : float
         Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
 
@@ -615,11 +582,6 @@ def largest_epsilon0(
         shuffling.
     at_most : float
         End of the search.
-
-    Examples
-    --------
-    >>> round(largest_epsilon0(hoeffding, LaplaceProfile, 5000, 0.005, 1e-6), 10)
-    0.0992714425
     """
     check(n_users=n_users, epsilon=epsilon, delta=delta, epsilon0=at_most)
 

@@ -152,7 +152,9 @@ class GaussianLaw:
         scale = self.mass * self.height
         return np.asarray(scale * total), np.asarray(scale * size)
 
-    def _along(self, leg: Leg, s: Complexes, real_first: bool, rule: Rule, less_one: bool) -> tuple[Complexes, Complexes]:
+    def _along(
+        self, leg: Leg, s: Complexes, real_first: bool, rule: Rule, less_one: bool
+    ) -> tuple[Complexes, Complexes]:
         path = self._path(leg, s, real_first)
         pieces = self._pieces(leg, s, path)
         total = -self._beyond(path.at(pieces[-1][1])) if less_one else np.zeros(s.shape, complex)

@@ -58,9 +58,6 @@ def blanket_divergence(
     ----------
     randomizer : KaryProfile, LaplaceProfile or GaussianProfile
         K-ary response, or Laplace or Gaussian noise on a value in [0, 1].
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------
@@ -96,9 +93,6 @@ def all_equal(
     Parameters
     ----------
     randomizer : KaryProfile, LaplaceProfile or GaussianProfile
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------
@@ -122,13 +116,6 @@ def clones_2021(epsilon0: float, n_users: int, epsilon: float | None = None, del
 
     Each other user is a clone of the affected one with probability :math:`e^{-\varepsilon_0}`; the pair is that of
     binary response hidden among the clones, which is the blanket formula with that mass.
-
-    Parameters
-    ----------
-    epsilon0 : float, positive
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------
@@ -167,9 +154,6 @@ def clones_2023(
     Parameters
     ----------
     randomizer : KaryProfile or LaplaceProfile
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------
@@ -206,13 +190,6 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     of the best test against the lattice of counts, and a better alignment can win (by 19 % at n = 20,
     epsilon0 = 3, epsilon = 0.06; mostly by less than 1 % from n = 100 on).  The search over that count is described
     in :mod:`flamelib.accounting.shuffling.exact_binary`; the remaining doubt is the ``uncertainty``, added upwards.
-
-    Parameters
-    ----------
-    epsilon0 : float, positive
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
 
     Returns
     -------

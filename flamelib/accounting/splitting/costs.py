@@ -86,14 +86,10 @@ def cost(
     ----------
     protocol : str
         A name that the module explains.
-    n_users : int, at least 2
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
     scale : int, optional
         Steps of the grid of the first three; ``10 * n_users`` where left out.
     error : float, optional
         What rounding may cost in ``cmp-t2``; ``n_users / scale`` where left out.
-    dimension : int
     input_bits : int from 1 to 64
         Bits b of an input of ``cmp-bon``; 16 where left out.
 

@@ -76,10 +76,8 @@ def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
 
     Parameters
     ----------
-    modulus : int from 2 to 2**256
     n_messages : int, at least 1
         Beyond 100,000 messages the answer is that for 100,000, which is larger.
-    n_users : int, at least 2
 
     Returns
     -------
@@ -115,11 +113,6 @@ def least_messages(security_bits: float, n_users: int, modulus: int, colluding: 
     ------
     DomainError
         Where more than 100,000 messages would be needed.
-
-    Examples
-    --------
-    >>> [least_messages(40, n, 2**32) for n in (20, 1000, 3000)]
-    [22, 12, 11]
     """
     check(security_bits=security_bits, n_users=n_users, modulus=modulus, colluding=colluding)
     users, target = honest(n_users, colluding), -security_bits * math.log(2)

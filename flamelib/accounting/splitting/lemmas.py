@@ -31,8 +31,6 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
     ----------
     security_bits : float in (0, 1e6]
         Minus the base-2 logarithm σ of the total variation distance.
-    n_users : int, at least 19
-    log2_modulus : float in (0, 1e6]
 
     Raises
     ------
@@ -56,12 +54,6 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
 def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
     r"""Bits that a user sends, :math:`d\,m\lceil\log_2N\rceil` (exact).
 
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-    dimension : int, at least 1
-
     Source: Ghazi, Pagh, Velingker 2019: messages are whole numbers below the modulus.
 
     Examples
@@ -73,13 +65,7 @@ def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
 
 
 def modulus_bits(modulus: int) -> int:
-    r"""Bits of one message, :math:`\lceil\log_2N\rceil`.
-
-    Examples
-    --------
-    >>> modulus_bits(2**32), modulus_bits(2**32 + 1)
-    (32, 33)
-    """
+    r"""Bits of one message, :math:`\lceil\log_2N\rceil`."""
     return (modulus - 1).bit_length()
 
 
@@ -96,8 +82,6 @@ def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
 
     Parameters
     ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int, at least 1
     smoothness : float in (0, 1)
         The :math:`\gamma`: every residue is the sum of a fraction :math:`(1\pm\gamma)/N` of the m-subsets.
 
@@ -124,10 +108,6 @@ def narrow_failure(modulus: int) -> float:
 
     above 1 below 2737.
 
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-
     Source: Ghazi, Pagh, Velingker 2019, Corollary 1, with the constant of its proof.
 
     Examples
@@ -141,12 +121,6 @@ def narrow_failure(modulus: int) -> float:
 @states("cloak", "lemma-5", item="Lemma 5, one swap", gives="upper", adjacency="sum-preserving")
 def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
     r"""Budget of moving a part of one user's value to another's: :math:`\ln\frac{1+\gamma}{1-\gamma}`, η (upper).
-
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int, at least 1
-    smoothness : float in (0, 1)
 
     Source: Ghazi, Pagh, Velingker 2019, Lemmas 4 and 5.
 
@@ -169,13 +143,6 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
 
     Any two data sets of equal sum are at most :math:`n-1` swaps apart, and :math:`n-|C|-1` where they agree on
     colluding users C.
-
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int, at least 1
-    smoothness : float in (0, 1)
-    swaps : int, at least 1
 
     Returns
     -------
@@ -230,17 +197,12 @@ def single_user_budget(
 
     Parameters
     ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int, at least 1
-    smoothness : float in (0, 1)
     scale : int, at least 1
         Steps k of the grid: a user's scaled value lies in 0..k.
     decay : float in (0, 1)
         The p of the truncated discrete Laplace noise.
     noise_rate : float in (0, 1]
         Chance q that a user adds noise.
-    n_users : int, at least 2
-    colluding : int, from 0 to n_users - 2
 
     Returns
     -------
@@ -262,13 +224,7 @@ def single_user_budget(
 
 
 def log_ratio(smoothness: float) -> float:
-    r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness.
-
-    Examples
-    --------
-    >>> round(log_ratio(0.5), 12) == round(math.log(3), 12)
-    True
-    """
+    r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness."""
     check(smoothness=smoothness)
     return math.log1p(smoothness) - math.log1p(-smoothness)
 

@@ -97,13 +97,8 @@ def plans(
 
     Parameters
     ----------
-    n_users : int, at least 2
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
     error : float, positive
         Bound on the mean absolute error of the sum of values in [0, 1], in each coordinate.
-    colluding : int, from 0 to n_users - 2
-    dimension : int, at least 1
 
     Returns
     -------
@@ -286,12 +281,6 @@ def recommended(
     scale : int, at least 1, optional
 
     Source: Balle, Bell, Gascon, Nissim 2020.
-
-    Examples
-    --------
-    >>> plan = recommended(1000, 1.0, 1e-9, 42.0)
-    >>> plan.scale, plan.reach, plan.modulus, plan.n_messages, round(plan.noise_error, 3), round(plan.rounding_std, 3)
-    (32, 663, 33327, 14, 1.0, 0.494)
     """
     given = check(n_users=n_users, epsilon=epsilon, overflow=overflow, security_bits=security_bits)
     crowd = honest(n_users, colluding)
@@ -307,13 +296,7 @@ def recommended(
 
 
 def outside(noise: Noise, reach: int) -> float:
-    """Chance that noise is larger than ``reach`` in absolute value (upper).
-
-    Examples
-    --------
-    >>> round(outside(ThinnedNoise(1, 0.5, 1.0), 2), 12)
-    0.166666666667
-    """
+    """Chance that noise is larger than ``reach`` in absolute value (upper)."""
     return probability(math.log(2) + noise.log_above(reach + 1) + noise.error(reach + 1)) + math.exp(noise.log_lost)
 
 
@@ -340,12 +323,6 @@ def thinned_decay(
         Where no scale keeps the budget: too few users add noise.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
-
-    Examples
-    --------
-    >>> decay = thinned_decay(1000, 1000, 0.01, 1.0, 5e-7)
-    >>> round(-1 / (1000 * math.log(decay)), 4), round(math.exp(ThinnedNoise(1000, decay, 0.01).log_mean) / 1000, 4)
-    (0.5826, 2.0247)
     """
     given = check(n_users=n_users, scale=scale, noise_rate=noise_rate, epsilon=epsilon, delta=delta)
     n_users, scale, noise_rate, epsilon, delta = given.values()

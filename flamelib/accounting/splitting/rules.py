@@ -50,24 +50,12 @@ def positive_budget(epsilon: float, delta: float) -> None:
 
 
 def least_odd(least: int) -> int:
-    """The smallest odd whole number of at least this.
-
-    Examples
-    --------
-    >>> least_odd(4), least_odd(5)
-    (5, 5)
-    """
+    """The smallest odd whole number of at least this."""
     return least | 1
 
 
 def smoothness_of(leak: float) -> float:
-    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it.
-
-    Examples
-    --------
-    >>> round(smoothness_of(math.log(3)), 9)
-    0.5
-    """
+    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it."""
     found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
     while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
         found = math.nextafter(found, 0.0)
@@ -79,13 +67,7 @@ def smoothness_of(leak: float) -> float:
 
 
 def too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
-    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus.
-
-    Examples
-    --------
-    >>> too_few(2**32 + 1, 0.1, -20.0)
-    51
-    """
+    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
     bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
     return max(LEAST_MESSAGES, math.floor(bits))
 
@@ -93,13 +75,7 @@ def too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
 def first_number(
     modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
 ) -> tuple[int, int]:
-    """The first number of messages that serves, and its modulus, from a start that the least modulus allows.
-
-    Examples
-    --------
-    >>> first_number(lambda m: 10 * m, lambda m, modulus: m * modulus > 200)
-    (5, 50)
-    """
+    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
     return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))
 
 
@@ -167,12 +143,8 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
 
     Parameters
     ----------
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
-    n_users : int, at least 2
     scale : int, at least 1, optional
         Steps k of the grid; ``10 * n_users`` where left out.
-    colluding : int, from 0 to n_users - 2
 
     Returns
     -------
@@ -211,12 +183,6 @@ def sharp_noisy_rule(
     r"""As :func:`noisy_rule`, with ``cloak:own-2`` at :math:`\varepsilon/10` in place of Lemma 1 (upper).
 
     N is the smallest odd whole number above :math:`3nk`, and shares may repeat.
-
-    Examples
-    --------
-    >>> found = sharp_noisy_rule(1.0, 1e-6, 1000)
-    >>> found.n_messages, found.modulus, found.bits
-    (27, 30000001, 675)
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
     leak, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
@@ -244,12 +210,6 @@ def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = Non
     colluding : int
 
     Source: Balle, Bell, Gascon, Nissim 2020; Ishai, Kushilevitz, Ostrovsky, Sahai 2006.
-
-    Examples
-    --------
-    >>> found = mix_rule(1.0, 1e-6, 1000)
-    >>> found.n_messages, found.bits, round(found.mean_error, 6)
-    (11, 275, 1.0)
     """
     steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
     security, noise = security_needed(epsilon, delta), shared_noise(steps, epsilon)
@@ -260,37 +220,20 @@ def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = Non
 
 
 def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
-    r"""The σ at which :math:`d(1+e^\varepsilon)2^{-\sigma} = \delta`, never too small.
-
-    Examples
-    --------
-    >>> round(security_needed(0.0, 2**-39), 9)
-    40.0
-    """
+    r"""The σ at which :math:`d(1+e^\varepsilon)2^{-\sigma} = \delta`, never too small."""
     positive_budget(epsilon or 1.0, delta)
     weight = math.log2(1 + math.exp(check(epsilon=epsilon)["epsilon"]))
     return max(MARGIN, (weight + math.log2(dimension) - math.log2(delta)) * (1 + MARGIN))
 
 
 def default_scale(n_users: int, scale: int | None) -> int:
-    """The scale given, or ten steps for every user.
-
-    Examples
-    --------
-    >>> default_scale(100, None), default_scale(100, 7)
-    (1000, 7)
-    """
+    """The scale given, or ten steps for every user."""
     check(n_users=n_users, **({} if scale is None else {"scale": scale}))
     return 10 * n_users if scale is None else scale
 
 
 def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
     r"""The share of epsilon that noise has, and the rate at which half of delta covers that nobody of a crowd adds any.
-
-    Examples
-    --------
-    >>> [round(share, 6) for share in noise_shares(1.0, 1e-6, 1000)]
-    [0.9, 0.014509]
     """
     wanted = (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000)
     return (1 - FOR_SHARES) * epsilon * KEPT, min(1.0, wanted)
@@ -328,12 +271,8 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
 
     Parameters
     ----------
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
-    n_users : int, at least 2
     error : float, positive
         The α that rounding may cost: k is the least whole number whose n/k, as a double, is not above it.
-    colluding : int, from 0 to n_users - 2
 
     Raises
     ------
@@ -362,12 +301,6 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
     r"""As :func:`exact_rule`, with ``cloak:own-2`` for each swap in place of Lemma 5 (upper).
 
     N is :math:`nk+1`, of either parity, and shares may repeat.
-
-    Examples
-    --------
-    >>> found = sharp_exact_rule(1.0, 1e-6, 100, 0.01)
-    >>> found.n_messages, found.modulus, found.bits
-    (29, 1000001, 580)
     """
     swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
     log_allowed = math.log(delta) - float(together(epsilon, swaps).ln()) - 4 * MARGIN
@@ -379,13 +312,7 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
 
 
 def grid_scale(n_users: int, error: float) -> int:
-    r"""The least k whose n/k, as a double, is not above ``error``.
-
-    Examples
-    --------
-    >>> grid_scale(3, 0.3), grid_scale(100, 0.01), grid_scale(7, 1e300)
-    (10, 10000, 1)
-    """
+    r"""The least k whose n/k, as a double, is not above ``error``."""
     check(n_users=n_users, error=error)
     if error >= n_users:
         return 1
@@ -395,13 +322,7 @@ def grid_scale(n_users: int, error: float) -> int:
 
 
 def together(epsilon: float, swaps: int) -> Decimal:
-    r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits.
-
-    Examples
-    --------
-    >>> round(float(together(1.0, 99)), 6)
-    169.252206
-    """
+    r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits."""
     step = Decimal(epsilon) / swaps
     digits = Context(prec=60 + 2 * max(0, -step.adjusted()), traps=[])
     step = digits.divide(Decimal(epsilon), swaps)

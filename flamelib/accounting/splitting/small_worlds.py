@@ -48,11 +48,8 @@ def shuffled_distance(
 
     Parameters
     ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
     inputs_a, inputs_b : sequence of int
         Scaled values, a user each, taken modulo ``modulus``; as many in one as in the other.
-    epsilon : float, at least 0
 
     Raises
     ------
@@ -176,7 +173,6 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
     ----------
     messages : sequence of int
         The 2m shares.
-    modulus : int from 2 to 2**256
 
     Raises
     ------
@@ -208,7 +204,6 @@ def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence
     ----------
     messages : sequence of int
         The 2m shares, distinct modulo ``modulus``.
-    modulus : int from 2 to 2**256
     inputs_a : sequence of int
         The two scaled inputs.
 
@@ -242,10 +237,6 @@ def smooth_ratio(smoothness: float) -> float:
 
     .. math:: \frac{1+\gamma}{1-\gamma}
 
-    Parameters
-    ----------
-    smoothness : float in (0, 1)
-
     Source: Ghazi, Pagh, Velingker 2019, Lemma 3.
 
     Examples
@@ -258,13 +249,7 @@ def smooth_ratio(smoothness: float) -> float:
 
 
 def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
-    """How many of the subsets of half the messages add up to each residue; residues that none reaches are left out.
-
-    Examples
-    --------
-    >>> subset_counts((0, 0, 1, 2), 3)
-    {0: 2, 1: 2, 2: 2}
-    """
+    """How many of the subsets of half the messages add up to each residue; residues that none reaches are left out."""
     check(messages=messages, modulus=modulus)
     half, odd_one = divmod(len(messages), 2)
     if odd_one or not half:
@@ -303,11 +288,6 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
     n_messages : int from 1 to 500
 
     Source: this project, on the proof of Lemma 1 of Ghazi, Pagh, Velingker 2019.
-
-    Examples
-    --------
-    >>> subset_moments(3, 2)
-    Moments(mean=1.3333333333333333, variance=0.4444444444444444, variance_at_half=1.7777777777777777)
     """
     check(modulus=modulus, n_messages=n_messages)
     if n_messages > MANY_MESSAGES:

@@ -28,11 +28,6 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
 
     for :math:`m\ge2`, at most 1; ``inf`` for a single message, which hides nothing.
 
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-
     Source: this project, by the exact variance of the number of subsets with a given sum.
 
     Examples
@@ -56,12 +51,6 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  No smoothness and no distinct messages are
     asked for.
 
-    Parameters
-    ----------
-    modulus : int from 2 to 2**256
-    n_messages : int, at least 1
-    epsilon : float, at least 0
-
     Source: this project, by :math:`(u)_+\le(u-Eu)^2/(4|Eu|)` and exact variances.
 
     Examples
@@ -77,11 +66,6 @@ def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     r"""As :func:`two_user_delta` for odd moduli only, with the smaller numerator (upper).
 
     .. math:: \frac{(N-2)+2(N-1)e^{2\varepsilon}+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}
-
-    Examples
-    --------
-    >>> f"{odd_two_user_delta(30_000_001, 27, 0.1):.4e}"
-    '1.2610e-07'
     """
     check(modulus=modulus, n_messages=n_messages, epsilon=epsilon)
     found = log_two_user_delta(modulus, n_messages, epsilon, parity=True)
@@ -105,11 +89,6 @@ def log_central_binomial(n_messages: int) -> float:
 
     Beyond 512 by :math:`m\ln4-\frac12\ln(\pi m)-\frac1{8m}+\frac1{192m^3}`, whose remainder is below
     :math:`1/(640m^5)`.
-
-    Examples
-    --------
-    >>> round(math.exp(log_central_binomial(5)), 9)
-    252.0
     """
     if n_messages <= SMALL:
         return math.log(math.comb(2 * n_messages, n_messages))

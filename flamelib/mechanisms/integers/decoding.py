@@ -19,8 +19,6 @@ def estimate(messages: Sequence[int], modulus: int, scale: int, n_users: int) ->
         Everything that left the shuffler; an empty list is answered 0.
     modulus : int, above ``n_users * scale``
         With noise the rule reads negative sums rightly above ``3 * n_users * scale`` only.
-    scale : int, at least 1
-    n_users : int, at least 2
 
     Raises
     ------

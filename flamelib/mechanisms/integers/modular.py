@@ -18,11 +18,7 @@ LARGEST_MACHINE = 2**62
 
 
 def residue_type(modulus: int) -> type:
-    """The type of arrays of residues: 64-bit whole numbers as long as two of them can be added.
-
-    >>> residue_type(2**40).__name__, residue_type(2**80).__name__
-    ('int64', 'object')
-    """
+    """The type of arrays of residues: 64-bit whole numbers as long as two of them can be added."""
     return np.int64 if modulus <= LARGEST_MACHINE else object
 
 
@@ -30,12 +26,6 @@ def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -
     """The values as an array of whole numbers of any size: 64-bit, or Python's own.
 
     Numpy alone makes doubles of a list with numbers on both sides of 2^63.
-
-    >>> whole_numbers("values", [2**63, -1]).tolist()
-    [9223372036854775808, -1]
-    >>> whole_numbers("values", [1, 0.5])
-    Traceback (most recent call last):
-    flamelib.core.vocabulary.DomainError: values must be whole numbers, got [1, 0.5]
     """
     try:
         array: Residues = np.asarray(values)
@@ -54,11 +44,6 @@ def residues(wholes: ArrayLike, modulus: int) -> Residues:
     ------
     DomainError
         For anything that is no whole number; nothing is truncated.
-
-    Examples
-    --------
-    >>> residues([-1, 7], 5).tolist(), residues([-1], 2**80).tolist() == [2**80 - 1]
-    ([4, 2], True)
     """
     array = whole_numbers("wholes", wholes)
     if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
@@ -70,11 +55,7 @@ def residues(wholes: ArrayLike, modulus: int) -> Residues:
 
 
 def add_up(messages: Residues, modulus: int, axis: int = -1) -> Residues:
-    """The sum of residues modulo ``modulus`` along an axis; no sum on the way is too large for its type.
-
-    >>> int(add_up(np.full(3, 2**62 - 1), 2**62))
-    4611686018427387901
-    """
+    """The sum of residues modulo ``modulus`` along an axis; no sum on the way is too large for its type."""
     return residues(congruent_sum(messages, modulus, axis), modulus)
 
 
@@ -82,9 +63,6 @@ def congruent_sum(messages: Residues, modulus: int, axis: int = -1) -> Residues:
     """The same up to a multiple of the modulus, below 2^63; parts of it are reduced until it is so small.
 
     For sums that something is taken from or added to before they are reduced: that costs more than adding.
-
-    >>> int(congruent_sum(np.array([5, 6, 6]), 7))
-    17
     """
     at_once = max(2, (2**63 - 1) // modulus)
     while messages.dtype != object and messages.shape[axis] > at_once:
@@ -94,11 +72,7 @@ def congruent_sum(messages: Residues, modulus: int, axis: int = -1) -> Residues:
 
 
 def reduced(name: str, values: ArrayLike, modulus: int) -> Residues:
-    """Residues in their type; other whole numbers are refused, under the name of the argument.
-
-    >>> reduced("total", [0, 6], 7).tolist()
-    [0, 6]
-    """
+    """Residues in their type; other whole numbers are refused, under the name of the argument."""
     domain = f"whole numbers from 0 to modulus - 1 = {modulus - 1}"
     found = whole_numbers(name, values, domain)
     if found.size and not (found.min() >= 0 and found.max() < modulus):
@@ -107,19 +81,11 @@ def reduced(name: str, values: ArrayLike, modulus: int) -> Residues:
 
 
 def signed(z: Residues, largest: int, modulus: int) -> Residues:
-    """Residues above the largest that is not negative become what they are short of the modulus.
-
-    >>> signed(np.array([0, 5, 6]), 5, 7).tolist()
-    [0, 5, -1]
-    """
+    """Residues above the largest that is not negative become what they are short of the modulus."""
     one = np.atleast_1d(z)
     return np.where(one > largest, one - modulus, one).reshape(z.shape)
 
 
 def centred(totals: ArrayLike, modulus: int) -> Residues:
-    """Residues as whole numbers around 0.
-
-    >>> centred(np.array([0, 3, 4, 6]), 7).tolist()
-    [0, 3, -3, -1]
-    """
+    """Residues as whole numbers around 0."""
     return signed(residues(totals, modulus), modulus // 2, modulus)

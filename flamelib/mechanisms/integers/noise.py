@@ -133,12 +133,6 @@ class TruncatedLaplace:
     modulus : int, odd, at least 3
     decay : float in (0, 1)
         The paper's :math:`p`.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> TruncatedLaplace(7, 0.5).sample(8, Simulation(np.random.default_rng(0))).tolist()
-    [-2, 1, -1, 1, -3, 0, 0, -1]
     """
 
     modulus: int
@@ -190,12 +184,6 @@ class PolyaShare:
     Notes
     -----
     Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> int(PolyaShare(100, 0.9).sample(100, Simulation(np.random.default_rng(0))).sum())
-    -2
     """
 
     n_users: int
@@ -233,12 +221,6 @@ class SkellamShare:
     Notes
     -----
     Agarwal, Kairouz, Liu 2021.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> SkellamShare(10, 100.0).sample(5, Simulation(np.random.default_rng(0))).tolist()
-    [-2, -1, -4, -4, -2]
     """
 
     n_users: int
@@ -267,12 +249,6 @@ class DiscreteGaussian:
     Notes
     -----
     Canonne, Kamath, Steinke 2020.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.integers.randomness import Simulation
-    >>> DiscreteGaussian(2.0).sample(5, Simulation(np.random.default_rng(0))).tolist()
-    [1, -1, -3, -4, 2]
     """
 
     std: float

@@ -63,15 +63,6 @@ class CountMin(Hashed):
     with :math:`w = \lceil e / \alpha \rceil` columns and :math:`D = \lceil \ln(1/\xi) \rceil` rows.
 
     Source: Cormode, Muthukrishnan 2005.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = CountMin.within(accuracy=0.01, failure=0.01, seed=1)
-    >>> sketch.shape, sketch.sensitivity
-    ((5, 272), 10)
-    >>> sketch.estimate(direct_table(sketch, [7] * 30 + [8] * 5), [7, 8, 9])
-    array([30.,  5.,  0.])
     """
 
     @classmethod
@@ -113,14 +104,6 @@ class CountSketch(Hashed):
     :math:`F_2` and variance :math:`2 (F_2^2 - F_4) / w`.
 
     Source: Charikar, Chen, Farach-Colton 2004; Thorup, Zhang 2004 (second moment).
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = CountSketch(columns=300, rows=5, seed=1)
-    >>> table = direct_table(sketch, [7] * 30 + [8] * 5)
-    >>> sketch.estimate(table, [7, 8, 9]), sketch.second_moment(table)
-    (array([30.,  5.,  0.]), 925.0)
     """
 
     def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
@@ -156,13 +139,6 @@ class SecondMoment(Hashed):
     has the same variance without noise.
 
     Source: Alon, Matias, Szegedy 1999.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = SecondMoment(columns=200, rows=3, seed=1)
-    >>> sketch.estimate(direct_table(sketch, [7] * 30 + [8] * 5)), sketch.sensitivity
-    (916.0, 1200)
     """
 
     @property

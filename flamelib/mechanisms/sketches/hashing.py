@@ -40,14 +40,6 @@ class Hashes:
         Public.
     part : int
         Another number, other functions under the same seed.
-
-    Examples
-    --------
-    >>> hashes = Hashes(rows=2, independence=2, seed=1)
-    >>> hashes.buckets([3, 4, 3], 10).tolist()
-    [[9, 3, 9], [5, 3, 5]]
-    >>> hashes.signs([3, 4, 5]).tolist()
-    [[-1, -1, 1], [-1, -1, -1]]
     """
 
     rows: int
@@ -77,11 +69,7 @@ class Hashes:
 
 
 def add(a: Words64, b: Words64) -> Words64:
-    """Sum of two numbers below p, modulo p.
-
-    >>> add(np.uint64(PRIME - 1), np.uint64(2)).item()
-    1
-    """
+    """Sum of two numbers below p, modulo p."""
     return np.asarray((a + b) % np.uint64(PRIME))
 
 
@@ -89,9 +77,6 @@ def times(a: Words64, b: Words64) -> Words64:
     r"""Product of two numbers below p, modulo p, without overflow.
 
     With :math:`a = a_1 2^{31} + a_0` and :math:`2^{61} \equiv 1` every part of the product stays below :math:`2^{64}`.
-
-    >>> times(np.uint64(PRIME - 1), np.uint64(PRIME - 1)).item(), times(np.uint64(2**60), np.uint64(6)).item()
-    (1, 3)
     """
     half, low = np.uint64(31), np.uint64(2**31 - 1)
     a1, a0, b1, b0 = a >> half, a & low, b >> half, b & low
@@ -116,11 +101,6 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
     Returns
     -------
     array of shape (count, n)
-
-    Examples
-    --------
-    >>> keyed_uniforms([7, 8, 7], 1, seed=1).round(3).tolist()
-    [[0.921, 0.816, 0.921]]
     """
     found, where = np.unique(wholes("items", items, 0, PRIME - 1), return_inverse=True)
     drawn = np.empty((count, found.size))
@@ -143,13 +123,6 @@ def numbered(words: Sequence[str]) -> Wholes:
     ------
     DomainError
         If a word is empty or holds another character.
-
-    Examples
-    --------
-    >>> numbered(["a", "abba"]) // 28**8
-    array([21952, 23577])
-    >>> spelled(numbered(["noah's"]))
-    ["noah's"]
     """
     return np.array([_number(word) for word in words], dtype=np.int64)
 

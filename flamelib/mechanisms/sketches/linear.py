@@ -55,13 +55,6 @@ def contributions(sketch: Sketch, items: ArrayLike) -> Wholes:
     Returns
     -------
     array of shape (n, counters)
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.counts import CountSketch
-    >>> contributions(CountSketch(columns=4, rows=1, seed=1), [3, 4])
-    array([[ 0,  0, -1,  0],
-           [ 0, -1,  0,  0]])
     """
     places, added = sketch.cells(items)
     vectors = np.zeros((places.shape[1], math.prod(sketch.shape)), dtype=np.int64)
@@ -70,15 +63,7 @@ def contributions(sketch: Sketch, items: ArrayLike) -> Wholes:
 
 
 def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = None) -> Wholes:
-    """The table as somebody who sees all items adds it up, exactly; ``counts`` says how often each, negative or not.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.counts import CountMin
-    >>> direct_table(CountMin(columns=4, rows=2, seed=1), [3, 4, 3])
-    array([[0, 0, 0, 3],
-           [0, 3, 0, 0]])
-    """
+    """The table as somebody who sees all items adds it up, exactly; ``counts`` says how often each, negative or not."""
     places, added = sketch.cells(items)
     weighted = added if counts is None else added * wholes("counts", counts, -(2**53), 2**53)
     table = np.zeros(math.prod(sketch.shape), dtype=np.int64)
@@ -87,11 +72,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 
 
 def majority_failure(rate: float, rows: int) -> float:
-    """Chance, from above, that at least half of independent rows fail: what a median of rows does not survive.
-
-    >>> [round(majority_failure(0.25, rows), 6) for rows in (1, 3, 9)]
-    [0.25, 0.15625, 0.048927]
-    """
+    """Chance, from above, that at least half of independent rows fail: what a median of rows does not survive."""
     check(rows=rows)
     return min(1.0, float(binom.sf((rows + 1) // 2 - 1, rows, reals("rate", rate, 0, 1))) * (1 + 1e-9))
 
@@ -101,12 +82,6 @@ class Total:
     r"""The sum of values from [0, 1], each rounded to a whole number of steps: one counter and no hashing.
 
     Items are the rounded values, in {0, ..., scale}; see :func:`flamelib.mechanisms.encoding.round_randomly`.
-
-    Examples
-    --------
-    >>> sketch = Total(scale=100)
-    >>> sketch.estimate(direct_table(sketch, [25, 100])), sketch.sensitivity
-    (1.25, 100)
     """
 
     scale: int
@@ -147,20 +122,12 @@ def shaped(table: Table, shape: tuple[int, ...]) -> Table:
 
 
 def distinct(items: ArrayLike) -> tuple[Wholes, Wholes]:
-    """The different items, in increasing order, and how often each occurs.
-
-    >>> [part.tolist() for part in distinct([3, 1, 3])]
-    [[1, 3], [1, 2]]
-    """
+    """The different items, in increasing order, and how often each occurs."""
     found, counts = np.unique(wholes("items", items, 0, PRIME - 1), return_counts=True)
     return found, counts.astype(np.int64)
 
 
 def moments(counts: Sequence[int] | Wholes) -> tuple[float, float]:
-    r"""Sums of squares and of fourth powers of counts, :math:`F_2` and :math:`F_4`.
-
-    >>> moments([30, 5])
-    (925.0, 810625.0)
-    """
+    r"""Sums of squares and of fourth powers of counts, :math:`F_2` and :math:`F_4`."""
     squares = np.square(reals("counts", counts))
     return float(squares.sum()), float(np.square(squares).sum())

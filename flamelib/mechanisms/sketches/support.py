@@ -50,14 +50,6 @@ class LinearCounting(_Buckets):
     buckets, without bias (:meth:`unmixed`).
 
     Source: Whang, Vander-Zanden, Taylor 1990.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = LinearCounting(columns=1000, seed=1)
-    >>> table = direct_table(sketch, range(100))
-    >>> round(sketch.estimate(table)), round(sketch.std(100), 2)
-    (98, 2.27)
     """
 
     @property
@@ -102,12 +94,6 @@ class WeightedCounting(_Buckets):
     Sums are taken modulo the prime :math:`p = 2^{61} - 1`.  A bucket with items in it sums to 0 with probability
     :math:`2/p` at most (for fewer than :math:`p` users), and its sum says nothing of how often they occur.  Without
     noise only: a sum of weights is uniform, so noise would drown what is asked for.
-
-    Examples
-    --------
-    >>> sketch = WeightedCounting(columns=1000, seed=1)
-    >>> round(sketch.estimate(sketch.table(range(100))))
-    98
     """
 
     @property
@@ -154,11 +140,6 @@ def empty_weights(counts: ArrayLike, decay: float) -> Reals:
     counts : array of whole numbers
         With discrete Laplace noise of this decay, of mass proportional to decay^\\|j\\|.
     decay : float in (0, 1)
-
-    Examples
-    --------
-    >>> empty_weights([-1, 0, 1, 2], 0.5)
-    array([-2.,  5., -2.,  0.])
     """
     p = check(decay=decay)["decay"]
     size = np.abs(wholes("counts", counts, -(2**53), 2**53))
@@ -166,9 +147,5 @@ def empty_weights(counts: ArrayLike, decay: float) -> Reals:
 
 
 def occupied_to_support(empty: float, columns: int) -> float:
-    """How many different items leave so many buckets empty; infinite where none is left.
-
-    >>> occupied_to_support(0, 10), occupied_to_support(10, 10)
-    (inf, 0.0)
-    """
+    """How many different items leave so many buckets empty; infinite where none is left."""
     return -columns * math.log(min(empty, columns) / columns) + 0.0 if empty > 0 else math.inf

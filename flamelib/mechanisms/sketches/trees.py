@@ -26,14 +26,6 @@ class DyadicQuantiles:
     one node of every level, and replacing its value changes two nodes of a level.
 
     Source: Cormode, Muthukrishnan 2005, Section 4.2; Hay et al. 2010 (noise).
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = DyadicQuantiles(levels=3)
-    >>> table = direct_table(sketch, [0, 1, 5, 5, 7])
-    >>> sketch.rank(table, [0, 5, 8]), sketch.quantile(table, 0.5, n_users=5)
-    (array([0., 2., 5.]), 5)
     """
 
     levels: int
@@ -104,13 +96,6 @@ class PrefixSearch:
     (:func:`flamelib.mechanisms.sketches.hashing.numbered`).
 
     Source: Cormode, Muthukrishnan 2005, Section 4.1.
-
-    Examples
-    --------
-    >>> from flamelib.mechanisms.sketches.linear import direct_table
-    >>> sketch = PrefixSearch(base=10, levels=3, columns=50, rows=3, seed=1)
-    >>> sketch.search(direct_table(sketch, [123] * 30 + [127] * 25 + [999]), threshold=20)
-    {123: 30.0, 127: 25.0}
     """
 
     base: int

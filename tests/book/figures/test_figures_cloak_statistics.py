@@ -9,13 +9,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamebook.figures.cloak import moments, statistics
+from flamebook.figures.cloak.words import Words
 from flamebook.figures.curves import Curves
 from flamebook.figures.style import LIGHT, look
 from flamelib.mechanisms.sketches.counts import CountSketch
 from flamelib.mechanisms.sketches.hashing import numbered
 from flamelib.mechanisms.sketches.linear import direct_table
 from flamelib.mechanisms.sketches.support import LinearCounting
-from flamelib.uses.statistics import Release, Words, simulate
+from flamelib.uses.statistics import Release, simulate
 
 COUNTS = np.array([90, 40, 30, 12, 5, 5, 1, 1, 1, 1])
 SPELLING = ("and", "the", "ark", "of", "he", "his", "arks", "noah", "noah's", "a")

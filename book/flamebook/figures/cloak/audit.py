@@ -13,12 +13,13 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import binomtest, chisquare
 
-from flamebook.figures.cloak.shortcuts import CONFIDENCE, Wholes
+from flamebook.figures.cloak.shortcuts import CONFIDENCE
 from flamelib.accounting.noise.sums import thinned_sum
 from flamelib.accounting.splitting.lemmas import smooth_failure, swap_budget
 from flamelib.accounting.splitting.rules import noisy_rule
 from flamelib.accounting.splitting.small_worlds import shuffled_distance, subset_moments
 from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
+from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.modular import add_up
 from flamelib.mechanisms.integers.randomness import Simulation

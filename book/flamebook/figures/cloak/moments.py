@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamebook.figures.cloak.statistics import each, rms
+from flamebook.figures.cloak.words import Words
 from flamebook.figures.curves import Curves
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, empty_weights
-from flamelib.uses.statistics import Release, Words, shannon, simulate
+from flamelib.uses.statistics import Release, shannon, simulate
 
 WIDE = 1e7
 CUTOFF = 300.0

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from flamebook.figures.cloak.words import Words
 from flamebook.figures.curves import Curves, name_decades, to_csv, words
 from flamebook.figures.style import LOOKS, Pen
 from flamelib.core.arrays import Reals, Wholes, reals
@@ -25,7 +26,7 @@ from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
 from flamelib.mechanisms.sketches.hashing import ALPHABET, LONGEST, spelled
 from flamelib.mechanisms.sketches.linear import Sketch, Total, direct_table, distinct
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
-from flamelib.uses.statistics import Release, Words, collect, simulate
+from flamelib.uses.statistics import Release, collect, simulate
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
 

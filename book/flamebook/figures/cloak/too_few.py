@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from flamebook.figures.cloak.shortcuts import Recovery, Wholes
+from flamebook.figures.cloak.shortcuts import Recovery
 from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed
-from flamelib.core.arrays import Reals
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, split

@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 
 from flamebook.figures.curves import Parameters, Slope, log_log_slope, to_csv
 from flamebook.figures.style import LOOKS, Pen, Point, draw_arrow, draw_box
-from flamebook.runs.recorded import RESULTS
+from flamebook.places import RESULTS
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing
