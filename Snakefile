@@ -6,7 +6,7 @@ profile=paper` takes the sizes of the papers, `--executor slurm` or `kubernetes`
 
 from pathlib import Path
 
-from flamelib.companion import schedule
+from flamebook.runs import schedule
 
 PLAN = schedule.plan(Path(), config.get("profile", "quick"))
 

@@ -57,7 +57,7 @@ class TestEvaluate:
 
     def test_a_fault_is_a_traceback_and_status_1(self) -> None:
         program = (
-            "import sys; from flamebook import cli; from flamelib.core.statements import states\n"
+            "import sys; from flamelib import cli; from flamelib.core.statements import states\n"
             "states('blanket', 'try', item='i', gives='exact')(lambda n_users: [][n_users])\n"
             "sys.exit(cli.main(['evaluate', 'blanket:try', 'n_users=5']))"
         )
@@ -108,7 +108,7 @@ class TestEvaluate:
     )
     def test_answering_loads_neither_torch_nor_the_slow_half(self, words: list[str]) -> None:
         program = (
-            "import sys; from flamebook import cli\n"
+            "import sys; from flamelib import cli\n"
             f"cli.main(['evaluate', *{words!r}])\n"
             "slow = {'torch', 'typer', 'papermill', 'matplotlib', 'nbformat'}\n"
             "print(sorted(slow & set(sys.modules)), file=sys.stderr)"

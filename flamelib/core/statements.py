@@ -162,6 +162,9 @@ def described(text: str, statement: Statement) -> str:
     """
     before, _, rest = text.partition("Parameters" + _RULE)
     own, after = _entries(rest) if rest else ({}, "")
+    if statement.either:
+        both = ("", "Exactly one of epsilon and delta is given; the answer is the other one.")
+        own = {"epsilon": both, "delta": both} | own
     if not rest:
         # The section comes after the text and before whatever section or source line follows.
         places = [
@@ -173,14 +176,11 @@ def described(text: str, statement: Statement) -> str:
         before, after = text[:cut].rstrip() + "\n\n", text[cut:].lstrip("\n")
     lines = []
     for name in statement.parameters:
-        given, words = own.get(name, ("", ""))
-        if statement.either and name in ("epsilon", "delta"):
-            words = words or "Exactly one of epsilon and delta; the answer is the other one."
-        kind = given or (
-            "a profile: " + ", ".join(statement.randomizers) if name == "randomizer" else str(statement.domain(name))
-        )
-        about = words or statement.domain(name).about.capitalize() + "."
-        lines += [f"{name} : {kind}", *(f"    {line}" for line in about.splitlines())]
+        kind, words = own.get(name, ("", ""))
+        if name in VOCABULARY:
+            kind = kind or (" or ".join(statement.randomizers) if name == "randomizer" else str(statement.domain(name)))
+            words = words or f"{statement.domain(name).about.capitalize()}."
+        lines += [f"{name} : {kind}", *(f"    {line}" for line in words.splitlines())]
     told = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
     if "Raises\n------" in after:
         return told + after

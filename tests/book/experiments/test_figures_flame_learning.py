@@ -287,7 +287,7 @@ def test_the_stored_table_is_the_one_its_provenance_tells_of():
 
 def test_recorded_gaps_of_the_ledger_have_the_tolerance_of_their_runs():
     """A row's tolerance is half the interval that holds one more run, recomputed here from the recorded runs."""
-    rows = [claim for claim in ledger.load() if str(claim.function).endswith("checks_learning:gap")]
+    rows = [claim for claim in ledger.load() if str(claim.function).endswith("claims.flame:gap")]
     assert len(rows) == 10
     for claim in rows:
         reach = flame.recorded_gap(**claim.inputs).reach

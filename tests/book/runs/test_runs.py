@@ -29,7 +29,7 @@ logo: ""
 only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 """
-BUILD = "import sys; from flamebook import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
+BUILD = "import sys; from flamebook.site import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
 
 
 def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:
@@ -131,7 +131,7 @@ def test_a_failing_notebook_is_shown_and_the_others_go_on(tiny: Path, capfd: pyt
 
 def start(root: Path) -> "subprocess.Popen[bytes]":
     """``make book`` without the environment, in a process group of its own."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
     quiet = subprocess.DEVNULL
     command = [sys.executable, "-c", BUILD]

@@ -67,7 +67,7 @@ def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -
     assert [one["name"] for one in grid["mechanisms"]] == list(mechanisms())
     assert all((one["asked"] == "epsilon0") == (one["name"] in LOCAL) for one in grid["mechanisms"])
     assert all((one["hue"], one["marker"]) == DRAWN[one["name"]] for one in grid["mechanisms"])
-    assert grid["about"]["command"].endswith("record_bench")
+    assert grid["about"]["command"].endswith("site.record_bench")
     assert grid["unasked"] == rows(Request(2), epsilon0=1.0, names=["trusted curator"])[0].reason
     assert RECORDED.stat().st_size < 600_000
 

@@ -26,10 +26,11 @@ GIVEN = FIRST | BLANKET | {"n_messages": 30, "log2_modulus": 32, "rounds": 100, 
 
 ALONE = """
 import sys
-sys.path[:] = [sys.argv[1], *(path for path in sys.path if "site-packages" not in path)]
+sys.path[:] = [sys.argv[1], sys.argv[1] + "/book", *(path for path in sys.path if "site-packages" not in path)]
 from flamebook.site.sliders.page import respond
 print(respond(sys.argv[2]))
-others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"flamelib", "__main__"}
+own = {"flamelib", "flamebook", "__main__"}
+others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - own
 sys.exit(f"imported: {others}" if others else 0)
 """
 
