@@ -16,7 +16,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import DomainError, check
+
+# How far the entries of a row may be from adding up to 1: rounding of printed tables.
+ROW_SUM = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,37 @@ class DiscreteGaussianProfile:
 
         shared = math.fsum(weight(max(abs(y), abs(y - self.width))) for y in range(-reach, self.width + reach + 1))
         return shared / math.fsum(weight(y) for y in range(-reach, reach + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class TableProfile:
+    """A randomizer by its table: row x is the law of the message for the value x."""
+
+    kind: ClassVar[str] = "table"
+    table: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        rows = [[float(entry) for entry in row] for row in self.table]
+        if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+            raise DomainError("table must have two rows of two entries or more, all rows of one length")
+        if any(not 0 <= entry <= 1 for row in rows for entry in row):
+            raise DomainError("table must hold probabilities in [0, 1]")
+        if any(abs(math.fsum(row) - 1) > ROW_SUM for row in rows):
+            raise DomainError(f"table must have rows that sum to 1 within {ROW_SUM:g}")
+        if any(0 < sum(entry > 0 for entry in column) < len(column) for column in zip(*rows, strict=True)):
+            raise DomainError("table must not have a message that some values send and others never do")
+        exact = tuple(tuple(entry / math.fsum(row) for entry in row) for row in rows)
+        object.__setattr__(self, "table", exact)
+
+    @property
+    def epsilon0(self) -> float:
+        """The local budget: largest logarithm of the ratio of two entries of a column."""
+        columns = [column for column in zip(*self.table, strict=True) if column[0] > 0]
+        return max(math.log(max(column) / min(column)) for column in columns)
+
+    @property
+    def mass(self) -> float:
+        return math.fsum(min(column) for column in zip(*self.table, strict=True))
 
 
 Profile = KaryProfile | LaplaceProfile | GaussianProfile | AnyProfile | DiscreteLaplaceProfile | DiscreteGaussianProfile

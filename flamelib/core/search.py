@@ -217,3 +217,31 @@ def _place(start: float, stop: float, step: float, least: float) -> float:
         far_apart = high > 8 * low
         return math.sqrt(max(low, 1e-4 * high) * high) if far_apart else low + 0.5 * (high - low)
     return min(max(start + step * (stop - start), low + least), high - least)
+
+
+def close_below(rising: Callable[[float], float], target: float, low: float, high: float, near: float) -> float:
+    """An argument in [low, high] at which a rising function was seen at or below the target; ``high`` if it is there.
+
+    Within ``near`` of the target, relative, where the function is smooth: for functions that take a second to compute.
+    Straight lines on logarithmic axes are followed, and the middle is taken where they leave the bracket's inner part.
+
+    >>> round(close_below(lambda x: x**3, 2.0, 0.1, 10.0, 1e-6), 5)
+    1.25992
+    """
+    above = rising(high)
+    if above <= target:
+        return high
+    below = rising(low)
+    if below > target:
+        raise DomainError(f"target must be one that is reached in [{low:g}, {high:g}], got {target!r}")
+    for _ in range(60):
+        if below >= (1 - near) * target or high <= low * (1 + near / 10):
+            break
+        share = 0.5
+        if below > 0 and math.isfinite(above):
+            aim = math.log((1 - near / 2) * target / below) / math.log(above / below)
+            share = min(max(aim, 0.02), 0.98)
+        middle = low * (high / low) ** share
+        found = rising(middle)
+        low, below, high, above = (middle, found, high, above) if found <= target else (low, below, middle, found)
+    return low

@@ -1,0 +1,155 @@
+"""Questions that need no record of one protocol: any statement by its id, all mechanisms for one request, an audit."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from flamelib.front.results import Answer, rounded, table
+
+
+def evaluate(statement: str, /, **inputs: Any) -> Answer:
+    """What a statement of the documents says to these inputs, by its id: the answer of ``flamelib evaluate``.
+
+    Parameters
+    ----------
+    statement : str
+        An id such as ``flame:thm-4``; ``flamelib evaluate --list`` prints them all.
+    **inputs
+        By the names of the vocabulary; a local randomizer is a word (``randomizer="laplace"``) beside its parameters.
+
+    Returns
+    -------
+    Answer
+        ``.value``, ``.gives`` (upper, lower, exact, or a value that guarantees nothing), ``.adjacency``, ``.inputs``,
+        ``.source``, and ``.uncertainty`` where there is one; a ``dict`` with these entries.
+
+    Raises
+    ------
+    DomainError
+        For an unknown id, or an input that is unknown, missing or outside its domain.
+
+    Examples
+    --------
+    >>> evaluate("flame:thm-4", kept=157, epsilon=0.0022, delta=1e-8).gives
+    'value'
+    """
+    from flamelib import answers
+
+    return Answer(answers.answer(statement, inputs))
+
+
+class Comparison(Sequence[Any]):
+    """Every mechanism for one request, those that answer first: a sequence that prints as a table."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = tuple(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def _lines(self) -> Iterator[tuple[str, ...]]:
+        yield ("mechanism", "epsilon", "error", "bits", "who is trusted")
+        for row in self._rows:
+            if hasattr(row, "reason"):
+                yield (row.mechanism, "", "", "", row.reason)
+            else:
+                yield (row.mechanism, rounded(row.epsilon), rounded(row.error), rounded(row.bits), row.trusted)
+
+    def __repr__(self) -> str:
+        lines = list(self._lines())
+        widths = [max(len(line[i]) for line in lines) for i in range(4)]
+        return "\n".join("  ".join([*map(str.ljust, line[:4], widths), line[4]]) for line in lines)
+
+    def _repr_html_(self) -> str:
+        first, *rest = self._lines()
+        return table({first[0]: "; ".join(first[1:])} | {line[0]: "; ".join(line[1:]) for line in rest}, "Mechanisms")
+
+
+def compare(
+    n_users: int,
+    dimension: int = 1,
+    rounds: int = 1,
+    delta: float = 1e-6,
+    task: str = "mean",
+    *,
+    epsilon: float | None = None,
+    epsilon0: float | None = None,
+) -> Comparison:
+    """Every mechanism of the five documents for one request, at one budget: epsilon, error, bits, who is trusted.
+
+    Parameters
+    ----------
+    n_users, dimension, rounds : int
+        People, numbers of each, and how often they are asked.
+    delta : float
+        Of the guarantee after all rounds.
+    task : {"mean", "histogram"}
+    epsilon, epsilon0 : float
+        A central budget, a local one, or both: mechanisms without noise of their own are asked at the local budget.
+
+    Returns
+    -------
+    Comparison
+        A row a mechanism, or why it does not answer.
+
+    Examples
+    --------
+    >>> compare(n_users=10_000, epsilon0=1.0)[0].mechanism
+    'local'
+    """
+    from flamelib.uses.deployments import rows
+    from flamelib.uses.requests import Request
+
+    request = Request(n_users, dimension, rounds, delta, task)
+    found = rows(request, epsilon=epsilon, epsilon0=epsilon0)
+    return Comparison(sorted(found, key=lambda row: hasattr(row, "reason")))
+
+
+def audit(
+    protocol: Any,
+    neighbours: tuple[Any, Any],
+    statistic: Callable[[Any], float],
+    trials: int,
+    confidence: float = 0.95,
+    *,
+    delta: float = 0.0,
+    rng: Any = None,
+) -> Any:
+    """A protocol on trial: a certified lower bound on its epsilon, from runs on two neighboring data sets.
+
+    Parameters
+    ----------
+    protocol : record or callable
+        A record as for :func:`account`, or your own code: from data and a generator to what an observer sees.
+    neighbours : pair
+        Two data sets that the guarantee compares.
+    statistic : callable
+        From what an observer sees to a number, large or small where the first data set is likelier.
+    trials : int
+        Runs on each data set, at least 2; half of them choose the event that the others are counted for.
+    confidence : float
+        Chance, over the runs, that the bound is valid, in (0, 1).
+    delta : float
+        Of the guarantee, in [0, 1].
+    rng : numpy.random.Generator, optional
+        That of seed 0 if left out.
+
+    Returns
+    -------
+    Audit
+        ``.epsilon`` and ``.refutes(epsilon)``.
+
+    Examples
+    --------
+    >>> from flamelib import KaryResponse, Shuffled
+    >>> survey = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=2), n_users=5)
+    >>> audit(survey, ([0, 0, 0, 0, 0], [1, 0, 0, 0, 0]), lambda seen: seen.sum(), trials=2000).refutes(0.1)
+    True
+    """
+    from flamelib.front.questions import view
+    from flamelib.uses.auditing import audit as tried
+
+    run = protocol if callable(protocol) else lambda data, own: view(protocol, data, own)
+    return tried(run, neighbours, statistic, trials, confidence, delta=delta, rng=rng)

@@ -1,0 +1,157 @@
+"""Self check-in: every user decides alone, with a coin of its own, whether it takes part in a round.
+
+The document is Liew, Hasegawa, Takahashi 2022.  What those who come send is shuffled (:class:`Shuffled` inside), or
+only its noisy sum is seen (:class:`Summed` inside).  Adjacency: one user's value is replaced.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib.accounting.checkin.shuffled import HARDEST
+from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
+from flamelib.core.arrays import Reals, reals
+from flamelib.core.profiles import GaussianProfile, TableProfile
+from flamelib.core.vocabulary import DomainError, check
+from flamelib.front import questions
+from flamelib.front.results import CITED, PROVEN, Calibrated, Guarantee
+from flamelib.front.shuffled import (
+    Shuffled,
+    at_least,
+    calibrated,
+    estimated,
+    fewest_users,
+    guarantee,
+    longest_budget,
+    many,
+    messages,
+    with_budget,
+)  # fmt: skip
+from flamelib.mechanisms.shuffling import shuffle
+from flamelib.mechanisms.vectors import clipped_sum
+from flamelib.protocols.checkin import draw_clients
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Every user adds Gaussian noise to a vector of norm at most 1, and only the sum of what is sent is seen.
+
+    Parameters
+    ----------
+    n_users : int
+        Users who may take part, at least 2.
+    noise_std : float
+        Standard deviation of each user's own noise in every coordinate, above 0.
+
+    Examples
+    --------
+    >>> from flamelib import Checkin, account
+    >>> account(Checkin(Summed(n_users=1000, noise_std=1.0), rate=0.01), delta=1e-6)
+    (0.08517, 1e-06)-DP, replace-one; proven
+    """
+
+    n_users: int
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        for name, value in check(n_users=self.n_users, noise_std=self.noise_std).items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkin:
+    """A protocol whose users check in to a round by a coin of their own, which nobody else sees.
+
+    Parameters
+    ----------
+    protocol : Shuffled or Summed
+        What those who come take part in; its ``n_users`` are all who might.
+    rate : float
+        Chance that a user joins a round, in [0, 1].
+
+    Examples
+    --------
+    >>> from flamelib import KaryResponse, Shuffled, account
+    >>> survey = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
+    >>> account(Checkin(survey, rate=0.1), delta=1e-8, rounds=100)
+    (0.1027, 1e-08)-DP, replace-one; cited
+    """
+
+    protocol: Shuffled | Summed
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.protocol, Shuffled | Summed):
+            raise DomainError(f"protocol must be Shuffled or Summed, got {self.protocol!r}")
+        object.__setattr__(self, "rate", float(check(checkin_rate=self.rate)["checkin_rate"]))
+
+    @property
+    def n_users(self) -> int:
+        """All who might join."""
+        return self.protocol.n_users
+
+
+@questions.answers_account(Checkin)
+def _account(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    inner = protocol.protocol
+    if isinstance(inner, Shuffled):
+        found, rests_on = many(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
+    else:
+        found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
+        rests_on = PROVEN if rounds == 1 else CITED
+    return guarantee(found, rests_on, epsilon, delta)
+
+
+@questions.answers_lower(Checkin)
+def _lower(protocol: Checkin, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    inner = protocol.protocol
+    if isinstance(inner, Shuffled):
+        return at_least(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
+    return distributed_rounds_lower(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
+
+
+@questions.answers_calibrate(Checkin)
+def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
+    inner = protocol.protocol
+    if over == "n_users":
+        return fewest_users(
+            lambda n_users: replace(protocol, protocol=replace(inner, n_users=n_users)), epsilon, delta, rounds
+        )
+    if isinstance(inner, Summed):
+        if over not in (None, "noise_std"):
+            raise DomainError(f"over must be noise_std or n_users, got {over!r}")
+        value = distributed_noise(inner.n_users, protocol.rate, rounds, epsilon, delta)
+        kept: Any = replace(inner, noise_std=value)
+        return calibrated("noise_std", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
+    if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
+        raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
+    value = min(longest_budget(inner.randomizer, inner.n_users, protocol.rate, rounds, epsilon, delta), HARDEST)
+    kept = replace(inner, randomizer=with_budget(inner.randomizer, "epsilon0", value))
+    return calibrated("epsilon0", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
+
+
+@questions.answers_view(Checkin)
+def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+    """What is left after shuffling, or the one sum, of those who came."""
+    held = np.asarray(values)
+    if held.shape[:1] != (protocol.n_users,):
+        raise DomainError(f"values must have one entry for each of {protocol.n_users} users, got shape {held.shape}")
+    for_coins, for_users, for_shuffler = rng.spawn(3)
+    there = held[draw_clients(protocol.rate, protocol.n_users, for_coins)]
+    if isinstance(protocol.protocol, Shuffled):
+        return shuffle(messages(protocol.protocol.randomizer, there, for_users), for_shuffler)
+    rows = reals("values", there).reshape(len(there), math.prod(held.shape[1:]))
+    # The sum of so many users' own noise.
+    noise = protocol.protocol.noise_std * math.sqrt(len(rows)) * for_users.standard_normal(rows.shape[1])
+    return np.asarray(clipped_sum(rows, 1.0) + noise)
+
+
+@questions.answers_run(Checkin)
+def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
+    seen = _view(protocol, values, rng)
+    if isinstance(protocol.protocol, Summed) or not protocol.rate:
+        return np.asarray(seen) / (protocol.rate or 1.0)
+    return estimated(protocol.protocol.randomizer, seen) / protocol.rate

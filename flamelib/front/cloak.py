@@ -1,0 +1,158 @@
+"""Cloak aggregation: every user cuts its value into random shares, which are shuffled and added up.
+
+The document is Ghazi, Pagh, Velingker 2019 (US20220374542A1).  With noise in the sum the adjacency is the change of one
+user's value; without, only data sets of equal sums are alike.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib.accounting.splitting.plans import Plan, plans
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.search import largest
+from flamelib.core.vocabulary import DomainError
+from flamelib.front import questions
+from flamelib.front.results import PROVEN, Calibrated, Guarantee
+from flamelib.front.shuffled import calibrated
+from flamelib.mechanisms.integers.modular import Residues
+from flamelib.mechanisms.integers.noise import PolyaShare, TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.protocols import cloak
+
+# No delta below exp(-RAREST) is looked for.
+RAREST = 690.0
+# Decays of noise between which one is sought, as distances from 1.
+LOUDEST, QUIETEST = 1e-9, 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Cloak(cloak.CloakProtocol):
+    """A private sum in shares: parameters by hand, or the cheapest ones for a budget by :meth:`plan`.
+
+    Parameters
+    ----------
+    n_users, modulus, scale, n_messages : int
+        Users, the group in which shares add up (above ``n_users * scale``), grid steps of a value in [0, 1], shares.
+    rounding : {"floor", "random", "grid"}
+    noise : law of whole numbers, optional
+        What a user adds before it splits, such as ``PolyaShare(n_users, decay)``.
+    noise_rate : float
+        Chance that a user adds noise at all, in (0, 1].
+
+    Examples
+    --------
+    >>> from flamelib import account
+    >>> account(Cloak.plan(n_users=1000, epsilon=1.0, delta=1e-6, error=1.5), delta=1e-6)
+    (1, 1e-06)-DP, replace-one; proven
+    """
+
+    @classmethod
+    def plan(cls, n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0) -> Self:
+        """The cheapest protocol that hides one user's value at this budget with this mean error of the sum.
+
+        Parameters
+        ----------
+        n_users : int
+        epsilon, delta : float
+            The budget, for the change of one user's value.
+        error : float
+            Bound on the mean absolute error of the sum of values in [0, 1].
+        colluding : int
+            Users who may tell an attacker all they know.
+        """
+        found = [plan for plan in plans(n_users, epsilon, delta, error, colluding) if plan.noise != "none"]
+        if not found:
+            raise DomainError(f"error must be one that some plan reaches with (epsilon, delta) here, got {error!r}")
+        best = found[0]
+        noise = _law(best, n_users)
+        return cls(n_users, best.modulus, best.scale, best.n_messages, best.rounding, noise, best.noise_rate)
+
+
+def _law(plan: Plan, n_users: int) -> cloak.Noise:
+    if plan.noise == "truncated Laplace":
+        return TruncatedLaplace(plan.modulus, plan.decay)
+    return PolyaShare(n_users - plan.colluding, plan.decay)
+
+
+def _once(protocol: Cloak, delta: float) -> float:
+    """Epsilon for the change of one user's value; infinite where the shares alone tell more than delta."""
+    try:
+        one = cloak.account(protocol, delta).one_user
+    except DomainError:
+        return math.inf
+    return one.epsilon if one else math.inf
+
+
+def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
+    if epsilon_at(0.5) > epsilon:
+        return 1.0
+
+    def log_epsilon(size: float) -> float:
+        return math.log(max(epsilon_at(math.exp(-size)), 5e-324))
+
+    return min(math.nextafter(math.exp(-largest(log_epsilon, epsilon, math.log(2), RAREST)), 2), 1.0)
+
+
+@questions.answers_account(Cloak)
+def _account(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    if protocol.noise is None:
+        return _equal_sums(protocol, delta, epsilon, rounds)
+    if delta is not None:
+        # Rounds add up: a share of delta for each.
+        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, PROVEN)
+    each = float(epsilon or 0.0) / rounds
+    least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0) if each else 1.0
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, PROVEN)
+
+
+def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    """Without noise: data sets of equal scaled sums, by the distance of what the shuffler sends."""
+    alike = cloak.account(protocol, 0.5).equal_sums
+    told = min(rounds * alike.delta, 1.0) if alike else 1.0
+    if delta is None:
+        return Guarantee(float(epsilon or 0.0), told, Adjacency.SUM_PRESERVING, PROVEN)
+    return Guarantee(0.0 if told <= delta else math.inf, delta, Adjacency.SUM_PRESERVING, PROVEN)
+
+
+@questions.answers_lower(Cloak)
+def _lower(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    """Nothing is claimed: what is known from below of shares holds in small worlds only."""
+    return 0.0
+
+
+@questions.answers_calibrate(Cloak)
+def _calibrate(protocol: Cloak, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
+    noise = protocol.noise
+    if over not in (None, "decay") or not isinstance(noise, PolyaShare | TruncatedLaplace):
+        raise DomainError(f"over must be decay, of Pólya or truncated Laplace noise, got {over!r} with noise {noise!r}")
+
+    def log_epsilon(distance: float) -> float:
+        found = rounds * _once(_with(protocol, 1 - distance), delta / rounds)
+        return math.log(max(found, 5e-324))
+
+    value = 1 - largest(log_epsilon, epsilon, LOUDEST, QUIETEST)
+    return calibrated("decay", value, _with(protocol, value), epsilon, delta, rounds)
+
+
+def _with(protocol: Cloak, decay: float) -> Cloak:
+    return replace(protocol, noise=replace(protocol.noise, decay=decay))  # type: ignore[type-var]
+
+
+@questions.answers_view(Cloak)
+def _view(protocol: Cloak, values: ArrayLike, rng: np.random.Generator) -> Residues:
+    """All shares of all users, shuffled."""
+    randomness = Simulation(rng)
+    return cloak.shuffler(cloak.pool(cloak.encode(protocol, values, randomness)), randomness)
+
+
+@questions.answers_run(Cloak)
+def _run(protocol: Cloak, values: ArrayLike, rng: np.random.Generator) -> float:
+    """The estimated sum of the values; with noise as it is, without bias, so that it may lie outside [0, n_users]."""
+    if protocol.noise is None:
+        return cloak.run(protocol, values, Simulation(rng))
+    return float(cloak.analyze_centred(protocol, cloak.total(protocol, _view(protocol, values, rng))))

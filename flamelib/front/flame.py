@@ -1,0 +1,122 @@
+"""FLAME: a vector from each user, a shuffled and padded bag of messages for each coordinate.
+
+The document is Liu, Cao, Chen, Guo, Yoshikawa 2021.  Adjacency: one user's whole vector is replaced.  A user who takes
+part in so many rounds changes so many times as many coordinates, and is accounted for as such.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib.accounting.coordinates import certified, counting
+from flamelib.core.arrays import Reals
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.search import close_below
+from flamelib.core.vocabulary import DomainError
+from flamelib.front import questions
+from flamelib.front.results import CITED, Calibrated, Guarantee
+from flamelib.front.shuffled import calibrated
+from flamelib.protocols import flame
+
+FlameSimple = flame.SimpleProtocol
+FlameDouble = flame.DoubleProtocol
+FlameTopk = flame.TopkProtocol
+Protocol = FlameSimple | FlameDouble | FlameTopk
+NO_OVERFLOW = "no coordinate has more messages than the padded number"
+# No delta below exp(-RAREST) is looked for.
+RAREST = 690.0
+# Local budgets between which one is sought.
+MILDEST, HARDEST = 1e-6, 30.0
+# Searches end when epsilon is within this of the one asked for, relative.
+NEAR = 1e-4
+
+
+def _local(protocol: Protocol) -> float:
+    if not isinstance(protocol.randomizer, LaplaceProfile):
+        raise DomainError(f"randomizer must be LaplaceNoise to be accounted for, got {protocol.randomizer!r}")
+    return protocol.randomizer.epsilon0
+
+
+def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
+    """The smallest epsilon that can be certified for a whole vector, all rounds together."""
+    epsilon0, size = _local(protocol), protocol.dimension * rounds
+    if isinstance(protocol, FlameDouble) and protocol.inclusion == "subset":
+        return certified.double_revealed(protocol.kept * rounds, protocol.padded, epsilon0, delta)
+    kind = {FlameSimple: "simple", FlameDouble: "double", FlameTopk: "topk"}[type(protocol)]
+    shape = (None, None) if isinstance(protocol, FlameSimple) else (protocol.kept * rounds, protocol.padded)
+    return certified.account(kind, size, protocol.n_users, epsilon0, delta, "blanket", "sound", *shape)
+
+
+def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
+    """The smallest delta at which epsilon is kept, on the safe side."""
+    if not epsilon or epsilon_at(1.0) > epsilon:
+        return 1.0
+    rarity = close_below(lambda size: epsilon_at(math.exp(-size)), epsilon, 1e-9, RAREST, NEAR)
+    return min(math.nextafter(math.exp(-rarity), 2), 1.0)
+
+
+@questions.answers_account(FlameSimple)
+@questions.answers_account(FlameDouble)
+@questions.answers_account(FlameTopk)
+def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    assumes = "" if isinstance(protocol, FlameSimple) else NO_OVERFLOW
+    if delta is not None:
+        found = _epsilon(protocol, delta, rounds)
+        uncertainty = getattr(found, "uncertainty", 0.0)
+        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, CITED, uncertainty, assumes)
+    least = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, CITED, 0.0, assumes)
+
+
+@questions.answers_lower(FlameSimple)
+@questions.answers_lower(FlameDouble)
+@questions.answers_lower(FlameTopk)
+def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    epsilon0, size = _local(protocol), protocol.dimension * rounds
+    if isinstance(protocol, FlameSimple):
+        return counting.simple_lower(size, protocol.n_users, epsilon0, epsilon, delta)
+    if isinstance(protocol, FlameTopk):
+        given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
+        return max(counting.topk_lower(*given), counting.disjoint_lower(*given))
+    if protocol.inclusion == "subset":
+        return 0.0  # a set that is drawn at random tells less than one that is known: nothing is claimed
+    return counting.double_lower(size, protocol.kept / protocol.dimension, protocol.padded, epsilon0, epsilon, delta)
+
+
+@questions.answers_calibrate(FlameSimple)
+@questions.answers_calibrate(FlameDouble)
+@questions.answers_calibrate(FlameTopk)
+def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
+    if over not in (None, "epsilon0"):
+        raise DomainError(f"over must be epsilon0, got {over!r}")
+
+    value = close_below(
+        lambda epsilon0: _epsilon(_with(protocol, epsilon0), delta, rounds), epsilon, MILDEST, HARDEST, NEAR
+    )
+    return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
+
+
+def _with(protocol: Protocol, epsilon0: float) -> Protocol:
+    return replace(protocol, randomizer=replace(protocol.randomizer, epsilon0=epsilon0))
+
+
+@questions.answers_run(FlameSimple)
+@questions.answers_run(FlameDouble)
+@questions.answers_run(FlameTopk)
+def _run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals:
+    """The estimated mean update, shape (dimension,)."""
+    return flame.run(protocol, values, rng).estimate
+
+
+@questions.answers_view(FlameSimple)
+@questions.answers_view(FlameDouble)
+@questions.answers_view(FlameTopk)
+def _view(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+    """The bags that the analyzer opens, shape (dimension, padded)."""
+    for_users, for_shuffler = rng.spawn(2)
+    return flame.shuffler(protocol, flame.user(protocol, values, for_users), for_shuffler).bags

@@ -1,0 +1,83 @@
+"""Random participation: clients decide by their own coins, and draw some of their own records; nobody knows who joined.
+
+The document is Hasircioglu, Gunduz 2022.  Adjacency: one record is added or removed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.core.arrays import Reals
+from flamelib.core.guarantees import Adjacency
+from flamelib.core.search import close_below
+from flamelib.core.vocabulary import DomainError
+from flamelib.front import questions
+from flamelib.front.results import CITED, PROVEN, Calibrated, Guarantee
+from flamelib.front.shuffled import calibrated
+from flamelib.protocols.participation import ParticipationProtocol, run
+
+Participation = ParticipationProtocol
+
+# Noise is sought between these multiples of the clipping norm.
+QUIETEST, LOUDEST = 1e-3, 1e6
+# The search ends when epsilon is within this of the one asked for, relative.
+NEAR = 1e-4
+
+
+def _public(protocol: Participation) -> tuple[float, float, int, float, float]:
+    p = protocol
+    return p.participation_rate, p.record_rate, p.n_records, p.noise_std, p.clip_norm
+
+
+@questions.answers_account(Participation)
+def _account(protocol: Participation, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    given = _public(protocol)
+    if rounds == 1:
+        # Both directions, a record removed and one added.
+        found = max(
+            random_participation("outer", *given, epsilon, delta), random_participation_add(*given, epsilon, delta)
+        )
+    else:
+        found = participation_rounds("outer", *given, rounds, epsilon, delta)
+    at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
+    rests_on = PROVEN if rounds == 1 else CITED
+    return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, rests_on, found.uncertainty)
+
+
+@questions.answers_lower(Participation)
+def _lower(protocol: Participation, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    given = _public(protocol)
+    if rounds == 1:
+        return random_participation("aligned", *given, epsilon, delta)
+    return aligned_rounds_lower(*given, rounds, epsilon, delta)
+
+
+@questions.answers_calibrate(Participation)
+def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
+    if over not in (None, "noise_std"):
+        raise DomainError(f"over must be noise_std, got {over!r}")
+    rates = protocol.participation_rate, protocol.record_rate, protocol.n_records
+    if rounds == 1:
+        value = participation_noise("outer", *rates, protocol.clip_norm, epsilon, delta)
+    else:
+        value = protocol.clip_norm / close_below(
+            lambda part: _account(_with(protocol, part), delta, None, rounds).epsilon,
+            epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR,
+        )  # fmt: skip
+    kept = replace(protocol, noise_std=max(value, QUIETEST * protocol.clip_norm))
+    return calibrated("noise_std", kept.noise_std, kept, epsilon, delta, rounds)
+
+
+def _with(protocol: Participation, part: float) -> Participation:
+    """The protocol whose noise is the clipping norm over this part."""
+    return replace(protocol, noise_std=protocol.clip_norm / part)
+
+
+@questions.answers_run(Participation)
+@questions.answers_view(Participation)
+def _run(protocol: Participation, values: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
+    return run(protocol, values, rng)

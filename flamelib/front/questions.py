@@ -1,0 +1,184 @@
+"""The questions: what a protocol guarantees, between which bounds, which parameter keeps a budget, and one run of it.
+
+Each is one function, and the type of the protocol's record says which file of this folder answers it.  Every check of
+an argument happens before any work.  Standard library only; what answers is loaded with the record.
+"""
+
+from functools import singledispatch
+from typing import Any
+
+from flamelib.core.vocabulary import DomainError, check
+from flamelib.front.results import Bounds, Calibrated, Guarantee
+
+_KNOWN = "Shuffled, Checkin, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
+
+
+def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
+    """What a protocol guarantees: the smallest epsilon at ``delta``, or delta at ``epsilon``, that can be certified.
+
+    Never too small: an upper bound for every pair of neighboring data sets and every choice of them that adapts to
+    earlier rounds.  The answer says for which adjacency, and what it rests on.
+
+    Parameters
+    ----------
+    protocol : record
+        ``Shuffled``, ``Checkin``, ``Participation``, ``FlameSimple``, ``FlameDouble``, ``FlameTopk`` or ``Cloak``.
+    delta, epsilon : float
+        Exactly one of them: delta in [0, 1], epsilon at least 0.  The answer has both.
+    rounds : int
+        How often the protocol is run on the same people, at least 1.
+
+    Returns
+    -------
+    Guarantee
+        ``.epsilon``, ``.delta``, ``.adjacency``, ``.rests_on``, ``.uncertainty``.
+
+    Raises
+    ------
+    DomainError
+        If an argument lies outside its domain, before any work.
+
+    Examples
+    --------
+    >>> from flamelib import KaryResponse, Shuffled
+    >>> account(Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000), delta=1e-8)
+    (0.03074, 1e-08)-DP, replace-one; proven
+    """
+    return _account(protocol, *_given(delta, epsilon, rounds))
+
+
+def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Bounds:
+    """Between which numbers the true epsilon (or, with ``epsilon`` given, the true delta) lies.
+
+    The lower end is what explicit data sets lose, the upper end is that of :func:`account`.
+
+    Parameters
+    ----------
+    protocol, delta, epsilon, rounds
+        As for :func:`account`.
+
+    Returns
+    -------
+    Bounds
+        ``.lower`` and ``.upper``; ``lower, upper = bounds(...)`` works as well.
+
+    Examples
+    --------
+    >>> from flamelib import KaryResponse, Shuffled
+    >>> bounds(Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000), delta=1e-8, rounds=100)
+    epsilon between 0.2545 to 0.3422, replace-one; cited
+    """
+    given = _given(delta, epsilon, rounds)
+    most = _account(protocol, *given)
+    asked = "delta" if delta is None else "epsilon"
+    upper: float = getattr(most, asked)
+    lower = min(max(float(_lower(protocol, *given)), 0.0), upper)
+    return Bounds(lower, upper, asked, most.adjacency, most.rests_on)
+
+
+def calibrate(protocol: Any, *, epsilon: float, delta: float, rounds: int = 1, over: str | None = None) -> Calibrated:
+    """The value of one parameter that keeps a budget after all rounds, on the safe side; the others stay.
+
+    Parameters
+    ----------
+    protocol : record
+        As for :func:`account`; the value of the parameter that is sought is ignored.
+    epsilon : float
+        Above 0.
+    delta : float
+        In (0, 1).
+    rounds : int
+        At least 1.
+    over : str, optional
+        Which parameter: ``epsilon0`` (the largest) or ``noise_std`` (the smallest), whichever the protocol has, if
+        left out; ``n_users`` (the smallest crowd) where more people help.
+
+    Returns
+    -------
+    Calibrated
+        The value under the parameter's own name, such as ``.epsilon0``; ``.protocol`` and ``.guarantee``.
+
+    Examples
+    --------
+    >>> from flamelib import LaplaceNoise, Shuffled
+    >>> calibrate(Shuffled(LaplaceNoise(1.0), n_users=10_000), epsilon=0.1, delta=1e-6)
+    epsilon0 = 2.07644: (0.1, 1e-06)-DP, replace-one; proven
+    """
+    given = _given(delta, None, rounds)
+    if not check(epsilon=epsilon)["epsilon"] > 0 or not 0 < given[0] < 1:  # type: ignore[operator]
+        raise DomainError(f"epsilon must be above 0 and delta in (0, 1) for a budget, got {epsilon!r} and {delta!r}")
+    return _calibrate(protocol, float(epsilon), float(delta), rounds, over)
+
+
+def run(protocol: Any, values: Any, rng: Any) -> Any:
+    """One run of a protocol: what its analyzer publishes about the values.
+
+    Parameters
+    ----------
+    protocol : record
+        As for :func:`account`.
+    values : array_like
+        The users' values: one number each for ``Shuffled``, ``Checkin`` and ``Cloak``, a row each for FLAME, a table
+        of gradients each for ``Participation``.
+    rng : numpy.random.Generator
+        Every party gets a generator of its own, spawned from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from flamelib import KaryResponse, Shuffled
+    >>> survey = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=3), n_users=1000)
+    >>> run(survey, np.arange(1000) % 3, np.random.default_rng(0)).round()
+    array([342., 312., 346.])
+    """
+    return _run(protocol, values, rng)
+
+
+def view(protocol: Any, values: Any, rng: Any) -> Any:
+    """One run of a protocol: what an observer behind the shuffler, or of the server's output, sees."""
+    return _view(protocol, values, rng)
+
+
+def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[float | None, float | None, int]:
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    named = {"epsilon": epsilon} if delta is None else {"delta": delta}
+    checked = check(rounds=rounds, **named)
+    return checked.get("delta"), checked.get("epsilon"), checked["rounds"]
+
+
+def _unknown(protocol: Any) -> DomainError:
+    return DomainError(f"protocol must be one of {_KNOWN}, got {protocol!r}")
+
+
+@singledispatch
+def _account(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    raise _unknown(protocol)
+
+
+@singledispatch
+def _lower(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    raise _unknown(protocol)
+
+
+@singledispatch
+def _calibrate(protocol: Any, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
+    raise _unknown(protocol)
+
+
+@singledispatch
+def _run(protocol: Any, values: Any, rng: Any) -> Any:
+    raise _unknown(protocol)
+
+
+@singledispatch
+def _view(protocol: Any, values: Any, rng: Any) -> Any:
+    raise _unknown(protocol)
+
+
+# What a file of this folder answers is marked ``@questions.answers_account(Record)`` and so on.
+answers_account = _account.register
+answers_lower = _lower.register
+answers_calibrate = _calibrate.register
+answers_run = _run.register
+answers_view = _view.register

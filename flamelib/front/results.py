@@ -1,0 +1,183 @@
+"""Answers that read like sentences: a guarantee, the bracket around the truth, a parameter that keeps a budget.
+
+Printed numbers are rounded to the safe side: a budget up, a lower bound down.  Standard library only.
+"""
+
+import html
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from flamelib.core.guarantees import Adjacency, ApproxDP
+
+# Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
+DIGITS = 4
+
+PROVEN = "proven"
+CITED = "cited"
+ESTIMATED = "estimated"
+_WEIGHT = (PROVEN, CITED, ESTIMATED)
+
+
+def weakest(*rests_on: str) -> str:
+    """What an answer rests on that is made of several: the weakest of what they rest on."""
+    return max(rests_on, key=_WEIGHT.index)
+
+
+def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
+    """The number with so many digits, never below it (or, with ``up=False``, never above it).
+
+    >>> rounded(0.0307389), rounded(0.0307389, up=False), rounded(1e-8)
+    ('0.03074', '0.03073', '1e-08')
+    """
+    if math.isinf(value) or float(short := f"{value:.{digits}g}") == value:
+        return "inf" if math.isinf(value) else short
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{float(context.create_decimal(Decimal(value))):g}"
+
+
+def table(rows: Mapping[str, Any], caption: str) -> str:
+    """A table of two columns for a notebook."""
+    cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in rows.items())
+    return f"<table><caption>{html.escape(caption)}</caption>{cells}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee(ApproxDP):
+    """(epsilon, delta)-differential privacy of a protocol: never too small.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.  The one that was asked for carries the numerical error, already added.
+    adjacency : Adjacency
+        Which two data sets are compared.
+    rests_on : str
+        ``proven`` (theorem and numerical error are both proven in this project), ``cited`` (a theorem of others is
+        used unproven), or ``estimated`` (some numerical error is only estimated).
+    uncertainty : float
+        Width of the numerical error of the number that was asked for.
+    assumes : str
+        What must hold besides; empty where nothing must.
+
+    Examples
+    --------
+    >>> Guarantee(0.03073895, 1e-8, Adjacency.REPLACE_ONE)
+    (0.03074, 1e-08)-DP, replace-one; proven
+    """
+
+    rests_on: str = PROVEN
+    uncertainty: float = 0.0
+    assumes: str = ""
+
+    def __repr__(self) -> str:
+        assumed = f", if {self.assumes}" if self.assumes else ""
+        return f"({rounded(self.epsilon)}, {rounded(self.delta)})-DP, {self.adjacency}; {self.rests_on}{assumed}"
+
+    def _repr_html_(self) -> str:
+        rows = {"epsilon, at most": rounded(self.epsilon), "delta": rounded(self.delta), "adjacency": self.adjacency}
+        rows |= {"rests on": self.rests_on} | ({"if": self.assumes} if self.assumes else {})
+        return table(rows, "Differential privacy")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The truth lies in between: what data sets are known to lose, and what none can lose more than.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Both ends, each on its safe side; of epsilon where delta was given, of delta where epsilon was.
+    asked : str
+        ``epsilon`` or ``delta``: which of them is in between.
+    adjacency : Adjacency
+    rests_on : str
+        As for :class:`Guarantee`.
+
+    Examples
+    --------
+    >>> lower, upper = Bounds(0.25, 0.34, "epsilon", Adjacency.REPLACE_ONE)
+    >>> lower, upper
+    (0.25, 0.34)
+    """
+
+    lower: float
+    upper: float
+    asked: str
+    adjacency: Adjacency
+    rests_on: str = PROVEN
+
+    def __iter__(self) -> Iterator[float]:
+        yield from (self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        ends = f"{rounded(self.lower, up=False)} to {rounded(self.upper)}"
+        return f"{self.asked} between {ends}, {self.adjacency}; {self.rests_on}"
+
+    def _repr_html_(self) -> str:
+        rows = {"at least": rounded(self.lower, up=False), "at most": rounded(self.upper), "adjacency": self.adjacency}
+        return table(rows | {"rests on": self.rests_on}, self.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A parameter that keeps a budget, under its own name, and the protocol with it.
+
+    Parameters
+    ----------
+    parameter : str
+        The parameter that was sought.
+    value : float
+        Its value, on the safe side; ``answer.epsilon0`` is the same as ``answer.value`` where epsilon0 was sought.
+    protocol : record
+        The protocol with that value.
+    guarantee : Guarantee
+        What the protocol then keeps: at most the budget that was asked for.
+
+    Examples
+    --------
+    >>> kept = Guarantee(1.0, 1e-8, Adjacency.REPLACE_ONE)
+    >>> Calibrated("epsilon0", 3.312, None, kept).epsilon0
+    3.312
+    """
+
+    parameter: str
+    value: float
+    protocol: Any
+    guarantee: Guarantee
+
+    def __getattr__(self, name: str) -> float:
+        if name == object.__getattribute__(self, "parameter"):
+            found: float = object.__getattribute__(self, "value")
+            return found
+        raise AttributeError(f"{name} was not sought; {self.parameter} was")
+
+    def __repr__(self) -> str:
+        # More of a parameter that grants budget is unsafe, more of one that brings noise is safe.
+        return f"{self.parameter} = {rounded(self.value, up=self.parameter != 'epsilon0', digits=6)}: {self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        return table({self.parameter: repr(self).split(" = ")[1].split(":")[0], "keeps": self.guarantee}, "Calibrated")
+
+
+class Answer(dict[str, Any]):
+    """What a statement says to its inputs: the object that ``flamelib evaluate`` prints, its entries as attributes.
+
+    Examples
+    --------
+    >>> Answer(id="flame:lem-2", value=0.5, gives="upper", adjacency="none").value
+    0.5
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"{name} is not one of {', '.join(self)}")
+
+    def __repr__(self) -> str:
+        return f"{self['id']} = {self['value']!r} ({self['gives']}, {self['adjacency']})"
+
+    def _repr_html_(self) -> str:
+        return table({k: v for k, v in self.items() if k != "id"}, self["id"])

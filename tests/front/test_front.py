@@ -1,0 +1,222 @@
+"""The front door: the contract's examples, both ends around the truth, refusals, lazy names."""
+
+import itertools
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flamelib
+from flamelib import (
+    AnyRandomizer,
+    Checkin,
+    Cloak,
+    DomainError,
+    FlameDouble,
+    FlameSimple,
+    FlameTopk,
+    GaussianNoise,
+    KaryResponse,
+    LaplaceNoise,
+    Participation,
+    Shuffled,
+    Summed,
+    TableRandomizer,
+    account,
+    audit,
+    bounds,
+    calibrate,
+    evaluate,
+    run,
+)
+
+SURVEY = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
+TRAINING = Participation(participation_rate=0.1, record_rate=0.1, n_records=30, clip_norm=1, noise_std=1)
+VECTOR = FlameTopk(n_users=1000, dimension=7850, clip=1.0, randomizer=LaplaceNoise(0.5), kept=157, padded=333)
+SMALL = [
+    Shuffled(KaryResponse(1.0, 2), 50),
+    Shuffled(LaplaceNoise(1.0), 50),
+    Shuffled(AnyRandomizer(1.0), 50),
+    Checkin(Shuffled(KaryResponse(1.0, 3), 50), 0.3),
+    Checkin(Summed(50, 1.0), 0.3),
+    TRAINING,
+    FlameSimple(50, 4, 1.0, LaplaceNoise(0.5)),
+    FlameDouble(50, 40, 1.0, LaplaceNoise(0.5), 4, 20),
+    FlameDouble(50, 40, 1.0, LaplaceNoise(0.5), 4, 20, "independent"),
+    FlameTopk(50, 40, 1.0, LaplaceNoise(0.5), 4, 20),
+    Cloak.plan(100, 1.0, 1e-6, 3.0),
+]
+
+
+# --- the contract -----------------------------------------------------------------------------------
+
+
+def test_one_round_and_many_of_a_survey() -> None:
+    found = account(SURVEY, delta=1e-8)
+    assert found.epsilon == pytest.approx(0.0307389, rel=1e-4)
+    assert (found.delta, str(found.adjacency), found.rests_on) == (1e-8, "replace-one", "proven")
+    assert account(SURVEY, epsilon=0.3, rounds=100).delta == pytest.approx(1.878e-7, rel=1e-3)
+    lower, upper = bounds(SURVEY, delta=1e-8, rounds=100)
+    assert (lower, upper) == (pytest.approx(0.2545, rel=1e-3), pytest.approx(0.3422, rel=1e-3))
+
+
+def test_the_largest_local_budget_keeps_the_budget_and_hardly_less() -> None:
+    found = calibrate(SURVEY, epsilon=1.0, delta=1e-8, rounds=100)
+    assert found.epsilon0 == found.value == pytest.approx(3.312, rel=1e-3)
+    assert 0.99 < account(found.protocol, delta=1e-8, rounds=100).epsilon <= 1.0
+
+
+def test_protocols_of_the_other_documents() -> None:
+    assert account(Checkin(SURVEY, rate=0.1), delta=1e-8, rounds=100).epsilon == pytest.approx(0.10265, rel=1e-3)
+    assert account(VECTOR, delta=5.0118723e-6).epsilon == pytest.approx(1.444, rel=1e-3)
+    assert account(TRAINING, delta=1e-5, rounds=1000).epsilon == pytest.approx(6.767, rel=1e-3)
+    plan = Cloak.plan(n_users=1000, epsilon=1, delta=1e-6, error=1.5)
+    assert plan.n_messages == 8
+    assert account(plan, delta=1e-6).epsilon <= 1
+    assert evaluate("flame:thm-4", kept=157, epsilon=0.0022, delta=1e-8).gives == "value"
+
+
+def test_runs_and_audits() -> None:
+    counts = run(SURVEY, np.arange(100_000) % 10, np.random.default_rng(0))
+    assert counts.sum() == pytest.approx(100_000)
+    assert abs(counts - 10_000).max() < 2000
+    small = Shuffled(KaryResponse(2.0, 2), 5)
+    tried = audit(small, ([0] * 5, [1] + [0] * 4), np.sum, trials=4000)
+    assert tried.refutes(0.03)
+    assert not tried.refutes(account(small, delta=0.0).epsilon)
+
+
+# --- both ends --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", SMALL, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_the_truth_has_room_between_the_ends_and_answers_agree(protocol: Any, rounds: int) -> None:
+    found = bounds(protocol, delta=1e-3, rounds=rounds)
+    assert 0 <= found.lower <= found.upper < math.inf
+    back = account(protocol, epsilon=found.upper, rounds=rounds)
+    assert back.delta <= 1e-3 * 1.02, "the way back does not lose what the way there had"
+    assert account(protocol, delta=1e-4, rounds=rounds).epsilon >= found.upper * (1 - 1e-9)
+    assert repr(found)
+    assert "<table>" in back._repr_html_()
+
+
+@pytest.mark.parametrize("protocol", SMALL, ids=lambda one: type(one).__name__)
+def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
+    found = calibrate(protocol, epsilon=0.7, delta=1e-3)
+    assert getattr(found, found.parameter) == found.value
+    assert found.guarantee.epsilon <= 0.7
+    assert account(found.protocol, epsilon=0.7).delta <= 1e-3 * (1 + 1e-6)
+
+
+def test_the_smallest_crowd_is_the_smallest() -> None:
+    found = calibrate(Shuffled(LaplaceNoise(1.0), 10), epsilon=0.2, delta=1e-4, over="n_users")
+    assert account(found.protocol, delta=1e-4).epsilon <= 0.2
+    assert account(Shuffled(LaplaceNoise(1.0), found.n_users - 1), delta=1e-4).epsilon > 0.2
+
+
+# --- tables, enumerated -----------------------------------------------------------------------------
+
+
+def _law(table: Sequence[Sequence[float]], held: Sequence[int]) -> dict[tuple[int, ...], float]:
+    """Chance of every multiset of messages, by going through all of them."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for sent in itertools.product(range(len(table[0])), repeat=len(held)):
+        found[tuple(sorted(sent))] += math.prod(table[x][y] for x, y in zip(held, sent, strict=True))
+    return found
+
+
+def _neighbors(values: int, n_users: int) -> Iterator[tuple[list[int], list[int]]]:
+    for others in itertools.combinations_with_replacement(range(values), n_users - 1):
+        for first, second in itertools.permutations(range(values), 2):
+            yield [first, *others], [second, *others]
+
+
+TABLES = {
+    "ternary": [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]],
+    "uneven": [[0.5, 0.3, 0.2], [0.25, 0.35, 0.4], [0.2, 0.45, 0.35]],
+    "two values, three messages": [[0.7, 0.2, 0.1], [0.3, 0.2, 0.5]],
+}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("n_users", [2, 3, 4])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.6])
+def test_a_table_is_squeezed_by_enumeration(table: list[list[float]], n_users: int, epsilon: float) -> None:
+    worst = 0.0
+    for one, other in _neighbors(len(table), n_users):
+        first, second = _law(table, one), _law(table, other)
+        worst = max(worst, sum(max(first[y] - math.exp(epsilon) * second[y], 0.0) for y in first))
+    found = bounds(Shuffled(TableRandomizer(table), n_users), epsilon=epsilon)
+    assert found.lower <= worst * (1 + 1e-9)
+    assert worst <= found.upper * (1 + 1e-9)
+
+
+def test_a_table_of_kary_response_is_kary_response() -> None:
+    kept, other = math.e / (math.e + 2), 1 / (math.e + 2)
+    table = TableRandomizer([[kept, other, other], [other, kept, other], [other, other, kept]])
+    assert table.epsilon0 == pytest.approx(1.0)
+    found = account(Shuffled(table, 10_000), delta=1e-6)
+    assert found.epsilon == pytest.approx(account(Shuffled(KaryResponse(1.0, 3), 10_000), delta=1e-6).epsilon, rel=1e-6)
+    drawn = table.sample(np.zeros(100_000, dtype=int), np.random.default_rng(0))
+    assert np.bincount(drawn) / 1e5 == pytest.approx(np.array(table.table[0]), abs=0.006)
+
+
+# --- refusals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda: account(SURVEY), "exactly one of epsilon and delta"),
+        (lambda: account(SURVEY, delta=2), "delta must be"),
+        (lambda: account(SURVEY, delta=math.nan), "delta must be"),
+        (lambda: account(SURVEY, delta=0.1, rounds=0), "rounds must be"),
+        (lambda: account("topk", delta=0.1), "protocol must be one of Shuffled"),
+        (lambda: bounds(None, delta=0.1), "protocol must be"),
+        (lambda: calibrate(SURVEY, epsilon=0, delta=0.1), "epsilon must be above 0"),
+        (lambda: calibrate(SURVEY, epsilon=1, delta=1e-6, over="noise_std"), "over must be"),
+        (lambda: Shuffled(2.0, 10), "randomizer must be"),
+        (lambda: Shuffled(KaryResponse(1.0, 2), 1), "n_users must be"),
+        (lambda: Checkin(SURVEY, rate=1.5), "checkin_rate must be"),
+        (lambda: Checkin(TRAINING, rate=0.5), "protocol must be Shuffled or Summed"),
+        (lambda: account(Checkin(Shuffled(GaussianNoise(1.0), 10), 0.5), delta=0.1), "rounds and rate must be 1"),
+        (lambda: account(FlameSimple(50, 4, 1.0, KaryResponse(1.0, 2)), delta=0.1), "randomizer must be"),
+        (lambda: TableRandomizer([[0.5, 0.6], [0.5, 0.5]]), "table must have rows that sum to 1"),
+        (lambda: TableRandomizer([[1.0, 0.0], [0.5, 0.5]]), "table must not have a message"),
+        (lambda: run(Shuffled(AnyRandomizer(1.0), 3), [0, 1, 0], np.random.default_rng(0)), "randomizer must be one"),
+        (lambda: run(SURVEY, [0, 1], np.random.default_rng(0)), "values must have shape"),
+        (lambda: Cloak.plan(n_users=10, epsilon=1, delta=1e-6, error=1e-9), "error must be"),
+        (lambda: evaluate("flame:none"), "id must be"),
+    ],
+)
+def test_a_refusal_names_the_argument(ask: Any, told: str) -> None:
+    with pytest.raises(DomainError, match=told):
+        ask()
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def test_names_are_few_resolve_and_have_examples() -> None:
+    assert len(flamelib.__all__) <= 40
+    assert sorted(flamelib.__all__) == sorted(flamelib._HOMES)
+    for name in flamelib.__all__:
+        found = getattr(flamelib, name)
+        assert found.__doc__, name
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = flamelib.nothing
+
+
+def test_importing_loads_the_standard_library_alone() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import flamelib; dir(flamelib)\n"
+        "print(sorted({n.split('.')[0] for n in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "['flamelib']"
