@@ -113,7 +113,7 @@ class Bounds:
         yield from (self.lower, self.upper)
 
     def __repr__(self) -> str:
-        ends = f"{rounded(self.lower, up=False)} to {rounded(self.upper)}"
+        ends = f"{rounded(self.lower, up=False)} and {rounded(self.upper)}"
         return f"{self.asked} between {ends}, {self.adjacency}; {self.rests_on}"
 
     def _repr_html_(self) -> str:
