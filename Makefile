@@ -79,7 +79,7 @@ clean-book: ## forget the built book and every run
 	@rm -rf _build/html _build/runs _build/src _build/work .snakemake
 
 clean: ## forget everything that was made, the environment too
-	@rm -rf _build .snakemake .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks *.egg-info
+	@rm -rf _build build dist .snakemake .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made anew only when what it is made from differs from what it was made from. A mark says
@@ -89,6 +89,8 @@ venv:
 	echo "installing the environment into $(VENV)"; \
 	if [ -e $(VENV)/installing ]; then rm -rf $(VENV); fi; \
 	mkdir -p $(VENV); touch $(VENV)/installing; rm -f $(VENV)/installed.txt; \
+	[ -x $(BIN)/python ] || $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+	|| { echo "the lock is for Python 3.11, and $(PYTHON) is another: make PYTHON=python3.11" >&2; exit 1; }; \
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
 	pip="$(BIN)/python -m pip --disable-pip-version-check"; \
 	if ! $$pip show -qq torch 2>/dev/null; then \

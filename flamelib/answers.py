@@ -5,10 +5,8 @@ Nothing here prints; :mod:`flamelib.cli` does.  A refusal is a
 """
 
 import dataclasses
-import difflib
 import json
 import math
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -27,6 +25,8 @@ def statement(key: str) -> Statement:
         import_module(homes()[key])
     if key in STATEMENTS:
         return STATEMENTS[key]
+    import difflib  # a refusal has time
+
     near = difflib.get_close_matches(key, homes(), n=3, cutoff=0.6)
     meant = f"did you mean {' or '.join(near)}" if near else f"ids begin with {', '.join(prefixes())}"
     raise DomainError(f"id must be a registered one (flamelib evaluate --list prints them), got {key!r}: {meant}?")
@@ -194,6 +194,8 @@ def _reply(line: str) -> dict[str, Any]:
     except DomainError as refusal:
         return {"id": key, "refused": sentence(refusal)}
     except Exception:
+        import traceback
+
         return {"id": key, "failed": traceback.format_exc()}
 
 

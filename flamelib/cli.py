@@ -1,4 +1,4 @@
-"""The command ``flamelib``: answers by id at once; runs, sweeps and data through what is installed beside it.
+"""The command ``flamelib``: answers by id and comparisons at once; the book's commands where the book is installed.
 
 Exit statuses: 0 done; 1 a run failed, or a batch held a refused request; 2 refused, with one sentence on
 standard error that names the parameter and its domain.  A fault of the library is a traceback and status 1.
@@ -8,15 +8,62 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from flamelib import answers
+from flamelib.core.extras import MissingExtra, extra
 from flamelib.core.vocabulary import DomainError
 
-# Entry points under this name take the words of every other command; flamebook brings one.
+# Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
+# What the book's commands are called; the first two need its notebooks, which a clone holds and no package.
+BOOK = ("run", "sweep", "diff", "data")
+WITH_NOTEBOOKS = BOOK[:2]
+
+HELP = """\
+Usage: flamelib COMMAND ...
+
+Differential privacy in the shuffle model and in federated learning: five documents, recomputed.
+
+Answers, at once:
+  evaluate   answer with a statement of the documents by its id
+  compare    put one request to every mechanism of the five documents
+
+With the book (pip install 'flamelib[book]'; run and sweep in a clone of the repository):
+  run        run a notebook with parameters of your own
+  sweep      run a notebook at every point of a grid
+  diff       compare two editions of the book
+  data       list, fetch or verify the data sets
+
+  --version      print the version and stop
+  -h, --help     this text; that of a command after its name
+
+Examples:
+  flamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10
+  flamelib compare n_users=1e4 dimension=16 epsilon0=1
+  flamelib run blanket_histogram -p epsilon=0.5
+  flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1
+  flamelib data list
+"""
+
+COMPARE_HELP = """\
+Usage: flamelib compare name=value ...
+
+Put one request to every mechanism of the five documents; one JSON object a line.
+
+The request: task (mean or histogram), n_users, dimension, rounds, delta, sampling_rate.  The budget: epsilon,
+for which private reports are tuned until they keep it; or epsilon0 of a report; or epsilon and a list of
+epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.
+
+Examples:
+  flamelib compare n_users=1e4 dimension=16 rounds=12 delta=1e-6 epsilon0=1
+  flamelib compare task=histogram n_users=1e5 dimension=256 epsilon=1
+  flamelib compare n_users=1e4 epsilon=1 epsilon0=0.5,1,2
+
+Exit status: 0 answered; 2 refused (one sentence on standard error).
+"""
 
 EVALUATE_HELP = """\
 Usage: flamelib evaluate ID name=value ...
@@ -52,10 +99,10 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        status = answer(words[1:]) if words[:1] == ["evaluate"] else _other(words)
+        status = _run(words)
         sys.stdout.flush()  # here, where a reader that has gone can be told from a fault
         return status
-    except DomainError as refusal:
+    except (DomainError, MissingExtra) as refusal:
         return refused(refusal)
     except BrokenPipeError:
         # The reader of our output has gone; there is nobody left to tell.
@@ -64,6 +111,20 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; nothing half-written is left", file=sys.stderr)
         return 128 + signal.SIGINT
+
+
+def _run(words: list[str]) -> int:
+    name = words[0] if words else "--help"
+    if name == "evaluate":
+        return answer(words[1:])
+    if name == "compare":
+        return compare(words[1:])
+    if name in BOOK:
+        return _book(words)
+    if name not in ("-h", "--help", "--version"):
+        raise DomainError(f"command must be one of evaluate, compare, {', '.join(BOOK)}, got {name!r}")
+    print(f"flamelib {_version()}" if name == "--version" else HELP, end="\n" if name == "--version" else "")
+    return 0
 
 
 def refused(refusal: Exception | str) -> int:
@@ -110,12 +171,57 @@ def _batch() -> int:
     return status
 
 
-def _other(words: list[str]) -> int:
+def compare(words: Sequence[str]) -> int:
+    """``flamelib compare``: what every mechanism yields for one request, one JSON object a line."""
+    options = [word for word in words if word.startswith("-")]
+    if {"-h", "--help"} & set(options):
+        print(COMPARE_HELP, end="")
+        return 0
+    if options:
+        raise DomainError(f"request must be given, as in flamelib compare name=value ..., got {' '.join(words)!r}")
+    # The accounts of all documents: no other command needs them.
+    from flamelib.uses.deployments import compared
+
+    for one in compared(answers.assignments(words)):
+        print(answers.dumps(answers.plain(one)))
+    return 0
+
+
+def _book(words: list[str]) -> int:
+    if words[0] in WITH_NOTEBOOKS and not (Path(__file__).resolve().parents[1] / "notebooks").is_dir():
+        raise DomainError(
+            f"flamelib {words[0]} needs the notebooks, which no package holds: "
+            f"git clone {_repository()} and, in that folder, make book; then .venv/bin/flamelib {words[0]} ..."
+        )
     # Looked up when asked for: these commands take longer to import than an answer takes to compute.
+    from importlib.metadata import entry_points
+
     for found in entry_points(group=COMMANDS):
-        status: int = found.load()(words)
+        with extra("book"):
+            run = found.load()
+        status: int = run(words)
         return status
-    raise DomainError(f"command must be evaluate here, got {' '.join(words)!r}: the others come with the book")
+    raise DomainError(f"flamelib {words[0]} comes with the book: pip install 'flamelib[book]'")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("flamelib")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _repository() -> str:
+    """Where the project's own description says that it lies."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        said = [str(line) for line in metadata("flamelib").get_all("Project-URL") or ()]
+    except PackageNotFoundError:
+        said = []
+    return next((line.partition(", ")[2] for line in said if line.startswith("Repository, ")), "the repository")
 
 
 def _stop(signum: int, _: FrameType | None) -> NoReturn:

@@ -180,3 +180,35 @@ class TestData:
         assert (done.returncode, done.stdout) == (1, "")
         assert "mnist" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+class TestCompare:
+    def test_one_object_a_mechanism(self) -> None:
+        done = flamelib("compare", "n_users=1e3", "epsilon0=1e-9")
+        replies = [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()]
+        assert (done.returncode, done.stderr) == (0, "")
+        assert replies[0]["mechanism"] == "local"
+        assert {"epsilon", "error", "trusted"} < set(replies[0])
+        assert [one for one in replies if "reason" in one]
+
+    def test_help(self) -> None:
+        done = flamelib("compare", "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Examples:\n  flamelib compare n_users=1e4" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            ([], "n_users is missing"),
+            (["n_users=1e3"], "exactly one of epsilon and epsilon0"),
+            (["n_users=1e3", "epsilon=1", "colour=2"], "colour"),
+            (["n_users=1e3", "epsilon0=0.5,1"], "epsilon0 must be one number"),
+            (["n_users=1e3", "epsilon"], "name=value"),
+            (["--fast", "n_users=1e3"], "--fast"),
+        ],
+    )
+    def test_a_refusal_is_one_sentence_and_status_2(self, words: list[str], told: str) -> None:
+        done = flamelib("compare", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert told in done.stderr

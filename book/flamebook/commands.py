@@ -1,6 +1,5 @@
-"""The commands that take their time: ``flamelib compare``, ``run``, ``sweep``, ``diff``, ``data``; the help of all."""
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``diff`` and ``data``."""
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
@@ -11,23 +10,13 @@ from flamebook.runs import notebook as parameters
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed
 from flamelib import cli
-from flamelib.answers import assignments, dumps, plain
+from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
-app = typer.Typer(
-    name="flamelib",
-    help="Differential privacy in the shuffle model and in federated learning: five documents, recomputed.\n\n"
-    "Answer with a theorem, run a notebook with parameters of your own, or sweep a grid of them.",
-    epilog="Examples:\n\nflamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10\n\n"
-    "flamelib compare n_users=1e4 dimension=16 epsilon0=1\n\nflamelib run blanket_histogram -p epsilon=0.5\n\n"
-    "flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1\n\nflamelib data list",
-    context_settings=SETTINGS,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = typer.Typer(name="flamelib", context_settings=SETTINGS, pretty_exceptions_enable=False, add_completion=False)
 data = typer.Typer(help="List, fetch or verify the data sets.", context_settings=SETTINGS)
 app.add_typer(
     data, name="data", epilog="Examples:\n\nflamelib data list\n\nflamelib data fetch mnist\n\nflamelib data verify"
@@ -59,43 +48,6 @@ def run_app(words: list[str]) -> int:
     except typer.TyperException as fault:
         return cli.refused(getattr(fault, "format_message", fault.__str__)())
     return status if isinstance(status, int) else 0
-
-
-@app.callback(invoke_without_command=True)
-def root(
-    context: typer.Context,
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if show_version:
-        typer.echo(f"flamelib {_version()}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@app.command("evaluate")
-def evaluate() -> None:
-    """Answer with a statement of the documents by its id, at once (see flamelib evaluate --help)."""
-    typer.echo(cli.EVALUATE_HELP)
-
-
-@app.command(
-    "compare",
-    epilog="Examples:\n\nflamelib compare n_users=1e4 dimension=16 rounds=12 delta=1e-6 epsilon0=1\n\n"
-    "flamelib compare task=histogram n_users=1e5 dimension=256 epsilon=1\n\n"
-    "flamelib compare n_users=1e4 epsilon=1 epsilon0=0.5,1,2",
-)
-def compare(words: Annotated[list[str], typer.Argument(metavar="name=value...")]) -> None:
-    """Put one request to every mechanism of the five documents; one JSON object a line.
-
-    The request: task (mean or histogram), n_users, dimension, rounds, delta, sampling_rate.  The budget: epsilon,
-    for which private reports are tuned until they keep it; or epsilon0 of a report; or epsilon and a list of
-    epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.
-    """
-    # The accounts of all documents: no other command needs them.
-    from flamebook.site import bench
-
-    for one in bench.compared(assignments(words)):
-        typer.echo(dumps(plain(one)))
 
 
 @app.command(
@@ -211,10 +163,3 @@ def _chosen(names: list[str] | None) -> list[str]:
         if name not in known:
             raise DomainError(f"name must be one of {', '.join(known)}, got {name!r}")
     return names or known
-
-
-def _version() -> str:
-    try:
-        return version("flamelib")
-    except PackageNotFoundError:
-        return "(not installed)"

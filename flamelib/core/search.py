@@ -4,6 +4,8 @@ Functions are given by the logarithm of delta.  Roots are sought in :math:`\sqrt
 shuffled or composed mechanism is close to linear in epsilon, by Chandrupatla's method (inverse quadratic steps
 where they can be trusted, halving elsewhere).  Every step keeps a bracket, and the answer is the end of it at
 which the bound *was evaluated* and found to hold.
+
+Beside it stands a plain root, for arguments of which any is valid and one is best.  Standard library only.
 """
 
 import math
@@ -15,6 +17,7 @@ STEPS = 200
 WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE, NARROW, ATTEMPTS, LEAP = 0.98, 1.01, 20, 4.0
+FINEST = 4 * math.ulp(1.0)
 
 
 def smallest_epsilon(
@@ -100,6 +103,71 @@ def greatest(rising: Callable[[float], float], target: float, start: float, most
     if not low[0]:
         raise DomainError(f"target must be one that is reached within {ATTEMPTS} trials, got {target}")
     return low[0]
+
+
+def root(
+    function: Callable[[float], float], low: float, high: float, xtol: float, rtol: float = FINEST, steps: int = 100
+) -> float:
+    """A root of a function that changes its sign in [low, high], by the method of Brent 1973; no side is the safe one.
+
+    The same steps, and the same answer to the last bit, as ``scipy.optimize.brentq``, whose module takes longer to
+    load than a certified answer to compute.
+
+    Parameters
+    ----------
+    function : callable
+        Of another sign at ``low`` than at ``high``, or 0 there.
+    low, high : float
+    xtol, rtol : float
+        The answer is within ``xtol + rtol * abs(root)``.
+    steps : int
+        So many at most; the answer is where the last one led.
+    """
+    before, at = float(low), float(high)
+    f_before, f_at = _value(function, before), _value(function, at)
+    if f_before == 0 or f_at == 0:
+        return before if f_before == 0 else at
+    if (f_before < 0) == (f_at < 0):
+        raise ValueError(f"the function must change its sign in [{low}, {high}]")
+    other = f_other = last = step = 0.0
+    for _ in range(steps):
+        if f_before != 0 and f_at != 0 and (f_before < 0) != (f_at < 0):
+            other, f_other = before, f_before
+            last = step = at - before
+        if abs(f_other) < abs(f_at):
+            before, at, other = at, other, at
+            f_before, f_at, f_other = f_at, f_other, f_at
+        near = (xtol + rtol * abs(at)) / 2
+        half = (other - at) / 2
+        if f_at == 0 or abs(half) < near:
+            break
+        leap = math.inf
+        if abs(last) > near and abs(f_at) < abs(f_before):
+            leap = _leap((before, f_before), (at, f_at), (other, f_other))
+        last, step = (step, leap) if 2 * abs(leap) < min(abs(last), 3 * abs(half) - near) else (half, half)
+        before, f_before = at, f_at
+        at += step if abs(step) > near else math.copysign(near, half)
+        f_at = _value(function, at)
+    return at
+
+
+def _value(function: Callable[[float], float], argument: float) -> float:
+    value = float(function(argument))
+    if math.isnan(value):
+        raise ValueError(f"the function is not a number at {argument}")
+    return value
+
+
+def _leap(before: tuple[float, float], at: tuple[float, float], other: tuple[float, float]) -> float:
+    """Where the secant, or the inverse parabola, leads from ``at``; infinitely far where there is none."""
+    (a, fa), (b, fb), (c, fc) = before, at, other
+    try:
+        if a == c:
+            return -fb * (b - a) / (fb - fa)
+        near, far = (fa - fb) / (a - b), (fc - fb) / (c - b)
+        return -fb * (fc * far - fa * near) / (far * near * (fc - fa))
+    except ZeroDivisionError:
+        return math.inf
 
 
 def _between(low: tuple[float, float], high: tuple[float, float], target: float) -> float:

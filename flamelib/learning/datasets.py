@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Bytes
+from flamelib.core.extras import extra
 from flamelib.core.vocabulary import DomainError
 
 Where = Literal["FLAMELIB_DATA", "cache", "nowhere"]
@@ -52,14 +53,16 @@ def present(entry: Mapping[str, Any], file: Mapping[str, Any]) -> tuple[Where, P
 
 def cache(entry: Mapping[str, Any]) -> Path:
     """The folder of this set in the user's cache."""
-    import pooch
+    with extra("learning"):
+        import pooch
 
     return Path(pooch.os_cache("flamelib")) / str(entry["folders"][0])
 
 
 def digest(path: Path) -> str:
     """SHA-256 of a file."""
-    import pooch
+    with extra("learning"):
+        import pooch
 
     return str(pooch.file_hash(path, alg="sha256"))
 
@@ -129,7 +132,8 @@ def _same(path: Path, name: str, expected: str) -> None:
 
 def _retrieve(url: str, folder: Path, name: str, sha256: str | None) -> Path:
     """pooch writes beside the target and moves the file into place after it has checked the digest."""
-    import pooch
+    with extra("learning"):
+        import pooch
 
     pooch.get_logger().setLevel("WARNING")
     arrival = f"{name}.{os.getpid()}.partial"
@@ -346,7 +350,8 @@ def _upright(path: Path, entry: Mapping[str, Any], array: str) -> Bytes:
 
 
 def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
-    from sklearn.datasets import load_digits
+    with extra("learning"):
+        from sklearn.datasets import load_digits
 
     bunch = load_digits()
     train = len(bunch.target) - DIGITS_KEPT_FOR_TEST

@@ -15,15 +15,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
-from torch.nn import functional
 
 from flamelib.core.arrays import Floats, Reals, Wholes, reals
+from flamelib.core.extras import extra
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.models import Weights
 from flamelib.mechanisms.vectors import clip_factors
+
+with extra("learning"):
+    import torch
+    from torch import Tensor
+    from torch.nn import functional
 
 SIDE = 28
 CHUNK = 500

@@ -18,18 +18,21 @@ envelope is ours.
 """
 
 import math
+import secrets
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from nacl.exceptions import CryptoError
-from nacl.public import PrivateKey, PublicKey, SealedBox
-from nacl.utils import random as operating_system_bytes
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Bytes, Reals, reals, wholes
+from flamelib.core.extras import extra
 from flamelib.core.vocabulary import DomainError
+
+if TYPE_CHECKING:
+    from nacl.public import PrivateKey, PublicKey
 
 _LETTER = struct.Struct(">16sI16sd")
 _NAMES = 16
@@ -38,11 +41,17 @@ ENVELOPE_BYTES = LETTER_BYTES + 48
 REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
 
 
+def _new_secret() -> "PrivateKey":
+    with extra("sealing"):
+        from nacl.public import PrivateKey
+    return PrivateKey.generate()
+
+
 @dataclass(frozen=True, slots=True)
 class AnalyzerKey:
     """The analyzer's key pair; only ``public`` leaves its hands, and the secret half is never shown."""
 
-    _secret: PrivateKey = field(default_factory=PrivateKey.generate, repr=False)
+    _secret: "PrivateKey" = field(default_factory=_new_secret, repr=False)
 
     @property
     def public(self) -> bytes:
@@ -68,7 +77,7 @@ class Opened:
 
 def new_round() -> bytes:
     """A name for a round that no other round has: 16 random bytes."""
-    return bytes(operating_system_bytes(_NAMES))
+    return secrets.token_bytes(_NAMES)
 
 
 def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Bytes:
@@ -93,12 +102,14 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
     DomainError
         Where a key, a name, a coordinate or a value will not do; the sentence names it.
     """
+    with extra("sealing"):
+        from nacl.public import SealedBox
     places, numbers = wholes("coordinates", coordinates, 0, 2**32 - 1), reals("values", values)
     if numbers.ndim != 1 or places.shape != numbers.shape:
         raise DomainError(f"values must be a list with one entry for each coordinate, got shape {numbers.shape}")
     box, name = SealedBox(_key(public)), _round_name(round_name)
     sealed = [
-        box.encrypt(_LETTER.pack(name, place, operating_system_bytes(_NAMES), number))
+        box.encrypt(_LETTER.pack(name, place, secrets.token_bytes(_NAMES), number))
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
     ]
     return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, ENVELOPE_BYTES)
@@ -129,6 +140,9 @@ def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
 
 def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
     """The value of each envelope, or the reason why it is refused."""
+    with extra("sealing"):
+        from nacl.exceptions import CryptoError
+        from nacl.public import SealedBox
     box, met = SealedBox(key._secret), set[bytes]()
     for place, bag in enumerate(bags):
         for envelope in bag:
@@ -147,7 +161,9 @@ def _objection(this_round: bool, this_place: bool, new: bool, finite: bool) -> s
     return next((reason for reason, good in zip(REFUSALS, held, strict=True) if not good), "")
 
 
-def _key(public: bytes) -> PublicKey:
+def _key(public: bytes) -> "PublicKey":
+    with extra("sealing"):
+        from nacl.public import PublicKey
     if isinstance(public, bytes) and len(public) == PublicKey.SIZE:
         return PublicKey(public)
     raise DomainError(f"public must be a key of {PublicKey.SIZE} bytes, got {public!r}")

@@ -30,10 +30,10 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import betaincc, betainccinv, betaln
 
 from flamelib.core.arrays import Reals, reals
+from flamelib.core.search import root
 from flamelib.core.vocabulary import DomainError, check
 
 
@@ -234,7 +234,7 @@ def best_threshold(dimension: int, epsilon0: float) -> float:
 
     if given["dimension"] < 2 or surplus(HIGHEST_THRESHOLD) >= 0:
         return HIGHEST_THRESHOLD
-    return float(brentq(surplus, 0, HIGHEST_THRESHOLD, xtol=1e-15))
+    return float(root(surplus, 0, HIGHEST_THRESHOLD, xtol=1e-15))
 
 
 def _cap_mean(dimension: int, threshold: float) -> float:

@@ -13,15 +13,18 @@ adjacency are never comparable as numbers; such rows carry a warning.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from flamelib.core.search import greatest
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, known
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
 
+REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
+BUDGETS = ("epsilon", "epsilon0")
 STEEPNESS = 3.4
 LARGEST_START, LARGEST_BUDGET = 4.0, 700.0
 
@@ -98,6 +101,39 @@ def rows_within(
     return tuple(
         row(name, request, epsilon) if name in CENTRAL else _within(name, request, epsilon, tried) for name in asked
     )
+
+
+def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
+    """Every mechanism for a request and a budget given by name.
+
+    Parameters
+    ----------
+    given : mapping
+        The fields of :class:`~flamelib.uses.requests.Request`, as numbers or text, of which ``n_users`` is needed; and
+        ``epsilon`` (private reports get the largest local budget that keeps it), or ``epsilon0``, or both: then
+        private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.
+
+    Raises
+    ------
+    DomainError
+        If a name is unknown or a value outside its domain.
+
+    Examples
+    --------
+    >>> found = compared({"n_users": "1e3", "dimension": 20, "epsilon0": "1e-9"})
+    >>> [one.mechanism for one in found if isinstance(one, Row)]
+    ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
+    """
+    known(given, dict.fromkeys((*REQUESTED, *BUDGETS)), ["n_users"], "compare")
+    numbers = check(**{name: given[name] for name in (*REQUESTED, "epsilon") if name in given and name != "task"})
+    epsilon = numbers.pop("epsilon", None)
+    request = Request(**numbers, **{name: given[name] for name in given if name == "task"})
+    budgets = [check(epsilon0=one)["epsilon0"] for one in str(given.get("epsilon0") or "").split(",") if one]
+    if epsilon is not None and budgets:
+        return rows_within(request, epsilon, budgets)
+    if len(budgets) > 1:
+        raise DomainError(f"epsilon0 must be one number where epsilon is not given, got {given['epsilon0']!r}")
+    return rows(request, epsilon, budgets[0] if budgets else None)
 
 
 def _within(name: str, request: Request, epsilon: float, tried: Sequence[float]) -> Row | Refusal:

@@ -7,6 +7,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binom
 
+from flamelib.core import binomial
 from flamelib.core.binomial import log_pmf, tilted_window, window
 
 
@@ -64,3 +65,30 @@ def test_a_wide_window_goes_in_steps():
     assert len(kept) < 3 * 2**13
     total = np.exp(log_pmf(kept, 2**53, 0.3)).sum() * stride
     assert total == pytest.approx(1, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["pmf", "cdf", "sf"])
+@pytest.mark.parametrize("present", [True, False], ids=["arrays", "fallback"])
+def test_chances_are_those_of_scipy_to_the_last_bit(name, present, monkeypatch):
+    ours, theirs = getattr(binomial, name), getattr(binom, name)
+    if not present:
+        monkeypatch.setattr(binomial, "_ufuncs", None)
+    for trials, rate in [
+        (29, 0.1),
+        (999, 0.001),
+        (10**6, 0.5),
+        (10**6, 1e-5),
+        (10**9, 0.3),
+        (8, 1e-300),
+        (5, 1.0),
+        (0, 0.3),
+    ]:
+        near = round(trials * rate)
+        counts = np.unique(np.append(np.arange(near - 40, near + 40), [-1, 0, trials - 1, trials, trials + 1]))
+        assert np.array_equal(ours(counts, trials, rate), theirs(counts, trials, rate))
+        assert np.array_equal(ours(counts.astype(float), trials, rate), theirs(counts.astype(float), trials, rate))
+        one = ours(near, trials, rate)
+        assert one == theirs(near, trials, rate)
+        assert isinstance(one, float)
+    table = np.arange(5), np.arange(6)[:, None], 0.3
+    assert np.array_equal(ours(*table), theirs(*table))

@@ -5,8 +5,9 @@ import math
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
-from flamelib.core.search import STEPS, greatest, largest, smallest_epsilon
+from flamelib.core.search import STEPS, greatest, largest, root, smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
 SHAPES = {
@@ -140,3 +141,41 @@ def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
     assert greatest(lambda x: 0.0, 8.0, start, most=700.0) == 700.0
     with pytest.raises(DomainError, match="target"):
         greatest(lambda x: 1 + x, 0.5, start)
+
+
+@given(
+    st.sampled_from(
+        [
+            lambda x, a: x**3 - a,
+            lambda x, a: math.exp(min(x, 700.0)) - a,
+            lambda x, a: math.atan(x - a) + 0.01,
+            lambda x, a: -1.0 if x < a else 1.0,
+            lambda x, a: (x - a) ** 5,
+            lambda x, a: math.copysign(math.sqrt(abs(x - a)), x - a),
+            lambda x, a: math.inf if x > a + 1 else x - a,
+        ]
+    ),
+    st.floats(0.01, 100),
+    st.floats(-1000, 0),
+    st.floats(1e-9, 1000),
+    st.sampled_from([(1e-3, 4 * math.ulp(1.0)), (1e-15, 4 * math.ulp(1.0)), (1e-8, 1e-6)]),
+)
+def test_a_root_is_that_of_scipy_to_the_last_bit(function, at, low, width, near):
+    def asked(x):
+        return function(x, at)
+
+    high = low + width
+    if (asked(low) < 0) == (asked(high) < 0) and asked(low) != 0 != asked(high):
+        with pytest.raises(ValueError, match="sign"):
+            root(asked, low, high, *near)
+    else:
+        assert root(asked, low, high, *near, steps=300) == brentq(
+            asked, low, high, xtol=near[0], rtol=near[1], maxiter=300
+        )
+        few = {"xtol": near[0], "rtol": near[1], "maxiter": 7, "disp": False}
+        assert root(asked, low, high, *near, steps=7) == brentq(asked, low, high, **few)
+
+
+def test_no_root_of_what_is_no_number():
+    with pytest.raises(ValueError, match="not a number"):
+        root(lambda x: math.nan, 0.0, 1.0, 1e-3)

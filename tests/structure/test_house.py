@@ -46,8 +46,10 @@ def asked(requirement: Requirement) -> list[Requirement]:
 
 def test_the_lock_is_what_the_project_asks_for_and_nothing_more() -> None:
     pins = locked()
-    extras = [text for texts in PROJECT["optional-dependencies"].values() for text in texts]
-    waiting = [Requirement(text) for text in (*PROJECT["dependencies"], *extras)]
+    extras = [Requirement(text) for texts in PROJECT["optional-dependencies"].values() for text in texts]
+    own = [one for one in extras if one.name == PROJECT["name"]]
+    assert all(one.extras <= set(PROJECT["optional-dependencies"]) for one in own)
+    waiting = [*map(Requirement, PROJECT["dependencies"]), *(one for one in extras if one not in own)]
     needed: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         one = waiting.pop()
@@ -65,7 +67,16 @@ def test_the_environment_is_the_lock() -> None:
     assert installed == locked()
 
 
-def test_conda_and_binder_get_the_lock_and_the_same_python() -> None:
+def test_the_library_is_light_and_the_book_brings_all_that_it_needs() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert PROJECT["dependencies"] == ["numpy", "scipy"]
+    assert set(extras) == {"learning", "sealing", "book", "dev"}
+    assert {Requirement(text).name for text in extras["learning"]} == {"pooch", "scikit-learn", "torch"}
+    assert extras["sealing"] == ["pynacl"]
+    assert f"{PROJECT['name']}[learning,sealing]" in extras["book"]
+
+
+def test_conda_and_binder_get_the_lock_and_its_python() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     assert environment["name"] == PROJECT["name"]
     assert environment["channels"] == ["conda-forge"]
@@ -73,7 +84,8 @@ def test_conda_and_binder_get_the_lock_and_the_same_python() -> None:
     assert packages == {"pip": ["-r requirements.lock", "-e ."]}, "no second list of versions"
     assert pip == "pip"
     assert python == "python=3.11"
-    assert PROJECT["requires-python"] == ">=3.11,<3.12"
+    assert PROJECT["requires-python"] == ">=3.11", "the library runs on later ones, the lock is for this one"
+    assert "(3, 11)" in MAKEFILE
 
 
 def test_no_text_holds_control_characters() -> None:
@@ -85,7 +97,7 @@ def test_no_text_holds_control_characters() -> None:
 
 
 def test_the_lock_takes_any_build_of_torch() -> None:
-    assert "torch==2.13.0" in PROJECT["dependencies"]
+    assert "torch==2.13.0" in PROJECT["optional-dependencies"]["learning"]
     assert locked()["torch"] == "2.13.0", "a local version exists only where that build is offered"
 
 

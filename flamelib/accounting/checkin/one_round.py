@@ -67,13 +67,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.shuffling import exact_binary, inversion
 from flamelib.accounting.shuffling.brackets import SMALLEST, locally, within_reach
 from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, clone_blanket, kary_blanket
+from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
@@ -138,8 +138,8 @@ def _chances(n: int, rate: float, first: int, last: int) -> tuple[float, float]:
 
 def _mass(n: int, rate: float, first: int, last: int) -> float:
     if first > n * rate:
-        return float(binom.sf(first - 1, n, rate) - binom.sf(last, n, rate))
-    return float(binom.cdf(last, n, rate) - binom.cdf(first - 1, n, rate))
+        return float(binomial.sf(first - 1, n, rate) - binomial.sf(last, n, rate))
+    return float(binomial.cdf(last, n, rate) - binomial.cdf(first - 1, n, rate))
 
 
 def _local(epsilon0: float) -> Delta:
@@ -340,7 +340,7 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     ones = np.arange(_window(int(total[0]), 1 / (p + 1))[0], widest[-1] + 1)
     if len(ones) * len(total) > MOST_CELLS or n_users > MOST_USERS:
         return None
-    masses = binom.pmf(total, n_users, either)[:, None] * binom.pmf(ones, total[:, None], 1 / (p + 1))
+    masses = binomial.pmf(total, n_users, either)[:, None] * binomial.pmf(ones, total[:, None], 1 / (p + 1))
     lift = ((p - 1) * ones - (1 - 1 / p) * (total[:, None] - ones)) / n_users
     return _joined(masses.ravel(), lift.ravel())
 

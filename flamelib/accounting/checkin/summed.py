@@ -60,12 +60,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
-from scipy.stats import binom
 
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, Parts, both_orders, composed, composed_below
 from flamelib.accounting.composition.loss_sums import UNIT
 from flamelib.accounting.noise.gaussian import analytic_noise_std
+from flamelib.core import binomial
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
 from flamelib.core.guarantees import Certified, Gives
@@ -131,8 +131,8 @@ def counted(
     """Groups of counts that dominate a round at any rate between two, or are dominated by one (the rates being equal).
     """
     few, many = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
-    under = np.append(binom.cdf(few, n_users, lowest_rate), binom.cdf(many, n_users, highest_rate))
-    over = np.append(binom.sf(few, n_users, lowest_rate), binom.sf(many, n_users, highest_rate))
+    under = np.append(binomial.cdf(few, n_users, lowest_rate), binomial.cdf(many, n_users, highest_rate))
+    over = np.append(binomial.sf(few, n_users, lowest_rate), binomial.sf(many, n_users, highest_rate))
     order = np.lexsort((np.where(under <= over, under, -over), under > over))
     under, over, is_few = under[order], over[order], order < len(few)
     chance = np.where(under[:-1] > over[:-1], over[:-1] - over[1:], under[1:] - under[:-1])
@@ -175,7 +175,7 @@ def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cell
     """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
     halves = _halves(Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
-    nobody = float(binom.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
+    nobody = float(binomial.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
     nothing = Cells(*np.array([[0.0], [0.0], [nobody], [0.0], [0.0]]))
     return _joined([*(_understated(*half) for half in halves), nothing])
 

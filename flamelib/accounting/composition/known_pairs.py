@@ -38,6 +38,7 @@ import numpy as np
 
 from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.extras import extra
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import logaddexp, probability
 from flamelib.core.search import smallest_epsilon
@@ -411,7 +412,8 @@ MOST_LOSSES = 2**24
 def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
     """The pair and its exchange, from above, as a pessimistic privacy loss distribution.
 
-    ``dp_accounting`` must be installed.  Its compositions of the object err upwards, but for its own round-off.
+    ``dp_accounting`` must be installed (the extra ``dev`` brings it).  Its compositions of the object err upwards, but
+    for its own round-off.
 
     Parameters
     ----------
@@ -426,7 +428,8 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
     kept = cut(cells, spared)
     if kept.range > MOST_LOSSES * step:
         raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    with extra("dev"):
+        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     pmfs = []
     for one in (kept, kept.swapped()):

@@ -22,11 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
 
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.logspace import logaddexp
-from flamelib.core.search import largest, smallest_epsilon
+from flamelib.core.search import largest, root, smallest_epsilon
 
 UNIT = 2.0**-53
 WIDTH = 14.0
@@ -134,7 +133,7 @@ class LossSum:
             if high >= most:
                 return self.tilt(high)
             high *= 4
-        return self.tilt(brentq(lambda t: rises(self.tilt(t)), 0.0, high, xtol=1e-9 * high, rtol=1e-6))
+        return self.tilt(root(lambda t: rises(self.tilt(t)), 0.0, high, xtol=1e-9 * high, rtol=1e-6))
 
     def log_delta(self, epsilon: float, tilt: Tilt | None = None) -> float:
         """Logarithm of an upper bound on delta at ``epsilon``, whatever the tilt; by default the best."""

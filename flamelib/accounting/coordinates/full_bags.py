@@ -24,8 +24,8 @@ from functools import reduce
 from itertools import starmap
 
 import numpy as np
-from scipy.stats import binom
 
+from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
@@ -107,7 +107,7 @@ def _sum(parts: Parts) -> tuple[int, Reals, float]:
 def _binomial(trials: int, chance: float) -> tuple[int, Reals]:
     reach = math.sqrt(EXPONENT * trials / 2)
     low, high = max(0, math.floor(trials * chance - reach)), min(trials, math.ceil(trials * chance + reach))
-    return low, np.asarray(binom.pmf(np.arange(low, high + 1), trials, chance))
+    return low, np.asarray(binomial.pmf(np.arange(low, high + 1), trials, chance))
 
 
 def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:

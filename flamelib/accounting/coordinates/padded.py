@@ -58,7 +58,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import binom
 
 from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.shuffling import inversion
@@ -66,6 +65,7 @@ from flamelib.accounting.shuffling.brackets import answer, locally, within_reach
 from flamelib.accounting.shuffling.closed_form import phi_over_square
 from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
+from flamelib.core import binomial
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
@@ -105,17 +105,17 @@ def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float,
     chance, others = sampling_rate * randomizer.kept, n_users - 1
     if others < padded:
         return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
-    overflow = ABOVE * float(binom.sf(padded - 1, others, sampling_rate))
+    overflow = ABOVE * float(binomial.sf(padded - 1, others, sampling_rate))
     far = -math.log(rest)
     most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
-    most = bisect_left(range(most), True, key=lambda count: binom.sf(count, others, chance) <= rest)
+    most = bisect_left(range(most), True, key=lambda count: binomial.sf(count, others, chance) <= rest)
     worst = all_real(randomizer, padded)
     if chance >= 1:
         return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
     odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
     if odds / (1 + odds) >= worst.kept:
         return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
-    rest = overflow + ABOVE * float(binom.sf(most, others, chance))
+    rest = overflow + ABOVE * float(binomial.sf(most, others, chance))
     return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0))
 
 

@@ -31,7 +31,6 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from flamelib.accounting.sampling.closed_form import unsampled_epsilon
@@ -53,6 +52,7 @@ from flamelib.accounting.sampling.terms import (
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import MOST, log_pmf, tilted_window, window
 from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.search import root
 
 DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
 STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6
@@ -110,7 +110,7 @@ def _threshold(pair: Pair, counts: Counts) -> float:
     low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
     if level(low) >= 0 or level(high) <= 0:
         return low if level(low) >= 0 else high
-    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
+    return float(root(level, low, high, xtol=TOLERANCE, steps=STEPS))
 
 
 def _log_density(counts: Counts, falls: Reals, s: float, mu: float) -> float:

@@ -41,11 +41,11 @@ from bisect import bisect_left
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import binom
 
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
@@ -78,7 +78,7 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     p, q, n = participation_rate, record_rate, n_records - 1
     first, last = _window(n, q)
     drawn = np.arange(first, last + 1)
-    chances = binom.pmf(drawn, n, q)
+    chances = binomial.pmf(drawn, n, q)
     points = _points(-REACH, last * ratio + ratio + REACH)
     parts = [_normal(points, shift * ratio) for shift in range(first, last + 2)]
     now, more = np.array(parts[:-1]), np.array(parts[1:])
@@ -96,7 +96,7 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
     last = min(last, math.ceil(REACH / ratio) + 1) if n * ratio > REACH else last
     ends = np.unique(np.linspace(min(first, last), last, GROUPS).astype(np.int64))
     ends = np.append(ends, n) if ends[-1] < n else ends
-    below, beyond = binom.cdf(ends, n, rate), binom.sf(ends, n, rate)
+    below, beyond = binomial.cdf(ends, n, rate), binomial.sf(ends, n, rate)
     chances = np.where(ends > n * rate, -np.diff(beyond, prepend=1.0), np.diff(below, prepend=0.0))
     return ends.astype(float), chances * (1 + ROUND)
 
@@ -104,8 +104,8 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
 def _window(n: int, rate: float) -> tuple[int, int]:
     """Where all but a negligible part of a binomial law lies."""
     counts = range(n)
-    first = bisect_left(counts, True, key=lambda drawn: bool(binom.cdf(drawn, n, rate) > RARE))
-    return first, bisect_left(counts, True, key=lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE))
+    first = bisect_left(counts, True, key=lambda drawn: bool(binomial.cdf(drawn, n, rate) > RARE))
+    return first, bisect_left(counts, True, key=lambda drawn: bool(binomial.sf(drawn, n, rate) <= RARE))
 
 
 def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:

@@ -21,8 +21,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
-from scipy.stats import binom
 
+from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
@@ -72,7 +72,7 @@ def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) 
     # Exact at the half turns, where rounding would open a second dimension.
     turn = math.radians(angle)
     direction = np.array([math.cos(turn), math.sin(turn) if 0 < angle < 180 else 0.0])
-    chances = binom.pmf(counts, n_records - 1, record_rate)
+    chances = binomial.pmf(counts, n_records - 1, record_rate)
     return Draws(chances, ratio * counts[:, None] * direction, np.array([ratio, 0.0]))
 
 

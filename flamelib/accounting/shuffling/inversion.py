@@ -38,11 +38,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.search import root
 
 ROUNDING = 16 * 2.0**-53
 NEGLIGIBLE = 1e-9
@@ -75,7 +75,7 @@ class Tilted:
             low -= 1
         while self._slope(high) < 0 and high < end:
             high = min(high + 1, end)
-        return math.exp(brentq(self._slope, low, high, xtol=1e-3) if self._slope(high) > 0 else high)
+        return math.exp(root(self._slope, low, high, xtol=1e-3) if self._slope(high) > 0 else high)
 
     def _slope(self, log_t: float) -> float:
         r"""Slope in t of :math:`\log((M^n - N)/t^2)`, with :math:`M^n/N = e^x`."""

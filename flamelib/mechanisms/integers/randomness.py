@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Protocol, Self
 
 import numpy as np
-from nacl.utils import randombytes_deterministic
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Bytes, Shape, reals
+from flamelib.core.extras import extra
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE, Residues, residues
 
@@ -123,6 +123,8 @@ class Release:
         return [self] * n
 
     def _tossed(self, count: int) -> Bytes:
+        with extra("sealing"):
+            from nacl.utils import randombytes_deterministic
         parts = (min(KEYED, count - start) for start in range(0, count, KEYED))
         return np.frombuffer(b"".join(randombytes_deterministic(n, self.keys(32)) for n in parts), dtype=np.uint8)
 

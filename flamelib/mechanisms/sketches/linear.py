@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
+from flamelib.core import binomial
 from flamelib.core.arrays import Wholes, reals, wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.sketches.hashing import PRIME
@@ -74,7 +74,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 def majority_failure(rate: float, rows: int) -> float:
     """Chance, from above, that at least half of independent rows fail: what a median of rows does not survive."""
     check(rows=rows)
-    return min(1.0, float(binom.sf((rows + 1) // 2 - 1, rows, reals("rate", rate, 0, 1))) * (1 + 1e-9))
+    return min(1.0, float(binomial.sf((rows + 1) // 2 - 1, rows, reals("rate", rate, 0, 1))) * (1 + 1e-9))
 
 
 @dataclass(frozen=True, slots=True)

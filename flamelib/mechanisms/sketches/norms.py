@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import quad
 from scipy.special import gamma, gammaincc
 
 from flamelib.core.arrays import Reals, Wholes, reals
@@ -183,6 +182,8 @@ def noise_factor(decay: float, step: float) -> float:
 
 def cut_moment(theta: float, cutoff: float) -> float:
     r"""Mean of :math:`e^{\theta \max(R, -c)}` for the stable law of :class:`StableEntropy`, by quadrature."""
+
+    from scipy.integrate import quad
 
     def given(log_gap: float) -> float:
         gap = math.exp(log_gap)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from flamebook import commands
 from flamebook.figures.together.crossing import DRAWN
 from flamebook.site import record_bench
-from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED, compared, script
+from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED, script
+from flamelib import cli
 from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.deployments import Refusal, mechanisms, rows, rows_within
+from flamelib.uses.deployments import Refusal, compared, mechanisms, rows, rows_within
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
@@ -104,10 +104,11 @@ def test_the_command_prints_the_rows_one_a_line(
 ) -> None:
     monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: ("local", "blanket", "topk"))
     words = ["task=histogram", "n_users=1e3", "dimension=4", "rounds=2", "delta=1e-5", "epsilon0=1"]
-    assert commands.run_app(["compare", *words]) == 0
+    assert cli.compare(words) == 0
     expected = rows(Request(1000, 4, 2, 1e-5, "histogram"), epsilon0=1.0)
     assert capsys.readouterr().out.splitlines() == [dumps(plain(one)) for one in expected]
-    assert commands.run_app(["compare"]) == 2
+    with pytest.raises(DomainError, match="n_users"):
+        cli.compare([])
 
 
 def test_a_list_of_local_budgets_goes_with_a_central_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,120 @@
+"""Light to install: the wheel, with NumPy and SciPy alone, and what a cold command loads."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email import message_from_string
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+
+from flamebook.places import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BUILD = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
+PACKAGES = {"flamelib": ROOT / "flamelib", "flamebook": ROOT / "book" / "flamebook"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree, built beside it."""
+    tree = tmp_path_factory.mktemp("tree")
+    unmade = shutil.ignore_patterns("__pycache__")
+    for folder in PACKAGES.values():
+        shutil.copytree(folder, tree / folder.relative_to(ROOT), ignore=unmade)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-text"):
+        shutil.copy(ROOT / name, tree)
+    subprocess.run([sys.executable, "-c", BUILD], cwd=tree, capture_output=True, check=True)
+    (found,) = (tree / "dist").glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_both_packages_whole_and_nothing_else(wheel: Path) -> None:
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    there = {
+        f"{package}/{path.relative_to(folder).as_posix()}"
+        for package, folder in PACKAGES.items()
+        for path in folder.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    }
+    assert held == there
+    assert {"flamelib/py.typed", "flamelib/learning/datasets.json"} <= held
+
+
+def test_the_wheel_asks_for_numpy_and_scipy_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as members:
+        (name,) = (name for name in members.namelist() if name.endswith(".dist-info/METADATA"))
+        told = message_from_string(members.read(name).decode())
+    asked = [Requirement(text) for text in told.get_all("Requires-Dist", [])]
+    assert {one.name for one in asked if one.marker is None} == {"numpy", "scipy"}
+    assert told["Requires-Python"] == PROJECT["requires-python"] == ">=3.11"
+    assert set(told.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
+    assert f"Repository, {PROJECT['urls']['Repository']}" in told.get_all("Project-URL", [])
+
+
+def test_in_an_empty_folder_all_of_it_answers_or_says_what_to_install(wheel: Path, tmp_path: Path) -> None:
+    """The script that the integration runs under several Pythons, here under this one, with links for installations."""
+    place, commands = tmp_path / "place", tmp_path / "commands"
+    zipfile.ZipFile(wheel).extractall(place)
+    packages = Path(np.__file__).parents[1]
+    for name in ("numpy", "scipy", "numpy.libs", "scipy.libs"):
+        if (packages / name).exists():
+            (place / name).symlink_to(packages / name)
+    commands.mkdir()
+    for name, words in (("python", ""), ("flamelib", "-m flamelib.cli ")):
+        (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -S {words}"$@"\n')
+        (commands / name).chmod(0o755)
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FLAMELIB"))}
+    own |= {"PATH": f"{commands}:{own['PATH']}", "PYTHONPATH": str(place), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(["bash", ROOT / ".ci" / "smoke"], env=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("light")
+
+
+def test_the_integration_tries_the_light_installation_under_old_and_new_pythons() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    assert re.search(r'python: \["3\.11", .*"3\.13"\]', workflow)
+    assert "bash .ci/smoke" in workflow
+
+
+def loaded(program: str) -> set[str]:
+    """Modules in a fresh interpreter after a program that prints nothing."""
+    told = f"import sys; before = set(sys.modules)\n{program}\nprint(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_library_loads_next_to_nothing() -> None:
+    assert {name.partition(".")[0] for name in loaded("import flamelib")} <= {"flamelib"}
+
+
+@pytest.mark.parametrize(
+    ("key", "inputs"),
+    [
+        ("blanket:lem-reduction", {"randomizer": "laplace", "epsilon0": 1, "n_users": 1e4, "delta": 1e-6}),
+        ("clones:2021", {"epsilon0": 1, "n_users": 1e4, "delta": 1e-6}),
+        ("shuffle:exact-binary", {"epsilon0": 1, "n_users": 1e6, "delta": 1e-8}),
+        (
+            "checkin:shuffled",
+            {"route": "clones", "epsilon0": 1, "n_users": 1e3, "checkin_rate": 0.1, "rounds": 3, "delta": 1e-6},
+        ),
+    ],
+)
+def test_a_certified_answer_loads_no_large_part_of_scipy(key: str, inputs: dict[str, object]) -> None:
+    found = loaded(f"from flamelib.answers import answer\nanswer({key!r}, {inputs!r})")
+    assert "scipy.special" in found
+    slow = {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.linalg", "scipy.sparse", "scipy.signal"}
+    assert not found & (slow | {"torch", "sklearn", "pooch", "nacl"})
+
+
+def test_no_statement_is_imported_with_a_large_part_of_scipy() -> None:
+    """The listing imports every module that states something."""
+    found = loaded("from flamelib.answers import load_all\nload_all()")
+    rooms = {".".join(name.split(".")[:2]) for name in found if name.startswith("scipy.")}
+    assert not rooms & {"scipy.stats", "scipy.optimize", "scipy.integrate"}
