@@ -50,9 +50,9 @@ QUICK = [
 # A vector's account composes whole curves: seconds each, so these are asked less.
 VECTORS = [
     FlameSimple(50, 1, 1.0, LaplaceNoise(0.5)),
-    FlameDouble(50, 40, 1.0, LaplaceNoise(0.5), 1, 20),
-    FlameDouble(50, 2, 1.0, LaplaceNoise(0.5), 1, 20, "bernoulli"),
-    FlameTopk(50, 40, 1.0, LaplaceNoise(0.5), 1, 20),
+    FlameDouble(50, 40, 1.0, LaplaceNoise(0.5), 1, 50),
+    FlameDouble(50, 2, 1.0, LaplaceNoise(0.5), 1, 50, "bernoulli"),
+    FlameTopk(50, 40, 1.0, LaplaceNoise(0.5), 1, 50),
 ]
 
 
