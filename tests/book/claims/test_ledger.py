@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -232,12 +233,13 @@ def test_a_missing_item_and_a_double_row_are_refused(tmp_path: Path) -> None:
         ledger.load(_written(tmp_path, **contents))
     contents = copy.deepcopy(CONTENTS)
     contents["blanket"]["claims"][0]["rows"] *= 2
-    with pytest.raises(DomainError, match="blanket:fig-1/diagram: id occurs more than once"):
+    first = CLAIMS[0].id
+    with pytest.raises(DomainError, match=f"{re.escape(first)}: id occurs more than once"):
         ledger.load(_written(tmp_path, **contents))
 
 
 def test_a_row_in_the_file_of_another_document_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DomainError, match=r"row blanket:fig-1: item must begin with flame:"):
+    with pytest.raises(DomainError, match=r"row blanket:[\w.-]+: item must begin with flame:"):
         ledger.load(_written(tmp_path, flame=CONTENTS["blanket"]))
     (tmp_path / "flame.yml").rename(tmp_path / "fame.yml")
     with pytest.raises(DomainError, match=r"fame\.yml must be named after one of blanket, flame"):
