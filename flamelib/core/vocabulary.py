@@ -132,6 +132,9 @@ def _large(about: str, low: int, several: bool = False, shortest: int = 0) -> Do
     return Domain(about, whole=True, low=low, high=LARGEST_MODULUS, several=several, shortest=shortest)
 
 
+#: Every parameter name of the library, with its domain.
+#:
+#: :meta hide-value:
 VOCABULARY: dict[str, Domain] = {
     "epsilon0": _positive("local privacy budget", 700),
     "epsilon": Domain("central privacy budget, the guarantee itself", low=0),

@@ -129,23 +129,6 @@ class CloakProtocol:
         return self.n_users * self.scale
 
 
-__all__ = [
-    "CloakProtocol",
-    "analyze",
-    "analyze_centred",
-    "average",
-    "encode",
-    "pool",
-    "prerandomize",
-    "relay",
-    "scaled",
-    "shuffler",
-    "split",
-    "to_signed",
-    "total",
-]
-
-
 # --- a user -----------------------------------------------------------------------------------------
 
 

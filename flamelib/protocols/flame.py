@@ -181,23 +181,6 @@ def _fits(protocol: DoubleProtocol | TopkProtocol, whole: bool) -> None:
         raise DomainError(f"padded must be at least n_users kept / dimension = {least:g}, got {protocol.padded}")
 
 
-__all__ = [
-    "DoubleProtocol",
-    "Protocol",
-    "Reports",
-    "Shuffled",
-    "SimpleProtocol",
-    "TopkProtocol",
-    "all_rows",
-    "analyzer",
-    "choose",
-    "estimated",
-    "observer",
-    "shuffler",
-    "user",
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Reports:
     """What reaches the shuffler: one entry a message.

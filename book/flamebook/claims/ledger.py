@@ -1,6 +1,7 @@
 """The claims ledger: every checkable statement of the documents, computed from its own inputs and judged.
 
-``data/claims.yml`` holds what the documents say and what we recorded; this module computes the other half.
+``data/claims``, with a file for each document, holds what the documents say and what we recorded; this module
+computes the other half.
 A row never reads a notebook's parameters, so no re-run can turn a verdict.
 
 The verdict follows from the relation.  A number that misses the stated one by more than the tolerance
@@ -10,6 +11,7 @@ side that contradicts, may fail it.  What nobody can compute is *not-checkable*,
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import MISSING, dataclass, field, fields
@@ -25,7 +27,7 @@ from flamelib.core.guarantees import Gives
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
-CLAIMS = DATA / "claims.yml"
+CLAIMS = DATA / "claims"  # a file for each document
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one is eight times as fast
 KINDS = ("definition", "algorithm", "theorem", "lemma", "figure", "number", "remark")
 RELATIONS = ("equal", "at-most", "at-least", "holds")
@@ -91,24 +93,45 @@ class Judged:
         return self.verdict == self.claim.verdict
 
 
-def load(path: Path = CLAIMS) -> list[Claim]:
-    """Every row of the file, validated, in its order.
+def load(folder: Path = CLAIMS) -> list[Claim]:
+    """Every row of every file of the folder, validated, document by document, in the order of the files.
 
     Raises
     ------
     DomainError
         One sentence that names the row and the field.
     """
-    content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
-    claims = [_claim(group, row) for group in content["claims"] for row in group["rows"]]
-    ids = [claim.id for claim in claims]
+    found = contents(folder)
+    claims = [_claim(group, row) for content in found.values() for group in content["claims"] for row in group["rows"]]
+    times = Counter(claim.id for claim in claims)
     for claim in claims:
-        _require(ids.count(claim.id) == 1, claim.id, "id", "occurs more than once")
+        _require(times[claim.id] == 1, claim.id, "id", "occurs more than once")
         _validate(claim)
-    for document, items in content["items"].items():
-        bare = [f"{document}:{i}" for i in items if not any(c.item == f"{document}:{i}" for c in claims)]
+    items = {claim.item for claim in claims}
+    for document, content in found.items():
+        bare = [name for item in content["items"] if (name := f"{document}:{item}") not in items]
         _require(not bare, ", ".join(bare), "rows", "has no row in the ledger")
     return claims
+
+
+def contents(folder: Path = CLAIMS) -> dict[str, dict[str, Any]]:
+    """Document to its file as it was read, with ``items`` and ``claims``, in the order of the documents.
+
+    Raises
+    ------
+    DomainError
+        If a file is not named after a document, or has a row of another.
+    """
+    files = {path.stem: path for path in folder.glob("*.yml")}
+    for stray in files.keys() - DOCUMENTS.keys():
+        raise DomainError(f"claims ledger: {stray}.yml must be named after one of {', '.join(DOCUMENTS)}")
+    read = (name for name in DOCUMENTS if name in files)
+    found = {name: yaml.load(files[name].read_text(encoding="utf-8"), Loader=LOADER) for name in read}
+    for document, content in found.items():
+        for group in content["claims"]:
+            own = str(group["item"]).split(":")[0] == document
+            _require(own, group["item"], "item", f"must begin with {document}:, as its file {document}.yml does")
+    return found
 
 
 def _claim(group: Mapping[str, Any], row: Mapping[str, Any]) -> Claim:
@@ -151,7 +174,6 @@ def _validate(claim: Claim) -> None:
     def require(condition: bool, name: str, what: str) -> None:
         _require(condition, claim.id, name, what)
 
-    require(claim.document in DOCUMENTS, "item", f"must begin with one of {', '.join(DOCUMENTS)}, got {claim.item!r}")
     require(claim.kind in KINDS, "kind", f"must be one of {', '.join(KINDS)}, got {claim.kind!r}")
     require(claim.said_by in SPEAKERS, "said_by", f"must be one of {', '.join(SPEAKERS)}, got {claim.said_by!r}")
     require(claim.verdict in VERDICTS, "verdict", f"must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
@@ -216,7 +238,7 @@ def judge(claim: Claim) -> Judged:
 
 
 def judge_all(claims: Iterable[Claim] | None = None, jobs: int = 1) -> list[Judged]:
-    """Every row judged, in the order of the file, by so many processes."""
+    """Every row judged, in the order of the files, by so many processes."""
     rows = list(load() if claims is None else claims)
     if jobs == 1:
         return [judge(claim) for claim in rows]

@@ -1,4 +1,4 @@
-"""The pages that are made: ledger and downloads, what does not hold, counts, theorem index, spread, run status.
+"""The pages that are made: ledger and downloads, what does not hold, counts, theorem index, reference, spread, status.
 
 They are written into the staged copy of ``book/`` before the book is built.  Given the same claims, library
 and receipts they are the same, byte for byte.
@@ -27,7 +27,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import bench, refuted, theorems
+from flamebook.site import api, bench, refuted, theorems
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -190,9 +190,10 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "counts.md": counts(judged, runs_folder),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
-        book_folder / "theorems.md": theorems.page(ROOT, book_folder, link, judged, source_url),
+        book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
         book_folder / "spread.md": spread_page(recorded()),
         book_folder / "status.md": status_page(runs_folder),
+        **{book_folder / path: text for path, text in api.pages().items()},
     }
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)

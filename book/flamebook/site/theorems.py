@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged
+from flamebook.site import api
 from flamelib import answers
 from flamelib.core.statements import DOCUMENTS, Statement
 
@@ -47,7 +48,6 @@ class _Test:
 
 def page(
     root: Path,
-    book_folder: Path,
     link: Callable[[str], str],
     judged: Iterable[Judged],
     url: Callable[[str, int | None], str],
@@ -58,8 +58,6 @@ def page(
     ----------
     root : Path
         The checkout, whose tests and notebooks are searched for each function.
-    book_folder : Path
-        Staged ``book``; a function is linked where its ``api.md`` documents the module.
     link : callable
         From a page to a link in MyST.
     judged : iterable of Judged
@@ -67,8 +65,7 @@ def page(
     url : callable
         From a path in the checkout and a line to an address.
     """
-    api = book_folder / "api.md"
-    documented = set(re.findall(r"automodule:*\}? ?:* ?([\w.]+)", api.read_text("utf-8") if api.is_file() else ""))
+    documented = api.documented(root / "flamelib")
     tests, notebooks = list(_tests(root)), _notebooks(root)
     computed = {row.claim.compute for row in judged}
     found = answers.load_all()

@@ -237,8 +237,6 @@ def _lower(x: Reals, y: Reals) -> Wholes:
     return np.array(kept)
 
 
-__all__ = ["Composition", "Curve", "composed_delta", "composed_epsilon", "dominating_cells", "together"]
-
 ACCURACY = 5e-3
 WIDEST = 300.0
 FAR = 200.0

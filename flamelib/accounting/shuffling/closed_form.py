@@ -352,12 +352,6 @@ def _mean_inverse(n: int, odds: float) -> float:
     return total
 
 
-__all__ = [
-    "bennett", "bennett_log_delta", "bennett_withdrawn", "blanket_mass", "blankets_needed", "cheu", "clones_closed",
-    "erlingsson", "erlingsson_epsilon0", "histogram_blanket_mass", "histogram_epsilon", "hoeffding",
-    "hoeffding_log_delta", "kary_epsilon0", "largest_epsilon0",
-]  # fmt: skip
-
 Curve = Callable[[LossShape, int], LogDelta]
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from flamebook.places import ROOT
 from flamelib.core import divergences
 from flamelib.core.vocabulary import DomainError
 
-CONTENT = yaml.load(ledger.CLAIMS.read_text(encoding="utf-8"), Loader=ledger.LOADER)
+CONTENTS = ledger.contents()
 CLAIMS = ledger.load()
 
 
@@ -59,7 +60,7 @@ def test_every_checkable_row_has_a_value(judged: list[Judged]) -> None:
 def test_a_document_is_complete(document: str, least: int) -> None:
     items = {claim.item for claim in CLAIMS if claim.document == document}
     assert len(items) >= least
-    assert items == {f"{document}:{name}" for name in CONTENT["items"][document]}
+    assert items == {f"{document}:{name}" for name in CONTENTS[document]["items"]}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -214,23 +215,40 @@ def test_a_malformed_row_is_refused(changes: dict[str, Any], field: str, tmp_pat
     base = {"kind": "number", "where": "here", "page": "book/blanket", "test": "tests/x.py::y"}
     row = {"id": "y", "claim": "Something.", "evidence": "None.", "verdict": "reproduced", "relation": "equal"}
     row |= {"paper": 0.6, "compute": "blanket:lem-5.1", "inputs": {"randomizer": "laplace", "epsilon0": 1}}
-    path = tmp_path / "claims.yml"
-    path.write_text(yaml.safe_dump({"items": {}, "claims": [base | {"item": "blanket:x", "rows": [row | changes]}]}))
+    content = {"items": [], "claims": [base | {"item": "blanket:x", "rows": [row | changes]}]}
     with pytest.raises(DomainError, match=rf"row blanket:x/y: .*{field}"):
-        ledger.load(path)
+        ledger.load(_written(tmp_path, blanket=content))
+
+
+def _written(folder: Path, **contents: Any) -> Path:
+    for document, content in contents.items():
+        (folder / f"{document}.yml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return folder
 
 
 def test_a_missing_item_and_a_double_row_are_refused(tmp_path: Path) -> None:
-    path, content = tmp_path / "claims.yml", copy.deepcopy(CONTENT)
-    content["items"]["blanket"].append("thm-9.9")
-    path.write_text(yaml.safe_dump(content))
+    contents = copy.deepcopy(CONTENTS)
+    contents["blanket"]["items"].append("thm-9.9")
     with pytest.raises(DomainError, match=r"blanket:thm-9\.9: rows has no row"):
-        ledger.load(path)
-    content = copy.deepcopy(CONTENT)
-    content["claims"][0]["rows"] *= 2
-    path.write_text(yaml.safe_dump(content))
-    with pytest.raises(DomainError, match="blanket:fig-1/diagram: id occurs more than once"):
-        ledger.load(path)
+        ledger.load(_written(tmp_path, **contents))
+    contents = copy.deepcopy(CONTENTS)
+    contents["blanket"]["claims"][0]["rows"] *= 2
+    first = CLAIMS[0].id
+    with pytest.raises(DomainError, match=f"{re.escape(first)}: id occurs more than once"):
+        ledger.load(_written(tmp_path, **contents))
+
+
+def test_a_row_in_the_file_of_another_document_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DomainError, match=r"row blanket:[\w.-]+: item must begin with flame:"):
+        ledger.load(_written(tmp_path, flame=CONTENTS["blanket"]))
+    (tmp_path / "flame.yml").rename(tmp_path / "fame.yml")
+    with pytest.raises(DomainError, match=r"fame\.yml must be named after one of blanket, flame"):
+        ledger.load(tmp_path)
+
+
+def test_rows_stand_in_the_order_of_the_documents() -> None:
+    assert list(dict.fromkeys(claim.document for claim in CLAIMS)) == list(CONTENTS)
+    assert list(CONTENTS) == ["blanket", "flame", "participation", "checkin", "cloak"]
 
 
 def test_a_number_written_as_a_word_is_a_number() -> None:

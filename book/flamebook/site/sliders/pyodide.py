@@ -7,6 +7,7 @@ sources as they are.  One way of loading then serves a web server and a folder o
 
 import ast
 import base64
+import functools
 import gzip
 import hashlib
 import json
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD8
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
 # What the page computes itself, and the homes of the statements that are not read off recorded grids.
 ROOTS = (page.__name__, *dict.fromkeys(homes()[row.statement] for row in page.ROWS if not row.recorded))
+OURS = ("flamelib", "flamebook")
 CACHE = Path("_build/cache")
 PATIENCE_S = 180
 
@@ -70,15 +72,39 @@ def sources() -> dict[str, str]:
     >>> sorted(sources())[:2]
     ['book/flamebook/__init__.py', 'book/flamebook/places.py']
     """
-    found = {RECORDED.relative_to(ROOT).as_posix(): RECORDED.read_text(encoding="utf-8")}
-    waiting = list(ROOTS)
+    grids = {RECORDED.relative_to(ROOT).as_posix(): RECORDED.read_text(encoding="utf-8")}
+    return dict(sorted((grids | _closure(ROOTS)).items()))
+
+
+def askable() -> list[str]:
+    """Ids of all statements that a browser can compute: those whose homes reach nothing but the standard library.
+
+    >>> "blanket:lem-hoeffding" in askable()
+    True
+    """
+    modules = {home: _runs_alone(home) for home in homes().values()}
+    return [key for key, home in homes().items() if modules[home]]
+
+
+def _runs_alone(module: str) -> bool:
+    try:
+        _closure((module,))
+    except ImportError:
+        return False
+    return True
+
+
+def _closure(roots: Iterable[str]) -> dict[str, str]:
+    """Path to text, of every file that these modules import."""
+    found: dict[str, str] = {}
+    waiting = list(roots)
     while waiting:
         for path in _files(waiting.pop()):
             name = path.relative_to(ROOT).as_posix()
             if name not in found:
                 found[name] = path.read_text(encoding="utf-8")
                 waiting += _imported(found[name])
-    return dict(sorted(found.items()))
+    return found
 
 
 def _files(module: str) -> Iterator[Path]:
@@ -88,17 +114,24 @@ def _files(module: str) -> Iterator[Path]:
         yield from (path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file())
 
 
-def _imported(source: str) -> Iterator[str]:
-    """Modules that a source imports, refusing what a browser does not have."""
+def _imported(source: str) -> list[str]:
+    """Modules of the project that a source imports, refusing what a browser does not have."""
+    names = _names(source)
+    for name in names:
+        if name.split(".")[0] not in (*OURS, *sys.stdlib_module_names):
+            raise ImportError(f"{name} is not in the standard library, so the sliders cannot import it")
+    return [name for name in names if name.split(".")[0] in OURS]
+
+
+@functools.cache
+def _names(source: str) -> list[str]:
+    names: list[str] = []
     for node in ast.walk(ast.parse(source)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            if name.split(".")[0] in ("flamelib", "flamebook"):
-                yield name
-            elif name.split(".")[0] not in sys.stdlib_module_names:
-                raise ImportError(f"{name} is not in the standard library, so the sliders cannot import it")
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def package(cache: Path) -> Path | None:
