@@ -8,13 +8,7 @@ SMALLEST = math.ulp(0.0)
 
 
 def log1mexp(gap: float) -> float:
-    """``log(1 - exp(-gap))`` for ``gap >= 0``, accurate at both ends; ``-inf`` at 0.
-
-    Parameters
-    ----------
-    gap : float
-        At least 0; ``inf`` is allowed.
-    """
+    """``log(1 - exp(-gap))`` for ``gap >= 0``, infinite ones too, accurate at both ends; ``-inf`` at 0."""
     if gap == 0:
         return -math.inf
     return math.log(-math.expm1(-gap)) if gap < math.log(2) else math.log1p(-math.exp(-gap))

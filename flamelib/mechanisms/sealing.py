@@ -1,4 +1,4 @@
-r"""Envelopes that only the analyzer can open: one for each message of a coordinate, all of one length.
+"""Envelopes that only the analyzer can open: one for each message of a coordinate, all of one length.
 
 An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sender's key pair for each box) around
 
@@ -6,12 +6,11 @@ An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sende
 
 * The length is that of every other envelope, whatever the value: who holds envelopes alone learns nothing of values.
 * Round and coordinate are inside: an envelope of an earlier round, or of another coordinate, is refused.
-* The nonce is random and new for each envelope, so it names nobody and ties no two envelopes of a sender; two
-  envelopes with one nonce are copies, and the second is refused.
+* The nonce is random and new for each envelope, so it names nobody; two envelopes with one nonce are copies, and the
+  second is refused.
 
-A box that was changed on the way, or sealed for another key, does not open.  Keys, rounds and nonces come from the
-operating system's generator.  Trust: the link from user to shuffler is closed to the analyzer, who could open what it
-taps there; and shuffler and analyzer do not share what they know.
+Keys, rounds and nonces come from the operating system's generator.  Trust: the link from user to shuffler is closed to
+the analyzer, who could open what it taps there; and shuffler and analyzer do not share what they know.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4 (encrypted under the analyzer's key); the form of the
 envelope is ours.
@@ -52,15 +51,7 @@ class AnalyzerKey:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What came out of envelopes.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape of the envelopes
-        NaN where an envelope was refused.
-    refused : dict
-        How many were refused, by reason: see ``REFUSALS``.
-    """
+    """Values from envelopes, NaN where one was refused, and how many were refused by each reason of ``REFUSALS``."""
 
     values: Reals
     refused: dict[str, int]
@@ -72,26 +63,17 @@ def new_round() -> bytes:
 
 
 def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Bytes:
-    """One envelope for each value.
+    """One envelope for each value: bytes of shape (messages, ENVELOPE_BYTES).
 
     Parameters
     ----------
     public : bytes
         The analyzer's public key, 32 bytes.
     round_name : bytes
-        16 bytes, as :func:`new_round` gives.
+        As :func:`new_round` gives.
     coordinates : array_like of int in [0, 2^32), shape (messages,)
     values : array_like of finite numbers, shape (messages,)
         Whole numbers up to 2^53 survive as they are.
-
-    Returns
-    -------
-    ndarray of uint8, shape (messages, ENVELOPE_BYTES)
-
-    Raises
-    ------
-    DomainError
-        Where a key, a name, a coordinate or a value will not do; the sentence names it.
     """
     places, numbers = wholes("coordinates", coordinates, 0, 2**32 - 1), reals("values", values)
     if numbers.ndim != 1 or places.shape != numbers.shape:
@@ -107,18 +89,7 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
 def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
     """Open every envelope of every bag; what does not belong there is refused and counted, and stops nothing.
 
-    Parameters
-    ----------
-    key : AnalyzerKey
-    round_name : bytes
-        The round that is open, 16 bytes.
-    bags : ndarray of uint8, shape (coordinates, size, ENVELOPE_BYTES)
-        Bag ``j`` holds what is said to belong to coordinate ``j``.
-
-    Returns
-    -------
-    Opened
-        Values of shape (coordinates, size).
+    ``bags`` has shape (coordinates, size, ENVELOPE_BYTES); bag ``j`` holds what is said to belong to coordinate ``j``.
     """
     if bags.ndim != 3 or bags.shape[2] != ENVELOPE_BYTES or bags.dtype != np.uint8:
         raise DomainError(f"bags must be bytes of shape (coordinates, size, {ENVELOPE_BYTES}), got {bags.shape}")

@@ -14,19 +14,7 @@ CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor
 
 
 def shuffle(messages: NDArray[Letter], rng: np.random.Generator) -> NDArray[Letter]:
-    """The messages in uniformly random order along the first axis, as a copy.
-
-    What is learnt from the output is the multiset of messages and nothing else.
-
-    Parameters
-    ----------
-    messages : ndarray, first axis one entry a message
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, same shape and dtype
-    """
+    """The messages in uniformly random order along the first axis, as a copy: what it tells is their multiset."""
     if np.ndim(messages) == 0:
         raise DomainError("messages must be an array with one entry a message along its first axis, got a single value")
     return rng.permutation(messages, axis=0)
@@ -36,17 +24,6 @@ def random_ranks(places: Wholes, dimension: int, rng: np.random.Generator) -> Wh
     """Number the messages of each coordinate 0, 1, 2, ... in uniformly random order.
 
     Keeping the ranks below a limit keeps a uniformly random part of the messages of each coordinate.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (messages,)
-        The coordinate of each message, in {0, ..., dimension - 1}.
-    dimension : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int, shape (messages,)
     """
     order = rng.permutation(places.size)
     narrow = places.astype(np.min_scalar_type(dimension))  # short whole numbers sort in linear time
@@ -64,7 +41,7 @@ def fill_bags(
     dummies: Callable[[Wholes], NDArray[Letter]],
     rng: np.random.Generator,
 ) -> NDArray[Letter]:
-    r"""One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
+    """One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
 
     Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted
     on its own: nothing tells which messages of different bags have one sender.
@@ -78,13 +55,8 @@ def fill_bags(
     shape : tuple of int
         Number of coordinates, size of each bag.
     dummies : callable
-        From coordinates, shape (m,), to one fresh dummy for each, shape (m, ...).  Dummies of a coordinate must be
-        independent with one law; then it suffices to give the messages a uniformly random set of slots.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (coordinates, size, ...), dtype of ``messages``
+        From coordinates to one fresh dummy for each.  Dummies of a coordinate must be independent with one law; then it
+        suffices to give the messages a uniformly random set of slots.
     """
     dimension, size = shape
     ranks = random_ranks(places, dimension, rng)

@@ -38,13 +38,7 @@ def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -
 
 
 def residues(wholes: ArrayLike, modulus: int) -> Residues:
-    """Whole numbers of any sign and size modulo ``modulus``, in its type.
-
-    Raises
-    ------
-    DomainError
-        For anything that is no whole number; nothing is truncated.
-    """
+    """Whole numbers of any sign and size modulo ``modulus``, in its type; anything else is refused, never truncated."""
     array = whole_numbers("wholes", wholes)
     if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
         return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))

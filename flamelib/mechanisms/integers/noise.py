@@ -6,10 +6,6 @@ What is left is the source: with :class:`~flamelib.mechanisms.integers.randomnes
 release, with :class:`~flamelib.mechanisms.integers.randomness.Simulation` they can be repeated.
 
 Source: Ghazi, Pagh, Velingker 2019, Definition 3; Canonne, Kamath, Steinke 2020 (why noise has to be exact).
-
-Geometric and logarithmic numbers, drawn exactly: digit by digit, and by rejection from blocks.
-
-Parameters given as doubles are read as the rational numbers they are; powers of them are enclosed as far as needed.
 """
 
 import math
@@ -17,14 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import accumulate, repeat
 from itertools import count as naturals
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Shape, Wholes
-from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.mechanisms.integers.enclosures import (
     GUARD,
     WORD,
@@ -32,7 +27,6 @@ from flamelib.mechanisms.integers.enclosures import (
     Law,
     bernoulli,
     draw,
-    exp_minus,
     log_of,
     odds_to_chance,
     power,
@@ -119,20 +113,13 @@ def _digit(decay: float, exponent: int) -> Enclosure:
 
 WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
 SHARES = replace(VOCABULARY["n_users"], low=1)
-SPREAD = Domain("parameter of the discrete Gaussian law", low=0, open_low=True, high=math.sqrt(WIDEST))
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedLaplace:
-    r"""The law :math:`\mathcal D_{N,p}(j) \propto p^{|j|}` on :math:`|j| \le (N - 1) / 2`.
+    r"""The law :math:`\mathcal D_{N,p}(j) \propto p^{|j|}` on :math:`|j| \le (N - 1) / 2`, N the odd ``modulus``.
 
     Drawn as a difference of two geometric numbers, or a uniform number where the law is nearly flat, until accepted.
-
-    Parameters
-    ----------
-    modulus : int, odd, at least 3
-    decay : float in (0, 1)
-        The paper's :math:`p`.
     """
 
     modulus: int
@@ -171,19 +158,11 @@ def _flat(decay: float, end: int, count: int, randomness: Randomness) -> tuple[W
 class PolyaShare:
     r"""One user's share :math:`X - Y` of two-sided geometric noise, :math:`X, Y \sim \mathrm{NB}(1/n, p)`.
 
-    The shares of :math:`n` users add up to the law :math:`P(j) = \frac{1-p}{1+p} p^{|j|}` on all whole numbers.
+    The shares of :math:`n` users, those who are honest and do not drop out, add up to the law
+    :math:`P(j) = \frac{1-p}{1+p} p^{|j|}` on all whole numbers, p the ``decay``.
     Drawn as a Poisson number, of mean :math:`-\ln(1 - p) / n`, of logarithmic numbers.
 
-    Parameters
-    ----------
-    n_users : int, at least 1
-        Users whose shares make up the whole noise: the honest ones that do not drop out.
-    decay : float in (0, 1)
-        The ratio :math:`p` of the law of the sum.
-
-    Notes
-    -----
-    Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
+    Source: Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
     """
 
     n_users: int
@@ -209,18 +188,9 @@ class PolyaShare:
 class SkellamShare:
     """One user's share of Skellam noise: a difference of two Poisson numbers of mean variance / (2 n_users).
 
-    The shares of ``n_users`` users add up to Skellam noise of the whole variance.
+    The shares of ``n_users`` users add up to Skellam noise of the whole ``variance``, at most 1e9 for one share.
 
-    Parameters
-    ----------
-    n_users : int, at least 1
-        Users whose shares make up the whole noise.
-    variance : float
-        Of the sum; at most 1e9 for one share.
-
-    Notes
-    -----
-    Agarwal, Kairouz, Liu 2021.
+    Source: Agarwal, Kairouz, Liu 2021.
     """
 
     n_users: int
@@ -235,30 +205,6 @@ class SkellamShare:
         """Independent draws."""
         law = _skellam_half(self.n_users, self.variance)
         return (draw(law, _size(shape), randomness) - draw(law, _size(shape), randomness)).reshape(shape)
-
-
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
-    r"""The law :math:`P(j) \propto e^{-j^2 / 2 \sigma^2}` on all whole numbers.
-
-    Parameters
-    ----------
-    std : float
-        The parameter :math:`\sigma`, in (0, 3e4]; the standard deviation is a little less.
-
-    Notes
-    -----
-    Canonne, Kamath, Steinke 2020.
-    """
-
-    std: float
-
-    def __post_init__(self) -> None:
-        _keep(self, std=SPREAD.accept("std", self.std))
-
-    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
-        """Independent draws."""
-        return draw(_gaussian(self.std), _size(shape), randomness).reshape(shape)
 
 
 # --- laws in tables ---------------------------------------------------------------------------------
@@ -288,19 +234,6 @@ def _polya_terms(n_users: int, decay: float) -> Law:
 @lru_cache(maxsize=16)
 def _skellam_half(n_users: int, variance: float) -> Law:
     return _poisson(rational(Fraction(variance) / (2 * n_users)))
-
-
-@lru_cache(maxsize=16)
-def _gaussian(std: float) -> Law:
-    """Neighbouring probabilities, at j and j + 1, have the ratio exp(-(2 j + 1) / (2 std^2))."""
-    single = exp_minus(1 / (2 * Fraction(std) ** 2))
-
-    def ratios(bits: int) -> tuple[Iterator[int], int]:
-        low, high = single(bits)
-        square = low * low
-        return accumulate(repeat(square), lambda ratio, by: ratio * by >> 2 * bits, initial=low), 2 * (high - low) + 1
-
-    return cache(unimodal(0, ratios, ratios))
 
 
 def _keep(law: object, **parameters: float) -> None:

@@ -75,16 +75,12 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    r"""Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
+    """Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
 
     Bits are ChaCha20's key stream under keys of 32 bytes from the operating system, a fresh key for every 64 KiB that
     is kept nowhere.  To tell them from uniform bits, given all others, one would have to tell ChaCha20 from a random
     function; the operating systems' own generators rest on the same assumption, and are several times slower.
-
-    Parameters
-    ----------
-    keys : callable from a number of bytes to bytes, optional
-        Where keys come from.  Anything but the operating system is for experiments that are to be repeated.
+    Keys from anywhere but the operating system are for experiments that are to be repeated.
     """
 
     keys: Callable[[int], bytes] = secrets.token_bytes
@@ -164,8 +160,7 @@ def _permuted(messages: Residues, tossed: Tossed, ordered: Callable[[Residues], 
 
     Every message is dealt to a bucket of its own random digit, and every bucket is put in uniformly random order.  By
     symmetry every order of the messages is equally likely, exactly: given how many messages each bucket gets, which
-    ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches, which makes it
-    quicker than exchanging messages all over the memory.  ``ordered`` deals with what fits into the cache.
+    ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches.
     """
     if messages.shape[-1] <= CACHED:
         return ordered(messages)
@@ -179,8 +174,7 @@ def _permuted(messages: Residues, tossed: Tossed, ordered: Callable[[Residues], 
 def _deal(messages: Residues, dealt: Residues, tossed: Tossed) -> list[int]:
     """Sort messages by random digits, into ``dealt``; where the buckets start, and the last one ends.
 
-    Block by block the messages are sorted by digit, which short digits are in linear time, and every run of equal
-    ones is written behind those of the same bucket that came before.
+    Every block is sorted by digit, and its runs are written behind those of the same buckets that came before.
     """
     digits, starts = tossed(messages.size) & np.uint8(BUCKETS - 1), range(0, messages.size, BLOCK)
     counts = np.array([np.bincount(digits[start : start + BLOCK], minlength=BUCKETS) for start in starts])

@@ -1,8 +1,4 @@
-r"""How often an item occurs, and sums of squares: rows of counters to which items are hashed.
-
-Every row has a hash function of its own (:mod:`flamelib.mechanisms.sketches.hashing`), so that the median of rows
-fails rarely.
-"""
+"""How often an item occurs, and sums of squares: rows of counters, each with a hash function of its own."""
 
 import math
 from dataclasses import dataclass
@@ -77,10 +73,7 @@ class CountMin(Hashed):
         return places, np.ones_like(places)
 
     def estimate(self, table: Table, items: ArrayLike, rule: str = "min") -> Reals:
-        """How often each item occurs: the least counter of all rows, or their median where noise was added.
-
-        With noise the least of several counters is too small on average; the median is not drawn down by it.
-        """
+        """How often each item occurs: the least counter of all rows, or, better under noise, their ``median``."""
         if rule not in ("min", "median"):
             raise DomainError(f"rule must be one of min, median, got {rule!r}")
         found = self.read(table, items)
@@ -136,9 +129,7 @@ class SecondMoment(Hashed):
 
     with 4-wise independent signs.  The mean over the columns of a row, then the median over rows.  A user touches
     every counter, so the sensitivity is :math:`2 D w`, against :math:`2 D` of :meth:`CountSketch.second_moment`, which
-    has the same variance without noise.
-
-    Source: Alon, Matias, Szegedy 1999.
+    has the same variance without noise.  Source: Alon, Matias, Szegedy 1999.
     """
 
     @property

@@ -28,18 +28,9 @@ Words64 = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    r"""Independent hash functions, each :math:`k`-wise independent.
+    """Independent hash functions, ``rows`` of them, each :math:`k`-wise independent with :math:`k` ``independence``.
 
-    Parameters
-    ----------
-    rows : int, at least 1
-        How many functions.
-    independence : int, at least 1
-        Any so many values of one function are independent: :math:`k`.
-    seed : int
-        Public.
-    part : int
-        Another number, other functions under the same seed.
+    The seed is public; another ``part`` gives other functions under the same seed.
     """
 
     rows: int
@@ -90,17 +81,7 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
     """Points of the open interval (0, 1), ``count`` for each item, that any item has again wherever it occurs.
 
     They come from the block cipher Philox under the key (seed, item): independent as far as anybody can tell, which
-    sketches by stable laws ask for and no polynomial gives.
-
-    Parameters
-    ----------
-    items : array of n whole numbers in [0, 2^61 - 1)
-    count : int, at least 1
-    seed : int
-
-    Returns
-    -------
-    array of shape (count, n)
+    sketches by stable laws ask for and no polynomial gives.  Shape (count, n) for n items in [0, 2^61 - 1).
     """
     found, where = np.unique(wholes("items", items, 0, PRIME - 1), return_inverse=True)
     drawn = np.empty((count, found.size))
@@ -110,19 +91,9 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
 
 
 def numbered(words: Sequence[str]) -> Wholes:
-    """Words as whole numbers to base 28, letter by letter from the left; what follows the twelfth letter is cut off.
+    """Words of a to z and the apostrophe as whole numbers to base 28; what follows the twelfth letter is cut off.
 
     The first letters of a word are the leading digits of its number, which is what prefix trees need.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Of letters a to z and the apostrophe.
-
-    Raises
-    ------
-    DomainError
-        If a word is empty or holds another character.
     """
     return np.array([_number(word) for word in words], dtype=np.int64)
 

@@ -75,9 +75,7 @@ class CauchyNorm(_Stable):
 
     Counts of one crowd add up to the number of users, which is known; the norm is of interest for the difference of two
     crowds, one of which sends the negative of its draws: :math:`\lVert f - g \rVert_1`.  Without a cutoff
-    :math:`|z_j|` is distributed as :math:`\lVert f \rVert_1 |C|`, whose median is the norm.
-
-    Source: Indyk 2006.
+    :math:`|z_j|` is distributed as :math:`\lVert f \rVert_1 |C|`, whose median is the norm.  Source: Indyk 2006.
     """
 
     def draws(self, items: ArrayLike) -> Reals:
@@ -93,17 +91,8 @@ class CauchyNorm(_Stable):
 
         A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each; if noise
         exceeds what ``noise_tail`` is the chance of; or if the exact sum lies on the wrong side of the norm times
-        :math:`1 \pm (\alpha - r)`, where :math:`r` is what rounding and noise are allowed to move, as a fraction of the
-        norm.  Half of all counters have to fail.
-
-        Parameters
-        ----------
-        accuracy : float in (0, 1)
-        support : int
-            Items of count different from 0.
-        rounding : float, at least 0
-            What rounding and noise may move a counter, over the norm.
-        noise_tail : float in [0, 1]
+        :math:`1 \pm (\alpha - r)`, where :math:`r`, the ``rounding``, is what rounding and noise may move a counter,
+        as a fraction of the norm.  Half of all counters have to fail.
         """
         check(accuracy=accuracy, support=support)
         reals("noise_tail", noise_tail, 0, 1)

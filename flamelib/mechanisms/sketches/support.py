@@ -1,8 +1,7 @@
-r"""How many different items occur, from empty buckets: linear sketches of the support.
+"""How many different items occur, from empty buckets: linear sketches of the support.
 
 A bucket is empty where no item fell into it.  With :math:`w` buckets and :math:`F_0` items their expected number is
-:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.mechanisms.sketches.linear` for what sketches
-have in common.
+:math:`w (1 - 1/w)^{F_0}`, which is turned around.
 """
 
 import math
@@ -133,13 +132,9 @@ class WeightedCounting(_Buckets):
 
 
 def empty_weights(counts: ArrayLike, decay: float) -> Reals:
-    """For each noisy count, a number whose mean is 1 where the true count is 0, and 0 elsewhere.
+    r"""For each noisy count, a number whose mean is 1 where the true count is 0, and 0 elsewhere.
 
-    Parameters
-    ----------
-    counts : array of whole numbers
-        With discrete Laplace noise of this decay, of mass proportional to decay^\\|j\\|.
-    decay : float in (0, 1)
+    The noise is discrete Laplace, of mass proportional to decay^\|j\|.
     """
     p = check(decay=decay)["decay"]
     size = np.abs(wholes("counts", counts, -(2**53), 2**53))

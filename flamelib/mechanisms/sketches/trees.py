@@ -1,8 +1,7 @@
-r"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
+"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
 
 An item is a number of :math:`L` digits to some base; level :math:`l` counts items by their first :math:`l` digits.  The
-root, level 0, would count all users, whose number is public, and is left out.  See
-:mod:`flamelib.mechanisms.sketches.linear`.
+root, level 0, would count all users, whose number is public, and is left out.
 """
 
 import math
@@ -146,12 +145,7 @@ class PrefixSearch:
     def search(self, table: Table, threshold: float, most: int = 10_000) -> dict[int, float]:
         """Items whose estimate, and that of all their prefixes, reaches the threshold, the most frequent first.
 
-        Parameters
-        ----------
-        table : array of shape (levels, rows, columns)
-        threshold : float, positive
-        most : int
-            Prefixes that are followed at any length at most: those of the largest estimates.
+        At any length at most ``most`` prefixes are followed: those of the largest estimates.
         """
         if not threshold > 0 or not math.isfinite(threshold):
             raise DomainError(f"threshold must be a number above 0, got {threshold}")
