@@ -35,15 +35,7 @@ LONGEST = 2**26  # of which many squares add up without rounding
 
 @dataclass(frozen=True, slots=True)
 class CloakMean:
-    """What a round of cloak aggregation publishes, and what it does not.
-
-    Attributes
-    ----------
-    estimate : array of float64, shape (dimension,)
-        The mean update.
-    overflow : array of int, shape (dimension,)
-        How many times the sum went around the modulus; nobody sees it, it is kept for study.
-    """
+    """The mean update that a round publishes, and how many times each sum went around the modulus, kept for study."""
 
     estimate: Reals
     overflow: Wholes
@@ -51,11 +43,10 @@ class CloakMean:
 
 @dataclass(frozen=True, slots=True)
 class CloakAverage:
-    r"""The mean of clipped updates by cloak aggregation with Skellam noise.
+    """The mean of clipped updates by cloak aggregation with Skellam noise.
 
     Parameters
     ----------
-    n_users : int, at least 2
     clip_norm : float, positive
         Largest 2-norm of an update.
     scale : int, at least 1
@@ -65,7 +56,6 @@ class CloakAverage:
     variance : float, at least 0
         Of the noise of the users that do not collude, on each coordinate of the sum, in steps squared; 0 for none.
     modulus : int, above ``n_users``, at most 2^62
-    n_messages : int, at least 2
     colluding : int, below ``n_users``
         So many users may keep back their shares of the noise.
     """

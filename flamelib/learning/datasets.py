@@ -2,9 +2,7 @@
 
 Files are looked for in the folder named by the environment variable ``FLAMELIB_DATA`` (original files, as
 published), then in the user's cache, then at their origin, unless ``FLAMELIB_OFFLINE`` is set.  No file is read
-before its SHA-256 digest is that of ``datasets.json``.  Nothing heavy is imported before it is needed.
-
-Where a published file is on this machine, and how it gets there: digest first, atomically, or not at all.
+before its SHA-256 digest is that of ``datasets.json``; a download arrives atomically or not at all.
 """
 
 import functools
@@ -162,16 +160,8 @@ def registry() -> Mapping[str, Any]:
 class Dataset:
     """One part of one set: what was asked for, what it really is, and arrays read when first used.
 
-    Attributes
-    ----------
-    name, requested : str
-        The set these arrays come from, and the set that was asked for.
-    part : "train" or "test"
-    title, people, licence : str
-    n, classes : int
-        Records in this part; labels lie in {0, ..., classes - 1}.
-    notice : str
-        One sentence for the page that shows results: what the data are, and why if they stand in for others.
+    Labels lie in {0, ..., classes - 1}.  ``notice`` is one sentence for the page that shows results: what the data are,
+    and why if they stand in for others than those ``requested``.
     """
 
     name: str
@@ -267,7 +257,6 @@ def load(
     name : str
         A name of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
         0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.
-    part : "train" or "test"
     want : sequence of "images", "labels", optional
         The arrays that are needed; left out, all that the set has.
     fallback : sequence of str
@@ -276,8 +265,6 @@ def load(
 
     Raises
     ------
-    DomainError
-        Unknown name, part or array.
     DataError
         No set can be had, or a file is not the published one.
     """
@@ -305,13 +292,7 @@ def verify(name: str) -> tuple[FileState, ...]:
 
 
 def read_idx(path: Path) -> Bytes:
-    """The array in a gzip-compressed idx file of unsigned bytes (magic number 0x0800 + number of axes).
-
-    Raises
-    ------
-    DataError
-        When the file is no such file or is cut short.
-    """
+    """The array in a gzip-compressed idx file of unsigned bytes (magic number 0x0800 + number of axes)."""
     try:
         raw = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:

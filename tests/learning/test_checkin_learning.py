@@ -8,7 +8,7 @@ import pytest
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.checkin import Scheme, holdings, summed_messages, train
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
-from flamelib.learning.participation import load_records
+from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, draw_clients, run
 

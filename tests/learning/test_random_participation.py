@@ -8,7 +8,8 @@ import pytest
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import load
 from flamelib.learning.networks import ConvolutionalNetwork
-from flamelib.learning.participation import Records, Scheme, load_records, pooled, train
+from flamelib.learning.participation import Scheme, train
+from flamelib.learning.records import Records, load_records, pooled
 from flamelib.protocols.participation import draw_records
 
 SAMPLING = {"participation_rate": 0.5, "record_rate": 0.2, "n_records": 30}
