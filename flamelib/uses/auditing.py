@@ -47,16 +47,9 @@ class Event:
 class Audit:
     """What an audit found.
 
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound at ``delta``, at the stated confidence; 0 if nothing was shown.
-    event : Event
-        What was counted; chosen by runs that are not counted.
-    hits : tuple of int
-        How many of ``trials`` runs on the first and on the second data set were in the event.
-    exchanged : bool
-        Whether the event is the likelier one on the second data set.
+    ``epsilon`` is a lower bound at ``delta``, at the stated confidence; 0 if nothing was shown.  The ``event`` was
+    chosen by runs that are not counted, and held in ``hits`` of ``trials`` runs on the first and on the second data
+    set; ``exchanged`` says that it is likelier on the second.
     """
 
     epsilon: float
@@ -96,15 +89,8 @@ def audit(
         Runs on *each* data set; half of them choose the event.
     confidence : float in (0, 1)
         Probability, over the runs, that the bound is valid.
-    delta : float in [0, 1]
-        Of the guarantee.
     rng : numpy.random.Generator, optional
         Left out, the one of seed 0, so that the answer can be repeated.
-
-    Raises
-    ------
-    DomainError
-        For parameters outside their domains, before anything runs; for a statistic that is not a number.
     """
     check(trials=trials, confidence=confidence, delta=delta)
     if len(neighbours) != 2:
@@ -117,15 +103,9 @@ def audit(
 
 
 def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, delta: float = 0.0) -> Audit:
-    """The same from statistics of runs that were made elsewhere, many at once for instance.
+    """The same from statistics of independent runs that were made elsewhere, many at once for instance.
 
-    Parameters
-    ----------
-    first, second : array_like of shape (trials,)
-        Statistics of independent runs on the two data sets, in the order in which they were drawn: the first half
-        chooses the event.
-    confidence : float in (0, 1)
-    delta : float in [0, 1]
+    They stand in the order in which they were drawn: the first half chooses the event.
     """
     left, right = reals("first", first), reals("second", second)
     if left.shape != right.shape or left.ndim != 1:

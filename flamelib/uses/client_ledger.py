@@ -49,10 +49,7 @@ class Setting:
 class ClientLedger:
     """The rounds of one client, and their guarantee for each of its records.
 
-    Parameters
-    ----------
-    n_records : int, at least 1
-        The most records that the client will ever hold, the one in question included.
+    ``n_records`` is the most records that the client will ever hold, the one in question included.
     """
 
     def __init__(self, n_records: int) -> None:
@@ -82,8 +79,7 @@ class ClientLedger:
         return composed(self._parts(), epsilon=epsilon) if self._rounds else Certified(0.0, 0.0)
 
     def remaining(self, setting: Setting, epsilon: float, delta: float) -> int:
-        """Further rounds of this kind within a budget: never too many, a thousandth too few at most, 4 million at most.
-        """
+        """Further rounds of this kind within a budget: never too many, a thousandth too few at most, 4 million at most."""
         check(epsilon=epsilon, delta=delta)
         if delta == 1:
             return LONGEST - self.rounds

@@ -42,14 +42,9 @@ def mechanisms() -> tuple[str, ...]:
 def row(name: str, request: Request, epsilon: float | None = None, epsilon0: float | None = None) -> Row | Refusal:
     """One mechanism at a local budget, or tuned so that its certified epsilon is what is asked for.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`mechanisms`.
-    request : Request
-    epsilon, epsilon0 : float, positive
-        Exactly one.  For a central ``epsilon`` the answer's is never above it (upper), and at least 98 % of it where
-        a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one report.
+    Exactly one of both budgets is given.  For a central ``epsilon`` the answer's is never above it (upper), and at
+    least 98 % of it where a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one
+    report.
     """
     if name not in mechanisms():
         raise DomainError(f"name must be one of {', '.join(mechanisms())}, got {name!r}")
@@ -78,18 +73,10 @@ def rows(
 def rows_within(
     request: Request, epsilon: float, budgets: Iterable[float], names: Iterable[str] | None = None
 ) -> tuple[Row | Refusal, ...]:
-    """Every mechanism, or those named, at a central budget; private reports at the largest of these local ones.
+    """Every mechanism, or those named, at a central budget; private reports at the largest listed one that keeps it.
 
-    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for.
-
-    Parameters
-    ----------
-    request : Request
-    epsilon : float, positive
-    budgets : iterable of float, positive
-        Of one report.  The largest that keeps ``epsilon`` is taken; where none does, the mechanism is refused.
-    names : iterable of str
-        Of :func:`mechanisms`.
+    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for; where
+    none of the ``budgets`` of one report keeps it, the mechanism is refused.
     """
     tried = sorted(set(budgets))
     if not tried:

@@ -17,10 +17,8 @@ class Request:
 
     Parameters
     ----------
-    n_users : int, at least 2
     dimension : int
         Coordinates of a user's vector, or items of the list.
-    rounds : int
     delta : float in (0, 1)
         Of all rounds together.
     task : "mean" or "histogram"
@@ -73,18 +71,16 @@ class Row:
 
     Attributes
     ----------
-    mechanism, document : str
     epsilon : float
         By an account of the library, at the request's delta (upper).
     claimed : float or None
         By the document's formula for the same parameters; none where it states nothing.
     error : float
         Root mean squared error of a coordinate of the mean.
-    messages : float
-        Of a user who takes part in a round; bits alike.
+    messages, bits : float
+        Of a user who takes part in a round.
     trusted : str
         Who must do as told, or must not tell.
-    adjacency : Adjacency
     warning : str
         Why its epsilon is not comparable with that of other rows; empty for replace-one.
     parameters : mapping

@@ -48,9 +48,6 @@ class Release:
 
     Parameters
     ----------
-    sketch : Sketch
-    n_users : int, at least 2
-        Their number is public.
     epsilon : float, positive, optional
         Central budget of the whole table; left out, no noise is added.
     security_bits : float, positive
@@ -167,16 +164,6 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
 
     Users come in blocks, in constant memory.  Sums do not depend on the order of messages, so nothing is shuffled here;
     :func:`flamelib.protocols.cloak.run_vector` is the same with the shuffler.
-
-    Parameters
-    ----------
-    release : Release
-    items : array of whole numbers, shape (n_users,)
-    randomness : Randomness
-
-    Returns
-    -------
-    array of the sketch's shape
     """
     protocol, sums = release.protocol, np.zeros(release.counters, dtype=np.int64)
     for block in _blocks(release, items):
@@ -195,14 +182,8 @@ def _blocks(release: Release, items: ArrayLike) -> Iterator[Wholes]:
 def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes:
     """What :func:`collect` gives for users with this table, in law, without their messages: noise is added at once.
 
-    For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.
-
-    Parameters
-    ----------
-    release : Release
-    table : array of whole numbers
-        By :func:`flamelib.mechanisms.sketches.linear.direct_table`, for many releases of one crowd.
-    rng : numpy.random.Generator
+    For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.  Of
+    one crowd :func:`flamelib.mechanisms.sketches.linear.direct_table` gives the table for many releases.
     """
     shape = np.shape(table)
     if release.epsilon is None:
@@ -210,10 +191,6 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
     chance, surplus, size = 1 - release.decay, release.surplus, (2, *shape)
     first, second = rng.negative_binomial(surplus, chance, size) if surplus > 1 else rng.geometric(chance, size)
     return np.asarray(table + first - second, dtype=np.int64)
-
-
-
-
 
 
 def shannon(counts: ArrayLike) -> float:
