@@ -17,7 +17,7 @@ from flamelib.core.vocabulary import DomainError, check
 Law = Mapping[Any, float]
 Counts = tuple[int, ...]
 
-LARGEST_ENUMERATION = 2_000_000
+_LARGEST_ENUMERATION = 2_000_000  # outcomes, which take some seconds
 
 
 def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) -> float:
@@ -139,8 +139,8 @@ def _possible(row: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
 
 
 def _refuse_large(outcomes: int) -> None:
-    if outcomes > LARGEST_ENUMERATION:
-        limit = f"at most {LARGEST_ENUMERATION:,} outcomes to enumerate"
+    if outcomes > _LARGEST_ENUMERATION:
+        limit = f"at most {_LARGEST_ENUMERATION:,} outcomes to enumerate"
         raise DomainError(f"n_users and the alphabet must leave {limit}, got {outcomes}")
 
 

@@ -4,7 +4,7 @@ import math
 
 # More than a logarithm made of a few functions of doubles is wrong, and than each of their values is, relatively.
 MARGIN, ROUNDING = 1e-12, 2.0**-51
-SMALLEST = math.ulp(0.0)
+SMALLEST = math.ulp(0.0)  # the smallest positive double
 
 
 def log1mexp(gap: float) -> float:

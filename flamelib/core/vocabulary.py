@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-LARGEST_WHOLE = 2**53
-LARGEST_MODULUS = 2**256
+LARGEST_WHOLE = 2**53  # up to here every whole number is a double
+LARGEST_MODULUS = 2**256  # whole numbers that are no doubles, of a group in which shares add up
 
 
 class DomainError(ValueError):

@@ -25,7 +25,7 @@ from flamelib.learning.records import History, Records, follow, tester
 from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.protocols.checkin import draw_clients
 
-TINY = 1e-30  # a gradient's 2-norm from which on it has a direction; single precision has nothing below 1e-45
+_TINY = 1e-30  # a gradient's 2-norm from which on it has a direction; single precision has nothing below 1e-45
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def train(
     """
     given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
     for_model, for_users, for_messages, for_noise = rng.spawn(4)
-    held, start = holdings(len(records), given["n_users"], for_users), model.initial(for_model)
+    held, start = _holdings(len(records), given["n_users"], for_users), model.initial(for_model)
     parameters = {name: start.copy() for name in schemes}
 
     def one_round() -> int:
@@ -67,21 +67,21 @@ def train(
         batch = records.batch(held[users].astype(np.int64))
         for name, scheme in schemes.items():
             now = parameters[name]
-            total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
+            total = _summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
             now -= scheme.learning_rate / max(len(batch), 1) * total
         return len(batch)
 
     return follow(tester(model, records), parameters, one_round, given["rounds"], given["points"])
 
 
-def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def _holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random."""
     if n_users <= n_records:
         return np.arange(n_users, dtype=np.int32)
     return rng.integers(n_records, size=n_users, dtype=np.int32)
 
 
-def summed_messages(
+def _summed_messages(
     model: Model,
     parameters: Reals,
     samples: Floats,
@@ -100,7 +100,7 @@ def summed_messages(
     def weights(norms: Floats) -> Reals:
         along = randomizer.along(norms.astype(np.float64), uniforms)
         rest.append(randomizer.rest_std(along))
-        return np.divide(along, norms, out=np.zeros_like(along), where=norms > TINY)
+        return np.divide(along, norms, out=np.zeros_like(along), where=norms > _TINY)
 
     if not len(labels):
         return np.zeros(model.dimension)

@@ -27,10 +27,10 @@ from flamelib.mechanisms.integers.noise import SkellamShare
 from flamelib.mechanisms.integers.randomness import Randomness, Simulation
 from flamelib.protocols.cloak import CloakProtocol, run_vector
 
-ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
-COORDINATES_AT_ONCE = 256
-TRIES = 64
-LONGEST = 2**26  # of which many squares add up without rounding
+_ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+_COORDINATES_AT_ONCE = 256  # whose messages are in memory together
+_TRIES = 64  # at a rounding that is short enough, before it goes towards zero
+_LONGEST = 2**26  # of which many squares add up without rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class CloakAverage:
     def __post_init__(self) -> None:
         check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus)
         check(n_messages=self.n_messages, colluding=self.colluding)
-        if not self.scale <= self.norm_limit <= LONGEST:
-            raise DomainError(f"norm_limit must be a number in [{self.scale}, {LONGEST:g}], got {self.norm_limit}")
+        if not self.scale <= self.norm_limit <= _LONGEST:
+            raise DomainError(f"norm_limit must be a number in [{self.scale}, {_LONGEST:g}], got {self.norm_limit}")
         if not 0 <= self.variance < math.inf:
             raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
         if self.colluding >= self.n_users:
@@ -106,8 +106,8 @@ class CloakAverage:
         rows = np.asarray(updates)
         if rows.ndim != 2 or len(rows) != self.n_users:
             raise DomainError(f"updates must have shape ({self.n_users}, dimension), got {rows.shape}")
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = reals("updates", rows[start : start + ROWS_AT_ONCE])
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = reals("updates", rows[start : start + _ROWS_AT_ONCE])
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
             steps = self.scale / np.maximum(norms, self.clip_norm)
             yield _rounded_within(block * steps[:, None], self.norm_limit, randomness)
@@ -126,8 +126,8 @@ class CloakAverage:
         """The published mean with every message sent, shuffled and added up, some coordinates at a time."""
         rounding, sending = randomness.spawn(2)
         rows = np.concatenate(list(self.rounded(updates, rounding))).astype(np.int64)
-        starts = range(0, rows.shape[1], COORDINATES_AT_ONCE)
-        parts = [run_vector(self.protocol, rows[:, at : at + COORDINATES_AT_ONCE], sending) for at in starts]
+        starts = range(0, rows.shape[1], _COORDINATES_AT_ONCE)
+        parts = [run_vector(self.protocol, rows[:, at : at + _COORDINATES_AT_ONCE], sending) for at in starts]
         return self._unscaled(np.concatenate(parts))
 
     def _unscaled(self, sums: Wholes) -> Reals:
@@ -140,7 +140,7 @@ def _rounded_within(rows: Reals, limit: float, randomness: Randomness) -> Reals:
     above = rows - below
     found = below + randomness.coins(above, rows.shape)
     largest = math.floor(Fraction(limit) ** 2)
-    for _ in range(TRIES):
+    for _ in range(_TRIES):
         long = np.einsum("ij,ij->i", found, found) > largest
         if not long.any():
             return found

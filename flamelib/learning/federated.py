@@ -21,9 +21,9 @@ from flamelib.learning.datasets import Dataset, load
 from flamelib.learning.models import SoftmaxRegression, gram_matrices
 from flamelib.learning.records import Samples, follow
 
-LARGEST_CROWD = 6000  # users of the experiments with FLAME: so many images of every class are taken
-TRAINING_SHARE = 0.7  # of every user's images; the others are for testing
-CHUNK = 10_000  # images that are held in double precision at once
+_LARGEST_CROWD = 6000  # users of the experiments with FLAME: so many images of every class are taken
+_TRAINING_SHARE = 0.7  # of every user's images; the others are for testing
+_CHUNK = 10_000  # images that are held in double precision at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,17 @@ class Users:
         return float(right.mean()), untouched
 
 
-def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CROWD) -> Users:
+def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = _LARGEST_CROWD) -> Users:
     """The users of the experiments, from a set that :func:`flamelib.learning.datasets.load` knows.
 
     There are at most ``n_users``, and at most as many as there are images of the rarest class; ``seed`` is that of the
     split of everybody's images into training and test.
     """
     given = check(seed=seed, n_users=n_users)
-    return gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
+    return _gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
 
 
-def gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int = LARGEST_CROWD) -> Users:
+def _gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int = _LARGEST_CROWD) -> Users:
     """Users who hold one image of every class each, drawn from both parts of a data set."""
     labels = np.concatenate([train.labels, test.labels]).astype(np.int64)
     by_class = [np.flatnonzero(labels == one) for one in range(train.classes)]
@@ -97,7 +97,7 @@ def gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int
     of_class = np.stack([found[:n_users] for found in by_class], axis=1)
     order = rng.permuted(np.tile(np.arange(train.classes), (n_users, 1)), axis=1)
     records = np.take_along_axis(of_class, order, axis=1)
-    mine, others = np.split(records, [int(TRAINING_SHARE * train.classes)], axis=1)
+    mine, others = np.split(records, [int(_TRAINING_SHARE * train.classes)], axis=1)
     standardise = _Standard.of(train, test)
     images = standardise(mine)
     tested = Samples(standardise(others.ravel()), labels[others.ravel()])
@@ -146,8 +146,8 @@ class _Standard:
 
 def _chunks(parts: tuple[NDArray[np.uint8], ...]) -> Iterator[Reals]:
     for part in parts:
-        for start in range(0, len(part), CHUNK):
-            yield part[start : start + CHUNK].astype(np.float64)
+        for start in range(0, len(part), _CHUNK):
+            yield part[start : start + _CHUNK].astype(np.float64)
 
 
 class Published(Protocol):
@@ -211,7 +211,7 @@ def train(
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)
     parameters = users.model.initial(for_model)
-    size = min(given["n_users"], len(users))
+    size: int = min(given["n_users"], len(users))
     observed: list[Any] = []
 
     def one_round() -> int:

@@ -24,8 +24,8 @@ from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.models import Model, Weights
 
-SIDE = 28
-CHUNK = 500
+_SIDE = 28  # pixels along the edge of an image
+_CHUNK = 500  # images that are scored at once
 
 
 class Convolution(NamedTuple):
@@ -68,13 +68,13 @@ class ConvolutionalNetwork(Model):
     @property
     def n_inputs(self) -> int:
         """Pixels of an image."""
-        return SIDE**2
+        return _SIDE**2
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of weights and biases, in the order of the parameter vector."""
         first, second = self.convolutions
-        flat = second.channels * second.side(first.side(SIDE)) ** 2
+        flat = second.channels * second.side(first.side(_SIDE)) ** 2
         weights = (
             (first.channels, 1, first.window, first.window),
             (second.channels, first.channels, second.window, second.window),
@@ -98,8 +98,8 @@ class ConvolutionalNetwork(Model):
         """Scores before the softmax, shape (n, n_classes), for samples of shape (n, 784)."""
         layers = self._layers(parameters)
         with torch.no_grad():
-            starts = range(0, len(samples), CHUNK)
-            chunks = [self._forward(layers, self._images(samples[i : i + CHUNK])) for i in starts]
+            starts = range(0, len(samples), _CHUNK)
+            chunks = [self._forward(layers, self._images(samples[i : i + _CHUNK])) for i in starts]
         return np.concatenate([outputs[-1].numpy() for _, outputs in chunks])
 
     def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
@@ -123,7 +123,7 @@ class ConvolutionalNetwork(Model):
     def _images(self, samples: Floats) -> Tensor:
         if samples.ndim != 2 or samples.shape[1] != self.n_inputs:
             raise DomainError(f"samples must have shape (n, {self.n_inputs}), got {samples.shape}")
-        return _channels_last(torch.from_numpy(samples).view(-1, 1, SIDE, SIDE))
+        return _channels_last(torch.from_numpy(samples).view(-1, 1, _SIDE, _SIDE))
 
     def _forward(self, layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""

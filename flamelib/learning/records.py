@@ -74,15 +74,15 @@ def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, 
     rng = np.random.default_rng(check(seed=seed)["seed"])
     train, test = load(dataset), load(dataset, "test")
     order = rng.permutation(train.n)
-    images = pooled(train.images, pool)[order]
+    images = _pooled(train.images, pool)[order]
     mean, spread = float(images.mean(dtype=np.float64)), float(images.std(dtype=np.float64))
     some = np.sort(rng.permutation(test.n)[:n_tested])
-    tested = Samples(_standard(pooled(test.images, pool)[some], mean, spread), test.labels[some].astype(np.int64))
+    tested = Samples(_standard(_pooled(test.images, pool)[some], mean, spread), test.labels[some].astype(np.int64))
     labels = train.labels[order].astype(np.int64)
     return Records(images, labels, tested, mean, spread, train.classes, train.notice)
 
 
-def pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def _pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """Rows of pixels: means over squares, rounded; lines and columns that fill no square are left out."""
     n, height, width = images.shape
     if not 1 <= side <= min(height, width):
@@ -120,7 +120,7 @@ def follow(
 
     ``one_round`` changes the ``parameters`` of every scheme in place and tells how many records or messages it had.
     """
-    tested = stops(rounds, points)
+    tested = _stops(rounds, points)
     accuracy = {name: [test(now)] for name, now in parameters.items()}
     batches = np.empty(rounds, dtype=np.int64)
     for count in range(rounds):
@@ -136,6 +136,6 @@ def tester(model: Model, records: Records) -> Callable[[Reals], float]:
     return lambda parameters: model.accuracy(parameters, records.tested.images, records.tested.labels)
 
 
-def stops(rounds: int, points: int) -> Wholes:
+def _stops(rounds: int, points: int) -> Wholes:
     """After how many rounds models are tested: at equal distances, first before any and last at the end."""
     return np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))

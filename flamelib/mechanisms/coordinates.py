@@ -19,6 +19,8 @@ from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 Randomizer = LaplaceNoise | KaryResponse
 Messages = Reals | Wholes
 
+ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
+
 
 def to_unit(values: Reals, clip_norm: float) -> Reals:
     r"""The value clipped to [-C, C] and mapped to [0, 1]: :math:`(\mathrm{clip}(x) + C) / 2C`."""
@@ -75,7 +77,7 @@ def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
 
 
 def blanket_variance(randomizer: Randomizer) -> float:
-    r"""Exact variance of a decoded blanket message, :math:`2/\varepsilon_0^2` or :math:`\frac{b+2}{12b(1-\gamma)^2}`."""
+    r"""Exact variance of a decoded blanket message: of letters :math:`\frac{b + 2}{12 b (1 - \gamma)^2}`."""
     if isinstance(randomizer, LaplaceNoise):
         return 2 / randomizer.epsilon0**2
     top = randomizer.n_buckets - 1
@@ -131,9 +133,6 @@ def _sums_by_message(counts: Wholes, top: int, rng: np.random.Generator) -> Whol
     for drawn in range(counts.max(initial=0)):
         total += np.where(drawn < counts, rng.integers(top + 1, size=counts.shape), 0)
     return total
-
-
-ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
 
 
 def largest(updates: Reals, kept: int) -> Flags:

@@ -11,17 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 
-FINEST_GRID = 2**48
-
-
-def clip(values: ArrayLike) -> Reals:
-    """The finite numbers moved to the nearest point of [0, 1]."""
-    return np.clip(reals("values", values), 0.0, 1.0)
+_FINEST_GRID = 2**48  # neighbors on it are four times as far apart as the tolerance for rounding
 
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:
     """Values as a share of the largest that is expected, moved into [0, 1]."""
-    return clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"])
+    return np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0)
 
 
 def from_signed(values: ArrayLike, bound: float) -> Reals:
@@ -78,8 +73,8 @@ def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArra
 def grid_multiples(values: ArrayLike, scale: int) -> NDArray[np.int64]:
     """Values in [0, 1] that are known to be multiples of 1 / scale, times the scale; others are refused."""
     numbers = reals("values", values, 0, 1)
-    if scale > FINEST_GRID:
-        raise DomainError(f"scale must be a whole number in [1, {FINEST_GRID}] for values on the grid, got {scale}")
+    if scale > _FINEST_GRID:
+        raise DomainError(f"scale must be a whole number in [1, {_FINEST_GRID}] for values on the grid, got {scale}")
     nearest = np.rint(numbers * scale)
     off = np.abs(numbers - nearest / scale) > 4 * np.finfo(np.float64).eps
     if off.any():

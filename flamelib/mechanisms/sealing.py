@@ -30,11 +30,11 @@ from numpy.typing import ArrayLike
 from flamelib.core.arrays import Bytes, Reals, reals, wholes
 from flamelib.core.vocabulary import DomainError
 
-_LETTER = struct.Struct(">16sI16sd")
-_NAMES = 16
-LETTER_BYTES = _LETTER.size
-ENVELOPE_BYTES = LETTER_BYTES + 48
-REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
+_LETTER = struct.Struct(">16sI16sd")  # what is inside of an envelope
+_NAMES = 16  # bytes of a round's name, and of a nonce
+_LETTER_BYTES = _LETTER.size
+_ENVELOPE_BYTES = _LETTER_BYTES + 48  # a sealed box adds a public key of 32 bytes and a tag of 16
+_REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class AnalyzerKey:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Values from envelopes, NaN where one was refused, and how many were refused by each reason of ``REFUSALS``."""
+    """Values from envelopes, NaN where one was refused, and how many were refused by each reason of ``_REFUSALS``."""
 
     values: Reals
     refused: dict[str, int]
@@ -83,7 +83,7 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
         box.encrypt(_LETTER.pack(name, place, operating_system_bytes(_NAMES), number))
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
     ]
-    return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, ENVELOPE_BYTES)
+    return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, _ENVELOPE_BYTES)
 
 
 def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
@@ -91,11 +91,11 @@ def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
 
     ``bags`` has shape (coordinates, size, ENVELOPE_BYTES); bag ``j`` holds what is said to belong to coordinate ``j``.
     """
-    if bags.ndim != 3 or bags.shape[2] != ENVELOPE_BYTES or bags.dtype != np.uint8:
-        raise DomainError(f"bags must be bytes of shape (coordinates, size, {ENVELOPE_BYTES}), got {bags.shape}")
+    if bags.ndim != 3 or bags.shape[2] != _ENVELOPE_BYTES or bags.dtype != np.uint8:
+        raise DomainError(f"bags must be bytes of shape (coordinates, size, {_ENVELOPE_BYTES}), got {bags.shape}")
     found = list(_read(key, _round_name(round_name), bags))
     values = np.array([value if isinstance(value, float) else math.nan for value in found])
-    return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in REFUSALS})
+    return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in _REFUSALS})
 
 
 def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
@@ -115,7 +115,7 @@ def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
 
 def _objection(this_round: bool, this_place: bool, new: bool, finite: bool) -> str:
     held = (True, this_round, this_place, new, finite)
-    return next((reason for reason, good in zip(REFUSALS, held, strict=True) if not good), "")
+    return next((reason for reason, good in zip(_REFUSALS, held, strict=True) if not good), "")
 
 
 def _key(public: bytes) -> PublicKey:

@@ -10,7 +10,7 @@ from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError
 
 Letter = TypeVar("Letter", bound="np.generic[Any]")
-CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor's cache
+_CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor's cache
 
 
 def shuffle(messages: NDArray[Letter], rng: np.random.Generator) -> NDArray[Letter]:
@@ -64,7 +64,7 @@ def fill_bags(
     bags = np.empty((*shape, *messages.shape[1:]), dtype=messages.dtype)
     fits = ranks < size
     bags[places[fits], ranks[fits]] = messages[fits]
-    for start in range(0, dimension, at_once := 1 + CACHED // size):
+    for start in range(0, dimension, at_once := 1 + _CACHED // size):
         some = slice(start, start + at_once)
         missing = np.repeat(np.arange(dimension)[some], size - held[some])
         bags[some][np.arange(size) >= held[some, None]] = dummies(missing)

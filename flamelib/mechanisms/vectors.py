@@ -30,23 +30,7 @@ from scipy.special import betaincc, betainccinv, betaln
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.vocabulary import DomainError, check
 
-
-def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:
-    """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
-    if clip_norm != math.inf:
-        check(clip_norm=clip_norm)
-    return np.asarray(np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny)), dtype=norms.dtype)
-
-
-def clipped_sum(gradients: ArrayLike, clip_norm: float) -> Reals:
-    """Sum of the rows, each scaled down to the 2-norm ``clip_norm`` if it is longer; of no rows, zeros."""
-    rows = reals("gradients", gradients)
-    if rows.ndim != 2:
-        raise DomainError(f"gradients must have shape (n_records, dimension), got {rows.shape}")
-    return np.asarray(clip_factors(np.linalg.norm(rows, axis=1), clip_norm) @ rows)
-
-
-HIGHEST_THRESHOLD = 1 - 2.0**-30
+_HIGHEST_THRESHOLD = 1 - 2.0**-30  # so near to 1 that 1 - t^2 keeps seven digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +49,7 @@ class CapMessages:
         check(dimension=self.dimension, epsilon0=self.epsilon0, clip_norm=self.clip_norm)
         if self.dimension < 2:
             raise DomainError("dimension must be a whole number of at least 2: a line has no caps")
-        if not 0 <= self.threshold <= HIGHEST_THRESHOLD:
+        if not 0 <= self.threshold <= _HIGHEST_THRESHOLD:
             raise DomainError(f"threshold must be a number in [0, 1 - 2^-30], got {self.threshold!r}")
 
     @classmethod
@@ -81,7 +65,7 @@ class CapMessages:
     @property
     def cap(self) -> float:
         """The cap's share of the sphere."""
-        return cap_share(self.dimension, self.threshold)
+        return _cap_share(self.dimension, self.threshold)
 
     @property
     def mass(self) -> float:
@@ -168,7 +152,22 @@ class GaussianMessages:
 VectorRandomizer = CapMessages | GaussianMessages
 
 
-def cap_share(dimension: int, threshold: float) -> float:
+def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:
+    """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
+    if clip_norm != math.inf:
+        check(clip_norm=clip_norm)
+    return np.asarray(np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny)), dtype=norms.dtype)
+
+
+def clipped_sum(gradients: ArrayLike, clip_norm: float) -> Reals:
+    """Sum of the rows, each scaled down to the 2-norm ``clip_norm`` if it is longer; of no rows, zeros."""
+    rows = reals("gradients", gradients)
+    if rows.ndim != 2:
+        raise DomainError(f"gradients must have shape (n_records, dimension), got {rows.shape}")
+    return np.asarray(clip_factors(np.linalg.norm(rows, axis=1), clip_norm) @ rows)
+
+
+def _cap_share(dimension: int, threshold: float) -> float:
     r"""Share of the sphere with a cosine of at least ``threshold`` to a given point.
 
     .. math:: c = \tfrac12 I_{1 - t^2}\left(\tfrac{d - 1}2, \tfrac12\right)
@@ -185,11 +184,11 @@ def best_threshold(dimension: int, epsilon0: float) -> float:
     gain = math.expm1(given["epsilon0"])
 
     def surplus(threshold: float) -> float:
-        return _cap_mean(dimension, threshold) - threshold * (1 / gain + cap_share(dimension, threshold))
+        return _cap_mean(dimension, threshold) - threshold * (1 / gain + _cap_share(dimension, threshold))
 
-    if given["dimension"] < 2 or surplus(HIGHEST_THRESHOLD) >= 0:
-        return HIGHEST_THRESHOLD
-    return float(brentq(surplus, 0, HIGHEST_THRESHOLD, xtol=1e-15))
+    if given["dimension"] < 2 or surplus(_HIGHEST_THRESHOLD) >= 0:
+        return _HIGHEST_THRESHOLD
+    return float(brentq(surplus, 0, _HIGHEST_THRESHOLD, xtol=1e-15))
 
 
 def _cap_mean(dimension: int, threshold: float) -> float:

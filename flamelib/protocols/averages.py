@@ -13,7 +13,7 @@ from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 
 Updates = NDArray[np.floating]
-ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+_ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class CentralGaussian:
         """The noisy sum divided by the number of users."""
         rows = _rows(updates)
         total = np.asarray(rng.normal(scale=self.noise_std, size=rows.shape[1]))
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = rows[start : start + ROWS_AT_ONCE].astype(np.float64)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = rows[start : start + _ROWS_AT_ONCE].astype(np.float64)
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
             total = total + np.minimum(1.0, self.clip_norm / np.maximum(norms, np.finfo(float).tiny)) @ block
         return Mean(total / len(rows))
@@ -186,5 +186,5 @@ def _largest_places(rows: Updates, kept: int) -> NDArray[np.intp]:
     if kept > rows.shape[1]:
         raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {kept}")
     first = rows.shape[1] - kept
-    blocks = (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
+    blocks = (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
     return np.concatenate([np.argpartition(np.abs(block), first, axis=1)[:, first:] for block in blocks])

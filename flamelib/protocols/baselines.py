@@ -18,9 +18,9 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.randomizers import KaryResponse
 
-DEVIATIONS = (4, 5, 6, 7.5, 10, 15, 25, 38)  # standard deviations by which the number of coins may fall short
-MOST_MESSAGES = 2**14  # bits of a user; for 2^53 users and epsilon 1 the best number is a quarter of it
-MARGIN = 1e-10  # added to every probability, relative: a hundred times the error of the incomplete beta function
+_DEVIATIONS = (4, 5, 6, 7.5, 10, 15, 25, 38)  # standard deviations by which the number of coins may fall short
+_MOST_MESSAGES = 2**14  # bits of a user; for 2^53 users and epsilon 1 the best number is a quarter of it
+_MARGIN = 1e-10  # added to every probability, relative: a hundred times the error of the incomplete beta function
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class UnarySumProtocol:
     def __post_init__(self) -> None:
         if check(n_users=self.n_users, n_messages=self.n_messages, blanket_mass=self.blanket_mass)["blanket_mass"] == 1:
             raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message depends on its input")
-        if self.n_messages > MOST_MESSAGES:
-            raise DomainError(f"n_messages must be a whole number in [1, {MOST_MESSAGES}], got {self.n_messages}")
+        if self.n_messages > _MOST_MESSAGES:
+            raise DomainError(f"n_messages must be a whole number in [1, {_MOST_MESSAGES}], got {self.n_messages}")
 
 
 def run(protocol: UnarySumProtocol, values: ArrayLike, rng: np.random.Generator) -> float:
@@ -77,7 +77,7 @@ def unary_log_delta(protocol: UnarySumProtocol, epsilon: float) -> float:
     """
     coins, mass = (protocol.n_users - 1) * protocol.n_messages, protocol.blanket_mass
     spread = math.sqrt(coins * mass * (1 - mass))
-    tried = {math.floor(coins * mass - deviations * spread) for deviations in DEVIATIONS}
+    tried = {math.floor(coins * mass - deviations * spread) for deviations in _DEVIATIONS}
     return min((_log_delta_given(coins, m, mass, protocol.n_messages, epsilon) for m in tried if m > 0), default=0.0)
 
 
@@ -86,7 +86,7 @@ def _log_delta_given(coins: int, certain: int, mass: float, shift: int, epsilon:
     threshold = _threshold(certain, shift, epsilon)
     above, far_above = (_at_most(certain - t, certain, 0.5) for t in (threshold - shift, threshold))
     stick = max(above - math.exp(min(epsilon, 700)) * far_above, 0.0)
-    return min(0.0, math.log(few * (1 + MARGIN) + stick + MARGIN * above + 1e-300))
+    return min(0.0, math.log(few * (1 + _MARGIN) + stick + _MARGIN * above + 1e-300))
 
 
 def _at_most(k: int, n: int, rate: float) -> float:

@@ -43,7 +43,7 @@ from flamelib.mechanisms.integers.modular import (
 from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.mechanisms.integers.randomness import CACHED, Randomness
 
-ROUNDINGS = ("floor", "random", "grid")
+_ROUNDINGS = ("floor", "random", "grid")
 
 
 class Noise(Protocol):
@@ -90,8 +90,8 @@ class CloakProtocol:
             raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
         if self.n_messages < 2:
             raise DomainError("n_messages must be a whole number of at least 2: one message is the value itself")
-        if self.rounding not in ROUNDINGS:
-            raise DomainError(f"rounding must be one of {', '.join(ROUNDINGS)}, got {self.rounding!r}")
+        if self.rounding not in _ROUNDINGS:
+            raise DomainError(f"rounding must be one of {', '.join(_ROUNDINGS)}, got {self.rounding!r}")
         law = self.noise
         if law is not None and (isinstance(law, type) or not callable(getattr(law, "sample", None))):
             raise DomainError(f"noise must be None or a law with a method sample(shape, randomness), got {law!r}")

@@ -186,7 +186,7 @@ def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Re
     The generator first decides which coordinates are reported, then the messages.
     """
     rows = _rows(protocol, updates)
-    true, hiding = choose(protocol, rows, rng)
+    true, hiding = _choose(protocol, rows, rng)
     reported = np.flatnonzero(true if hiding is None else true | hiding)
     mine = true.reshape(-1)[reported]
     values = coordinates.to_unit(rows.reshape(-1)[reported[mine]], protocol.clip_norm)
@@ -236,7 +236,7 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     if np.isnan(sums).any():
         received -= np.count_nonzero(np.isnan(decoded), axis=1)
         sums = np.nansum(decoded, axis=1)
-    return estimated(protocol, sums - received / 2), received
+    return _estimated(protocol, sums - received / 2), received
 
 
 def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
@@ -247,7 +247,7 @@ def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
 # --- what they have in common -----------------------------------------------------------------------------------------
 
 
-def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
+def _choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
     """Coordinates that each user reports as true ones, and those it hides them among, if any."""
     none = np.zeros(rows.shape, dtype=bool)
     if isinstance(protocol, SimpleProtocol):
@@ -262,7 +262,7 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
     return true, random_subsets(np.full(len(rows), others), true, rng) if others else None
 
 
-def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
+def _all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
     """The updates, block by block; each is checked when it comes, and at the end that there was one for each user."""
     shape, count = (protocol.n_users, protocol.dimension), 0
     for block in blocks:
@@ -275,7 +275,7 @@ def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]
         raise DomainError(f"updates must have shape {shape}, one row for each user, got {count} rows")
 
 
-def estimated(protocol: Protocol, sums: Reals) -> Reals:
+def _estimated(protocol: Protocol, sums: Reals) -> Reals:
     r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much."""
     expected = protocol.n_users * protocol.kept / protocol.dimension
     return np.asarray(2 * protocol.clip_norm / expected * sums)
@@ -336,7 +336,7 @@ def run(
     """
     for_users, for_shuffler = rng.spawn(2)
     blocks = updates if isinstance(updates, Iterator) else iter([updates])
-    checked = all_rows(protocol, blocks)
+    checked = _all_rows(protocol, blocks)
     if not literal:
         return _run_by_sums(protocol, checked, for_users, for_shuffler)
     parts = ((first, user(protocol, rows, for_users)) for first, rows in _numbered(checked))
@@ -357,7 +357,7 @@ def run_sealed(
     can repeat them: a release must draw these from the operating system too.  ``on_the_way`` is what happens to the
     reports between users and shuffler: an adversary who changes, adds or repeats some.
     """
-    [rows] = all_rows(protocol, iter([updates]))
+    [rows] = _all_rows(protocol, iter([updates]))
     key, round_name = sealing.AnalyzerKey(), sealing.new_round()
     seal = partial(sealing.seal, key.public, round_name)
     *for_users, for_shuffler = rng.spawn(protocol.n_users + 1)
@@ -406,7 +406,7 @@ def _run_by_sums(
         sums = coordinates.centred_sums(protocol.randomizer, places, values, dimension, for_users)
         sums += coordinates.centred_blanket_sums(protocol.randomizer, size - true, for_shuffler)
     received = np.full(dimension, size)
-    return RoundResult(estimated(protocol, sums), received, overflow, {"stray": 0})
+    return RoundResult(_estimated(protocol, sums), received, overflow, {"stray": 0})
 
 
 def _sums_of_all(protocol: SimpleProtocol, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
@@ -428,7 +428,7 @@ def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Genera
     """Coordinates and values in [0, 1] of all true reports, and how many hiding ones each coordinate gets."""
     places, values, hiding = [], [], np.zeros(protocol.dimension, dtype=np.int64)
     for rows in blocks:
-        true, others = choose(protocol, rows, rng)
+        true, others = _choose(protocol, rows, rng)
         reported = np.flatnonzero(true)
         places.append(reported % protocol.dimension)
         values.append(coordinates.to_unit(rows.reshape(-1)[reported], protocol.clip_norm))
@@ -443,7 +443,7 @@ def noise_std(protocol: Protocol) -> float:
     With Laplace noise, :math:`v = 2 / \varepsilon_0^2`, it is the noise of every coordinate whoever reported it.
     """
     spread = (protocol.padded * coordinates.blanket_variance(protocol.randomizer)) ** 0.5
-    return float(estimated(protocol, np.asarray(spread)))
+    return float(_estimated(protocol, np.asarray(spread)))
 
 
 def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
@@ -455,10 +455,10 @@ def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
     with :math:`p_{ij}` the chance that user :math:`i` reports coordinate :math:`j` as a true one: 1 for SS-Simple,
     :math:`\beta` for SS-Double (users are independent, so both kinds of inclusion agree), 0 or 1 for SS-Topk.
     """
-    [rows] = all_rows(protocol, iter([updates]))
+    [rows] = _all_rows(protocol, iter([updates]))
     chance = largest(rows, protocol.kept) if isinstance(protocol, TopkProtocol) else protocol.kept / protocol.dimension
     unit = coordinates.to_unit(rows, protocol.clip_norm)
     own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
     dummies = protocol.padded - (chance * np.ones_like(unit)).sum(axis=0)
     total = own.sum(axis=0) + dummies * coordinates.blanket_variance(protocol.randomizer)
-    return np.asarray(total * estimated(protocol, np.asarray(1.0)) ** 2)
+    return np.asarray(total * _estimated(protocol, np.asarray(1.0)) ** 2)

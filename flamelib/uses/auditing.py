@@ -25,7 +25,7 @@ from flamelib.core.vocabulary import DomainError, check
 
 Data = TypeVar("Data")
 View = TypeVar("View")
-MOST_EVENTS = 512
+_MOST_EVENTS = 512  # thresholds that are tried on each side
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, 
 def _chosen(left: Reals, right: Reals, confidence: float, delta: float) -> tuple[Event, bool]:
     """The event and the order of the data sets that certify most on these runs."""
     levels = np.unique(np.concatenate([left, right]))
-    if len(levels) > MOST_EVENTS:
-        levels = levels[np.linspace(0, len(levels) - 1, MOST_EVENTS).astype(int)]
+    if len(levels) > _MOST_EVENTS:
+        levels = levels[np.linspace(0, len(levels) - 1, _MOST_EVENTS).astype(int)]
     best, found = -math.inf, (Event(float(levels[0]), above=True), False)
     for above in (True, False):
         counts = [_beyond(values, levels, above) for values in (left, right)]

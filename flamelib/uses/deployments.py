@@ -22,8 +22,8 @@ from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
 
-STEEPNESS = 3.4
-LARGEST_START, LARGEST_BUDGET = 4.0, 700.0
+_STEEPNESS = 3.4  # epsilon over epsilon0 and sqrt(d T / n) in shuffling, about: where the search starts
+_LARGEST_START, _LARGEST_BUDGET = 4.0, 700.0  # local budgets: of the first trial, and of any, where exp is still finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,6 @@ def _within(name: str, request: Request, epsilon: float, tried: Sequence[float])
 
 def _local_budget(name: str, request: Request, epsilon: float) -> float:
     """The largest local budget found whose certified epsilon is not above this."""
-    share = STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
-    start = epsilon if name == "local" else min(epsilon / share, LARGEST_START)
-    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, LARGEST_BUDGET)
+    share = _STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
+    start = epsilon if name == "local" else min(epsilon / share, _LARGEST_START)
+    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, _LARGEST_BUDGET)

@@ -8,7 +8,7 @@ from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError, check
 
 TASKS = ("mean", "histogram")
-REAL_BITS = 64
+REAL_BITS = 64  # a number is sent as a double
 
 
 @dataclass(frozen=True, slots=True)

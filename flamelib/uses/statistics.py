@@ -38,8 +38,8 @@ from flamelib.mechanisms.sketches.linear import Sketch, Table, contributions
 from flamelib.mechanisms.sketches.support import WeightedCounting
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 
-WRAP_BITS = 60
-USERS_AT_ONCE = 1000
+_WRAP_BITS = 60  # a counter goes around the modulus with a chance of 2^-60 at most
+_USERS_AT_ONCE = 1000  # whose messages are in memory together
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Release:
         """No noise of any counter is larger, but for a chance of 2^-60."""
         if self.epsilon is None:
             return 0
-        return crowded_reach(self.decay, 2.0**-WRAP_BITS / self.counters, self.surplus)
+        return crowded_reach(self.decay, 2.0**-_WRAP_BITS / self.counters, self.surplus)
 
     @property
     def modulus(self) -> int:
@@ -176,7 +176,7 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
 def _blocks(release: Release, items: ArrayLike) -> Iterator[Wholes]:
     held = wholes("items", items, 0, 2**62)
     one_per_user("items", held, release.n_users)
-    return (held[start : start + USERS_AT_ONCE] for start in range(0, release.n_users, USERS_AT_ONCE))
+    return (held[start : start + _USERS_AT_ONCE] for start in range(0, release.n_users, _USERS_AT_ONCE))
 
 
 def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes:

@@ -133,13 +133,13 @@ def logarithmic(decay):
 
 @pytest.mark.parametrize("decay", [2.0**-60, 0.1, 0.5, 0.75, 0.9, 0.99])
 def test_logarithmic_numbers(source, decay):
-    assert fits(noise.logarithmic(decay, MANY, source), logarithmic(decay))
+    assert fits(noise._logarithmic(decay, MANY, source), logarithmic(decay))
 
 
 @pytest.mark.parametrize("decay", [2.0**-60, 0.3, 0.5, 0.97])
 def test_geometric_numbers(source, decay):
     p = Fraction(decay)
-    assert fits(noise.geometric(decay, MANY, source), {g: (1 - p) * p**g for g in range(300)})
+    assert fits(noise._geometric(decay, MANY, source), {g: (1 - p) * p**g for g in range(300)})
 
 
 def negative_binomial(shape, decay, values):
@@ -258,7 +258,7 @@ def test_wide_tables_cost_few_operations_an_entry():
 
 def test_a_wide_law(source):
     """Mean and variance of a thousand draws."""
-    variance = module.WIDEST / 100
+    variance = module._WIDEST / 100
     found = SkellamShare(1, variance).sample(1000, source)
     assert abs(found.mean()) < 5 * math.sqrt(variance / 1000)
     assert np.mean(found.astype(float) ** 2) == pytest.approx(variance, rel=5 * math.sqrt(2 / 1000))

@@ -14,7 +14,7 @@ from flamelib.core.vocabulary import DomainError
 
 Residues = NDArray[Any]
 
-LARGEST_MACHINE = 2**62
+LARGEST_MACHINE = 2**62  # so that two residues add up within 64 bits
 
 
 def residue_type(modulus: int) -> type:

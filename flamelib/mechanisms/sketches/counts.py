@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,10 @@ from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_f
 
 
 @dataclass(frozen=True, slots=True)
-class Hashed:
+class _Hashed:
     """Rows of counters; one hash function a row."""
 
+    bound: ClassVar[int] = 1  # a user adds or takes 1 at each counter
     columns: int
     rows: int
     seed: int
@@ -30,11 +31,6 @@ class Hashed:
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return self.rows, self.columns
-
-    @property
-    def bound(self) -> int:
-        """A user adds or takes 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -52,7 +48,7 @@ class Hashed:
 
 
 @dataclass(frozen=True, slots=True)
-class CountMin(Hashed):
+class CountMin(_Hashed):
     r"""How often an item occurs, from above: every item adds 1 to one counter of each row.
 
     Without noise :math:`f_x \le \hat f_x`, and :math:`\hat f_x \le f_x + \alpha n` but for probability :math:`\xi`,
@@ -89,7 +85,7 @@ class CountMin(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class CountSketch(Hashed):
+class CountSketch(_Hashed):
     r"""How often an item occurs, without bias: every item adds its sign to one counter of each row.
 
     A row is off by :math:`\sqrt{(F_2 - f_x^2) / w}` in standard deviation; the median of :math:`D` rows is within
@@ -122,7 +118,7 @@ class CountSketch(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class SecondMoment(Hashed):
+class SecondMoment(_Hashed):
     r"""Sum of squares of all counts by random signs: every item adds its sign to every counter.
 
     .. math:: Z = \sum_x s(x) f_x, \qquad E Z^2 = F_2, \qquad \mathrm{Var} Z^2 = 2 (F_2^2 - F_4) \le 2 F_2^2

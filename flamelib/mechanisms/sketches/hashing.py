@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.core.arrays import Reals, Wholes, wholes
 from flamelib.core.vocabulary import DomainError, check
 
-PRIME = 2**61 - 1
-LETTERS = "abcdefghijklmnopqrstuvwxyz'"
-ALPHABET = len(LETTERS) + 1
-LONGEST = 12
+PRIME = 2**61 - 1  # a Mersenne prime: 2^61 is 1, so that products stay within 64 bits
+_LETTERS = "abcdefghijklmnopqrstuvwxyz'"
+ALPHABET = len(_LETTERS) + 1  # all letters, and the end of a word
+LONGEST = 12  # letters of a word: 28^12 is below the prime
 
 Words64 = NDArray[np.uint64]
 
@@ -47,7 +47,7 @@ class Hashes:
         found = np.zeros((self.rows, *x.shape), dtype=np.uint64)
         rng = np.random.default_rng([self.seed, self.part])
         for a in rng.integers(PRIME, size=(self.independence, self.rows), dtype=np.uint64):
-            found = add(times(found, x), a.reshape(-1, *[1] * x.ndim))
+            found = _add(times(found, x), a.reshape(-1, *[1] * x.ndim))
         return found
 
     def buckets(self, items: ArrayLike, width: int) -> Wholes:
@@ -59,7 +59,7 @@ class Hashes:
         return 1 - 2 * (self.values(items) & np.uint64(1)).astype(np.int64)
 
 
-def add(a: Words64, b: Words64) -> Words64:
+def _add(a: Words64, b: Words64) -> Words64:
     """Sum of two numbers below p, modulo p."""
     return np.asarray((a + b) % np.uint64(PRIME))
 
@@ -99,8 +99,8 @@ def numbered(words: Sequence[str]) -> Wholes:
 
 
 def _number(word: str) -> int:
-    digits = [LETTERS.find(letter) + 1 for letter in word[:LONGEST]]
-    if not digits or 0 in digits or not all(letter in LETTERS for letter in word):
+    digits = [_LETTERS.find(letter) + 1 for letter in word[:LONGEST]]
+    if not digits or 0 in digits or not all(letter in _LETTERS for letter in word):
         raise DomainError(f"words must be of letters a to z and the apostrophe, got {word!r}")
     number = 0
     for digit in digits + [0] * (LONGEST - len(digits)):
@@ -115,4 +115,4 @@ def spelled(numbers: ArrayLike) -> list[str]:
 
 def _spell(number: int) -> str:
     digits = [number // ALPHABET**place % ALPHABET for place in reversed(range(LONGEST))]
-    return "".join(LETTERS[digit - 1] for digit in digits if digit)
+    return "".join(_LETTERS[digit - 1] for digit in digits if digit)

@@ -21,7 +21,7 @@ from flamelib.core.arrays import Wholes, reals, wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.sketches.hashing import PRIME
 
-MOST_COUNTERS = 2**28
+MOST_COUNTERS = 2**28  # 2 GiB of 64-bit whole numbers
 Table = NDArray[Any]
 
 

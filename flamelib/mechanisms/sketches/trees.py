@@ -6,6 +6,7 @@ root, level 0, would count all users, whose number is public, and is left out.
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ class DyadicQuantiles:
     Source: Cormode, Muthukrishnan 2005, Section 4.2; Hay et al. 2010 (noise).
     """
 
+    bound: ClassVar[int] = 1  # a user adds 1
     levels: int
 
     def __post_init__(self) -> None:
@@ -38,11 +40,6 @@ class DyadicQuantiles:
     def shape(self) -> tuple[int, ...]:
         """Level by level from 2 nodes to 2^levels, in one row."""
         return (2 ** (self.levels + 1) - 2,)
-
-    @property
-    def bound(self) -> int:
-        """A user adds 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -77,10 +74,6 @@ class DyadicQuantiles:
                 wanted, node = wanted - below, node + 1
         return node
 
-    def rank_std(self, noise_variance: float) -> float:
-        """Standard deviation of a rank, from above: one counter of every level at most enters it."""
-        return math.sqrt(self.levels * noise_variance)
-
 
 @dataclass(frozen=True, slots=True)
 class PrefixSearch:
@@ -97,6 +90,7 @@ class PrefixSearch:
     Source: Cormode, Muthukrishnan 2005, Section 4.1.
     """
 
+    bound: ClassVar[int] = 1  # a user adds or takes 1
     base: int
     levels: int
     columns: int
@@ -116,11 +110,6 @@ class PrefixSearch:
     def shape(self) -> tuple[int, ...]:
         """Levels, rows and columns."""
         return self.levels, self.rows, self.columns
-
-    @property
-    def bound(self) -> int:
-        """A user adds or takes 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
