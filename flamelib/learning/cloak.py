@@ -47,10 +47,8 @@ class CloakAverage:
 
     Parameters
     ----------
-    clip_norm : float, positive
-        Largest 2-norm of an update.
     scale : int, at least 1
-        Steps of the grid in ``clip_norm``.
+        Steps of the grid in ``clip_norm``, the largest 2-norm of an update.
     norm_limit : float, from ``scale`` to 2^26
         Largest 2-norm of a rounded update, in steps; a user rounds again until it is kept.
     variance : float, at least 0

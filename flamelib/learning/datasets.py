@@ -246,21 +246,10 @@ def load(
 ) -> Dataset:
     """The set of this name, or the first of ``fallback`` that can be had; the record says which.
 
-    Parameters
-    ----------
-    name : str
-        A name of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
-        0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.
-    want : sequence of "images", "labels", optional
-        The arrays that are needed; left out, all that the set has.
-    fallback : sequence of str
-        Names tried in order when the set is not on this machine and cannot be fetched.  A corrupt file is
-        never passed over.
-
-    Raises
-    ------
-    DataError
-        No set can be had, or a file is not the published one.
+    ``name`` is one of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
+    0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.  ``want`` names the arrays that are
+    needed.  The names of ``fallback`` are tried in order when the set is not on this machine and cannot be fetched; a
+    file that is not the published one is never passed over, but a :class:`DataError`.
     """
     for candidate in (name, *fallback):
         _known(candidate, part, want)

@@ -30,16 +30,9 @@ _CHUNK = 10_000  # images that are held in double precision at once
 class Users:
     """Everybody's own images, and what models are tested on.
 
-    Attributes
-    ----------
-    images, labels : arrays of shape (n_users, t, n_inputs) and (n_users, t)
-        What each user trains on.
-    gram : array of shape (n_users, t, t)
-        Inner products of each user's training images.
-    held_back, official : Samples
-        The users' own test images, all users' together, and the published test part.
-    official_held, official_trained : bool arrays
-        Which images of the published test part some user holds, and which some user trains on.
+    What each user trains on are t ``images`` with their ``labels``, and ``gram`` the inner products of these.
+    ``held_back`` are all users' own test images together, ``official`` the published test part, of which some images
+    are held by some user (``official_held``) or even trained on (``official_trained``).
     """
 
     images: Floats
@@ -191,22 +184,11 @@ def train(
 ) -> Trained:
     """Rounds of federated averaging: one block of users after another, from the first again after the last.
 
-    Parameters
-    ----------
-    method : callable
-        From updates of shape (n_users, dimension) and a generator to what has an ``estimate`` to add to the model.
-    n_users : int
-        Users in a round: all there are, if there are fewer.
-    rng : numpy.random.Generator
-        Its first child draws the initial model, its second everything else: runs of several methods begin alike.
-    learning_rate, epochs : float, int
-        Of the users' own gradient descent.
-    server_step : float
-        Factor on the estimate.
-    repeat_noise : bool
-        Give every round a generator in one and the same state, as the authors' code does unawares.
-    observe : callable, optional
-        Applied to what each round publishes.
+    ``method`` makes of the updates of ``n_users`` users (all there are, if there are fewer), of shape (n_users,
+    dimension), and a generator what has an ``estimate`` to add to the model, times ``server_step``; ``observe`` is
+    applied to what each round publishes.  The first child of ``rng`` draws the initial model, the second everything
+    else: runs of several methods begin alike.  ``repeat_noise`` gives every round a generator in one and the same
+    state, as the authors' code does unawares.
     """
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)

@@ -62,14 +62,8 @@ class Records:
 def load_records(dataset: str = "emnist-letters", seed: int = 7, pool: int = 1, n_tested: int | None = None) -> Records:
     """Images of a set that :func:`flamelib.learning.datasets.load` knows, its training part in random order.
 
-    Parameters
-    ----------
-    seed : int
-        Of the order.
-    pool : int
-        Side of the squares whose mean replaces their pixels.
-    n_tested : int, optional
-        At most so many test images, chosen at random; all, if left out.
+    ``pool`` is the side of the squares whose mean replaces their pixels.  At most ``n_tested`` test images are taken,
+    chosen at random.
     """
     rng = np.random.default_rng(check(seed=seed)["seed"])
     train, test = load(dataset), load(dataset, "test")

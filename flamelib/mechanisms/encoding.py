@@ -16,7 +16,7 @@ _FINEST_GRID = 2**48  # neighbors on it are four times as far apart as the toler
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:
     """Values as a share of the largest that is expected, moved into [0, 1]."""
-    return np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0)
+    return np.asarray(np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0))
 
 
 def from_signed(values: ArrayLike, bound: float) -> Reals:

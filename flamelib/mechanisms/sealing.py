@@ -63,17 +63,10 @@ def new_round() -> bytes:
 
 
 def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Bytes:
-    """One envelope for each value: bytes of shape (messages, ENVELOPE_BYTES).
+    """One envelope for each value: bytes of shape (messages, 92).
 
-    Parameters
-    ----------
-    public : bytes
-        The analyzer's public key, 32 bytes.
-    round_name : bytes
-        As :func:`new_round` gives.
-    coordinates : array_like of int in [0, 2^32), shape (messages,)
-    values : array_like of finite numbers, shape (messages,)
-        Whole numbers up to 2^53 survive as they are.
+    Coordinates are whole numbers below 2^32; values finite, whole ones up to 2^53 survive as they are.  ``public`` is
+    the analyzer's key of 32 bytes, ``round_name`` one of :func:`new_round`.
     """
     places, numbers = wholes("coordinates", coordinates, 0, 2**32 - 1), reals("values", values)
     if numbers.ndim != 1 or places.shape != numbers.shape:

@@ -43,20 +43,11 @@ def fill_bags(
 ) -> NDArray[Letter]:
     """One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
 
-    Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted
-    on its own: nothing tells which messages of different bags have one sender.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (messages,)
-        The coordinate of each message.
-    messages : ndarray of shape (messages, ...)
-        Numbers, or rows of bytes; they are moved, never read.
-    shape : tuple of int
-        Number of coordinates, size of each bag.
-    dummies : callable
-        From coordinates to one fresh dummy for each.  Dummies of a coordinate must be independent with one law; then it
-        suffices to give the messages a uniformly random set of slots.
+    Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted on
+    its own: nothing tells which messages of different bags have one sender.  ``places`` holds the coordinate of each
+    message; ``shape`` is the number of coordinates and the size of each bag.  ``dummies`` makes of coordinates one
+    fresh dummy for each, independent with one law within a coordinate; then it suffices to give the messages a
+    uniformly random set of slots.  Messages, numbers or rows of bytes, are moved, never read.
     """
     dimension, size = shape
     ranks = random_ranks(places, dimension, rng)

@@ -14,7 +14,7 @@ Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2, Lemma 5; US20220374542A
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -222,6 +222,9 @@ def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Rea
     return bound * (2 * np.asarray(estimate, dtype=np.float64) - protocol.n_users)
 
 
+# --- whole rounds -----------------------------------------------------------------------------------
+
+
 def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> float:
     """A round for one number in [0, 1] of each user: the estimated sum, by the clipping rule.
 
@@ -251,20 +254,7 @@ def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness)
     return centred(np.concatenate(sums), protocol.modulus)
 
 
-def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Randomness) -> Residues:
-    """The total of values that come block by block, in the memory of one block's messages.
-
-    It does not depend on the order of the messages: whoever simulates estimates only needs no shuffler, and here is
-    none.  Privacy does need one, so this is no release of anything.  Blocks of some 16384 users are quickest.
-    """
-    sums, n_seen = [], 0
-    for block in blocks:
-        messages = encode(protocol, block, randomness)
-        sums.append(add_up(pool(messages), protocol.modulus))
-        n_seen += len(messages)
-    if n_seen != protocol.n_users:
-        raise DomainError(f"blocks must hold one value for each of n_users = {protocol.n_users}, got {n_seen}")
-    return add_up(np.stack(sums), protocol.modulus)
+# --- the guarantee ----------------------------------------------------------------------------------
 
 
 class Guarantees(NamedTuple):

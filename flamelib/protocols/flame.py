@@ -177,7 +177,7 @@ class Shuffled:
     strays: int
 
 
-# --- the parties ------------------------------------------------------------------------------------------------------
+# --- the parties ------------------------------------------------------------------------------------
 
 
 def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Reports:
@@ -207,7 +207,7 @@ def shuffler(
     """One bag of ``padded`` messages for each coordinate, permuted on its own; messages are moved, never read.
 
     Bags with fewer messages are filled with draws from the blanket; of those with more, a uniformly random part is
-    kept. ``seal`` makes of coordinates and dummies envelopes like those in the reports; left out, dummies stay open
+    kept.  ``seal`` makes of coordinates and dummies envelopes like those in the reports; left out, dummies stay open
     too.
     """
     admitted = _admitted(protocol, reports)
@@ -244,7 +244,7 @@ def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
     return reals("model", model) + reals("estimate", estimate)
 
 
-# --- what they have in common -----------------------------------------------------------------------------------------
+# --- what they have in common -----------------------------------------------------------------------
 
 
 def _choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
@@ -301,6 +301,9 @@ def _admitted(protocol: Protocol, reports: Reports) -> Flags:
     return admitted
 
 
+# --- whole rounds -----------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class RoundResult:
     """One round: the published ``estimate``, in the units of the updates, and what is kept for study.
@@ -324,15 +327,10 @@ def run(
 ) -> RoundResult:
     """One round in the open (nothing is sealed: a simulation), with the law of the real one.
 
-    Parameters
-    ----------
-    updates : array_like of shape (n_users, dimension), or an iterator of blocks of such rows
-        Finite numbers; they are clipped here.
-    rng : numpy.random.Generator
-        Users and shuffler get generators of their own, spawned from it.
-    literal : bool
-        True plays every party: every dummy is drawn, every bag permuted.  False draws the sum of each bag, which has
-        the same law, for a sum does not depend on the order and those of blanket messages have a closed form.
+    Updates, one row for each user, may come as an iterator of blocks of rows; they are clipped here.  ``literal`` plays
+    every party: every dummy is drawn, every bag permuted.  Left out, the sum of each bag is drawn, which has the same
+    law, for a sum does not depend on the order and those of blanket messages have a closed form.  Users and shuffler
+    get generators of their own, spawned from ``rng``.
     """
     for_users, for_shuffler = rng.spawn(2)
     blocks = updates if isinstance(updates, Iterator) else iter([updates])
@@ -369,9 +367,6 @@ def run_sealed(
     strange = int(np.isfinite(opened.values).sum() - received.sum())
     rejected = {"stray": shuffled.strays, **opened.refused, "no letter": strange}
     return RoundResult(estimate, received, shuffled.overflow, rejected)
-
-
-# --- inside -----------------------------------------------------------------------------------------------------------
 
 
 def _numbered(blocks: Iterable[Reals]) -> Iterator[tuple[int, Reals]]:
@@ -435,6 +430,9 @@ def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Genera
         if others is not None:
             hiding += np.bincount(np.flatnonzero(others) % protocol.dimension, minlength=protocol.dimension)
     return np.concatenate(places), np.concatenate(values), hiding
+
+
+# --- how far an estimate is off ---------------------------------------------------------------------
 
 
 def noise_std(protocol: Protocol) -> float:

@@ -23,16 +23,9 @@ from flamelib.mechanisms.vectors import clipped_sum
 class ParticipationProtocol:
     r"""What everybody knows of a round.
 
-    Parameters
-    ----------
-    participation_rate, record_rate : float in (0, 1]
-        Chances that an available client joins, :math:`p`, and that it then draws a record of its own, :math:`q`.
-    n_records : int
-        Records a client declares; it may hold fewer, never more.
-    clip_norm : float, positive
-        Largest 2-norm of a record's gradient, the paper's :math:`C`.
-    noise_std : float, positive
-        Standard deviation of the noise on each coordinate of the sum, the paper's :math:`\sigma`.
+    A client joins with chance ``participation_rate``, the paper's :math:`p`, and then draws each record of its own with
+    chance ``record_rate``, :math:`q`.  It declares ``n_records``; it may hold fewer, never more.  A record's gradient
+    has the 2-norm ``clip_norm`` at most, :math:`C`; ``noise_std``, :math:`\sigma`, is that of a coordinate of the sum.
     """
 
     participation_rate: float

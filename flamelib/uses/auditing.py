@@ -77,20 +77,11 @@ def audit(
 ) -> Audit:
     """Certified lower bound on a protocol's epsilon, from runs on two neighbouring data sets.
 
-    Parameters
-    ----------
-    protocol : callable
-        From data and a generator to what an observer sees, such as a protocol's ``run`` with its record bound.
-    neighbours : pair
-        Two data sets that the guarantee compares; whether they are neighbours is the caller's to know.
-    statistic : callable
-        From a view to a number, large or small where the first data set is likelier.
-    trials : int, at least 2
-        Runs on *each* data set; half of them choose the event.
-    confidence : float in (0, 1)
-        Probability, over the runs, that the bound is valid.
-    rng : numpy.random.Generator, optional
-        Left out, the one of seed 0, so that the answer can be repeated.
+    ``protocol`` makes of data and a generator what an observer sees, as a protocol's ``run`` with its record bound
+    does; ``statistic`` makes of that a number, large or small where the first data set is likelier.  Whether the two
+    data sets are neighbours is the caller's to know.  There are ``trials`` runs on *each* of them, of which half choose
+    the event; the bound is valid with probability ``confidence`` over the runs.  Without ``rng`` the answer can be
+    repeated.
     """
     check(trials=trials, confidence=confidence, delta=delta)
     if len(neighbours) != 2:

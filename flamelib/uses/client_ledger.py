@@ -79,7 +79,7 @@ class ClientLedger:
         return composed(self._parts(), epsilon=epsilon) if self._rounds else Certified(0.0, 0.0)
 
     def remaining(self, announced: Announcement, epsilon: float, delta: float) -> int:
-        """Further rounds of this kind within a budget, up to 4 million: never too many, a thousandth too few at most."""
+        """Further rounds of this kind within a budget, up to 4 million: never too many, at most 1/1000 too few."""
         check(epsilon=epsilon, delta=delta)
         if delta == 1:
             return LONGEST - self.rounds
