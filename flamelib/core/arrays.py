@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.vocabulary import DomainError
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)  # Gauss and Legendre on [-1, 1]: exact up to degree 47
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -17,14 +17,14 @@ Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Shape = int | tuple[int, ...]
 
-LARGEST = float(np.finfo(np.float64).max)
+_LARGEST = float(np.finfo(np.float64).max)  # the largest double: a bound that refuses infinities alone
 
 
-def reals(name: str, values: ArrayLike, low: float = -LARGEST, high: float = LARGEST) -> Reals:
+def reals(name: str, values: ArrayLike, low: float = -_LARGEST, high: float = _LARGEST) -> Reals:
     """The values as an array of floats, every one a finite number in [low, high]."""
-    domain = "finite numbers" if high == LARGEST else f"numbers in [{low:g}, {high:g}]"
+    domain = "finite numbers" if high == _LARGEST else f"numbers in [{low:g}, {high:g}]"
     array = _numeric(name, values, "fiu", domain)
-    if (low, high) != (-LARGEST, LARGEST) or not _adds_up(array):
+    if (low, high) != (-_LARGEST, _LARGEST) or not _adds_up(array):
         _within(name, array, low, high, domain)
     return array.astype(np.float64, copy=False)
 

@@ -17,13 +17,14 @@ from scipy.special import _ufuncs, betainc, betaincc, gammaln
 
 from flamelib.core.arrays import Reals
 
-SMALL = 16
-MOST, DENSE = 2**16, 2**13
-TRUSTED = 2**30
-MARGIN = 1e-9
-_COUNTS = np.arange(1.0, SMALL)
+_SMALL = 16  # from here on the series of Stirling is right to the last digit; smaller counts are tabled
+MOST = 2**16  # terms that others add up at most
+_DENSE = 2**13  # counts beside the largest term that are taken one by one
+_TRUSTED = 2**30  # the largest number of trials for which the incomplete beta function is trusted
+_MARGIN = 1e-9  # its relative error, from above
+_COUNTS = np.arange(1.0, _SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
-_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # Stirling: B_2k / (2k (2k - 1))
 
 
 def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
@@ -68,21 +69,21 @@ def log_pmf(j: Reals, n: int, rate: float) -> Reals:
     if rate == 1 or n == 0:
         return np.where(j == n, 0.0, -np.inf)
     hits, misses = np.maximum(j, 1.0), np.maximum(n - j, 1.0)
-    found = stirling_error(np.array(float(n))) - stirling_error(hits) - stirling_error(misses)
-    found = found - deviance(hits, *_mean(n, rate, True)) - deviance(misses, *_mean(n, rate, False))
+    found = _stirling_error(np.array(float(n))) - _stirling_error(hits) - _stirling_error(misses)
+    found = found - _deviance(hits, *_mean(n, rate, True)) - _deviance(misses, *_mean(n, rate, False))
     found += 0.5 * (np.log(n / misses) - np.log(2 * math.pi * hits))
     found[j == 0] = n * math.log1p(-rate)
     found[j == n] = n * math.log(rate)
     return np.asarray(found)
 
 
-def stirling_error(x: Reals) -> Reals:
+def _stirling_error(x: Reals) -> Reals:
     """``log x! - (x + 1/2) log x + x - log(2 pi)/2`` for whole x of at least 1."""
-    inverse = 1 / np.maximum(x, SMALL)
+    inverse = 1 / np.maximum(x, _SMALL)
     series = np.zeros(x.shape)
     for coefficient in reversed(_SERIES):
         series = series * inverse * inverse + coefficient
-    return np.where(x < SMALL, _EXACT[np.minimum(x, SMALL - 1).astype(int)], series * inverse)
+    return np.where(x < _SMALL, _EXACT[np.minimum(x, _SMALL - 1).astype(int)], series * inverse)
 
 
 @lru_cache(maxsize=64)
@@ -92,7 +93,7 @@ def _mean(n: int, rate: float, hits: bool) -> tuple[float, float]:
     return float(mean), float(mean - Fraction(float(mean)))
 
 
-def deviance(x: Reals, high: float, low: float) -> Reals:
+def _deviance(x: Reals, high: float, low: float) -> Reals:
     """``x log(x/m) + m - x`` for a mean ``m = high + low``, without cancellation, for x of at least 1."""
     v = (x - high) / (x + high)
     powers, series = v * v, np.zeros(x.shape)
@@ -137,7 +138,7 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
             high = j
     sides = (depth + math.sqrt(depth * depth + 2 * depth * (side + 1)) for side in (low, n - low))
     reach = math.ceil(min(math.sqrt(2 * depth / (curvature + 4 / (n + 1))), *sides)) + 2
-    stride = -(-reach // DENSE)
+    stride = -(-reach // _DENSE)
     return np.arange(max(0, low - reach), min(n, low + reach) + 1, stride, dtype=float), stride
 
 
@@ -148,9 +149,9 @@ def log_tail(counts: Reals, n: int, rate: float) -> Reals:
     """
     if rate == 1:
         return np.where(counts == n, 0.0, -np.inf)
-    hits = np.where(counts > 0, deviance(np.maximum(counts, 1.0), *_mean(n, rate, True)), _mean(n, rate, True)[0])
+    hits = np.where(counts > 0, _deviance(np.maximum(counts, 1.0), *_mean(n, rate, True)), _mean(n, rate, True)[0])
     left = np.maximum(n - counts, 0.0)
-    misses = np.where(left > 0, deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
+    misses = np.where(left > 0, _deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
     return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
 
 
@@ -162,13 +163,13 @@ def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
     bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
     tail = _tail(counts, n, rate, few)
-    return np.where(tail > 0, np.minimum(bound, np.log(np.where(tail > 0, tail, 1.0)) + MARGIN), bound)
+    return np.where(tail > 0, np.minimum(bound, np.log(np.where(tail > 0, tail, 1.0)) + _MARGIN), bound)
 
 
 def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
     """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted."""
     outside = _tail(low, n, rate, few=True) + _tail(high + 1, n, rate, few=False)
-    return np.where(high > low, np.log1p(-outside * (1 - 2 * MARGIN)), -np.inf)
+    return np.where(high > low, np.log1p(-outside * (1 - 2 * _MARGIN)), -np.inf)
 
 
 def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
@@ -176,7 +177,7 @@ def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
     at = np.where(inside, counts, 1.0 - few)
     tail = betaincc(at + 1, n - at, rate) if few else betainc(at, n - at + 1, rate)
-    return np.where(inside & (tail > 1e-200) & (n <= TRUSTED), tail, 0.0)
+    return np.where(inside & (tail > 1e-200) & (n <= _TRUSTED), tail, 0.0)
 
 
 def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
@@ -184,7 +185,7 @@ def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
 
     By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
     """
-    trusted = n <= TRUSTED and chance > 1e-200
+    trusted = n <= _TRUSTED and chance > 1e-200
     target = math.log(chance) if chance > 0 else -math.inf
 
     def rare(count: int, few: bool) -> bool:

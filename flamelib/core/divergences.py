@@ -17,18 +17,14 @@ from flamelib.core.vocabulary import DomainError, check
 Law = Mapping[Any, float]
 Counts = tuple[int, ...]
 
-LARGEST_ENUMERATION = 2_000_000
+_LARGEST_ENUMERATION = 2_000_000  # outcomes, which take some seconds
 
 
 def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) -> float:
     r"""Exact distance :math:`\sum_y (P(y) - e^\varepsilon Q(y))_+` of two discrete laws, up to rounding.
 
-    Parameters
-    ----------
-    left, right : mapping from outcome to probability, or array of probabilities
-        The laws P and Q; both mappings, or both arrays of one shape.
-    epsilon : float
-        At least 0.  At 0 the answer is the total variation distance.
+    Both are mappings from outcome to probability, or arrays of one shape.  At epsilon 0 it is the total variation
+    distance.
     """
     check(epsilon=epsilon)
     p, q = _as_law("left", left), _as_law("right", right)
@@ -39,17 +35,8 @@ def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) 
 def shuffled_law(table: ArrayLike, inputs: Sequence[int]) -> dict[Counts, float]:
     """Exact law of the shuffler's output: how often each message occurs, as a tuple of counts.
 
-    Parameters
-    ----------
-    table : array of shape (inputs, messages)
-        Row x holds the probabilities of the messages that a user with input x may send.
-    inputs : sequence of int
-        The users' inputs, each the index of a row.
-
-    Raises
-    ------
-    DomainError
-        Where a row is no law, an input has no row, or there are more than two million outcomes.
+    Row x of ``table`` holds the probabilities of the messages that a user with input x may send; ``inputs`` are the
+    users' rows.  More than two million outcomes are refused.
     """
     rows = _as_table(table)
     if not inputs or any(x not in range(len(rows)) for x in inputs):
@@ -62,17 +49,7 @@ def shuffled_law(table: ArrayLike, inputs: Sequence[int]) -> dict[Counts, float]
 
 
 def shuffled_delta(table: ArrayLike, n_users: int, epsilon: float) -> float:
-    """Exact delta of shuffled messages under replace-one: the worst data set, pair and direction.
-
-    Parameters
-    ----------
-    table : array of shape (inputs, messages)
-        As in :func:`shuffled_law`.
-    n_users : int
-        At least 2 and so small that all data sets can be enumerated.
-    epsilon : float
-        At least 0.
-    """
+    """Exact delta of shuffled messages under replace-one: the worst data set, pair and direction, all enumerated."""
     return shuffled_deltas(table, n_users, [epsilon])[0]
 
 
@@ -110,12 +87,8 @@ def three_component_clone_pair(
     with probability :math:`\alpha` each, and the replaced user falls outside both with probability
     :math:`1 - (e^{\varepsilon_0} + 1)\alpha`.  Enumeration finds data sets whose distance is larger
     (``n_buckets=3, n_users=4, epsilon0=1, epsilon=0.5``).  For three and more buckets it is what remains, after merging
-    the other buckets, of the data set in which all others hold a third value: a lower bound.
-
-    Returns
-    -------
-    tuple of dict
-        Laws of (messages equal to the old value, messages equal to the new value).
+    the other buckets, of the data set in which all others hold a third value: a lower bound.  Outcomes are how many
+    messages equal the old value, and how many the new one.
     """
     check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0)
     clone = 1 / (math.expm1(epsilon0) + n_buckets)
@@ -166,8 +139,8 @@ def _possible(row: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
 
 
 def _refuse_large(outcomes: int) -> None:
-    if outcomes > LARGEST_ENUMERATION:
-        limit = f"at most {LARGEST_ENUMERATION:,} outcomes to enumerate"
+    if outcomes > _LARGEST_ENUMERATION:
+        limit = f"at most {_LARGEST_ENUMERATION:,} outcomes to enumerate"
         raise DomainError(f"n_users and the alphabet must leave {limit}, got {outcomes}")
 
 

@@ -4,17 +4,11 @@ import math
 
 # More than a logarithm made of a few functions of doubles is wrong, and than each of their values is, relatively.
 MARGIN, ROUNDING = 1e-12, 2.0**-51
-SMALLEST = math.ulp(0.0)
+SMALLEST = math.ulp(0.0)  # the smallest positive double
 
 
 def log1mexp(gap: float) -> float:
-    """``log(1 - exp(-gap))`` for ``gap >= 0``, accurate at both ends; ``-inf`` at 0.
-
-    Parameters
-    ----------
-    gap : float
-        At least 0; ``inf`` is allowed.
-    """
+    """``log(1 - exp(-gap))`` for ``gap >= 0``, infinite ones too, accurate at both ends; ``-inf`` at 0."""
     if gap == 0:
         return -math.inf
     return math.log(-math.expm1(-gap)) if gap < math.log(2) else math.log1p(-math.exp(-gap))

@@ -1,15 +1,13 @@
-r"""What accounting may know of a local randomizer: public parameters, blanket mass, two moments.
+r"""What accounting may know of a local randomizer: public parameters, blanket mass, two moments; standard library only.
 
-The sides meet here and only here: :mod:`flamelib.mechanisms.randomizers` adds sampling to these classes, the
-amplification modules read their numbers.  With :math:`\omega` the blanket law, :math:`\gamma` its mass and
-:math:`r = \mu_x / \omega`, :math:`r' = \mu_{x'} / \omega` for the extreme pair of inputs, a profile has
+:mod:`flamelib.mechanisms.randomizers` adds sampling to these classes, the accounts read their numbers.  With
+:math:`\omega` the blanket law, :math:`\gamma` its mass and :math:`r = \mu_x / \omega`, :math:`r' = \mu_{x'} / \omega`
+for the extreme pair of inputs, a profile has
 
 * ``epsilon0``, the local guarantee (``inf`` where there is none),
 * ``mass`` :math:`= \gamma`,
 * ``same`` :math:`= E_\omega[r^2]` and ``cross`` :math:`= E_\omega[r\,r']`, from which
   :math:`E[L^2] = (1 + e^{2\varepsilon})\,` ``same`` :math:`-\ 2 e^{\varepsilon}\,` ``cross``.
-
-Standard library only.
 """
 
 import math
@@ -119,48 +117,6 @@ class AnyProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceProfile:
-    """Discrete Laplace noise on a whole value in 0..width, pmf proportional to ``exp(-epsilon0 |y - x| / width)``."""
-
-    kind: ClassVar[str] = "discrete-laplace"
-    epsilon0: float
-    width: int
-
-    def __post_init__(self) -> None:
-        check(epsilon0=self.epsilon0, width=self.width)
-
-    @property
-    def mass(self) -> float:
-        decay = math.exp(-self.epsilon0 / self.width)
-        scale = math.tanh(self.epsilon0 / (2 * self.width))
-        inside = math.fsum(decay ** max(y, self.width - y) for y in range(self.width + 1))
-        return scale * (2 * decay ** (self.width + 1) / -math.expm1(-self.epsilon0 / self.width) + inside)
-
-
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussianProfile:
-    """Discrete Gaussian noise on a whole value in 0..width, pmf proportional to ``exp(-(y - x)^2 / 2 noise_std^2)``."""
-
-    kind: ClassVar[str] = "discrete-gaussian"
-    epsilon0: ClassVar[float] = math.inf
-    noise_std: float
-    width: int
-
-    def __post_init__(self) -> None:
-        check(noise_std=self.noise_std, width=self.width)
-
-    @property
-    def mass(self) -> float:
-        reach = math.ceil(40 * self.noise_std) + self.width
-
-        def weight(distance: int) -> float:
-            return math.exp(-((distance / self.noise_std) ** 2) / 2)
-
-        shared = math.fsum(weight(max(abs(y), abs(y - self.width))) for y in range(-reach, self.width + reach + 1))
-        return shared / math.fsum(weight(y) for y in range(-reach, reach + 1))
-
-
-@dataclass(frozen=True, slots=True)
 class TableProfile:
     """A randomizer by its table: row x is the law of the message for the value x."""
 
@@ -191,4 +147,4 @@ class TableProfile:
         return math.fsum(min(column) for column in zip(*self.table, strict=True))
 
 
-Profile = KaryProfile | LaplaceProfile | GaussianProfile | AnyProfile | DiscreteLaplaceProfile | DiscreteGaussianProfile
+Profile = KaryProfile | LaplaceProfile | GaussianProfile | AnyProfile

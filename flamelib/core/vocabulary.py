@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-LARGEST_WHOLE = 2**53
-LARGEST_MODULUS = 2**256
+LARGEST_WHOLE = 2**53  # up to here every whole number is a double
+LARGEST_MODULUS = 2**256  # whole numbers that are no doubles, of a group in which shares add up
 
 
 class DomainError(ValueError):
@@ -124,6 +124,14 @@ def _rate(about: str) -> Domain:
     return Domain(about, low=0, high=1)
 
 
+def _chance(about: str) -> Domain:
+    return Domain(about, low=0, high=1, open_low=True)
+
+
+def _inside(about: str) -> Domain:
+    return Domain(about, low=0, high=1, open_low=True, open_high=True)
+
+
 def _count(about: str, low: int = 1) -> Domain:
     return Domain(about, whole=True, low=low, high=LARGEST_WHOLE)
 
@@ -141,7 +149,7 @@ VOCABULARY: dict[str, Domain] = {
     "delta": _rate("failure probability of the guarantee"),
     "n_users": _count("users whose messages are shuffled together", 2),
     "n_buckets": _count("size of the alphabet of messages", 2),
-    "blanket_mass": Domain("probability that a message ignores its input", low=0, high=1, open_low=True),
+    "blanket_mass": _chance("probability that a message ignores its input"),
     "noise_std": _positive("standard deviation of Gaussian noise"),
     "n_levels": _count("levels of fixed-point rounding: messages live in 0..n_levels"),
     "n_cells": _count("cells of equal length that split [0, 1]", 2),
@@ -152,15 +160,15 @@ VOCABULARY: dict[str, Domain] = {
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
     "trials": _count("runs of a protocol on each of two data sets", 2),
-    "confidence": Domain("chance that what is said of runs is true", low=0, high=1, open_low=True, open_high=True),
+    "confidence": _inside("chance that what is said of runs is true"),
     "dimension": _count("coordinates of a vector"),
     "kept": _positive("coordinates that a user reports"),
-    "sampling_rate": Domain("chance that a coordinate of a user is reported", low=0, high=1, open_low=True),
+    "sampling_rate": _chance("chance that a coordinate of a user is reported"),
     "padded": _count("messages of each coordinate after padding", 2),
     "multiples": _count("reported coordinates for each true one"),
     "index_privacy": Domain("largest ratio of posterior to prior of a reported index", low=1),
     "times": _count("mechanisms that are composed"),
-    "slack_delta": Domain("failure probability that composition adds", low=0, high=1, open_low=True, open_high=True),
+    "slack_delta": _inside("failure probability that composition adds"),
     "sampled": _count("members drawn without replacement"),
     "population": _count("members of whom some are drawn"),
     "protocol": Domain(
@@ -181,8 +189,8 @@ VOCABULARY: dict[str, Domain] = {
             *("kov", "drv", "closed", "numerical"),
         ),
     ),
-    "participation_rate": Domain("chance that a client joins a round", low=0, high=1, open_low=True),
-    "record_rate": Domain("chance that a record of a joining client is drawn", low=0, high=1, open_low=True),
+    "participation_rate": _chance("chance that a client joins a round"),
+    "record_rate": _chance("chance that a record of a joining client is drawn"),
     "checkin_rate": Domain("chance that a client checks in to a round by its own coin", low=0, high=1, least=1e-300),
     "dropout": Domain("chance that a client that checked in never delivers", low=0, high=1, open_high=True),
     "n_records": _count("records of the affected client in the larger data set, the differing one included"),
@@ -201,17 +209,13 @@ VOCABULARY: dict[str, Domain] = {
     "window": _count("slots among which a user chooses one"),
     "modulus": _large("size of the group in which the shares of a value add up", 2),
     "scale": _large("steps of the fixed-point grid: a value in [0, 1] becomes a whole number in 0..scale", 1),
-    "decay": Domain(
-        "ratio of neighbouring probabilities of discrete noise", low=0, high=1, open_low=True, open_high=True
-    ),
-    "noise_rate": Domain("chance that a user adds noise", low=0, high=1, open_low=True),
-    "smoothness": Domain(
-        "relative deviation from uniform of the sums of shares", low=0, high=1, open_low=True, open_high=True
-    ),
+    "decay": _inside("ratio of neighbouring probabilities of discrete noise"),
+    "noise_rate": _chance("chance that a user adds noise"),
+    "smoothness": _inside("relative deviation from uniform of the sums of shares"),
     "colluding": Domain("users who tell the attacker all they know", whole=True, low=0, high=LARGEST_WHOLE),
     "swaps": _count("moves from one user to another that lead from one data set to the other"),
     "missing": Domain("users whose noise is not in the sum, or is known", whole=True, low=0, high=LARGEST_WHOLE),
-    "overflow": Domain("chance that noise goes around the modulus", low=0, high=1, open_low=True, open_high=True),
+    "overflow": _inside("chance that noise goes around the modulus"),
     "sensitivity_1": _positive("largest change that one member makes, in the 1-norm, in units of the grid"),
     "sensitivity_2": _positive("largest change that one member makes, in the 2-norm, in units of the grid"),
     "variance": _positive("variance of whole-number noise on one coordinate of a sum"),
@@ -228,14 +232,14 @@ VOCABULARY: dict[str, Domain] = {
     "n_classes": _count("classes of samples", 2),
     "learning_rate": _positive("step of gradient descent"),
     "slow_learning_rate": _positive("a smaller step that baselines are tried with, too"),
-    "total_delta": Domain("failure probability after all rounds", low=0, high=1, open_low=True, open_high=True),
+    "total_delta": _inside("failure probability after all rounds"),
     "momentum": Domain("share of a step that the next one repeats", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
     "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),
     "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
     "sweep_padded": _count("padded size of a sweep", 2),
-    "sweep_sampling_rate": Domain("sampling rate of a sweep", low=0, high=1, open_low=True),
+    "sweep_sampling_rate": _chance("sampling rate of a sweep"),
     "rows": _count("independent rows of a sketch"),
     "columns": _count("counters in a row of a sketch"),
     "levels": Domain("levels of a tree of counters", whole=True, low=1, high=60),
@@ -245,8 +249,8 @@ VOCABULARY: dict[str, Domain] = {
     "independence": _count("values of a hash function that are independent together"),
     "cutoff": _positive("where the draws of a heavy-tailed law are cut off"),
     "grid": _count("steps of fixed-point numbers between two whole ones"),
-    "accuracy": Domain("relative error that is asked for", low=0, high=1, open_low=True, open_high=True),
-    "failure": Domain("chance that an error is larger than asked for", low=0, high=1, open_low=True, open_high=True),
+    "accuracy": _inside("relative error that is asked for"),
+    "failure": _inside("chance that an error is larger than asked for"),
     "large_epsilon0": _positive("local privacy budget of a second comparison", 700),
 }
 

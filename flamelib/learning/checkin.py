@@ -14,46 +14,23 @@ Source: Liew, Hasegawa, Takahashi 2022, Section 6; Erlingsson et al. 2020 (LDP-S
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import check
-from flamelib.learning.federated import Samples
-from flamelib.learning.models import Weights
-from flamelib.learning.participation import Classifier, History, Records, follow
+from flamelib.learning.models import Model
+from flamelib.learning.records import History, Records, follow, tester
 from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.protocols.checkin import draw_clients
 
-TINY = 1e-30
-
-
-class Model(Classifier, Protocol):
-    """What is trained: a vector of parameters, and weighted sums of per-sample gradients."""
-
-    @property
-    def dimension(self) -> int:
-        """Coordinates of the parameter vector."""
-
-    def initial(self, rng: np.random.Generator) -> Reals:
-        """Parameters to begin with."""
-
-    def weighted_sum(self, parameters: Reals, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
-        """Sum of the samples' gradients, each times a weight that depends on its norm."""
+_TINY = 1e-30  # a gradient's 2-norm from which on it has a direction; single precision has nothing below 1e-45
 
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What tells one way of training from another.
-
-    Parameters
-    ----------
-    randomizer : CapMessages or GaussianMessages
-        What every user does to its gradient.
-    learning_rate : float, positive
-    """
+    """What tells one way of training from another: what every user does to its gradient, and the step."""
 
     randomizer: VectorRandomizer
     learning_rate: float
@@ -76,57 +53,35 @@ def train(
 ) -> History:
     """Rounds of descent by the mean of the messages that arrive (``batches``); a round without any changes nothing.
 
-    Parameters
-    ----------
-    model : Model
-    records : Records
-    schemes : mapping from name to Scheme
-    rng : numpy.random.Generator
-        Initial model, users with their images, messages and noise come from children of their own.
-    n_users : int
-        Each with one image: its own, if there are as many images; one drawn at random otherwise.
-    checkin_rate : float in [0, 1]
-    dropout : float in [0, 1)
-    rounds, points : int
-        How many rounds, and how often models are tested: at equal distances, the last time at the end.
+    Initial model, users with their images, messages and noise come from children of ``rng`` of their own.  Models are
+    tested ``points`` times, at equal distances, the last time at the end.
     """
     given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
     for_model, for_users, for_messages, for_noise = rng.spawn(4)
-    held, start = holdings(len(records), given["n_users"], for_users), model.initial(for_model)
+    held, start = _holdings(len(records), given["n_users"], for_users), model.initial(for_model)
     parameters = {name: start.copy() for name in schemes}
 
     def one_round() -> int:
         users = draw_clients(checkin_rate * (1 - dropout), len(held), for_users)
         uniforms, noise = for_messages.random((3, len(users))), for_noise.standard_normal(model.dimension)
-        return _step(model, parameters, schemes, records.batch(held[users].astype(np.int64)), uniforms, noise)
+        batch = records.batch(held[users].astype(np.int64))
+        for name, scheme in schemes.items():
+            now = parameters[name]
+            total = _summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
+            now -= scheme.learning_rate / max(len(batch), 1) * total
+        return len(batch)
 
-    return follow(model, records, parameters, one_round, given["rounds"], given["points"])
-
-
-def _step(
-    model: Model,
-    parameters: Mapping[str, Reals],
-    schemes: Mapping[str, Scheme],
-    batch: Samples,
-    uniforms: Reals,
-    noise: Reals,
-) -> int:
-    """Move every scheme's model, in place, by the mean of its messages about a batch; how many these are."""
-    for name, scheme in schemes.items():
-        now = parameters[name]
-        total = summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
-        now -= scheme.learning_rate / max(len(batch), 1) * total
-    return len(batch)
+    return follow(tester(model, records), parameters, one_round, given["rounds"], given["points"])
 
 
-def holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
+def _holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random."""
     if n_users <= n_records:
         return np.arange(n_users, dtype=np.int32)
     return rng.integers(n_records, size=n_users, dtype=np.int32)
 
 
-def summed_messages(
+def _summed_messages(
     model: Model,
     parameters: Reals,
     samples: Floats,
@@ -135,29 +90,17 @@ def summed_messages(
     uniforms: Reals,
     noise: Reals,
 ) -> Reals:
-    """Sum of all messages about the samples' gradients, in aggregate.
+    """Sum of all messages about the samples' gradients, in aggregate; shape (dimension,).
 
-    Parameters
-    ----------
-    model : Model
-    parameters : array of shape (dimension,)
-    samples, labels : arrays of shape (n, n_inputs) and (n,)
-    randomizer : CapMessages or GaussianMessages
-    uniforms : array of shape (3, n)
-        Uniform numbers behind signs, caps and places.
-    noise : array of shape (dimension,)
-        Standard Gaussian.
-
-    Returns
-    -------
-    array of shape (dimension,)
+    ``uniforms``, of shape (3, n), are the numbers behind signs, caps and places; ``noise``, of shape (dimension,), is
+    standard Gaussian.
     """
     rest: list[float] = []
 
     def weights(norms: Floats) -> Reals:
         along = randomizer.along(norms.astype(np.float64), uniforms)
         rest.append(randomizer.rest_std(along))
-        return np.divide(along, norms, out=np.zeros_like(along), where=norms > TINY)
+        return np.divide(along, norms, out=np.zeros_like(along), where=norms > _TINY)
 
     if not len(labels):
         return np.zeros(model.dimension)

@@ -27,23 +27,15 @@ from flamelib.mechanisms.integers.noise import SkellamShare
 from flamelib.mechanisms.integers.randomness import Randomness, Simulation
 from flamelib.protocols.cloak import CloakProtocol, run_vector
 
-ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
-COORDINATES_AT_ONCE = 256
-TRIES = 64
-LONGEST = 2**26  # of which many squares add up without rounding
+_ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+_COORDINATES_AT_ONCE = 256  # whose messages are in memory together
+_TRIES = 64  # at a rounding that is short enough, before it goes towards zero
+_LONGEST = 2**26  # of which many squares add up without rounding
 
 
 @dataclass(frozen=True, slots=True)
 class CloakMean:
-    """What a round of cloak aggregation publishes, and what it does not.
-
-    Attributes
-    ----------
-    estimate : array of float64, shape (dimension,)
-        The mean update.
-    overflow : array of int, shape (dimension,)
-        How many times the sum went around the modulus; nobody sees it, it is kept for study.
-    """
+    """The mean update that a round publishes, and how many times each sum went around the modulus, kept for study."""
 
     estimate: Reals
     overflow: Wholes
@@ -51,21 +43,17 @@ class CloakMean:
 
 @dataclass(frozen=True, slots=True)
 class CloakAverage:
-    r"""The mean of clipped updates by cloak aggregation with Skellam noise.
+    """The mean of clipped updates by cloak aggregation with Skellam noise.
 
     Parameters
     ----------
-    n_users : int, at least 2
-    clip_norm : float, positive
-        Largest 2-norm of an update.
     scale : int, at least 1
-        Steps of the grid in ``clip_norm``.
+        Steps of the grid in ``clip_norm``, the largest 2-norm of an update.
     norm_limit : float, from ``scale`` to 2^26
         Largest 2-norm of a rounded update, in steps; a user rounds again until it is kept.
     variance : float, at least 0
         Of the noise of the users that do not collude, on each coordinate of the sum, in steps squared; 0 for none.
     modulus : int, above ``n_users``, at most 2^62
-    n_messages : int, at least 2
     colluding : int, below ``n_users``
         So many users may keep back their shares of the noise.
     """
@@ -82,8 +70,8 @@ class CloakAverage:
     def __post_init__(self) -> None:
         check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus)
         check(n_messages=self.n_messages, colluding=self.colluding)
-        if not self.scale <= self.norm_limit <= LONGEST:
-            raise DomainError(f"norm_limit must be a number in [{self.scale}, {LONGEST:g}], got {self.norm_limit}")
+        if not self.scale <= self.norm_limit <= _LONGEST:
+            raise DomainError(f"norm_limit must be a number in [{self.scale}, {_LONGEST:g}], got {self.norm_limit}")
         if not 0 <= self.variance < math.inf:
             raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
         if self.colluding >= self.n_users:
@@ -116,8 +104,8 @@ class CloakAverage:
         rows = np.asarray(updates)
         if rows.ndim != 2 or len(rows) != self.n_users:
             raise DomainError(f"updates must have shape ({self.n_users}, dimension), got {rows.shape}")
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = reals("updates", rows[start : start + ROWS_AT_ONCE])
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = reals("updates", rows[start : start + _ROWS_AT_ONCE])
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
             steps = self.scale / np.maximum(norms, self.clip_norm)
             yield _rounded_within(block * steps[:, None], self.norm_limit, randomness)
@@ -136,8 +124,8 @@ class CloakAverage:
         """The published mean with every message sent, shuffled and added up, some coordinates at a time."""
         rounding, sending = randomness.spawn(2)
         rows = np.concatenate(list(self.rounded(updates, rounding))).astype(np.int64)
-        starts = range(0, rows.shape[1], COORDINATES_AT_ONCE)
-        parts = [run_vector(self.protocol, rows[:, at : at + COORDINATES_AT_ONCE], sending) for at in starts]
+        starts = range(0, rows.shape[1], _COORDINATES_AT_ONCE)
+        parts = [run_vector(self.protocol, rows[:, at : at + _COORDINATES_AT_ONCE], sending) for at in starts]
         return self._unscaled(np.concatenate(parts))
 
     def _unscaled(self, sums: Wholes) -> Reals:
@@ -150,7 +138,7 @@ def _rounded_within(rows: Reals, limit: float, randomness: Randomness) -> Reals:
     above = rows - below
     found = below + randomness.coins(above, rows.shape)
     largest = math.floor(Fraction(limit) ** 2)
-    for _ in range(TRIES):
+    for _ in range(_TRIES):
         long = np.einsum("ij,ij->i", found, found) > largest
         if not long.any():
             return found

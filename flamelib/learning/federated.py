@@ -19,41 +19,20 @@ from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.datasets import Dataset, load
 from flamelib.learning.models import SoftmaxRegression, gram_matrices
+from flamelib.learning.records import Samples, follow
 
-LARGEST_CROWD = 6000
-TRAINING_SHARE = 0.7
-CHUNK = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Standardised images as rows of float32, with their labels."""
-
-    images: Floats
-    labels: Wholes
-
-    def __len__(self) -> int:
-        return len(self.labels)
+_LARGEST_CROWD = 6000  # users of the experiments with FLAME: so many images of every class are taken
+_TRAINING_SHARE = 0.7  # of every user's images; the others are for testing
+_CHUNK = 10_000  # images that are held in double precision at once
 
 
 @dataclass(frozen=True, slots=True)
 class Users:
     """Everybody's own images, and what models are tested on.
 
-    Attributes
-    ----------
-    images, labels : arrays of shape (n_users, t, n_inputs) and (n_users, t)
-        What each user trains on.
-    gram : array of shape (n_users, t, t)
-        Inner products of each user's training images.
-    held_back : Samples
-        The users' own test images, all users' together.
-    official : Samples
-        The published test part.
-    official_held, official_trained : bool arrays
-        Which images of the published test part some user holds, and which some user trains on.
-    notice : str
-        What the data are.
+    What each user trains on are t ``images`` with their ``labels``, and ``gram`` the inner products of these.
+    ``held_back`` are all users' own test images together, ``official`` the published test part, of which some images
+    are held by some user (``official_held``) or even trained on (``official_trained``).
     """
 
     images: Floats
@@ -91,23 +70,17 @@ class Users:
         return float(right.mean()), untouched
 
 
-def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = LARGEST_CROWD) -> Users:
-    """The users of the experiments, from a data set by its name.
+def load_users(dataset: str = "mnist", seed: int = 7, n_users: int = _LARGEST_CROWD) -> Users:
+    """The users of the experiments, from a set that :func:`flamelib.learning.datasets.load` knows.
 
-    Parameters
-    ----------
-    dataset : str
-        A name of :func:`flamelib.learning.datasets.load`.
-    seed : int
-        Of the split of everybody's images into training and test.
-    n_users : int
-        At most this many, and at most as many as there are images of the rarest class.
+    There are at most ``n_users``, and at most as many as there are images of the rarest class; ``seed`` is that of the
+    split of everybody's images into training and test.
     """
     given = check(seed=seed, n_users=n_users)
-    return gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
+    return _gather(load(dataset), load(dataset, "test"), np.random.default_rng(given["seed"]), given["n_users"])
 
 
-def gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int = LARGEST_CROWD) -> Users:
+def _gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int = _LARGEST_CROWD) -> Users:
     """Users who hold one image of every class each, drawn from both parts of a data set."""
     labels = np.concatenate([train.labels, test.labels]).astype(np.int64)
     by_class = [np.flatnonzero(labels == one) for one in range(train.classes)]
@@ -117,7 +90,7 @@ def gather(train: Dataset, test: Dataset, rng: np.random.Generator, n_users: int
     of_class = np.stack([found[:n_users] for found in by_class], axis=1)
     order = rng.permuted(np.tile(np.arange(train.classes), (n_users, 1)), axis=1)
     records = np.take_along_axis(of_class, order, axis=1)
-    mine, others = np.split(records, [int(TRAINING_SHARE * train.classes)], axis=1)
+    mine, others = np.split(records, [int(_TRAINING_SHARE * train.classes)], axis=1)
     standardise = _Standard.of(train, test)
     images = standardise(mine)
     tested = Samples(standardise(others.ravel()), labels[others.ravel()])
@@ -166,8 +139,8 @@ class _Standard:
 
 def _chunks(parts: tuple[NDArray[np.uint8], ...]) -> Iterator[Reals]:
     for part in parts:
-        for start in range(0, len(part), CHUNK):
-            yield part[start : start + CHUNK].astype(np.float64)
+        for start in range(0, len(part), _CHUNK):
+            yield part[start : start + _CHUNK].astype(np.float64)
 
 
 class Published(Protocol):
@@ -182,17 +155,12 @@ Aggregate = Callable[[Floats, np.random.Generator], Published]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A training run.
+class Trained:
+    """What a training run showed.
 
-    Attributes
-    ----------
-    held_back : array of shape (rounds + 1,)
-        Accuracy on the users' own test images, the initial model's first.
-    official, untouched : float
-        Accuracy of the last model on the published test part, and on those of it that no user holds.
-    observed : tuple, one entry a round
-        What the caller's ``observe`` kept of every round.
+    ``held_back`` is the accuracy on the users' own test images, the initial model's first; ``official`` and
+    ``untouched`` are those of the last model on the published test part, and on those of it that no user holds.
+    ``observed`` is what the caller's ``observe`` kept of every round.
     """
 
     held_back: Reals
@@ -213,42 +181,28 @@ def train(
     server_step: float = 1.0,
     repeat_noise: bool = False,
     observe: Callable[[Published], Any] | None = None,
-) -> History:
+) -> Trained:
     """Rounds of federated averaging: one block of users after another, from the first again after the last.
 
-    Parameters
-    ----------
-    method : callable
-        From updates of shape (n_users, dimension) and a generator to what has an ``estimate`` to add to the model.
-    users : Users
-    rounds, n_users : int
-        How many rounds, and users in each: all there are, if there are fewer.
-    rng : numpy.random.Generator
-        Its first child draws the initial model, its second everything else: runs of several methods begin alike.
-    learning_rate, epochs : float, int
-        Of the users' own gradient descent.
-    server_step : float
-        Factor on the estimate.
-    repeat_noise : bool
-        Give every round a generator in one and the same state, as the authors' code does unawares.
-    observe : callable, optional
-        Applied to what each round publishes.
+    ``method`` makes of the updates of ``n_users`` users (all there are, if there are fewer), of shape (n_users,
+    dimension), and a generator what has an ``estimate`` to add to the model, times ``server_step``; ``observe`` is
+    applied to what each round publishes.  The first child of ``rng`` draws the initial model, the second everything
+    else: runs of several methods begin alike.  ``repeat_noise`` gives every round a generator in one and the same
+    state, as the authors' code does unawares.
     """
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)
     parameters = users.model.initial(for_model)
-    held_back, observed = [users.accuracy(parameters)], []
-    for block in _blocks(users, given["n_users"], given["rounds"]):
-        updates = users.updates(block, parameters, learning_rate, epochs)
+    size: int = min(given["n_users"], len(users))
+    observed: list[Any] = []
+
+    def one_round() -> int:
+        start = len(observed) % (len(users) // size) * size
+        updates = users.updates(slice(start, start + size), parameters, learning_rate, epochs)
         published = method(updates, copy.deepcopy(for_noise) if repeat_noise else for_noise)
-        parameters = parameters + given["server_step"] * published.estimate
-        held_back.append(users.accuracy(parameters))
+        parameters[:] += given["server_step"] * published.estimate
         observed.append(observe(published) if observe else None)
-    return History(np.array(held_back), *users.official_accuracy(parameters), tuple(observed))
+        return size
 
-
-def _blocks(users: Users, n_users: int, rounds: int) -> Iterator[slice]:
-    size = min(n_users, len(users))
-    for count in range(rounds):
-        start = count % (len(users) // size) * size
-        yield slice(start, start + size)
+    held_back = follow(users.accuracy, {"model": parameters}, one_round, given["rounds"], given["rounds"])
+    return Trained(held_back.accuracy["model"], *users.official_accuracy(parameters), tuple(observed))

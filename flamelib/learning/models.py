@@ -9,6 +9,7 @@ and the model itself are in double precision.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,16 +23,53 @@ from flamelib.mechanisms.vectors import clip_factors
 Weights = Callable[[Floats], NDArray[np.floating]]
 
 
-@dataclass(frozen=True, slots=True)
-class SoftmaxRegression:
-    """One linear layer and a softmax; the parameters are a vector: weights row by row, then the biases.
+class Model(ABC):
+    """What is trained: a vector of parameters that tells classes, and sums of per-sample gradients."""
 
-    Parameters
-    ----------
-    n_inputs : int
-        Numbers in a sample.
-    n_classes : int, at least 2
-    """
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Coordinates of the parameter vector."""
+
+    @abstractmethod
+    def initial(self, rng: np.random.Generator) -> Reals:
+        """Parameters to begin with."""
+
+    @abstractmethod
+    def scores(self, parameters: ArrayLike, samples: Floats) -> Floats:
+        """Scores before the softmax, a row of ``n_classes`` for each sample."""
+
+    @abstractmethod
+    def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
+        """Sum of the samples' gradients of the cross-entropy, each times a weight that depends on its 2-norm.
+
+        ``samples`` has shape (n, n_inputs), ``labels`` (n,), the sum (dimension,); ``weights`` makes of all norms their
+        factors.
+        """
+
+    def clipped_sum(
+        self, parameters: ArrayLike, samples: Floats, labels: Wholes, clip_norm: float = math.inf
+    ) -> Floats:
+        """Sum of the samples' gradients, each clipped to a 2-norm; infinite for gradients as they are."""
+        return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
+
+    def accuracy(self, parameters: ArrayLike, samples: Floats, labels: Wholes) -> float:
+        """Share of the samples whose largest score is that of their label."""
+        return float((self.scores(parameters, samples).argmax(axis=-1) == labels).mean())
+
+    def _single(self, parameters: ArrayLike) -> Floats:
+        """The parameters in single precision; another number of them is refused."""
+        vector = reals("parameters", parameters)
+        if vector.shape != (self.dimension,):
+            raise DomainError(f"parameters must have shape ({self.dimension},), got {vector.shape}")
+        return vector.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxRegression(Model):
+    """One linear layer and a softmax; the parameters are a vector: weights row by row, then the biases."""
 
     n_inputs: int
     n_classes: int
@@ -58,10 +96,6 @@ class SoftmaxRegression:
         flat = samples.reshape(-1, self.n_inputs) @ weights + bias
         return np.asarray(flat.reshape(*samples.shape[:-1], self.n_classes))
 
-    def accuracy(self, parameters: ArrayLike, samples: Floats, labels: Wholes) -> float:
-        """Share of the samples whose largest score is that of their label."""
-        return float((self.scores(parameters, samples).argmax(axis=-1) == labels).mean())
-
     def local_updates(
         self,
         parameters: ArrayLike,
@@ -72,23 +106,10 @@ class SoftmaxRegression:
         epochs: int,
         gram: Floats | None = None,
     ) -> Floats:
-        """What each user's own full-batch gradient descent adds to the parameters, all users at once.
+        """What each user's own full-batch gradient descent adds to the parameters; shape (n_users, dimension).
 
-        Parameters
-        ----------
-        parameters : array of shape (dimension,)
-            The model every user starts from.
-        samples : array of shape (n_users, samples of each, n_inputs)
-        labels : array of shape (n_users, samples of each)
-        learning_rate : float, positive
-        epochs : int
-            Steps, each on the mean cross-entropy of all of the user's samples.
-        gram : array of shape (n_users, samples of each, samples of each), optional
-            :func:`gram_matrices` of the samples, where they are at hand.
-
-        Returns
-        -------
-        array of float32, shape (n_users, dimension)
+        Every user takes ``epochs`` steps on the mean cross-entropy of its samples, which have shape (n_users, samples
+        of each, n_inputs).  ``gram`` is :func:`gram_matrices` of the samples, where they are at hand.
         """
         given = check(learning_rate=learning_rate, epochs=epochs)
         scores = self.scores(parameters, samples)
@@ -103,42 +124,11 @@ class SoftmaxRegression:
         updates[:, -self.n_classes :] = slopes.sum(axis=1)
         return updates
 
-    def clipped_sum(
-        self, parameters: ArrayLike, samples: Floats, labels: Wholes, clip_norm: float = math.inf
-    ) -> Floats:
-        """Sum of the samples' gradients of the cross-entropy, each clipped to a 2-norm.
-
-        Parameters
-        ----------
-        parameters : array of shape (dimension,)
-        samples : array of shape (n, n_inputs)
-        labels : array of shape (n,)
-        clip_norm : float, positive
-            Infinite for gradients as they are.
-
-        Returns
-        -------
-        array of float32, shape (dimension,)
-        """
-        return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
-
     def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
         r"""Sum of the samples' gradients, each times a weight that depends on its norm.
 
         A sample's gradient is the outer product of :math:`(x, 1)` and :math:`p - y`, so its squared norm is
         :math:`(|x|^2 + 1)\,|p - y|^2` and none is formed.
-
-        Parameters
-        ----------
-        parameters : array of shape (dimension,)
-        samples : array of shape (n, n_inputs)
-        labels : array of shape (n,)
-        weights : callable
-            From the gradients' 2-norms, an array of shape (n,), to their factors, of the same shape.
-
-        Returns
-        -------
-        array of float32, shape (dimension,)
         """
         slopes = _slopes(self.scores(parameters, samples), labels)
         squares = np.einsum("ij,ij->i", slopes, slopes) * (np.einsum("ij,ij->i", samples, samples) + 1)
@@ -146,10 +136,7 @@ class SoftmaxRegression:
         return np.concatenate([(samples.T @ slopes).ravel(), slopes.sum(axis=0)])
 
     def _parts(self, parameters: ArrayLike) -> tuple[Floats, Floats]:
-        vector = reals("parameters", parameters)
-        if vector.shape != (self.dimension,):
-            raise DomainError(f"parameters must have shape ({self.dimension},), got {vector.shape}")
-        single = vector.astype(np.float32)
+        single = self._single(parameters)
         return single[: -self.n_classes].reshape(self.n_inputs, self.n_classes), single[-self.n_classes :]
 
 

@@ -17,19 +17,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamelib.core.arrays import Floats, Reals, Wholes, reals
+from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.extras import extra
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.learning.models import Weights
-from flamelib.mechanisms.vectors import clip_factors
+from flamelib.learning.models import Model, Weights
 
 with extra("learning"):
     import torch
     from torch import Tensor
     from torch.nn import functional
 
-SIDE = 28
-CHUNK = 500
+_SIDE = 28  # pixels along the edge of an image
+_CHUNK = 500  # images that are scored at once
 
 
 class Convolution(NamedTuple):
@@ -55,16 +54,11 @@ STRIDED = (Convolution(16, 8, step=2, margin=3, pool_step=1), Convolution(32, 4,
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionalNetwork:
+class ConvolutionalNetwork(Model):
     """A network for 28 by 28 images; parameters are a vector: weights then biases, layer by layer.
 
-    Parameters
-    ----------
-    n_classes : int, at least 2
-    convolutions : tuple of Convolution
-        ``PLAIN``, or ``STRIDED`` with 32 for ``hidden``: the small network of many studies of private training.
-    hidden : int
-        Width of the fully connected layer before the last.
+    ``convolutions`` are ``PLAIN``, or ``STRIDED`` with 32 for ``hidden``, the width of the fully connected layer before
+    the last: the small network of many studies of private training.
     """
 
     n_classes: int
@@ -77,13 +71,13 @@ class ConvolutionalNetwork:
     @property
     def n_inputs(self) -> int:
         """Pixels of an image."""
-        return SIDE**2
+        return _SIDE**2
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of weights and biases, in the order of the parameter vector."""
         first, second = self.convolutions
-        flat = second.channels * second.side(first.side(SIDE)) ** 2
+        flat = second.channels * second.side(first.side(_SIDE)) ** 2
         weights = (
             (first.channels, 1, first.window, first.window),
             (second.channels, first.channels, second.window, second.window),
@@ -107,38 +101,12 @@ class ConvolutionalNetwork:
         """Scores before the softmax, shape (n, n_classes), for samples of shape (n, 784)."""
         layers = self._layers(parameters)
         with torch.no_grad():
-            starts = range(0, len(samples), CHUNK)
-            chunks = [self._forward(layers, self._images(samples[i : i + CHUNK])) for i in starts]
+            starts = range(0, len(samples), _CHUNK)
+            chunks = [self._forward(layers, self._images(samples[i : i + _CHUNK])) for i in starts]
         return np.concatenate([outputs[-1].numpy() for _, outputs in chunks])
 
-    def accuracy(self, parameters: ArrayLike, samples: Floats, labels: Wholes) -> float:
-        """Share of the samples whose largest score is that of their label."""
-        return float((self.scores(parameters, samples).argmax(axis=-1) == labels).mean())
-
-    def clipped_sum(
-        self, parameters: ArrayLike, samples: Floats, labels: Wholes, clip_norm: float = math.inf
-    ) -> Floats:
-        """Sum of the samples' gradients of the cross-entropy, each clipped to a 2-norm.
-
-        Parameters
-        ----------
-        parameters : array of shape (dimension,)
-        samples : array of shape (n, 784)
-        labels : array of shape (n,)
-        clip_norm : float, positive
-            Infinite for gradients as they are.
-
-        Returns
-        -------
-        array of float32, shape (dimension,)
-        """
-        return self.weighted_sum(parameters, samples, labels, lambda norms: clip_factors(norms, clip_norm))
-
     def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
-        """Sum of the samples' gradients, each times a weight that depends on its norm.
-
-        As :meth:`flamelib.learning.models.SoftmaxRegression.weighted_sum`; samples have shape (n, 784).
-        """
+        """Sum of the samples' gradients, each times a weight that depends on its norm; samples have shape (n, 784)."""
         if not len(labels):
             return np.zeros(self.dimension, dtype=np.float32)
         inputs, outputs = self._forward(self._layers(parameters), self._images(samples))
@@ -150,18 +118,15 @@ class ConvolutionalNetwork:
             return _weighted_sums(self.convolutions, inputs, slopes, weights)
 
     def _layers(self, parameters: ArrayLike) -> list[tuple[Tensor, Tensor]]:
-        vector = reals("parameters", parameters)
-        if vector.shape != (self.dimension,):
-            raise DomainError(f"parameters must have shape ({self.dimension},), got {vector.shape}")
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
-        parts = np.split(vector.astype(np.float32), ends)
+        parts = np.split(self._single(parameters), ends)
         shaped = [torch.from_numpy(part).view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
         return [(_channels_last(weight), bias) for weight, bias in zip(shaped[::2], shaped[1::2], strict=True)]
 
     def _images(self, samples: Floats) -> Tensor:
         if samples.ndim != 2 or samples.shape[1] != self.n_inputs:
             raise DomainError(f"samples must have shape (n, {self.n_inputs}), got {samples.shape}")
-        return _channels_last(torch.from_numpy(samples).view(-1, 1, SIDE, SIDE))
+        return _channels_last(torch.from_numpy(samples).view(-1, 1, _SIDE, _SIDE))
 
     def _forward(self, layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""

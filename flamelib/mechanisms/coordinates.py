@@ -1,15 +1,12 @@
-r"""One coordinate of an update: a number in [-C, C] through a randomizer, and what its message says about it.
+r"""One coordinate of an update: which ones a user reports, and what a message says about a number in [-C, C].
 
 The number is mapped to :math:`\tilde x \in [0, 1]` and randomized by Laplace noise, or rounded to
 :math:`\{0, \dots, b\}` and randomized by k-ary response on these :math:`b + 1` letters.  :func:`decode` turns a
 message into an unbiased estimate of :math:`\tilde x`; a message from the blanket decodes to one half on average.
+Sets of coordinates are rows of flags, one row a user; a row depends on that user's data and randomness alone.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithm 1 and equation (1); with the noise on :math:`\{0, \dots, b\}`
 instead of the printed :math:`\{1, \dots, b\}`, which would make equation (1) biased and a letter 0 a certain value.
-
-Which coordinates a user reports: the largest ones, or a uniformly random set.
-
-Sets are rows of flags, one row a user; every row depends on that user's data and randomness alone.
 """
 
 import numpy as np
@@ -21,6 +18,8 @@ from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
 Randomizer = LaplaceNoise | KaryResponse
 Messages = Reals | Wholes
+
+ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
 
 
 def to_unit(values: Reals, clip_norm: float) -> Reals:
@@ -36,10 +35,7 @@ def sample(randomizer: Randomizer, values: ArrayLike, rng: np.random.Generator) 
 
 
 def sample_blanket(randomizer: Randomizer, shape: Shape, rng: np.random.Generator) -> Messages:
-    """Messages that say nothing: draws from the blanket law of the randomizer.
-
-    Laplace noise is a random sign times an exponential variable, which takes half the time of its inversion.
-    """
+    """Messages that say nothing: draws from the blanket law of the randomizer."""
     if isinstance(randomizer, LaplaceNoise):
         noise, scale = rng.standard_exponential(shape), 1 / randomizer.epsilon0
         bits = np.frombuffer(rng.bytes(noise.size // 8 + 1), dtype=np.uint8)
@@ -66,8 +62,7 @@ def decode(randomizer: Randomizer, messages: ArrayLike) -> Reals:
 def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
     r"""Exact variance of a decoded message, rounding included.
 
-    Laplace: :math:`2 / \varepsilon_0^2`.  Letters, with :math:`\gamma` the blanket mass and :math:`f` the fractional
-    part of :math:`x b`:
+    Laplace: :math:`2 / \varepsilon_0^2`.  Letters, with :math:`f` the fractional part of :math:`x b`:
 
     .. math:: \frac{\gamma \frac{2b + 1}{6b} + (1 - \gamma)\big(x^2 + \frac{f(1 - f)}{b^2}\big)
        - \big(\frac\gamma2 + (1 - \gamma)x\big)^2}{(1 - \gamma)^2}
@@ -82,8 +77,7 @@ def variance(randomizer: Randomizer, values: ArrayLike) -> Reals:
 
 
 def blanket_variance(randomizer: Randomizer) -> float:
-    r"""Exact variance of a decoded blanket message: :math:`2/\varepsilon_0^2`, or :math:`\frac{b+2}{12b(1-\gamma)^2}`.
-    """
+    r"""Exact variance of a decoded blanket message: of letters :math:`\frac{b + 2}{12 b (1 - \gamma)^2}`."""
     if isinstance(randomizer, LaplaceNoise):
         return 2 / randomizer.epsilon0**2
     top = randomizer.n_buckets - 1
@@ -95,18 +89,8 @@ def centred_sums(
 ) -> Reals:
     """For each coordinate, the sum over its messages of decoded message minus one half, drawn with its exact law.
 
-    Parameters
-    ----------
-    places : ndarray of int, shape (messages,)
-        The coordinate of each message, in {0, ..., dimension - 1}.
-    values : ndarray of float, shape (messages,)
-        The value in [0, 1] behind each message.
-    dimension : int
-
-    Returns
-    -------
-    ndarray of float64, shape (dimension,)
-        With Laplace noise no message is drawn: the noises of a coordinate add up to a difference of two Gammas.
+    ``places`` holds the coordinate of each message and ``values`` the value in [0, 1] behind it, both of shape
+    (messages,).  With Laplace noise no message is drawn: only the sum of the noises of a coordinate is.
     """
     if isinstance(randomizer, LaplaceNoise):
         counts = np.bincount(places, minlength=dimension)
@@ -118,8 +102,7 @@ def centred_sums(
 def centred_blanket_sums(randomizer: Randomizer, counts: Wholes, rng: np.random.Generator) -> Reals:
     """Sums of ``counts[j]`` decoded blanket messages minus one half each, with their exact law.
 
-    No message is drawn: Laplace noises add up to a difference of two Gamma variables, and of letters only how often
-    each occurs is drawn, or, where letters are many, one message of every coordinate at a time.
+    Only how often each letter occurs is drawn, or, where letters are many, one message of every coordinate at a time.
     """
     if isinstance(randomizer, LaplaceNoise):
         return laplace_sums(randomizer, counts, rng)
@@ -152,23 +135,8 @@ def _sums_by_message(counts: Wholes, top: int, rng: np.random.Generator) -> Whol
     return total
 
 
-ROWS_AT_ONCE = 4  # so many rows of a model's size stay in the processor's cache
-
-
 def largest(updates: Reals, kept: int) -> Flags:
-    """The ``kept`` coordinates of each row with the largest absolute values.
-
-    Parameters
-    ----------
-    updates : ndarray of shape (rows, dimension)
-        Finite numbers.
-    kept : int in [1, dimension]
-
-    Returns
-    -------
-    ndarray of bool, same shape
-        Exactly ``kept`` flags in each row; among equals the choice is arbitrary, the same for the same row.
-    """
+    """The ``kept`` coordinates of each row with the largest absolute values; among equals the choice is arbitrary."""
     n_rows, dimension = updates.shape
     chosen = np.zeros(updates.shape, dtype=bool)
     for start in range(0, n_rows, ROWS_AT_ONCE):
@@ -179,22 +147,10 @@ def largest(updates: Reals, kept: int) -> Flags:
 
 
 def random_subsets(sizes: Wholes, avoid: Flags, rng: np.random.Generator) -> Flags:
-    r"""In each row a uniformly random set of ``sizes`` coordinates, without replacement, among those not in ``avoid``.
+    """In each row a uniformly random set of ``sizes`` coordinates, without replacement, among those not in ``avoid``.
 
     Coordinates are drawn with replacement and those met before are drawn anew.  No step tells one free coordinate
     from another, so the law of a set is unchanged when free coordinates are renamed: it is uniform.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (rows,)
-        At most the number of free coordinates of the row.
-    avoid : ndarray of bool, shape (rows, dimension)
-        Coordinates that are not to be chosen.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of bool, shape (rows, dimension)
     """
     free = (~avoid).sum(axis=1)
     if 2 * sizes.sum() > free.sum():  # fewer are left out than chosen

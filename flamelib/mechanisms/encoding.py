@@ -11,59 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 
-FINEST_GRID = 2**48
-
-
-def clip(values: ArrayLike) -> Reals:
-    """The values moved to the nearest point of [0, 1].
-
-    Parameters
-    ----------
-    values : array_like of finite numbers, any shape
-
-    Returns
-    -------
-    ndarray of float64, same shape
-
-    Raises
-    ------
-    DomainError
-        For NaN, infinities and values that are no numbers.
-    """
-    return np.clip(reals("values", values), 0.0, 1.0)
+_FINEST_GRID = 2**48  # neighbors on it are four times as far apart as the tolerance for rounding
 
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:
-    """Values as a share of the largest that is expected; what is below 0 or above it is moved to the nearest end."""
-    return clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"])
+    """Values as a share of the largest that is expected, moved into [0, 1]."""
+    return np.asarray(np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0))
 
 
 def from_signed(values: ArrayLike, bound: float) -> Reals:
-    """Values of [-bound, bound], to which others are moved, as numbers in [0, 1]."""
+    """Values, moved into [-bound, bound], as numbers in [0, 1]."""
     return (np.clip(reals("values", values), -check(clip_norm=bound)["clip_norm"], bound) / bound + 1) / 2
 
 
 def round_randomly(values: ArrayLike, n_levels: int, rng: np.random.Generator) -> Wholes:
-    r"""Whole numbers whose expectation is ``n_levels`` times the value: the fixed-point encoding.
+    r"""Whole numbers whose expectation is ``n_levels`` times the value in [0, 1]: the fixed-point encoding.
 
     .. math:: \bar x = \lfloor x k \rfloor + \mathrm{Ber}(x k - \lfloor x k \rfloor) \in \{0, \dots, k\}
 
-    so the alphabet has :math:`k + 1` letters.  Unbiased: :math:`E[\bar x] / k = x`.
-
-    Parameters
-    ----------
-    values : array_like of numbers in [0, 1], any shape
-    n_levels : int, at least 1
-        The paper's :math:`k`.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, same shape, in {0, ..., n_levels}
-
-    Notes
-    -----
-    Balle, Bell, Gascon, Nissim 2019, Algorithm 2.
+    so the alphabet has :math:`k + 1` letters.  Source: Balle, Bell, Gascon, Nissim 2019, Algorithm 2.
     """
     n_levels = check(n_levels=n_levels)["n_levels"]
     scaled = reals("values", values, 0, 1) * n_levels
@@ -72,20 +38,10 @@ def round_randomly(values: ArrayLike, n_levels: int, rng: np.random.Generator) -
 
 
 def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
-    """The largest whole number not above the product of double and scale, exactly.
+    """The largest whole number not above the product of a double in [0, 1] and the scale, exactly.
 
-    In double precision 0.3 times 10 is 3; the double 0.3 is a little less than 3/10, so the answer is 2.
-
-    Parameters
-    ----------
-    values : array_like of numbers in [0, 1], any shape
-    scale : int, at least 1
-        Of any size; above 2^53 one value after the other is multiplied as a fraction.
-
-    Returns
-    -------
-    ndarray of whole numbers in {0, ..., scale}, same shape
-        64-bit, or Python's own for scales above 2^53.
+    In double precision 0.3 times 10 is 3; the double 0.3 is a little less than 3/10, so the answer is 2.  A scale above
+    2^53 is multiplied with one fraction after the other, and the answers are Python's own whole numbers.
     """
     numbers = reals("values", values, 0, 1)
     if scale > LARGEST_WHOLE:
@@ -102,12 +58,7 @@ def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
 def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArray[np.bool_]]) -> NDArray[Any]:
     """That floor, or one more with the chance of what is left, a double: unbiased but for its rounding.
 
-    Parameters
-    ----------
-    values : array_like of numbers in [0, 1], any shape
-    scale : int, at least 1
-    coins : callable
-        From chances to coins that show heads with them.
+    ``coins`` makes of chances coins that show heads with them.
     """
     numbers, below = reals("values", values, 0, 1), floor_of_product(values, scale)
     if scale > LARGEST_WHOLE:
@@ -120,16 +71,10 @@ def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArra
 
 
 def grid_multiples(values: ArrayLike, scale: int) -> NDArray[np.int64]:
-    """Values that are known to be multiples of 1 / scale, times the scale; others are refused.
-
-    Raises
-    ------
-    DomainError
-        For values outside [0, 1] or between the points of the grid, and for scales above 2^48.
-    """
+    """Values in [0, 1] that are known to be multiples of 1 / scale, times the scale; others are refused."""
     numbers = reals("values", values, 0, 1)
-    if scale > FINEST_GRID:
-        raise DomainError(f"scale must be a whole number in [1, {FINEST_GRID}] for values on the grid, got {scale}")
+    if scale > _FINEST_GRID:
+        raise DomainError(f"scale must be a whole number in [1, {_FINEST_GRID}] for values on the grid, got {scale}")
     nearest = np.rint(numbers * scale)
     off = np.abs(numbers - nearest / scale) > 4 * np.finfo(np.float64).eps
     if off.any():

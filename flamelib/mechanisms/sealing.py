@@ -1,4 +1,4 @@
-r"""Envelopes that only the analyzer can open: one for each message of a coordinate, all of one length.
+"""Envelopes that only the analyzer can open: one for each message of a coordinate, all of one length.
 
 An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sender's key pair for each box) around
 
@@ -6,12 +6,11 @@ An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sende
 
 * The length is that of every other envelope, whatever the value: who holds envelopes alone learns nothing of values.
 * Round and coordinate are inside: an envelope of an earlier round, or of another coordinate, is refused.
-* The nonce is random and new for each envelope, so it names nobody and ties no two envelopes of a sender; two
-  envelopes with one nonce are copies, and the second is refused.
+* The nonce is random and new for each envelope, so it names nobody; two envelopes with one nonce are copies, and the
+  second is refused.
 
-A box that was changed on the way, or sealed for another key, does not open.  Keys, rounds and nonces come from the
-operating system's generator.  Trust: the link from user to shuffler is closed to the analyzer, who could open what it
-taps there; and shuffler and analyzer do not share what they know.
+Keys, rounds and nonces come from the operating system's generator.  Trust: the link from user to shuffler is closed to
+the analyzer, who could open what it taps there; and shuffler and analyzer do not share what they know.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4 (encrypted under the analyzer's key); the form of the
 envelope is ours.
@@ -34,11 +33,11 @@ from flamelib.core.vocabulary import DomainError
 if TYPE_CHECKING:
     from nacl.public import PrivateKey, PublicKey
 
-_LETTER = struct.Struct(">16sI16sd")
-_NAMES = 16
-LETTER_BYTES = _LETTER.size
-ENVELOPE_BYTES = LETTER_BYTES + 48
-REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
+_LETTER = struct.Struct(">16sI16sd")  # what is inside of an envelope
+_NAMES = 16  # bytes of a round's name, and of a nonce
+_LETTER_BYTES = _LETTER.size
+_ENVELOPE_BYTES = _LETTER_BYTES + 48  # a sealed box adds a public key of 32 bytes and a tag of 16
+_REFUSALS = ("unreadable", "other round", "other coordinate", "repeated", "no number")
 
 
 def _new_secret() -> "PrivateKey":
@@ -61,15 +60,7 @@ class AnalyzerKey:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What came out of envelopes.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape of the envelopes
-        NaN where an envelope was refused.
-    refused : dict
-        How many were refused, by reason: see ``REFUSALS``.
-    """
+    """Values from envelopes, NaN where one was refused, and how many were refused by each reason of ``_REFUSALS``."""
 
     values: Reals
     refused: dict[str, int]
@@ -81,26 +72,10 @@ def new_round() -> bytes:
 
 
 def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: ArrayLike) -> Bytes:
-    """One envelope for each value.
+    """One envelope for each value: bytes of shape (messages, 92).
 
-    Parameters
-    ----------
-    public : bytes
-        The analyzer's public key, 32 bytes.
-    round_name : bytes
-        16 bytes, as :func:`new_round` gives.
-    coordinates : array_like of int in [0, 2^32), shape (messages,)
-    values : array_like of finite numbers, shape (messages,)
-        Whole numbers up to 2^53 survive as they are.
-
-    Returns
-    -------
-    ndarray of uint8, shape (messages, ENVELOPE_BYTES)
-
-    Raises
-    ------
-    DomainError
-        Where a key, a name, a coordinate or a value will not do; the sentence names it.
+    Coordinates are whole numbers below 2^32; values finite, whole ones up to 2^53 survive as they are.  ``public`` is
+    the analyzer's key of 32 bytes, ``round_name`` one of :func:`new_round`.
     """
     with extra("sealing"):
         from nacl.public import SealedBox
@@ -112,30 +87,19 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
         box.encrypt(_LETTER.pack(name, place, secrets.token_bytes(_NAMES), number))
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
     ]
-    return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, ENVELOPE_BYTES)
+    return np.frombuffer(b"".join(sealed), dtype=np.uint8).reshape(-1, _ENVELOPE_BYTES)
 
 
 def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
     """Open every envelope of every bag; what does not belong there is refused and counted, and stops nothing.
 
-    Parameters
-    ----------
-    key : AnalyzerKey
-    round_name : bytes
-        The round that is open, 16 bytes.
-    bags : ndarray of uint8, shape (coordinates, size, ENVELOPE_BYTES)
-        Bag ``j`` holds what is said to belong to coordinate ``j``.
-
-    Returns
-    -------
-    Opened
-        Values of shape (coordinates, size).
+    ``bags`` has shape (coordinates, size, ENVELOPE_BYTES); bag ``j`` holds what is said to belong to coordinate ``j``.
     """
-    if bags.ndim != 3 or bags.shape[2] != ENVELOPE_BYTES or bags.dtype != np.uint8:
-        raise DomainError(f"bags must be bytes of shape (coordinates, size, {ENVELOPE_BYTES}), got {bags.shape}")
+    if bags.ndim != 3 or bags.shape[2] != _ENVELOPE_BYTES or bags.dtype != np.uint8:
+        raise DomainError(f"bags must be bytes of shape (coordinates, size, {_ENVELOPE_BYTES}), got {bags.shape}")
     found = list(_read(key, _round_name(round_name), bags))
     values = np.array([value if isinstance(value, float) else math.nan for value in found])
-    return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in REFUSALS})
+    return Opened(values.reshape(bags.shape[:2]), {reason: found.count(reason) for reason in _REFUSALS})
 
 
 def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
@@ -158,7 +122,7 @@ def _read(key: AnalyzerKey, name: bytes, bags: Bytes) -> Iterator[float | str]:
 
 def _objection(this_round: bool, this_place: bool, new: bool, finite: bool) -> str:
     held = (True, this_round, this_place, new, finite)
-    return next((reason for reason, good in zip(REFUSALS, held, strict=True) if not good), "")
+    return next((reason for reason, good in zip(_REFUSALS, held, strict=True) if not good), "")
 
 
 def _key(public: bytes) -> "PublicKey":

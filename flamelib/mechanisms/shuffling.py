@@ -10,23 +10,11 @@ from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError
 
 Letter = TypeVar("Letter", bound="np.generic[Any]")
-CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor's cache
+_CACHED = 2**14  # so many dummies are drawn at once, which stay in the processor's cache
 
 
 def shuffle(messages: NDArray[Letter], rng: np.random.Generator) -> NDArray[Letter]:
-    """The messages in uniformly random order along the first axis, as a copy.
-
-    What is learnt from the output is the multiset of messages and nothing else.
-
-    Parameters
-    ----------
-    messages : ndarray, first axis one entry a message
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, same shape and dtype
-    """
+    """The messages in uniformly random order along the first axis, as a copy: what it tells is their multiset."""
     if np.ndim(messages) == 0:
         raise DomainError("messages must be an array with one entry a message along its first axis, got a single value")
     return rng.permutation(messages, axis=0)
@@ -36,17 +24,6 @@ def random_ranks(places: Wholes, dimension: int, rng: np.random.Generator) -> Wh
     """Number the messages of each coordinate 0, 1, 2, ... in uniformly random order.
 
     Keeping the ranks below a limit keeps a uniformly random part of the messages of each coordinate.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (messages,)
-        The coordinate of each message, in {0, ..., dimension - 1}.
-    dimension : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int, shape (messages,)
     """
     order = rng.permutation(places.size)
     narrow = places.astype(np.min_scalar_type(dimension))  # short whole numbers sort in linear time
@@ -64,27 +41,13 @@ def fill_bags(
     dummies: Callable[[Wholes], NDArray[Letter]],
     rng: np.random.Generator,
 ) -> NDArray[Letter]:
-    r"""One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
+    """One bag for each coordinate, all of one size: its messages, filled up with dummies, in uniformly random order.
 
-    Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted
-    on its own: nothing tells which messages of different bags have one sender.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (messages,)
-        The coordinate of each message.
-    messages : ndarray of shape (messages, ...)
-        Numbers, or rows of bytes; they are moved, never read.
-    shape : tuple of int
-        Number of coordinates, size of each bag.
-    dummies : callable
-        From coordinates, shape (m,), to one fresh dummy for each, shape (m, ...).  Dummies of a coordinate must be
-        independent with one law; then it suffices to give the messages a uniformly random set of slots.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (coordinates, size, ...), dtype of ``messages``
+    Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted on
+    its own: nothing tells which messages of different bags have one sender.  ``places`` holds the coordinate of each
+    message; ``shape`` is the number of coordinates and the size of each bag.  ``dummies`` makes of coordinates one
+    fresh dummy for each, independent with one law within a coordinate; then it suffices to give the messages a
+    uniformly random set of slots.  Messages, numbers or rows of bytes, are moved, never read.
     """
     dimension, size = shape
     ranks = random_ranks(places, dimension, rng)
@@ -92,7 +55,7 @@ def fill_bags(
     bags = np.empty((*shape, *messages.shape[1:]), dtype=messages.dtype)
     fits = ranks < size
     bags[places[fits], ranks[fits]] = messages[fits]
-    for start in range(0, dimension, at_once := 1 + CACHED // size):
+    for start in range(0, dimension, at_once := 1 + _CACHED // size):
         some = slice(start, start + at_once)
         missing = np.repeat(np.arange(dimension)[some], size - held[some])
         bags[some][np.arange(size) >= held[some, None]] = dummies(missing)

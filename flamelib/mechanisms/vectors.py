@@ -12,16 +12,10 @@ PrivUnit2: :math:`\mathbb E \langle V, u \rangle` of a unit V is largest where i
 
 A sum of many messages can be drawn without any of them, in two parts: each message's component along its own input,
 exactly (:meth:`CapMessages.along`), and one Gaussian vector for all the rest (:meth:`CapMessages.rest_std`).
-
-Parameters are public; nothing here computes a guarantee.  The samplers serve simulation only, in double precision.
+The samplers serve simulation only, in double precision.
 
 Source: Duchi, Jordan, Wainwright 2018, Section 4.2.3; Erlingsson et al. 2020, Algorithm 4; Bhowmick et al. 2018,
 Algorithm 1 (PrivUnit2); Asi, Feldman, Talwar 2022 (the best threshold).
-
-Per-sample clipping: every gradient is scaled down to a given 2-norm before anything is added up.
-
-Where the gradient of a sample is an outer product its norm is known without it, and a clipped sum is one product of
-matrices: models clip that way (:meth:`flamelib.learning.models.SoftmaxRegression.clipped_sum`).
 """
 
 import math
@@ -36,48 +30,14 @@ from flamelib.core.arrays import Reals, reals
 from flamelib.core.search import root
 from flamelib.core.vocabulary import DomainError, check
 
-
-def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:
-    """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
-    if clip_norm != math.inf:
-        check(clip_norm=clip_norm)
-    return np.asarray(np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny)), dtype=norms.dtype)
-
-
-def clipped_sum(gradients: ArrayLike, clip_norm: float) -> Reals:
-    """Sum of the rows, each scaled down to the 2-norm ``clip_norm`` if it is longer; of no rows, zeros.
-
-    Parameters
-    ----------
-    gradients : array_like of shape (n_records, dimension)
-    clip_norm : float, positive
-
-    Returns
-    -------
-    array of float64, shape (dimension,)
-    """
-    rows = reals("gradients", gradients)
-    if rows.ndim != 2:
-        raise DomainError(f"gradients must have shape (n_records, dimension), got {rows.shape}")
-    return np.asarray(clip_factors(np.linalg.norm(rows, axis=1), clip_norm) @ rows)
-
-
-HIGHEST_THRESHOLD = 1 - 2.0**-30
+_HIGHEST_THRESHOLD = 1 - 2.0**-30  # so near to 1 that 1 - t^2 keeps seven digits
 
 
 @dataclass(frozen=True, slots=True)
 class CapMessages:
-    r"""Points of a sphere that tell, most likely truthfully, in which cap they lie.
+    """Points of a sphere that tell, most likely truthfully, in which cap they lie.
 
-    Parameters
-    ----------
-    dimension : int, at least 2
-    epsilon0 : float in (0, 700]
-        Logarithm of the ratio of the densities inside and outside of the cap.
-    clip_norm : float, positive
-        Largest 2-norm of an input, C.
-    threshold : float in [0, 1)
-        Cosine at the rim of the cap.
+    ``clip_norm`` is the largest 2-norm C of an input, ``threshold`` in [0, 1) the cosine at the rim of the cap.
     """
 
     dimension: int
@@ -89,7 +49,7 @@ class CapMessages:
         check(dimension=self.dimension, epsilon0=self.epsilon0, clip_norm=self.clip_norm)
         if self.dimension < 2:
             raise DomainError("dimension must be a whole number of at least 2: a line has no caps")
-        if not 0 <= self.threshold <= HIGHEST_THRESHOLD:
+        if not 0 <= self.threshold <= _HIGHEST_THRESHOLD:
             raise DomainError(f"threshold must be a number in [0, 1 - 2^-30], got {self.threshold!r}")
 
     @classmethod
@@ -105,7 +65,7 @@ class CapMessages:
     @property
     def cap(self) -> float:
         """The cap's share of the sphere."""
-        return cap_share(self.dimension, self.threshold)
+        return _cap_share(self.dimension, self.threshold)
 
     @property
     def mass(self) -> float:
@@ -137,18 +97,9 @@ class CapMessages:
         return np.asarray(along * directions + np.sqrt(np.maximum(self.norm**2 - along**2, 0)) * around)
 
     def along(self, norms: Reals, uniforms: Reals) -> Reals:
-        """Components of messages along their own inputs, of which norms are all that matters.
+        """Components of messages along their own inputs, of which the 2-norms are all that matters.
 
-        Parameters
-        ----------
-        norms : array of shape (n,)
-            2-norms of the inputs; longer ones count as clipped.
-        uniforms : array of shape (3, n)
-            Uniform numbers in [0, 1): for the sign, for cap or not, for the place.
-
-        Returns
-        -------
-        array of shape (n,)
+        ``uniforms`` has shape (3, n): numbers in [0, 1) for the sign, for cap or not, and for the place.
         """
         positive = 2 * uniforms[0] < 1 + np.minimum(norms / self.clip_norm, 1)
         beyond = np.where(uniforms[1] < self.mass, 1.0, self.cap) * (1 - uniforms[2])
@@ -161,10 +112,6 @@ class CapMessages:
         their variances :math:`(|V|^2 - \langle V, u\rangle^2) / (d - 1)` in *every* direction.  It adds at most one
         part in d - 1 to the mean square of the sum, all of it along the inputs, where the rests have none, and each
         coordinate lacks an excess kurtosis of about :math:`-6 / (d n)`.
-
-        Parameters
-        ----------
-        along : array of shape (n,)
         """
         squares = self.norm**2 - np.square(along)
         return math.sqrt(max(float(squares.sum()), 0.0) / (self.dimension - 1))
@@ -172,17 +119,9 @@ class CapMessages:
 
 @dataclass(frozen=True, slots=True)
 class GaussianMessages:
-    r"""Clip, then add Gaussian noise to every coordinate; without noise, what is compared with.
+    """Clip, then add Gaussian noise to every coordinate; without noise, what is compared with.
 
-    Replacing an input moves the mean by up to 2C: that is the sensitivity that ``noise_std`` is to be chosen for.
-
-    Parameters
-    ----------
-    dimension : int
-    clip_norm : float, positive
-        Infinite where nothing is clipped, which noise forbids.
-    noise_std : float
-        Standard deviation on each coordinate; 0 for none.
+    Replacing an input moves the mean by up to twice ``clip_norm``.  That may be infinite where ``noise_std`` is 0.
     """
 
     dimension: int
@@ -213,8 +152,23 @@ class GaussianMessages:
 VectorRandomizer = CapMessages | GaussianMessages
 
 
-def cap_share(dimension: int, threshold: float) -> float:
-    r"""Share of the sphere whose points have a cosine of at least ``threshold`` >= 0 to a given one.
+def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:
+    """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
+    if clip_norm != math.inf:
+        check(clip_norm=clip_norm)
+    return np.asarray(np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny)), dtype=norms.dtype)
+
+
+def clipped_sum(gradients: ArrayLike, clip_norm: float) -> Reals:
+    """Sum of the rows, each scaled down to the 2-norm ``clip_norm`` if it is longer; of no rows, zeros."""
+    rows = reals("gradients", gradients)
+    if rows.ndim != 2:
+        raise DomainError(f"gradients must have shape (n_records, dimension), got {rows.shape}")
+    return np.asarray(clip_factors(np.linalg.norm(rows, axis=1), clip_norm) @ rows)
+
+
+def _cap_share(dimension: int, threshold: float) -> float:
+    r"""Share of the sphere with a cosine of at least ``threshold`` to a given point.
 
     .. math:: c = \tfrac12 I_{1 - t^2}\left(\tfrac{d - 1}2, \tfrac12\right)
     """
@@ -230,11 +184,11 @@ def best_threshold(dimension: int, epsilon0: float) -> float:
     gain = math.expm1(given["epsilon0"])
 
     def surplus(threshold: float) -> float:
-        return _cap_mean(dimension, threshold) - threshold * (1 / gain + cap_share(dimension, threshold))
+        return _cap_mean(dimension, threshold) - threshold * (1 / gain + _cap_share(dimension, threshold))
 
-    if given["dimension"] < 2 or surplus(HIGHEST_THRESHOLD) >= 0:
-        return HIGHEST_THRESHOLD
-    return float(root(surplus, 0, HIGHEST_THRESHOLD, xtol=1e-15))
+    if given["dimension"] < 2 or surplus(_HIGHEST_THRESHOLD) >= 0:
+        return _HIGHEST_THRESHOLD
+    return float(root(surplus, 0, _HIGHEST_THRESHOLD, xtol=1e-15))
 
 
 def _cap_mean(dimension: int, threshold: float) -> float:

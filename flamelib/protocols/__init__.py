@@ -9,7 +9,6 @@
 * :mod:`~flamelib.protocols.participation`: a *client* sees its own gradients, the *server* the sums of who joined.
 * :mod:`~flamelib.protocols.checkin`: a *client* sees its own value, the *shuffler* the messages of who joined.
 
-``run`` plays all parties of a round; for FLAME and cloak aggregation it stands in a file of its own, called after the
-protocol.  :mod:`~flamelib.protocols.baselines` and :mod:`~flamelib.protocols.averages` are what they are
-compared with.
+``run`` plays all parties of a round.  :mod:`~flamelib.protocols.baselines` and :mod:`~flamelib.protocols.averages` are
+what they are compared with.
 """

@@ -1,7 +1,6 @@
-r"""What FLAME is measured against: plain averages, a trusted server with Gaussian noise, noise at every user.
+"""What FLAME is measured against: plain averages, a trusted server with Gaussian noise, noise at every user.
 
-Every way takes updates of shape (n_users, dimension) and publishes one vector.  Noise is a parameter: what guarantee
-it gives is asked on the other side (:mod:`flamelib.accounting.noise.gaussian`).  Sums and noise are in double
+Every way takes updates of shape (n_users, dimension) and publishes one vector.  Sums and noise are in double
 precision; noise that every user adds on its own is drawn as its sum, which has the same law.
 """
 
@@ -14,7 +13,7 @@ from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 
 Updates = NDArray[np.floating]
-ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
+_ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,7 @@ class ClippedAverage:
 
 @dataclass(frozen=True, slots=True)
 class SparseAverage:
-    """The mean of the ``kept`` largest coordinates of each update, clipped, zero elsewhere; without noise.
-
-    Parameters
-    ----------
-    clip_norm : float, positive
-    kept : int, at least 1
-    """
+    """The mean of the ``kept`` largest coordinates of each update, clipped, zero elsewhere; without noise."""
 
     clip_norm: float
     kept: int
@@ -76,16 +69,9 @@ class SparseAverage:
 
 @dataclass(frozen=True, slots=True)
 class CentralGaussian:
-    """Updates clipped in 2-norm, summed by a trusted server, Gaussian noise on the sum (DP-FL).
+    """Updates clipped in 2-norm, summed by a trusted server, Gaussian noise on each coordinate of the sum (DP-FL).
 
     Replacing one user moves the sum by at most ``2 * clip_norm``.
-
-    Parameters
-    ----------
-    clip_norm : float, positive
-        Largest 2-norm of an update.
-    noise_std : float, positive
-        Standard deviation of the noise on each coordinate of the sum.
     """
 
     clip_norm: float
@@ -103,8 +89,8 @@ class CentralGaussian:
         """The noisy sum divided by the number of users."""
         rows = _rows(updates)
         total = np.asarray(rng.normal(scale=self.noise_std, size=rows.shape[1]))
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            block = rows[start : start + ROWS_AT_ONCE].astype(np.float64)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = rows[start : start + _ROWS_AT_ONCE].astype(np.float64)
             norms = np.sqrt(np.einsum("ij,ij->i", block, block))
             total = total + np.minimum(1.0, self.clip_norm / np.maximum(norms, np.finfo(float).tiny)) @ block
         return Mean(total / len(rows))
@@ -114,14 +100,8 @@ class CentralGaussian:
 class LocalGaussian:
     r"""Every user clips, maps :math:`[-C, C]` to :math:`[0, 1]` and adds Gaussian noise itself (LDP-FL).
 
-    One user's vector in :math:`[0, 1]^d` moves by at most 1 in a coordinate and by :math:`\sqrt d` in all.
-
-    Parameters
-    ----------
-    clip_norm : float, positive
-        The clip C of a coordinate.
-    noise_std : float, positive
-        Standard deviation of the noise on each coordinate in [0, 1].
+    One user's vector in :math:`[0, 1]^d` moves by at most 1 in a coordinate and by :math:`\sqrt d` in all;
+    ``noise_std`` is that of a coordinate there.
     """
 
     clip_norm: float
@@ -139,15 +119,7 @@ class LocalGaussian:
 
 @dataclass(frozen=True, slots=True)
 class LocalLaplace:
-    """As :class:`LocalGaussian` with Laplace noise of scale ``1 / epsilon0`` on each coordinate in [0, 1].
-
-    Parameters
-    ----------
-    clip_norm : float, positive
-        The clip C of a coordinate.
-    epsilon0 : float, positive
-        Local budget of one coordinate.
-    """
+    """As :class:`LocalGaussian` with Laplace noise of scale ``1 / epsilon0`` on each coordinate in [0, 1]."""
 
     clip_norm: float
     epsilon0: float
@@ -165,20 +137,11 @@ class LocalLaplace:
 
 @dataclass(frozen=True, slots=True)
 class OrderedTopk:
-    r"""SS-Topk with every noise drawn in the order of the authors' code, for what a reused seed does to it.
+    """SS-Topk with every noise drawn in the order of the authors' code, for what a reused seed does to it.
 
     First a message for each user and reported coordinate in ascending order, then the dummies, coordinate after
     coordinate.  The law is that of SS-Topk with Laplace noise while no coordinate has more than ``padded`` messages;
     of more, all are added up (the authors' code stops there).  Nothing is permuted, which no sum can tell.
-
-    Parameters
-    ----------
-    clip_norm : float, positive
-        The clip C of a coordinate.
-    epsilon0 : float in (0, 700]
-        Local budget of one reported coordinate.
-    kept : int, at least 1
-    padded : int, at least 2
     """
 
     clip_norm: float
@@ -223,5 +186,5 @@ def _largest_places(rows: Updates, kept: int) -> NDArray[np.intp]:
     if kept > rows.shape[1]:
         raise DomainError(f"kept must be at most the dimension {rows.shape[1]}, got {kept}")
     first = rows.shape[1] - kept
-    blocks = (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
+    blocks = (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
     return np.concatenate([np.argpartition(np.abs(block), first, axis=1)[:, first:] for block in blocks])

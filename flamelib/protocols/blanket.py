@@ -1,8 +1,7 @@
-r"""The two protocols of the privacy blanket: a private histogram and a private sum, one message a user.
+"""The two protocols of the privacy blanket: a private histogram and a private sum, one message a user.
 
-Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see: the
-:func:`user` its own value and randomness, the :func:`shuffler` messages and a permutation, the :func:`analyzer`
-shuffled messages.  :func:`run` plays all of them; :func:`account` prices the record and sees no data.
+The :func:`user` sees its own value and randomness, the :func:`shuffler` messages and a permutation, the
+:func:`analyzer` shuffled messages.  :func:`run` plays all of them; :func:`account` prices the record and sees no data.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Algorithms 1 to 3, Theorem 3.1, Section 5.
 """
@@ -29,16 +28,7 @@ Accounting = Literal["theorem", "blanket"]
 
 @dataclass(frozen=True, slots=True)
 class HistogramProtocol:
-    r"""Every user sends its bucket, or with probability ``blanket_mass`` a uniform one.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    n_buckets : int, at least 2
-        The paper's :math:`k`.
-    blanket_mass : float in (0, 1)
-        The paper's :math:`\gamma`.
-    """
+    r"""Every user sends its bucket, or with probability ``blanket_mass``, the paper's :math:`\gamma`, a uniform one."""
 
     n_users: int
     n_buckets: int
@@ -51,16 +41,7 @@ class HistogramProtocol:
 
 @dataclass(frozen=True, slots=True)
 class SummationProtocol:
-    r"""Every user rounds a value in [0, 1] to {0, ..., n_levels} and sends it through k-ary response.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    n_levels : int, at least 1
-        The paper's :math:`k`; messages live in an alphabet of ``n_levels + 1``.
-    blanket_mass : float in (0, 1)
-        The paper's :math:`\gamma`.
-    """
+    """Every user rounds a value in [0, 1] to {0, ..., n_levels}, and sends it as a histogram of these would."""
 
     n_users: int
     n_levels: int
@@ -85,19 +66,7 @@ def randomizer(protocol: Protocol) -> KaryResponse:
 
 
 def user(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Wholes:
-    """The message of each user, from its own value alone.
-
-    Parameters
-    ----------
-    protocol : HistogramProtocol or SummationProtocol
-    values : array_like, any shape
-        Whole numbers in {0, ..., n_buckets - 1} for a histogram, numbers in [0, 1] for a sum.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int64, same shape, in {0, ..., n_buckets - 1}
-    """
+    """The message of each user in {0, ..., n_buckets - 1}, from its own bucket or number in [0, 1] alone."""
     if isinstance(protocol, SummationProtocol):
         values = round_randomly(values, protocol.n_levels, rng)
     return randomizer(protocol).sample(values, rng)
@@ -111,16 +80,8 @@ def shuffler(messages: Wholes, rng: np.random.Generator) -> Wholes:
 def analyzer(protocol: Protocol, messages: ArrayLike) -> Reals | float:
     r"""Unbiased estimate from the multiset of messages.
 
-    Parameters
-    ----------
-    protocol : HistogramProtocol or SummationProtocol
-    messages : array_like of ``n_users`` whole numbers in {0, ..., n_buckets - 1}, in any order
-
-    Returns
-    -------
-    ndarray or float
-        Histogram: counts :math:`(\#\{y = j\} - n\gamma/k) / (1 - \gamma)`, shape ``(n_buckets,)``; they may be
-        negative, and add up to ``n_users``.  Sum: :math:`(\sum y / k - n\gamma/2) / (1 - \gamma)`.
+    Histogram: counts :math:`(\#\{y = j\} - n\gamma/k) / (1 - \gamma)`, shape ``(n_buckets,)``; they may be
+    negative, and add up to ``n_users``.  Sum: :math:`(\sum y / k - n\gamma/2) / (1 - \gamma)`.
     """
     received = wholes("messages", messages, 0, protocol.n_buckets - 1)
     one_per_user("messages", received, protocol.n_users)
@@ -132,18 +93,9 @@ def analyzer(protocol: Protocol, messages: ArrayLike) -> Reals | float:
 
 
 def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    """One execution: what the analyzer publishes about these values.
+    """One execution: what the analyzer publishes about these values, shape ``(n_users,)``.
 
-    Parameters
-    ----------
-    protocol : HistogramProtocol or SummationProtocol
-    values : array_like of shape (n_users,)
-    rng : numpy.random.Generator
-        Users and shuffler get generators of their own, spawned from it.
-
-    Returns
-    -------
-    ndarray of shape (n_buckets,), or float
+    Users and shuffler get generators of their own, spawned from ``rng``.
     """
     one_per_user("values", np.asarray(values), protocol.n_users)
     for_users, for_shuffler = rng.spawn(2)
@@ -151,17 +103,11 @@ def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Real
 
 
 def account(protocol: Protocol, delta: float) -> ApproxDP:
-    r"""The guarantee of what the shuffler forwards: the least certified epsilon at this delta (upper bound).
+    """The guarantee of what the shuffler forwards: the least certified epsilon at this delta (upper bound).
 
-    The least of three upper bounds: the local budget, the closed form of Theorem 3.1 and the certified blanket
-    divergence.  Rounding before the randomizer is done by each user on its own, so by joint convexity the bounds
-    of the k-ary response on ``n_buckets`` letters hold for the sum too.  Adjacency: one user's value is replaced.
-
-    Parameters
-    ----------
-    protocol : HistogramProtocol or SummationProtocol
-    delta : float in [0, 1]
-        At 0 only the local budget is left.
+    The least of three upper bounds: the local budget, all that is left at a delta of 0, the closed form of Theorem 3.1
+    and the certified blanket divergence.  Rounding before the randomizer is done by each user on its own, so by joint
+    convexity the bounds of the k-ary response on ``n_buckets`` letters hold for the sum too.
     """
     delta = check(delta=delta)["delta"]
     local = randomizer(protocol)
@@ -175,20 +121,10 @@ def account(protocol: Protocol, delta: float) -> ApproxDP:
 def private_histogram(
     n_users: int, n_buckets: int, epsilon: float, delta: float, accounting: Accounting = "theorem"
 ) -> HistogramProtocol:
-    """The histogram protocol with the least noise this accounting allows at (epsilon, delta).
+    """The histogram protocol with the least noise that this accounting allows at (epsilon, delta), replace-one.
 
-    Parameters
-    ----------
-    n_users, n_buckets : int, at least 2
-    epsilon, delta : float
-        The guarantee, replace-one adjacency; for "theorem" ``epsilon`` in (0, 1] and ``delta`` in (0, 1].
-    accounting : "theorem" or "blanket"
-        Theorem 3.1, or the least blanket mass found whose certified blanket divergence is at most ``delta``.
-
-    Raises
-    ------
-    DomainError
-        Outside the domains, and where Theorem 3.1 asks for a mass of 1 or more (too few users).
+    "theorem" is Theorem 3.1, for ``epsilon`` in (0, 1]: it is refused where it asks for a mass of 1 or more (too few
+    users).  "blanket" is the least blanket mass found whose certified blanket divergence is at most ``delta``.
     """
     mass = _calibrated_mass(n_users, n_buckets, epsilon, delta, accounting)
     return HistogramProtocol(n_users, n_buckets, mass)
@@ -197,17 +133,10 @@ def private_histogram(
 def private_sum(
     n_users: int, epsilon: float, delta: float, n_levels: int | None = None, accounting: Accounting = "theorem"
 ) -> SummationProtocol:
-    """The summation protocol with the least noise this accounting allows at (epsilon, delta).
+    """The summation protocol with the least noise that this accounting allows at (epsilon, delta), as in
+    :func:`private_histogram` for an alphabet of ``n_levels + 1``.
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    epsilon, delta : float
-        The guarantee, replace-one adjacency; domains as in :func:`private_histogram`.
-    n_levels : int, at least 1, optional
-        Rounding levels; left out, those with the least worst-case error ("blanket": to first order in the mass).
-    accounting : "theorem" or "blanket"
-        As in :func:`private_histogram`, for an alphabet of ``n_levels + 1``.
+    Levels left out are those with the least worst-case error ("blanket": to first order in the mass).
     """
     if n_levels is None and _known(accounting) == "theorem":
         n_levels = summation_plan(n_users, epsilon, delta).n_levels
@@ -222,11 +151,7 @@ def count_variance(protocol: HistogramProtocol, true_counts: ArrayLike) -> Reals
 
     .. math:: \frac{c\,p(1 - p) + (n - c)\,q(1 - q)}{(1 - \gamma)^2}, \qquad q = \frac\gamma k,\; p = 1 - \gamma + q
 
-    Parameters
-    ----------
-    protocol : HistogramProtocol
-    true_counts : array_like of numbers in [0, n_users]
-        The paper's users with value j, :math:`c`.
+    with :math:`c` the ``true_counts``.
     """
     counts = reals("true_counts", true_counts, 0, protocol.n_users)
     stray = protocol.blanket_mass / protocol.n_buckets

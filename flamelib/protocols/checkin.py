@@ -1,12 +1,9 @@
 r"""A round with self check-in: every client tosses a coin of its own, and nobody chooses who takes part.
 
-Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see.  A
-:func:`client` sees its value and its own randomness; whether it takes part is settled before it looks at the value.
+A :func:`client` sees its value and its own randomness; whether it takes part is settled before it looks at the value.
 What is published is either what the :func:`shuffler` lets through, all messages in random order, or their sum, in
 which every message brings its own noise (:func:`aggregate`).  The number of messages is visible in both, and follows
 :math:`\mathrm{Bin}(n, \gamma (1 - p'))` with the check-in rate :math:`\gamma` and the dropout :math:`p'`.
-
-What guarantee a round gives is asked on the other side; nothing here computes an epsilon.
 
 Source: Liew, Hasegawa, Takahashi 2022, Equations 6 and 9.
 """
@@ -33,17 +30,7 @@ class Randomizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckinProtocol:
-    r"""What everybody knows of a round.
-
-    Parameters
-    ----------
-    randomizer : Randomizer
-        What every client does to its value.
-    checkin_rate : float in [0, 1]
-        Chance that a client's own coin sends it into the round.
-    dropout : float in [0, 1)
-        Chance that a client that checked in is lost on the way, the paper's :math:`p'`.
-    """
+    """What everybody knows of a round; ``dropout`` is the chance that a client that checked in is lost on the way."""
 
     randomizer: Randomizer
     checkin_rate: float
@@ -62,14 +49,6 @@ def client(protocol: CheckinProtocol, value: ArrayLike, rng: np.random.Generator
     """What a client sends: its randomized value, or nothing if it stays away or is lost.
 
     The coins are the first two numbers of the client's generator, whatever its value.
-
-    Parameters
-    ----------
-    protocol : CheckinProtocol
-    value : array_like
-        One value of the kind that the randomizer takes: a scalar, or a vector.
-    rng : numpy.random.Generator
-        The client's own.
     """
     in_time, arrives = rng.random(2) < (protocol.checkin_rate, 1 - protocol.dropout)
     if not (in_time and arrives):
@@ -85,11 +64,7 @@ def shuffler(messages: Sequence[Message], rng: np.random.Generator) -> list[Mess
 def aggregate(messages: Sequence[ArrayLike], dimension: int) -> tuple[Reals, int]:
     """The sum of what came, and how many there were; nobody adds noise here, for every message has brought its own.
 
-    Parameters
-    ----------
-    messages : sequence of array_like of shape (dimension,)
-        There may be none: then the sum is zero, without any noise, and the count says so.
-    dimension : int
+    There may be none: then the sum is zero, without any noise, and the count says so.
     """
     check(dimension=dimension)
     received = [reals("messages", message) for message in messages]
@@ -99,15 +74,9 @@ def aggregate(messages: Sequence[ArrayLike], dimension: int) -> tuple[Reals, int
 
 
 def run(protocol: CheckinProtocol, values: Sequence[ArrayLike], rng: np.random.Generator) -> list[Message]:
-    """One round up to the shuffler: what an observer of it sees.
+    """One round up to the shuffler, one value for each client: what an observer of it sees.
 
-    Parameters
-    ----------
-    protocol : CheckinProtocol
-    values : sequence
-        One value for each client; there must be one at least.
-    rng : numpy.random.Generator
-        Every client and the shuffler get generators of their own, spawned from it.
+    Every client and the shuffler get generators of their own, spawned from ``rng``.
     """
     if not len(values):
         raise DomainError("n_users must be a whole number of at least 1: a round needs a client")

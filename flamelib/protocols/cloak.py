@@ -1,7 +1,5 @@
 """Cloak aggregation: every user cuts its value into random shares, which are shuffled and added up.
 
-Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see.
-
 * A user sees its own value.  It scales it to a whole number (:func:`scaled`), may add noise (:func:`prerandomize`) and
   cuts it into :math:`m` messages that add up to it modulo :math:`N` (:func:`split`); :func:`encode` is all three.
 * The shufflers see the messages of all users, put together (:func:`pool`), and hand them on in random order
@@ -9,33 +7,14 @@ Public parameters stand in a frozen record; a party is a function whose argument
 * The analyzer sees messages without senders.  It adds them up (:func:`total`) and reads the sum (:func:`analyze`,
   :func:`analyze_centred`, :func:`average`, :func:`to_signed`).
 
-What one user sends is not private: its messages add up to its value.  What leaves the shuffler is, and what guarantee
-it gives is asked by :func:`~flamelib.protocols.cloak.account`; :mod:`flamelib.protocols.cloak` plays
-whole rounds.
+:func:`run` is a round for one number of each user, :func:`run_vector` one for a vector.  What one user sends is not
+private: its messages add up to its value.  What leaves the shuffler is, by the guarantee of :func:`account`.
 
-Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
-
-Public parameters of cloak aggregation, checked where they are made.
-
-Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2; US20220374542A1.
-
-Whole rounds of cloak aggregation: users, shuffler and analyzer of :mod:`flamelib.protocols.cloak`, one by one.
-
-:func:`run` is a round for one number of each user, :func:`run_vector` one for a vector.  :func:`stream` simulates the
-estimate of more users than memory holds, without a shuffler: no release of anything.
-
-Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2.
-
-What a round of cloak aggregation guarantees: the shares, the noise of honest users, and both together.
-
-What one user sends is not private, for its messages add up to its value; what leaves the shuffler is.  Nothing here
-sees a value.
-
-Source: Ghazi, Pagh, Velingker 2019, Lemma 5; US20220374542A1.
+Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2, Lemma 5; US20220374542A1.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -64,7 +43,7 @@ from flamelib.mechanisms.integers.modular import (
 from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.mechanisms.integers.randomness import CACHED, Randomness
 
-ROUNDINGS = ("floor", "random", "grid")
+_ROUNDINGS = ("floor", "random", "grid")
 
 
 class Noise(Protocol):
@@ -76,11 +55,10 @@ class Noise(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CloakProtocol:
-    r"""What everybody knows.
+    """What everybody knows.
 
     Parameters
     ----------
-    n_users : int, at least 2
     modulus : int
         Messages live in {0, ..., modulus - 1}.  Above ``n_users * scale``, so that the sum of values from [0, 1] does
         not wrap around; with noise and the clipping rule, above three times that.
@@ -89,16 +67,11 @@ class CloakProtocol:
     n_messages : int, at least 2
         Shares :math:`m` of every value; a single one would be the value itself.
     rounding : {"floor", "random", "grid"}
-        How :math:`x k` becomes whole, see :func:`~flamelib.protocols.cloak.scaled`.
+        How :math:`x k` becomes whole, see :func:`scaled`.
     noise : law of whole numbers, optional
-        What a user adds before it splits, by its method ``sample``.
+        What a user adds before it splits.
     noise_rate : float in (0, 1]
         Chance that a user adds noise at all.
-
-    Raises
-    ------
-    DomainError
-        Where a parameter is out of its domain, or they do not fit together.
     """
 
     n_users: int
@@ -117,8 +90,8 @@ class CloakProtocol:
             raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
         if self.n_messages < 2:
             raise DomainError("n_messages must be a whole number of at least 2: one message is the value itself")
-        if self.rounding not in ROUNDINGS:
-            raise DomainError(f"rounding must be one of {', '.join(ROUNDINGS)}, got {self.rounding!r}")
+        if self.rounding not in _ROUNDINGS:
+            raise DomainError(f"rounding must be one of {', '.join(_ROUNDINGS)}, got {self.rounding!r}")
         law = self.noise
         if law is not None and (isinstance(law, type) or not callable(getattr(law, "sample", None))):
             raise DomainError(f"noise must be None or a law with a method sample(shape, randomness), got {law!r}")
@@ -133,25 +106,13 @@ class CloakProtocol:
 
 
 def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> Residues:
-    r"""Whole numbers in {0, ..., scale}: what becomes of :math:`x k`, by the protocol's rounding.
+    """Whole numbers in {0, ..., scale}: what becomes of :math:`x k`, :math:`x` in [0, 1], by the protocol's rounding.
 
     * ``floor``: the largest whole number not above the product of the double :math:`x` and :math:`k`, with no rounding
       in between.  So 0.29 times 100 is 28: the double is a little less than 29/100.
     * ``random``: that, or one more with the chance of what is left: unbiased, but two data sets of one sum no longer
       have one scaled sum.
     * ``grid``: the nearest whole number, for values known to be multiples of :math:`1 / k`; others are refused.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    values : array_like of numbers in [0, 1], any shape
-    randomness : Randomness
-        Asked by ``random`` only.
-
-    Raises
-    ------
-    DomainError
-        For NaN, infinities, values outside [0, 1] and, with ``grid``, between the points of the grid.
     """
     if protocol.rounding == "floor":
         return floor_of_product(values, protocol.scale)
@@ -161,14 +122,7 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
 
 def prerandomize(protocol: CloakProtocol, wholes: ArrayLike, randomness: Randomness) -> Residues:
-    """Residues of whole numbers of any sign, with the noise of those whose coin tells them to add some.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    wholes : array_like of int, any shape
-    randomness : Randomness
-    """
+    """Residues of whole numbers of any sign, with the noise of those whose coin tells them to add some."""
     found = residues(wholes, protocol.modulus)
     if protocol.noise is None:
         return found
@@ -179,18 +133,10 @@ def prerandomize(protocol: CloakProtocol, wholes: ArrayLike, randomness: Randomn
 
 
 def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) -> Residues:
-    r"""Shares of every residue: any :math:`m - 1` are independent and uniform, all :math:`m` add up to it.
+    """Shares of every residue: any :math:`m - 1` are independent and uniform, all :math:`m` add up to it.
 
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    secrets : ndarray of residues, shape (users, ...)
-    randomness : Randomness
-
-    Returns
-    -------
-    ndarray of residues, shape (users, ..., n_messages)
-        A view of memory in which the messages of a coordinate lie together, so that :func:`pool` copies nothing.
+    From shape (users, ...) to (users, ..., n_messages): a view of memory in which the messages of a coordinate lie
+    together, so that :func:`pool` copies nothing.
     """
     secret = np.moveaxis(secrets, 0, -1)
     shares = randomness.uniform(protocol.modulus, (*secret.shape[:-1], protocol.n_messages, secret.shape[-1]))
@@ -200,18 +146,7 @@ def split(protocol: CloakProtocol, secrets: Residues, randomness: Randomness) ->
 
 
 def encode(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> Residues:
-    """The messages of every user: scaled, with noise, split.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    values : array_like of numbers in [0, 1], shape (users,) or (users, dimension)
-    randomness : Randomness
-
-    Returns
-    -------
-    ndarray of residues, shape (users, n_messages) or (users, dimension, n_messages)
-    """
+    """The messages of every user: scaled, with noise, split; from shape (users, ...) to (users, ..., n_messages)."""
     wholes = scaled(protocol, values, randomness)
     if wholes.ndim == 0:
         raise DomainError("values must be a list with one entry for each user, got a single value")
@@ -222,25 +157,13 @@ def encode(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
 
 def pool(messages: Residues) -> Residues:
-    """The messages of all users together, user for user: what a shuffler receives.
-
-    Parameters
-    ----------
-    messages : ndarray of shape (users, n_messages) or (users, dimension, n_messages)
-
-    Returns
-    -------
-    ndarray of shape (users * n_messages,) or (dimension, users * n_messages)
-    """
+    """The messages of all users together, user for user, which a shuffler receives: (..., users * n_messages)."""
     together = np.moveaxis(messages, 0, -1)
     return together.reshape(*together.shape[:-2], -1)
 
 
 def shuffler(messages: Residues, randomness: Randomness) -> Residues:
-    """Pooled messages in uniformly random order, every coordinate on its own.
-
-    What the output tells is the multiset of messages, and nothing else.
-    """
+    """Pooled messages in uniformly random order, every coordinate on its own: what they tell is their multiset."""
     return randomness.permuted(messages)
 
 
@@ -262,20 +185,6 @@ def total(protocol: CloakProtocol, messages: ArrayLike) -> Residues:
     """The sum of pooled messages modulo N; refuses what cannot be all messages of all users, and nothing else.
 
     A single message that was lost, doubled or changed makes the sum uniformly random: only their number can be checked.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    messages : array_like of residues, shape (users * n_messages,) or (dimension, users * n_messages)
-
-    Returns
-    -------
-    ndarray of residues, shape () or (dimension,)
-
-    Raises
-    ------
-    DomainError
-        Where there are not ``n_messages`` for each of ``n_users``, or one is not in {0, ..., modulus - 1}.
     """
     shape, expected = np.shape(messages), protocol.n_users * protocol.n_messages
     if shape[-1:] != (expected,):
@@ -286,19 +195,8 @@ def total(protocol: CloakProtocol, messages: ArrayLike) -> Residues:
 def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
     """The estimated sum of values in [0, 1], moved into [0, n_users]: 0 above 2 n k, n from n k to 2 n k.
 
-    Right under noise as long as it stays within n k; near the ends moving makes it biased (:func:`analyze_centred`).
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    total : array_like of residues
-        Sums modulo N, of any shape.
-
-    Raises
-    ------
-    DomainError
-        Where a total is not in {0, ..., modulus - 1}, or where there is noise and the modulus has no room for it on
-        both sides, up to three times ``n_users * scale``.
+    Right under noise as long as it stays within n k, for which the modulus needs room on both sides: more than three
+    times ``n_users * scale``.  Near the ends moving makes it biased (:func:`analyze_centred`).
     """
     full = protocol.full
     if protocol.noise is not None and protocol.modulus <= 3 * full:
@@ -320,22 +218,17 @@ def average(protocol: CloakProtocol, estimate: ArrayLike) -> Reals:
 
 
 def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Reals:
-    """The sum of signed values from the estimate for :func:`~flamelib.mechanisms.encoding.from_signed`.
-
-    All must have taken part.
-    """
+    """The sum of signed values, all encoded by :func:`~flamelib.mechanisms.encoding.from_signed`, from the estimate."""
     return bound * (2 * np.asarray(estimate, dtype=np.float64) - protocol.n_users)
 
 
-def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> float:
-    """A round for one number of each user: the estimated sum, by the clipping rule.
+# --- whole rounds -----------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    values : array_like of numbers in [0, 1], shape (n_users,)
-    randomness : Randomness
-        Users and shuffler get sources of their own, spawned from it.
+
+def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> float:
+    """A round for one number in [0, 1] of each user: the estimated sum, by the clipping rule.
+
+    Users and shuffler get sources of their own, spawned from ``randomness``.
     """
     one_per_user("values", np.asarray(values), protocol.n_users)
     users, shuffling = randomness.spawn(2)
@@ -343,23 +236,10 @@ def run(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -> f
 
 
 def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness) -> Residues:
-    """A round for a vector of whole numbers of each user: the sums, each coordinate with a shuffle of its own.
+    """A round for a vector of whole numbers of each user, a row of ``rows``: the sums, each coordinate on its own.
 
-    Coordinates are dealt with a few at a time, in the memory that these need.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    rows : array_like of int, shape (n_users, dimension)
-        Whole numbers of any sign, as :func:`~flamelib.protocols.cloak.scaled` or a sketch makes them; the protocol's
-        noise is added.
-    randomness : Randomness
-        Users and shuffler get sources of their own, spawned from it.
-
-    Returns
-    -------
-    ndarray of int, shape (dimension,)
-        The sums with the noise, right where they lie between -N/2 and N/2.
+    The numbers may have any sign, as :func:`scaled` or a sketch makes them; the protocol's noise is added.  The sums
+    are right where, with the noise, they lie between -N/2 and N/2.  A few coordinates are dealt with at a time.
     """
     domain = f"whole numbers, a row for each of {protocol.n_users} users"
     whole = whole_numbers("rows", rows, domain)
@@ -374,37 +254,7 @@ def run_vector(protocol: CloakProtocol, rows: ArrayLike, randomness: Randomness)
     return centred(np.concatenate(sums), protocol.modulus)
 
 
-def stream(protocol: CloakProtocol, blocks: Iterable[ArrayLike], randomness: Randomness) -> Residues:
-    """The total of values that come block by block, in the memory of one block's messages.
-
-    It does not depend on the order of the messages: whoever simulates estimates only needs no shuffler, and here is
-    none.  Privacy does need one, so this is no release of anything.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    blocks : iterable of array_like of numbers in [0, 1], shape (users of the block,)
-        Some 16384 users at a time are quickest.
-    randomness : Randomness
-
-    Returns
-    -------
-    ndarray of one residue, shape ()
-        What :func:`analyze` and :func:`analyze_centred` read.
-
-    Raises
-    ------
-    DomainError
-        Where the blocks do not hold ``n_users`` in all.
-    """
-    sums, n_seen = [], 0
-    for block in blocks:
-        messages = encode(protocol, block, randomness)
-        sums.append(add_up(pool(messages), protocol.modulus))
-        n_seen += len(messages)
-    if n_seen != protocol.n_users:
-        raise DomainError(f"blocks must hold one value for each of n_users = {protocol.n_users}, got {n_seen}")
-    return add_up(np.stack(sums), protocol.modulus)
+# --- the guarantee ----------------------------------------------------------------------------------
 
 
 class Guarantees(NamedTuple):
@@ -420,20 +270,8 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     For data sets of equal scaled sums what the shuffler sends differs by the distance :math:`2^{-\sigma}` of
     :func:`~flamelib.accounting.splitting.crowds.users_distance` at most: epsilon 0, that delta; not with random
     rounding, which changes the sum.  For the change of one user's value the sum needs noise: an epsilon of which is
-    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`.
-
-    Parameters
-    ----------
-    protocol : CloakProtocol
-    delta : float in [0, 1]
-        Of the guarantee for one user.
-    colluding : int, at most n_users - 2
-        Users who tell what they know, or whose noise is missing.
-
-    Raises
-    ------
-    DomainError
-        Where no epsilon is known at this delta; more messages or a larger delta are needed.
+    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`; where none is known at
+    this delta, the request is refused.  Of ``colluding`` users everything is known, or their noise is missing.
     """
     given = check(delta=delta, colluding=colluding)
     delta, honest = given["delta"], protocol.n_users - given["colluding"]

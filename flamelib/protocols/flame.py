@@ -4,11 +4,10 @@ r"""The three protocols of FLAME: a vector from each user, a padded bag of messa
 * SS-Double: every user reports ``kept`` random coordinates (or each with chance ``kept / dimension``).
 * SS-Topk: every user reports its ``kept`` largest coordinates, among ``multiples`` times as many reported ones.
 
-A party is a function whose arguments are all that it may see.  The :func:`user` sees its own update.  The
-:func:`shuffler` sees who reports which coordinates, and messages that it need not be able to read.  The
-:func:`analyzer` sees one bag of messages a coordinate, without senders.  The :func:`observer` sees models.
-:mod:`flamelib.protocols.flame` plays them all; :mod:`flamelib.protocols.flame` tells how far an
-estimate is off.
+The :func:`user` sees its own update; the :func:`shuffler` who reports which coordinates, and messages that it need not
+be able to read; the :func:`analyzer` one bag of messages a coordinate, without senders; the :func:`observer` models.
+:func:`run` and :func:`run_sealed` play them all; :func:`noise_std` and :func:`variance` tell how far an estimate is
+off.
 
 Every bag is permuted on its own: messages of one user in two bags stay unlinked, which the paper's theorems need (its
 Algorithms 2 and 3, read literally, permute whole lists of coordinates).  With :math:`M_j` messages in bag :math:`j`,
@@ -24,21 +23,6 @@ A bag never holds more than ``padded`` messages.  Where more arrive, a uniformly
 number forwarded tells nothing; how many were dropped stays with the shuffler and is reported for study.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Table 1, Algorithms 2 to 4.
-
-Public parameters of the three protocols of FLAME, checked where they are made.
-
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
-
-Whole rounds of FLAME: every party of :mod:`flamelib.protocols.flame` in its turn.
-
-:func:`run` plays a round in the open, or draws its outcome with the same law in a fraction of the time;
-:func:`run_sealed` puts every message into an envelope of its own, as a real round does.
-
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
-
-How far an estimate of FLAME's protocols is off: its noise alone, and its exact variance.
-
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -63,14 +47,8 @@ Inclusion = Literal["subset", "bernoulli"]
 class SimpleProtocol:
     """SS-Simple: every user reports every coordinate.
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    dimension : int, at least 1
-    clip_norm : float, positive
-        Every coordinate of an update is clipped to [-clip_norm, clip_norm]; the paper's :math:`C`.
-    randomizer : LaplaceNoise or KaryResponse
-        Applied to each coordinate; a response on ``b + 1`` buckets is the paper's with :math:`b` levels.
+    Each is clipped to [-clip_norm, clip_norm], the paper's :math:`C`, and sent through the randomizer; a response on
+    ``b + 1`` buckets is the paper's with :math:`b` levels.
     """
 
     n_users: int
@@ -98,8 +76,6 @@ class DoubleProtocol:
 
     Parameters
     ----------
-    n_users, dimension, clip_norm, randomizer
-        As in :class:`SimpleProtocol`.
     kept : int in [1, dimension]
         The paper's :math:`k`.
     padded : int, at least 2 and at least :math:`n\beta`
@@ -130,8 +106,6 @@ class TopkProtocol:
 
     Parameters
     ----------
-    n_users, dimension, clip_norm, randomizer
-        As in :class:`SimpleProtocol`.
     kept : int in [1, dimension]
         The paper's :math:`k`; the largest absolute values before clipping.
     padded : int, at least 2 and at least :math:`n \beta` ``multiples``
@@ -183,15 +157,7 @@ def _fits(protocol: DoubleProtocol | TopkProtocol, whole: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What reaches the shuffler: one entry a message.
-
-    Attributes
-    ----------
-    senders, places : ndarray of int, shape (messages,)
-        Who reports, in {0, ..., n_users - 1}, and which coordinate; in this order, so that nothing else shows.
-    messages : ndarray of shape (messages,), or of bytes (messages, length)
-        In the open, or sealed for the analyzer.
-    """
+    """What reaches the shuffler: who reports which coordinate, in this order, and the message, open or sealed."""
 
     senders: Wholes
     places: Wholes
@@ -202,13 +168,8 @@ class Reports:
 class Shuffled:
     """What the shuffler made: ``bags`` go to the analyzer, the counts stay with the shuffler.
 
-    Attributes
-    ----------
-    bags : ndarray of shape (dimension, padded) or (dimension, padded, length)
-    overflow : ndarray of int, shape (dimension,)
-        Messages that found no room.
-    strays : int
-        Reports of unknown senders or coordinates, and a second report of a coordinate by one sender; left out.
+    ``overflow`` counts the messages of each coordinate that found no room.  ``strays`` are reports of unknown senders
+    or coordinates, and a second report of a coordinate by one sender; they are left out.
     """
 
     bags: NDArray[np.generic]
@@ -216,27 +177,16 @@ class Shuffled:
     strays: int
 
 
-# --- the parties ------------------------------------------------------------------------------------------------------
+# --- the parties ------------------------------------------------------------------------------------
 
 
 def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Reports:
-    """What users report, each from its own update alone.
+    """What users report, each from its own update alone: one update, or one row for each of several users.
 
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    updates : array_like of finite numbers, shape (dimension,) or (users, dimension)
-        One update, or one row for each of several users; rows do not see each other.
-    rng : numpy.random.Generator
-        First decides which coordinates are reported, then the messages.
-
-    Returns
-    -------
-    Reports
-        In the open, ordered by sender and coordinate.
+    The generator first decides which coordinates are reported, then the messages.
     """
     rows = _rows(protocol, updates)
-    true, hiding = choose(protocol, rows, rng)
+    true, hiding = _choose(protocol, rows, rng)
     reported = np.flatnonzero(true if hiding is None else true | hiding)
     mine = true.reshape(-1)[reported]
     values = coordinates.to_unit(rows.reshape(-1)[reported[mine]], protocol.clip_norm)
@@ -256,20 +206,9 @@ def shuffler(
 ) -> Shuffled:
     """One bag of ``padded`` messages for each coordinate, permuted on its own; messages are moved, never read.
 
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    reports : Reports
-        Of all users.
-    rng : numpy.random.Generator
-    seal : callable, optional
-        From coordinates and dummies to envelopes like those in the reports; left out, dummies stay open too.
-
-    Returns
-    -------
-    Shuffled
-        Bags with fewer messages are filled with draws from the blanket; of those with more, a uniformly random part
-        is kept, and the others counted.
+    Bags with fewer messages are filled with draws from the blanket; of those with more, a uniformly random part is
+    kept.  ``seal`` makes of coordinates and dummies envelopes like those in the reports; left out, dummies stay open
+    too.
     """
     admitted = _admitted(protocol, reports)
     places = reports.places[admitted]
@@ -287,16 +226,7 @@ def shuffler(
 def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     """The estimate of each coordinate from its bag, and how many messages it rests on.
 
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    bags : array_like of shape (dimension, any size)
-        Messages in any order; NaN, infinities and what is no letter of the alphabet are left out.
-
-    Returns
-    -------
-    estimate : ndarray of float64, shape (dimension,)
-    received : ndarray of int, shape (dimension,)
+    Messages of a bag, a row of ``bags``, may come in any order; what is no letter of the alphabet is left out.
     """
     decoded = coordinates.decode(protocol.randomizer, bags)
     if decoded.ndim != 2 or len(decoded) != protocol.dimension:
@@ -306,7 +236,7 @@ def analyzer(protocol: Protocol, bags: ArrayLike) -> tuple[Reals, Wholes]:
     if np.isnan(sums).any():
         received -= np.count_nonzero(np.isnan(decoded), axis=1)
         sums = np.nansum(decoded, axis=1)
-    return estimated(protocol, sums - received / 2), received
+    return _estimated(protocol, sums - received / 2), received
 
 
 def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
@@ -314,18 +244,11 @@ def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
     return reals("model", model) + reals("estimate", estimate)
 
 
-# --- what they have in common -----------------------------------------------------------------------------------------
+# --- what they have in common -----------------------------------------------------------------------
 
 
-def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
-    """Coordinates that each user reports as true ones, and those it hides them among, if any.
-
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    rows : ndarray of float64, shape (users, dimension)
-    rng : numpy.random.Generator
-    """
+def _choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
+    """Coordinates that each user reports as true ones, and those it hides them among, if any."""
     none = np.zeros(rows.shape, dtype=bool)
     if isinstance(protocol, SimpleProtocol):
         return ~none, None
@@ -339,7 +262,7 @@ def choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[F
     return true, random_subsets(np.full(len(rows), others), true, rng) if others else None
 
 
-def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
+def _all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]:
     """The updates, block by block; each is checked when it comes, and at the end that there was one for each user."""
     shape, count = (protocol.n_users, protocol.dimension), 0
     for block in blocks:
@@ -352,7 +275,7 @@ def all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals]
         raise DomainError(f"updates must have shape {shape}, one row for each user, got {count} rows")
 
 
-def estimated(protocol: Protocol, sums: Reals) -> Reals:
+def _estimated(protocol: Protocol, sums: Reals) -> Reals:
     r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much."""
     expected = protocol.n_users * protocol.kept / protocol.dimension
     return np.asarray(2 * protocol.clip_norm / expected * sums)
@@ -378,20 +301,15 @@ def _admitted(protocol: Protocol, reports: Reports) -> Flags:
     return admitted
 
 
+# --- whole rounds -----------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """One round.
+    """One round: the published ``estimate``, in the units of the updates, and what is kept for study.
 
-    Attributes
-    ----------
-    estimate : ndarray of float64, shape (dimension,)
-        The step of the model, in the units of the updates; all that is published.
-    received : ndarray of int, shape (dimension,)
-        Messages of each bag that the analyzer accepted, :math:`M_j`.
-    overflow : ndarray of int, shape (dimension,)
-        Messages that the shuffler dropped because the bag was full; it depends on the updates and stays secret.
-    rejected : dict
-        Messages that were left out because something was wrong with them, by reason.
+    ``received`` counts the messages of each bag that the analyzer accepted, ``rejected`` those left out by reason.
+    ``overflow``, what the shuffler dropped because a bag was full, depends on the updates and stays secret.
     """
 
     estimate: Reals
@@ -409,24 +327,14 @@ def run(
 ) -> RoundResult:
     """One round in the open (nothing is sealed: a simulation), with the law of the real one.
 
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    updates : array_like of shape (n_users, dimension), or an iterator of blocks of such rows
-        Finite numbers; they are clipped here.
-    rng : numpy.random.Generator
-        Users and shuffler get generators of their own, spawned from it.
-    literal : bool
-        True plays every party: every dummy is drawn, every bag permuted.  False draws the sum of each bag, which has
-        the same law, for a sum does not depend on the order and those of blanket messages have a closed form.
-
-    Returns
-    -------
-    RoundResult
+    Updates, one row for each user, may come as an iterator of blocks of rows; they are clipped here.  ``literal`` plays
+    every party: every dummy is drawn, every bag permuted.  Left out, the sum of each bag is drawn, which has the same
+    law, for a sum does not depend on the order and those of blanket messages have a closed form.  Users and shuffler
+    get generators of their own, spawned from ``rng``.
     """
     for_users, for_shuffler = rng.spawn(2)
     blocks = updates if isinstance(updates, Iterator) else iter([updates])
-    checked = all_rows(protocol, blocks)
+    checked = _all_rows(protocol, blocks)
     if not literal:
         return _run_by_sums(protocol, checked, for_users, for_shuffler)
     parts = ((first, user(protocol, rows, for_users)) for first, rows in _numbered(checked))
@@ -443,23 +351,11 @@ def run_sealed(
 ) -> RoundResult:
     """One round with every message in an envelope of its own: the law of :func:`run`, at the price of encryption.
 
-    Keys, round and nonces come from the operating system; noise, dummies and permutations from ``rng``, so that a
-    test can repeat them: a release must draw these from the operating system too.
-
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    updates : array_like of finite numbers, shape (n_users, dimension)
-    rng : numpy.random.Generator
-        Every user gets a generator of its own.
-    on_the_way : callable, optional
-        What happens to the reports between users and shuffler: an adversary who changes, adds or repeats some.
-
-    Returns
-    -------
-    RoundResult
+    Keys, round and nonces come from the operating system; noise, dummies and permutations from ``rng``, so that a test
+    can repeat them: a release must draw these from the operating system too.  ``on_the_way`` is what happens to the
+    reports between users and shuffler: an adversary who changes, adds or repeats some.
     """
-    [rows] = all_rows(protocol, iter([updates]))
+    [rows] = _all_rows(protocol, iter([updates]))
     key, round_name = sealing.AnalyzerKey(), sealing.new_round()
     seal = partial(sealing.seal, key.public, round_name)
     *for_users, for_shuffler = rng.spawn(protocol.n_users + 1)
@@ -471,9 +367,6 @@ def run_sealed(
     strange = int(np.isfinite(opened.values).sum() - received.sum())
     rejected = {"stray": shuffled.strays, **opened.refused, "no letter": strange}
     return RoundResult(estimate, received, shuffled.overflow, rejected)
-
-
-# --- inside -----------------------------------------------------------------------------------------------------------
 
 
 def _numbered(blocks: Iterable[Reals]) -> Iterator[tuple[int, Reals]]:
@@ -508,7 +401,7 @@ def _run_by_sums(
         sums = coordinates.centred_sums(protocol.randomizer, places, values, dimension, for_users)
         sums += coordinates.centred_blanket_sums(protocol.randomizer, size - true, for_shuffler)
     received = np.full(dimension, size)
-    return RoundResult(estimated(protocol, sums), received, overflow, {"stray": 0})
+    return RoundResult(_estimated(protocol, sums), received, overflow, {"stray": 0})
 
 
 def _sums_of_all(protocol: SimpleProtocol, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
@@ -530,7 +423,7 @@ def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Genera
     """Coordinates and values in [0, 1] of all true reports, and how many hiding ones each coordinate gets."""
     places, values, hiding = [], [], np.zeros(protocol.dimension, dtype=np.int64)
     for rows in blocks:
-        true, others = choose(protocol, rows, rng)
+        true, others = _choose(protocol, rows, rng)
         reported = np.flatnonzero(true)
         places.append(reported % protocol.dimension)
         values.append(coordinates.to_unit(rows.reshape(-1)[reported], protocol.clip_norm))
@@ -539,13 +432,16 @@ def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Genera
     return np.concatenate(places), np.concatenate(values), hiding
 
 
+# --- how far an estimate is off ---------------------------------------------------------------------
+
+
 def noise_std(protocol: Protocol) -> float:
     r"""Standard deviation of an estimate that rests on blanket messages alone: :math:`2C\sqrt{n_p v} / (n\beta)`.
 
     With Laplace noise, :math:`v = 2 / \varepsilon_0^2`, it is the noise of every coordinate whoever reported it.
     """
     spread = (protocol.padded * coordinates.blanket_variance(protocol.randomizer)) ** 0.5
-    return float(estimated(protocol, np.asarray(spread)))
+    return float(_estimated(protocol, np.asarray(spread)))
 
 
 def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
@@ -556,20 +452,11 @@ def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
 
     with :math:`p_{ij}` the chance that user :math:`i` reports coordinate :math:`j` as a true one: 1 for SS-Simple,
     :math:`\beta` for SS-Double (users are independent, so both kinds of inclusion agree), 0 or 1 for SS-Topk.
-
-    Parameters
-    ----------
-    protocol : SimpleProtocol, DoubleProtocol or TopkProtocol
-    updates : array_like of finite numbers, shape (n_users, dimension)
-
-    Returns
-    -------
-    ndarray of float64, shape (dimension,)
     """
-    [rows] = all_rows(protocol, iter([updates]))
+    [rows] = _all_rows(protocol, iter([updates]))
     chance = largest(rows, protocol.kept) if isinstance(protocol, TopkProtocol) else protocol.kept / protocol.dimension
     unit = coordinates.to_unit(rows, protocol.clip_norm)
     own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
     dummies = protocol.padded - (chance * np.ones_like(unit)).sum(axis=0)
     total = own.sum(axis=0) + dummies * coordinates.blanket_variance(protocol.randomizer)
-    return np.asarray(total * estimated(protocol, np.asarray(1.0)) ** 2)
+    return np.asarray(total * _estimated(protocol, np.asarray(1.0)) ** 2)

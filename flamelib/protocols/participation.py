@@ -1,11 +1,8 @@
-r"""A round of DP-SGD with random participation: clients toss coins of their own, a trusted server adds noise.
+"""A round of DP-SGD with random participation: clients toss coins of their own, a trusted server adds noise.
 
-Public parameters stand in a frozen record; a party is a function whose arguments are all that it may see: a
-:func:`client` its own gradients and randomness, the :func:`server` the sums it was sent.  Nobody else learns who took
-part.  The sum is divided by the number of records that a round draws on average *by the public parameters*, never by
-how many it drew, for that would tell of them.  A round nobody joins publishes noise, like any other.
-
-What guarantee a round gives is asked on the other side; nothing here computes an epsilon.
+A :func:`client` sees its own gradients and randomness, the :func:`server` the sums it was sent.  Nobody else learns who
+took part.  The sum is divided by the number of records that a round draws on average *by the public parameters*, never
+by how many it drew, for that would tell of them.  A round nobody joins publishes noise, like any other.
 
 Source: Hasircioglu, Gunduz 2022, Algorithm 1, Equation 4.
 """
@@ -26,18 +23,9 @@ from flamelib.mechanisms.vectors import clipped_sum
 class ParticipationProtocol:
     r"""What everybody knows of a round.
 
-    Parameters
-    ----------
-    participation_rate : float in (0, 1]
-        Chance that an available client joins, the paper's :math:`p`.
-    record_rate : float in (0, 1]
-        Chance that a client that joined draws a record of its own, the paper's :math:`q`.
-    n_records : int
-        Records a client declares; it may hold fewer, never more.
-    clip_norm : float, positive
-        Largest 2-norm of a record's gradient, the paper's :math:`C`.
-    noise_std : float, positive
-        Standard deviation of the noise on each coordinate of the sum, the paper's :math:`\sigma`.
+    A client joins with chance ``participation_rate``, the paper's :math:`p`, and then draws each record of its own with
+    chance ``record_rate``, :math:`q`.  It declares ``n_records``; it may hold fewer, never more.  A record's gradient
+    has the 2-norm ``clip_norm`` at most, :math:`C`; ``noise_std``, :math:`\sigma`, is that of a coordinate of the sum.
     """
 
     participation_rate: float
@@ -60,23 +48,8 @@ class ParticipationProtocol:
 def client(protocol: ParticipationProtocol, gradients: ArrayLike, rng: np.random.Generator) -> Reals | None:
     """What a client sends: the sum of clipped gradients of the records it draws, or nothing if it stays away.
 
-    Parameters
-    ----------
-    protocol : ParticipationProtocol
-    gradients : array_like of shape (records of this client, dimension)
-        One row a record, at the model of this round.
-    rng : numpy.random.Generator
-        The client's own.
-
-    Returns
-    -------
-    array of shape (dimension,), or None
-        A client that joins and draws no record sends zeros.
-
-    Raises
-    ------
-    DomainError
-        If it holds more records than the protocol declares: its guarantee would be weaker than was promised.
+    ``gradients`` has one row a record, at the model of this round; more rows than the protocol declares are refused,
+    for the guarantee would be weaker than was promised.  A client that joins and draws no record sends zeros.
     """
     rows = reals("gradients", gradients)
     if rows.ndim != 2 or len(rows) > protocol.n_records:
@@ -96,16 +69,8 @@ def server(
 ) -> Reals:
     """The published gradient: the sum of what came, with noise, over the expected number of records.
 
-    Parameters
-    ----------
-    protocol : ParticipationProtocol
-    messages : sequence of array_like of shape (dimension,)
-        From those who joined; there may be none.
-    dimension : int
-        Coordinates of the model.
-    n_clients : int
-        Clients available in this round, whether or not they joined.
-    rng : numpy.random.Generator
+    ``messages`` are vectors from those who joined, maybe none; ``n_clients`` were available, whether or not they
+    joined.
     """
     given = check(dimension=dimension, n_clients=n_clients)
     received = [reals("messages", message) for message in messages]
@@ -116,19 +81,9 @@ def server(
 
 
 def run(protocol: ParticipationProtocol, gradients: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
-    """One round: what is published about the gradients of the clients available in it.
+    """One round: what is published about the gradients, one row a record, of each client available in it.
 
-    Parameters
-    ----------
-    protocol : ParticipationProtocol
-    gradients : sequence of array_like of shape (records of the client, dimension)
-        One entry for each available client.
-    rng : numpy.random.Generator
-        Every client and the server get generators of their own, spawned from it.
-
-    Returns
-    -------
-    array of shape (dimension,)
+    Every client and the server get generators of their own, spawned from ``rng``.
     """
     if not len(gradients):
         raise DomainError("n_clients must be a whole number of at least 1: a round needs an available client")
@@ -143,12 +98,8 @@ def draw_records(
 ) -> Wholes:
     """Which records a round draws where every client holds ``n_records``: clients first, then records of those.
 
-    The law is that of :func:`client`, at the cost of the clients that join.
-
-    Returns
-    -------
-    array of int64
-        Record r of client c has the number ``c * n_records + r``.
+    The law is that of :func:`client`, at the cost of the clients that join.  Record r of client c has the number
+    ``c * n_records + r``.
     """
     joined = np.sort(rng.choice(n_clients, rng.binomial(n_clients, participation_rate), replace=False, shuffle=False))
     who, which = np.nonzero(rng.random((len(joined), n_records)) < record_rate)
@@ -156,17 +107,11 @@ def draw_records(
 
 
 def batch_size(participation_rate: float, record_rate: float, n_clients: int, n_records: int) -> tuple[float, float]:
-    r"""Mean and standard deviation of the number of records in a round.
+    r"""Mean :math:`KpLq` and standard deviation of the number of records in a round, of K clients with L records each.
 
-    .. math:: KpLq, \qquad \sqrt{K p \left(L q (1 - q) + L^2 q^2 (1 - p)\right)}
+    .. math:: \sqrt{K p \left(L q (1 - q) + L^2 q^2 (1 - p)\right)}
 
     Clients join with all their records at stake, so the spread exceeds that of records drawn one by one.
-
-    Parameters
-    ----------
-    participation_rate, record_rate : float in (0, 1]
-    n_clients, n_records : int
-        The paper's :math:`K` and :math:`L`.
     """
     given = check(
         participation_rate=participation_rate, record_rate=record_rate, n_clients=n_clients, n_records=n_records

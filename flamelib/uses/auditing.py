@@ -25,7 +25,7 @@ from flamelib.core.vocabulary import DomainError, check
 
 Data = TypeVar("Data")
 View = TypeVar("View")
-MOST_EVENTS = 512
+_MOST_EVENTS = 512  # thresholds that are tried on each side
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,9 @@ class Event:
 class Audit:
     """What an audit found.
 
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound at ``delta``, at the stated confidence; 0 if nothing was shown.
-    event : Event
-        What was counted; chosen by runs that are not counted.
-    hits : tuple of int
-        How many of ``trials`` runs on the first and on the second data set were in the event.
-    exchanged : bool
-        Whether the event is the likelier one on the second data set.
+    ``epsilon`` is a lower bound at ``delta``, at the stated confidence; 0 if nothing was shown.  The ``event`` was
+    chosen by runs that are not counted, and held in ``hits`` of ``trials`` runs on the first and on the second data
+    set; ``exchanged`` says that it is likelier on the second.
     """
 
     epsilon: float
@@ -84,27 +77,11 @@ def audit(
 ) -> Audit:
     """Certified lower bound on a protocol's epsilon, from runs on two neighbouring data sets.
 
-    Parameters
-    ----------
-    protocol : callable
-        From data and a generator to what an observer sees, such as a protocol's ``run`` with its record bound.
-    neighbours : pair
-        Two data sets that the guarantee compares; whether they are neighbours is the caller's to know.
-    statistic : callable
-        From a view to a number, large or small where the first data set is likelier.
-    trials : int, at least 2
-        Runs on *each* data set; half of them choose the event.
-    confidence : float in (0, 1)
-        Probability, over the runs, that the bound is valid.
-    delta : float in [0, 1]
-        Of the guarantee.
-    rng : numpy.random.Generator, optional
-        Left out, the one of seed 0, so that the answer can be repeated.
-
-    Raises
-    ------
-    DomainError
-        For parameters outside their domains, before anything runs; for a statistic that is not a number.
+    ``protocol`` makes of data and a generator what an observer sees, as a protocol's ``run`` with its record bound
+    does; ``statistic`` makes of that a number, large or small where the first data set is likelier.  Whether the two
+    data sets are neighbours is the caller's to know.  There are ``trials`` runs on *each* of them, of which half choose
+    the event; the bound is valid with probability ``confidence`` over the runs.  Without ``rng`` the answer can be
+    repeated.
     """
     check(trials=trials, confidence=confidence, delta=delta)
     if len(neighbours) != 2:
@@ -117,15 +94,9 @@ def audit(
 
 
 def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, delta: float = 0.0) -> Audit:
-    """The same from statistics of runs that were made elsewhere, many at once for instance.
+    """The same from statistics of independent runs that were made elsewhere, many at once for instance.
 
-    Parameters
-    ----------
-    first, second : array_like of shape (trials,)
-        Statistics of independent runs on the two data sets, in the order in which they were drawn: the first half
-        chooses the event.
-    confidence : float in (0, 1)
-    delta : float in [0, 1]
+    They stand in the order in which they were drawn: the first half chooses the event.
     """
     left, right = reals("first", first), reals("second", second)
     if left.shape != right.shape or left.ndim != 1:
@@ -143,8 +114,8 @@ def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, 
 def _chosen(left: Reals, right: Reals, confidence: float, delta: float) -> tuple[Event, bool]:
     """The event and the order of the data sets that certify most on these runs."""
     levels = np.unique(np.concatenate([left, right]))
-    if len(levels) > MOST_EVENTS:
-        levels = levels[np.linspace(0, len(levels) - 1, MOST_EVENTS).astype(int)]
+    if len(levels) > _MOST_EVENTS:
+        levels = levels[np.linspace(0, len(levels) - 1, _MOST_EVENTS).astype(int)]
     best, found = -math.inf, (Event(float(levels[0]), above=True), False)
     for above in (True, False):
         counts = [_beyond(values, levels, above) for values in (left, right)]

@@ -25,11 +25,11 @@ from flamelib.accounting.sampling.rounds import LARGEST_RATIO, SCHEMES, round_ce
 from flamelib.core.guarantees import Certified
 from flamelib.core.vocabulary import DomainError, check
 
-FORMAT = {"format": "flamelib client ledger", "version": 1}
+_FORMAT = {"format": "flamelib client ledger", "version": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Announcement:
     """What the server announces of a round; ``scheme`` is one of outer (who joins is hidden), wcs (public), ols, cs."""
 
     participation_rate: float
@@ -49,27 +49,24 @@ class Setting:
 class ClientLedger:
     """The rounds of one client, and their guarantee for each of its records.
 
-    Parameters
-    ----------
-    n_records : int, at least 1
-        The most records that the client will ever hold, the one in question included.
+    ``n_records`` is the most records that the client will ever hold, the one in question included.
     """
 
     def __init__(self, n_records: int) -> None:
         self.n_records: int = check(n_records=n_records)["n_records"]
-        self._rounds: dict[Setting, int] = {}
+        self._rounds: dict[Announcement, int] = {}
 
     @property
     def rounds(self) -> int:
         """Rounds recorded."""
         return sum(self._rounds.values())
 
-    def record(self, setting: Setting, rounds: int = 1, n_records: int | None = None) -> None:
+    def charge(self, announced: Announcement, rounds: int = 1, n_records: int | None = None) -> None:
         """Charge rounds in which the client is available; refused where it holds more records than it declared."""
         given = check(rounds=rounds, n_records=self.n_records if n_records is None else n_records)
         if given["n_records"] > self.n_records:
             raise DomainError(f"n_records must be at most the {self.n_records} of the ledger, got {n_records}")
-        self._rounds[setting] = self._rounds.get(setting, 0) + given["rounds"]
+        self._rounds[announced] = self._rounds.get(announced, 0) + given["rounds"]
 
     def epsilon(self, delta: float) -> Certified:
         """Least epsilon for this delta of all rounds together (upper, both directions)."""
@@ -81,13 +78,12 @@ class ClientLedger:
         check(epsilon=epsilon)
         return composed(self._parts(), epsilon=epsilon) if self._rounds else Certified(0.0, 0.0)
 
-    def remaining(self, setting: Setting, epsilon: float, delta: float) -> int:
-        """Further rounds of this kind within a budget: never too many, a thousandth too few at most, 4 million at most.
-        """
+    def remaining(self, announced: Announcement, epsilon: float, delta: float) -> int:
+        """Further rounds of this kind within a budget, up to 4 million: never too many, at most 1/1000 too few."""
         check(epsilon=epsilon, delta=delta)
         if delta == 1:
             return LONGEST - self.rounds
-        parts, cells = self._parts(), self._cells(setting)
+        parts, cells = self._parts(), self._cells(announced)
 
         def excess(rounds: int) -> float:
             spent = composed([*parts, (cells, rounds)], epsilon=epsilon)
@@ -98,7 +94,7 @@ class ClientLedger:
     def save(self, path: str | Path) -> None:
         """Write the ledger, whole or not at all."""
         path = Path(path)
-        kept = FORMAT | {"n_records": self.n_records, "rounds": [[asdict(s), n] for s, n in self._rounds.items()]}
+        kept = _FORMAT | {"n_records": self.n_records, "rounds": [[asdict(s), n] for s, n in self._rounds.items()]}
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
             try:
                 json.dump(kept | {"digest": _digest(kept)}, file, indent=1)
@@ -115,20 +111,20 @@ class ClientLedger:
         text = Path(path).read_bytes()
         try:
             kept = json.loads(text)
-            if kept.pop("digest") != _digest(kept) or kept | FORMAT != kept:
+            if kept.pop("digest") != _digest(kept) or kept | _FORMAT != kept:
                 raise DomainError("changed")
             ledger = cls(kept["n_records"])
-            for setting, rounds in kept["rounds"]:
-                ledger.record(Setting(**setting), rounds)
+            for announced, rounds in kept["rounds"]:
+                ledger.charge(Announcement(**announced), rounds)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DomainError(f"path must be a ledger as it was saved, version 1, got {str(path)!r}") from None
         return ledger
 
     def _parts(self) -> Parts:
-        return [(self._cells(setting), rounds) for setting, rounds in self._rounds.items()]
+        return [(self._cells(announced), rounds) for announced, rounds in self._rounds.items()]
 
-    def _cells(self, setting: Setting) -> Any:
-        return round_cells(n_records=self.n_records, **asdict(setting))
+    def _cells(self, announced: Announcement) -> Any:
+        return round_cells(n_records=self.n_records, **asdict(announced))
 
 
 def _digest(kept: dict[str, Any]) -> str:

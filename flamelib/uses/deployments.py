@@ -25,8 +25,8 @@ from flamelib.uses.sums import CENTRAL
 
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
 BUDGETS = ("epsilon", "epsilon0")
-STEEPNESS = 3.4
-LARGEST_START, LARGEST_BUDGET = 4.0, 700.0
+_STEEPNESS = 3.4  # epsilon over epsilon0 and sqrt(d T / n) in shuffling, about: where the search starts
+_LARGEST_START, _LARGEST_BUDGET = 4.0, 700.0  # local budgets: of the first trial, and of any, where exp is still finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,9 @@ def mechanisms() -> tuple[str, ...]:
 def row(name: str, request: Request, epsilon: float | None = None, epsilon0: float | None = None) -> Row | Refusal:
     """One mechanism at a local budget, or tuned so that its certified epsilon is what is asked for.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`mechanisms`.
-    request : Request
-    epsilon, epsilon0 : float, positive
-        Exactly one.  For a central ``epsilon`` the answer's is never above it (upper), and at least 98 % of it where
-        a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one report.
+    Exactly one of both budgets is given.  For a central ``epsilon`` the answer's is never above it (upper), and at
+    least 98 % of it where a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one
+    report.
     """
     if name not in mechanisms():
         raise DomainError(f"name must be one of {', '.join(mechanisms())}, got {name!r}")
@@ -81,18 +76,10 @@ def rows(
 def rows_within(
     request: Request, epsilon: float, budgets: Iterable[float], names: Iterable[str] | None = None
 ) -> tuple[Row | Refusal, ...]:
-    """Every mechanism, or those named, at a central budget; private reports at the largest of these local ones.
+    """Every mechanism, or those named, at a central budget; private reports at the largest listed one that keeps it.
 
-    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for.
-
-    Parameters
-    ----------
-    request : Request
-    epsilon : float, positive
-    budgets : iterable of float, positive
-        Of one report.  The largest that keeps ``epsilon`` is taken; where none does, the mechanism is refused.
-    names : iterable of str
-        Of :func:`mechanisms`.
+    Nothing is searched for, so that the certified epsilon of private reports may be well below the one asked for; where
+    none of the ``budgets`` of one report keeps it, the mechanism is refused.
     """
     tried = sorted(set(budgets))
     if not tried:
@@ -147,6 +134,6 @@ def _within(name: str, request: Request, epsilon: float, tried: Sequence[float])
 
 def _local_budget(name: str, request: Request, epsilon: float) -> float:
     """The largest local budget found whose certified epsilon is not above this."""
-    share = STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
-    start = epsilon if name == "local" else min(epsilon / share, LARGEST_START)
-    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, LARGEST_BUDGET)
+    share = _STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
+    start = epsilon if name == "local" else min(epsilon / share, _LARGEST_START)
+    return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, _LARGEST_BUDGET)

@@ -22,8 +22,8 @@ from flamelib.mechanisms.vectors import CapMessages
 from flamelib.protocols import blanket, flame
 from flamelib.uses.requests import REAL_BITS, Maker, Request, Row, finite
 
-MOST_LEVELS = 64
-SPARED = 6
+_MOST_LEVELS = 64  # of rounding, among which the best is taken
+_SPARED = 6  # standard deviations of room in a bag beyond what comes on average
 
 
 @functools.lru_cache(maxsize=512)
@@ -61,7 +61,7 @@ def _item_variance(request: Request, epsilon0: float) -> float:
 
 def _levels(epsilon0: float) -> int:
     """Levels of rounding with the least error at this local budget."""
-    return min(range(1, MOST_LEVELS + 1), key=lambda levels: _value_variance(epsilon0, levels))
+    return min(range(1, _MOST_LEVELS + 1), key=lambda levels: _value_variance(epsilon0, levels))
 
 
 def _value_variance(epsilon0: float, levels: int) -> float:
@@ -98,7 +98,7 @@ def _double(request: Request, epsilon0: float) -> Row:
     """Bags with room for six standard deviations more than come on average."""
     n, kept = request.n_users, request.sampling_rate * request.dimension
     likely = n * request.sampling_rate
-    padded = max(2, math.ceil(likely + SPARED * math.sqrt(likely)))
+    padded = max(2, math.ceil(likely + _SPARED * math.sqrt(likely)))
     protocol = flame.DoubleProtocol(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "bernoulli")
     absent = (1 - request.sampling_rate) / (4 * likely)
     return _flame(request, "double", protocol, flame.noise_std(protocol) ** 2 + absent)

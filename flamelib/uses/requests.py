@@ -8,25 +8,16 @@ from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError, check
 
 TASKS = ("mean", "histogram")
-REAL_BITS = 64
+REAL_BITS = 64  # a number is sent as a double
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is to be published, about whom, and how often.
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    dimension : int
-        Coordinates of a user's vector, or items of the list.
-    rounds : int
-    delta : float in (0, 1)
-        Of all rounds together.
-    task : "mean" or "histogram"
-    sampling_rate : float in (0, 1]
-        Chance that a user takes part in a round, where the mechanism draws lots for users; that it reports a
-        coordinate, in SS-Double.
+    ``dimension`` is that of a user's vector, or the number of items of the list; ``delta``, in (0, 1), that of all
+    rounds together.  ``sampling_rate`` is the chance that a user takes part in a round, where the mechanism draws lots
+    for users; that it reports a coordinate, in SS-Double.
     """
 
     n_users: int
@@ -71,24 +62,11 @@ class Request:
 class Row:
     """What a mechanism yields for a request.
 
-    Attributes
-    ----------
-    mechanism, document : str
-    epsilon : float
-        By an account of the library, at the request's delta (upper).
-    claimed : float or None
-        By the document's formula for the same parameters; none where it states nothing.
-    error : float
-        Root mean squared error of a coordinate of the mean.
-    messages : float
-        Of a user who takes part in a round; bits alike.
-    trusted : str
-        Who must do as told, or must not tell.
-    adjacency : Adjacency
-    warning : str
-        Why its epsilon is not comparable with that of other rows; empty for replace-one.
-    parameters : mapping
-        What the account was called with, beside the request.
+    ``epsilon`` is that of an account of the library, at the request's delta (upper); ``claimed`` that of the document's
+    formula for the same parameters, if it has one.  The ``error`` is the root mean squared error of a coordinate of the
+    mean; ``messages`` and ``bits`` are those of a user who takes part in a round.  ``trusted`` says who must do as
+    told, or must not tell; ``warning`` why epsilon is not comparable with that of other rows.  ``parameters`` are what
+    the account was called with, beside the request.
     """
 
     mechanism: str

@@ -1,8 +1,8 @@
 r"""Statistics of a crowd by cloak aggregation: a linear sketch of every user's item, every counter summed on its own.
 
-A :class:`Release` is what everybody knows: the sketch, how many users, and how much noise.  Counters are whole numbers
-of any sign; a residue above half the modulus is read as negative, and the modulus is large enough for that, so the
-clipping rule of the scalar protocol is not used.
+A :class:`SketchRelease` is what everybody knows: the sketch, how many users, and how much noise.  Counters are whole
+numbers of any sign; a residue above half the modulus is read as negative, and the modulus is large enough for that, so
+the clipping rule of the scalar protocol is not used.
 
 Two observers, two guarantees.  Who sees what the shuffler puts out sees one bag of messages for each counter: bags of
 two crowds whose tables are equal are within total variation :math:`2^{-\sigma}`, all counters together.  Without noise
@@ -38,26 +38,17 @@ from flamelib.mechanisms.sketches.linear import Sketch, Table, contributions
 from flamelib.mechanisms.sketches.support import WeightedCounting
 from flamelib.protocols.cloak import CloakProtocol, pool, prerandomize, split
 
-WRAP_BITS = 60
-USERS_AT_ONCE = 1000
+_WRAP_BITS = 60  # a counter goes around the modulus with a chance of 2^-60 at most
+_USERS_AT_ONCE = 1000  # whose messages are in memory together
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class SketchRelease:
     r"""What everybody knows of a release.
 
-    Parameters
-    ----------
-    sketch : Sketch
-    n_users : int, at least 2
-        Their number is public.
-    epsilon : float, positive, optional
-        Central budget of the whole table; left out, no noise is added.
-    security_bits : float, positive
-        :math:`\sigma`, for all counters together.
-    colluding : int
-        Users who may tell all they know: those who do not make up the noise without them.  As long as nobody colludes,
-        all add their shares, and the noise is larger by ``surplus``.
+    ``epsilon`` is the central budget of the whole table; left out, no noise is added.  ``security_bits`` is
+    :math:`\sigma`, for all counters together.  ``colluding`` users may tell all they know: the noise is made up without
+    them, so that it is larger by ``surplus`` as long as nobody does.
     """
 
     sketch: Sketch
@@ -106,7 +97,7 @@ class Release:
         """No noise of any counter is larger, but for a chance of 2^-60."""
         if self.epsilon is None:
             return 0
-        return crowded_reach(self.decay, 2.0**-WRAP_BITS / self.counters, self.surplus)
+        return crowded_reach(self.decay, 2.0**-_WRAP_BITS / self.counters, self.surplus)
 
     @property
     def modulus(self) -> int:
@@ -162,21 +153,11 @@ def _decay(epsilon: float, sensitivity: int) -> float:
     return found
 
 
-def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Wholes:
+def collect(release: SketchRelease, items: ArrayLike, randomness: Randomness) -> Wholes:
     """The table by the protocol itself: every user's vector, with its share of noise, split and added up modulo N.
 
     Users come in blocks, in constant memory.  Sums do not depend on the order of messages, so nothing is shuffled here;
     :func:`flamelib.protocols.cloak.run_vector` is the same with the shuffler.
-
-    Parameters
-    ----------
-    release : Release
-    items : array of whole numbers, shape (n_users,)
-    randomness : Randomness
-
-    Returns
-    -------
-    array of the sketch's shape
     """
     protocol, sums = release.protocol, np.zeros(release.counters, dtype=np.int64)
     for block in _blocks(release, items):
@@ -186,23 +167,17 @@ def collect(release: Release, items: ArrayLike, randomness: Randomness) -> Whole
     return np.asarray(read).reshape(release.sketch.shape)
 
 
-def _blocks(release: Release, items: ArrayLike) -> Iterator[Wholes]:
+def _blocks(release: SketchRelease, items: ArrayLike) -> Iterator[Wholes]:
     held = wholes("items", items, 0, 2**62)
     one_per_user("items", held, release.n_users)
-    return (held[start : start + USERS_AT_ONCE] for start in range(0, release.n_users, USERS_AT_ONCE))
+    return (held[start : start + _USERS_AT_ONCE] for start in range(0, release.n_users, _USERS_AT_ONCE))
 
 
-def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes:
+def simulate(release: SketchRelease, table: Table, rng: np.random.Generator) -> Wholes:
     """What :func:`collect` gives for users with this table, in law, without their messages: noise is added at once.
 
-    For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.
-
-    Parameters
-    ----------
-    release : Release
-    table : array of whole numbers
-        By :func:`flamelib.mechanisms.sketches.linear.direct_table`, for many releases of one crowd.
-    rng : numpy.random.Generator
+    For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.  Of
+    one crowd :func:`flamelib.mechanisms.sketches.linear.direct_table` gives the table for many releases.
     """
     shape = np.shape(table)
     if release.epsilon is None:
@@ -210,10 +185,6 @@ def simulate(release: Release, table: Table, rng: np.random.Generator) -> Wholes
     chance, surplus, size = 1 - release.decay, release.surplus, (2, *shape)
     first, second = rng.negative_binomial(surplus, chance, size) if surplus > 1 else rng.geometric(chance, size)
     return np.asarray(table + first - second, dtype=np.int64)
-
-
-
-
 
 
 def shannon(counts: ArrayLike) -> float:

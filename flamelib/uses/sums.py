@@ -22,15 +22,15 @@ from flamelib.mechanisms.integers.noise import TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol, account
 from flamelib.uses.requests import REAL_BITS, Maker, Request, Row, finite
 
-FAR = 10
-OVERFLOW = 2.0**-40
-SHARE = 0.5
-SHUFFLERS = "one of several shufflers; all others add their noise"
-ADD_REMOVE = (
+_FAR = 10  # standard deviations of noise for which the modulus has room
+_OVERFLOW = 2.0**-40  # chance that noise goes around the modulus
+_SHARE = 0.5  # of delta, at most, for what the shares tell
+_SHUFFLERS = "one of several shufflers; all others add their noise"
+_ADD_REMOVE = (
     "hides that one record is there at all; to replace a record is to remove one and to add one, "
     "at up to twice epsilon with a delta that is 1 + exp(epsilon) times as large"
 )
-SUM_PRESERVING = "hides which data set of this very sum it is; the sum itself is published without noise"
+_SUM_PRESERVING = "hides which data set of this very sum it is; the sum itself is published without noise"
 
 
 def _noisy_local(request: Request, epsilon: float) -> Row:
@@ -96,7 +96,7 @@ def _participation(request: Request, epsilon: float) -> Row:
     size = request.dimension
     return Row(
         "random participation", "Hasircioglu, Gunduz 2022", found(1 / std), claimed, error, size, REAL_BITS * size,
-        "the server, with all updates and who sent them", Adjacency.ADD_REMOVE, ADD_REMOVE, {"noise_std": std},
+        "the server, with all updates and who sent them", Adjacency.ADD_REMOVE, _ADD_REMOVE, {"noise_std": std},
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def _cloak_rule(request: Request, epsilon: float) -> Row:
     size = request.dimension
     return Row(
         "cloak, Theorem 1", "Ghazi, Pagh, Velingker 2019", min(found, epsilon), epsilon,
-        math.hypot(std, rule.rounding_bound) / n, size * rule.n_messages, size * rule.bits, SHUFFLERS,
+        math.hypot(std, rule.rounding_bound) / n, size * rule.n_messages, size * rule.bits, _SHUFFLERS,
         parameters={"decay": rule.decay, "noise_rate": rule.noise_rate, "scale": rule.scale},
     )  # fmt: skip
 
@@ -133,12 +133,12 @@ def _cloak_polya(request: Request, epsilon: float) -> Row:
     """Pure epsilon for the sums, an even share of it for each; the shares of all coordinates cost delta."""
     n, size, each = request.n_users, request.dimension, epsilon / request.parts
     security = security_needed(epsilon, request.delta, size * request.rounds)
-    plan = recommended(n, each, OVERFLOW, security, scale=1 if request.task == "histogram" else None)
+    plan = recommended(n, each, _OVERFLOW, security, scale=1 if request.task == "histogram" else None)
     rounding = plan.rounding_std if request.task == "mean" else 0.0
     error = math.hypot(shared_noise(plan.scale, each).std, rounding) / n
     return Row(
         "cloak, Pólya noise", "Balle, Bell, Gascon, Nissim 2020", epsilon, None, error, size * plan.n_messages,
-        size * plan.bits, SHUFFLERS, parameters={"decay": plan.decay, "scale": plan.scale, "security_bits": security},
+        size * plan.bits, _SHUFFLERS, parameters={"decay": plan.decay, "scale": plan.scale, "security_bits": security},
     )  # fmt: skip
 
 
@@ -146,18 +146,18 @@ def _cloak_skellam(request: Request, epsilon: float) -> Row:
     """Whole numbers on a grid whose rounding costs little; half of delta at most for the shares."""
     n, size, rounds = request.n_users, request.dimension, request.rounds
     scale = 1 if request.task == "histogram" else math.isqrt(n - 1) + 1
-    security = security_needed(epsilon, SHARE * request.delta, size * rounds)
+    security = security_needed(epsilon, _SHARE * request.delta, size * rounds)
     given = {"sensitivity_2": scale * request.moved[0], "sensitivity_1": scale * request.moved[1]}
     variance = least_variance(
         size, rounds=rounds, epsilon=epsilon, delta=request.delta, security_bits=security, **given
     )
     found = vector_epsilon(size, variance=variance, rounds=rounds, delta=request.delta, security_bits=security, **given)
-    modulus = n * scale + 2 * math.ceil(FAR * math.sqrt(variance)) + 1
+    modulus = n * scale + 2 * math.ceil(_FAR * math.sqrt(variance)) + 1
     messages = least_messages(security, n, modulus)
     error = math.sqrt(variance + (n / 4 if request.task == "mean" else 0)) / (scale * n)
     return Row(
         "cloak, Skellam noise", "Agarwal, Kairouz, Liu 2021", min(found, epsilon), None, error,
-        size * messages, bits_sent(modulus, messages, size), SHUFFLERS,
+        size * messages, bits_sent(modulus, messages, size), _SHUFFLERS,
         parameters={"variance": variance, "security_bits": security, **given},
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _cloak_exact(request: Request, epsilon: float) -> Row:
     error = 1 / rule.scale if request.task == "mean" else 0.0
     return Row(
         "cloak, no noise", "Ghazi, Pagh, Velingker 2019", epsilon, epsilon, error, size * rule.n_messages,
-        size * rule.bits, "one of several shufflers", Adjacency.SUM_PRESERVING, SUM_PRESERVING,
+        size * rule.bits, "one of several shufflers", Adjacency.SUM_PRESERVING, _SUM_PRESERVING,
         {"scale": rule.scale, "smoothness": rule.smoothness},
     )  # fmt: skip
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.checkin import Scheme, holdings, summed_messages, train
+from flamelib.learning.checkin import Scheme, _holdings, _summed_messages, train
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
-from flamelib.learning.participation import load_records
+from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
 from flamelib.protocols.checkin import CheckinProtocol, aggregate, draw_clients, run
 
@@ -77,7 +77,7 @@ def test_without_noise_the_sum_is_that_of_clipped_gradients(example, schemes):
     rows = gradients(model, *given)
     for name, clip_norm in (("clipped", CLIP), ("plain", math.inf)):
         expected = clipped_sum(rows, clip_norm)
-        found = summed_messages(model, *given, schemes[name].randomizer, np.zeros((3, 12)), np.ones(model.dimension))
+        found = _summed_messages(model, *given, schemes[name].randomizer, np.zeros((3, 12)), np.ones(model.dimension))
         assert found == pytest.approx(expected, abs=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_a_sum_in_aggregate_is_like_one_of_messages_through_the_protocol(example
     protocol, d = CheckinProtocol(randomizer, 1.0), model.dimension
     sent = np.array([aggregate(run(protocol, list(rows), rng), d)[0] for _ in range(repeats)])
     drawn = np.array([
-        summed_messages(model, *given, randomizer, rng.random((3, 12)), rng.standard_normal(d)) for _ in range(repeats)
+        _summed_messages(model, *given, randomizer, rng.random((3, 12)), rng.standard_normal(d)) for _ in range(repeats)
     ])  # fmt: skip
     truth = clipped_sum(rows, CLIP)
     for found in (sent, drawn):
@@ -127,9 +127,9 @@ def test_lost_users_are_missing_from_the_mean_and_nobody_does_no_harm(records, s
 
 def test_more_users_than_images_draw_theirs_at_random():
     rng = np.random.default_rng(0)
-    assert holdings(10, 10, rng).tolist() == list(range(10))
-    assert holdings(10, 4, rng).tolist() == list(range(4))
-    drawn = holdings(10, 100_000, rng)
+    assert _holdings(10, 10, rng).tolist() == list(range(10))
+    assert _holdings(10, 4, rng).tolist() == list(range(4))
+    drawn = _holdings(10, 100_000, rng)
     assert np.bincount(drawn, minlength=10) == pytest.approx(np.full(10, 10_000), abs=5 * 95)
 
 
@@ -139,7 +139,7 @@ def test_a_gradient_of_zero_brings_only_noise(records, schemes):
     parameters = np.zeros(model.dimension)
     parameters[-model.n_classes] = 1e6
     batch = records.batch(np.arange(3))
-    total = summed_messages(
+    total = _summed_messages(
         model, parameters, batch.images, np.zeros(3, int), schemes["cap"].randomizer, np.full((3, 3), 0.5),
         np.zeros(model.dimension),
     )  # fmt: skip
@@ -151,7 +151,7 @@ def test_the_convolutional_network_is_trained_the_same_way():
     images, labels = rng.normal(size=(6, 784)).astype(np.float32), rng.integers(10, size=6)
     parameters, randomizer = network.initial(rng), CapMessages.privunit2(network.dimension, 8.0, 0.05)
     uniforms, noise = rng.random((3, 6)), rng.standard_normal(network.dimension)
-    found = summed_messages(network, parameters, images, labels, randomizer, uniforms, noise)
+    found = _summed_messages(network, parameters, images, labels, randomizer, uniforms, noise)
     rows = gradients(network, parameters, images, labels)
     norms = np.linalg.norm(rows, axis=1)
     along = randomizer.along(norms, uniforms)

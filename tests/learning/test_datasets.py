@@ -59,7 +59,7 @@ def alone(monkeypatch, tmp_path):
 
 def register(monkeypatch, origin, **changes):
     known = {"tiny": entry(origin, **changes), "mnist": entry([NOWHERE], folders=["other"])}
-    monkeypatch.setattr(datasets, "registry", lambda: known)
+    monkeypatch.setattr(datasets, "_registry", lambda: known)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def cached(tmp_path):
 def check_tiny(found):
     assert (found.images == IMAGES.transpose(0, 2, 1)).all()
     assert (found.labels == LABELS - 1).all()
-    assert (found.n, found.classes, found.name, found.is_fallback) == (3, 2, "tiny", False)
+    assert (found.n, found.classes, found.name, found.requested) == (3, 2, "tiny", "tiny")
     assert found.notice == "Data: 3 images and labels of Tiny (train part)."
 
 
@@ -110,7 +110,7 @@ def test_files_are_read_only_when_used(alone, monkeypatch):
     found = datasets.load("tiny", want=("labels",))
     with pytest.raises(DomainError, match="images of tiny were not loaded"):
         _ = found.images
-    monkeypatch.setattr(datasets, "read_idx", lambda _: np.zeros(1, dtype=np.uint8))
+    monkeypatch.setattr(datasets, "_read_idx", lambda _: np.zeros(1, dtype=np.uint8))
     assert found.labels.shape == (1,)
     with pytest.raises(AttributeError):
         found.n = 5
@@ -198,7 +198,7 @@ def test_a_wrong_archive_leaves_no_file_of_the_set(alone, monkeypatch, server, m
 
 def test_without_network_another_real_set_stands_in_and_says_so(alone):
     found = datasets.load("tiny")
-    assert (found.name, found.requested, found.is_fallback) == ("digits", "tiny", True)
+    assert (found.name, found.requested) == ("digits", "tiny")
     assert found.images.shape == (1500, 8, 8)
     assert found.images.max() == 255
     assert found.n == 1500
@@ -256,7 +256,7 @@ def test_requests_nobody_can_meet_are_refused_by_name(arguments, sentence):
 
 def test_digits_come_in_two_parts_without_overlap():
     train, test = datasets.load("digits"), datasets.load("digits", "test")
-    assert (train.n, test.n, train.is_fallback) == (1500, 297, False)
+    assert (train.n, test.n, train.name) == (1500, 297, "digits")
     assert len(train.labels) + len(test.labels) == 1797
 
 
@@ -268,7 +268,7 @@ def test_digits_come_in_two_parts_without_overlap():
 def test_what_is_no_idx_file_is_named(tmp_path, body):
     (tmp_path / "some.gz").write_bytes(body)
     with pytest.raises(DataError, match=r"some\.gz is not a whole"):
-        datasets.read_idx(tmp_path / "some.gz")
+        datasets._read_idx(tmp_path / "some.gz")
 
 
 def test_your_own_data(tmp_path):
@@ -289,7 +289,7 @@ def test_your_own_data(tmp_path):
 
 def test_the_registry_and_its_page_say_the_same():
     page = (ROOT / "data" / "README.md").read_text("utf-8")
-    for name, about in datasets.registry().items():
+    for name, about in datasets._registry().items():
         assert f"| `{name}` | {about['title']}" in page
         for word in (about["licence"], about["people"], *about["origin"], *(f"{n:,}" for n in about["sizes"].values())):
             assert word in page
@@ -327,7 +327,8 @@ def test_pixels_have_the_published_moments_of_the_set_they_come_from(at_hand, na
 def test_characters_stand_upright(at_hand):
     """The mean picture of the letter t, or of the digit 1, has a vertical stem in the middle third."""
     found = at_hand("emnist-letters", "test", fallback=("digits",))
-    mean = found.images[found.labels == (1 if found.is_fallback else "abcdefghijklmnopqrst".index("t"))].mean(0)
+    asked = 1 if found.name != found.requested else "abcdefghijklmnopqrst".index("t")
+    mean = found.images[found.labels == asked].mean(0)
     columns = mean.mean(0)
     assert len(columns) / 3 <= columns.argmax() < 2 * len(columns) / 3
     assert columns.max() > 1.25 * mean.mean(1).max()

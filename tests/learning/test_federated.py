@@ -8,7 +8,7 @@ import pytest
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import federated
 from flamelib.learning.datasets import load
-from flamelib.learning.federated import gather, load_users, train
+from flamelib.learning.federated import _gather, load_users, train
 from flamelib.protocols.averages import CentralGaussian, PlainAverage
 
 
@@ -139,7 +139,7 @@ def test_without_untouched_images_their_accuracy_is_no_number():
         (lambda users: train(mean, users, 1, np.random.default_rng(0), epochs=0), "epochs"),
         (lambda users: load_users("digits", seed=-1), "seed"),
         (lambda users: load_users("nothing"), "name"),
-        (lambda users: gather(one_class(), one_class(), np.random.default_rng(0)), "data set"),
+        (lambda users: _gather(one_class(), one_class(), np.random.default_rng(0)), "data set"),
     ],
 )
 def test_bad_input_is_refused_by_name(users, call, name):

@@ -8,7 +8,8 @@ import pytest
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import load
 from flamelib.learning.networks import ConvolutionalNetwork
-from flamelib.learning.participation import Records, Scheme, load_records, pooled, train
+from flamelib.learning.participation import Scheme, train
+from flamelib.learning.records import Records, _pooled, load_records
 from flamelib.protocols.participation import draw_records
 
 SAMPLING = {"participation_rate": 0.5, "record_rate": 0.2, "n_records": 30}
@@ -61,8 +62,8 @@ def test_pooling_takes_means_over_squares():
     expected = [
         [image[i : i + 2, j : j + 2].mean() for i in (0, 2, 4) for j in (0, 2, 4)] for image in images.astype(float)
     ]
-    assert np.abs(pooled(images, 2) - np.array(expected)).max() <= 0.5
-    assert np.array_equal(pooled(images, 1), images.reshape(5, -1))
+    assert np.abs(_pooled(images, 2) - np.array(expected)).max() <= 0.5
+    assert np.array_equal(_pooled(images, 1), images.reshape(5, -1))
     assert load_records("digits", pool=2).images.shape == (1500, 16)
 
 

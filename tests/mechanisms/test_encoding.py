@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.mechanisms.encoding import clip, round_randomly
+from flamelib.mechanisms.encoding import round_randomly
 
 UNIT = st.floats(0, 1)
 
@@ -32,17 +32,6 @@ def test_rounding_is_unbiased(value):
     error = np.sqrt(fraction * (1 - fraction) / draws.size)
     assert abs(draws.mean() - 3 * value) < 5 * error
     assert abs(draws.mean() - 3 * value - 0.01) > 5 * error  # enough draws to see a small bias
-
-
-def test_clip_moves_to_the_nearest_end():
-    assert clip([-3, 0, 0.2, 1, 9]).tolist() == [0, 0, 0.2, 1, 1]
-    assert clip([]).shape == (0,)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, "1", None, 1j, True, [[1], [1, 2]]])
-def test_clip_refuses_what_is_no_number(bad):
-    with pytest.raises(DomainError, match="values must be finite numbers"):
-        clip(bad)
 
 
 @pytest.mark.parametrize("bad", [1.0000001, -1e-300, np.nan, np.inf, "x"])

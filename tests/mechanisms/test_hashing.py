@@ -11,12 +11,12 @@ from scipy.stats import chisquare
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.sketches.hashing import (
+    _LETTERS,
     ALPHABET,
-    LETTERS,
     LONGEST,
     PRIME,
     Hashes,
-    add,
+    _add,
     keyed_uniforms,
     numbered,
     spelled,
@@ -29,7 +29,7 @@ residues = st.integers(0, PRIME - 1)
 @given(a=residues, b=residues)
 def test_arithmetic_modulo_the_prime_is_exact(a: int, b: int) -> None:
     pair = np.array([a], dtype=np.uint64), np.array([b], dtype=np.uint64)
-    assert (int(times(*pair)[0]), int(add(*pair)[0])) == (a * b % PRIME, (a + b) % PRIME)
+    assert (int(times(*pair)[0]), int(_add(*pair)[0])) == (a * b % PRIME, (a + b) % PRIME)
 
 
 @pytest.mark.parametrize("a", [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, PRIME - 1])
@@ -92,7 +92,7 @@ def test_keyed_uniforms_keep_away_from_0_and_1(drawn: float, monkeypatch: pytest
     assert abs(found - drawn) <= 2.0**-54
 
 
-@given(st.lists(st.text(LETTERS, min_size=1, max_size=LONGEST), max_size=5))
+@given(st.lists(st.text(_LETTERS, min_size=1, max_size=LONGEST), max_size=5))
 def test_words_and_numbers(words: list[str]) -> None:
     assert spelled(numbered(words)) == words
 

@@ -14,48 +14,23 @@ from scipy import integrate
 from scipy.stats import chisquare, kstest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.mechanisms.randomizers import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    GaussianNoise,
-    KaryResponse,
-    LaplaceNoise,
-)
+from flamelib.mechanisms.randomizers import GaussianNoise, KaryResponse, LaplaceNoise
 
 EPSILON0 = st.floats(0.01, 20)
-WIDTH = st.integers(1, 12)
-DISCRETE = st.one_of(
-    st.builds(KaryResponse, EPSILON0, st.integers(2, 40)),
-    st.builds(DiscreteLaplaceNoise, st.floats(0.5, 20), WIDTH),
-    st.builds(DiscreteGaussianNoise, st.floats(0.2, 20), WIDTH),
-)
+DISCRETE = st.builds(KaryResponse, EPSILON0, st.integers(2, 40))
 CONTINUOUS = (LaplaceNoise(0.3), LaplaceNoise(4.0), GaussianNoise(0.25), GaussianNoise(2.0))
-EVERY = (
-    KaryResponse(1.0, 5),
-    *CONTINUOUS,
-    DiscreteLaplaceNoise(2.0, 4),
-    DiscreteLaplaceNoise(2.0, 5),
-    DiscreteGaussianNoise(1.5, 4),
-    DiscreteGaussianNoise(1.5, 5),
-)
+EVERY = (KaryResponse(1.0, 5), *CONTINUOUS)
 
 
 def inputs_of(randomizer):
-    return np.arange(randomizer.n_buckets if isinstance(randomizer, KaryResponse) else randomizer.width + 1)
-
-
-def reports_of(randomizer):
-    if isinstance(randomizer, KaryResponse):
-        return inputs_of(randomizer)
-    spread = 40 * (randomizer.noise_std if hasattr(randomizer, "noise_std") else randomizer.width / randomizer.epsilon0)
-    return np.arange(-math.ceil(spread) - 2, randomizer.width + math.ceil(spread) + 3)
+    return np.arange(randomizer.n_buckets)
 
 
 @settings(deadline=None)
 @given(DISCRETE)
 def test_discrete_laws_add_up_and_contain_their_blanket(randomizer):
-    reports = reports_of(randomizer)
-    law = np.exp(randomizer.log_pmf(reports, inputs_of(randomizer)[:, None]))
+    reports = inputs_of(randomizer)
+    law = np.exp(randomizer.log_pmf(reports, reports[:, None]))
     blanket = np.exp(randomizer.blanket_log_pmf(reports))
     assert np.allclose(law.sum(1), 1, rtol=1e-12)
     assert blanket.sum() == pytest.approx(1, rel=1e-12)
@@ -66,13 +41,10 @@ def test_discrete_laws_add_up_and_contain_their_blanket(randomizer):
 @settings(deadline=None)
 @given(DISCRETE)
 def test_the_largest_ratio_of_two_laws_is_the_local_budget(randomizer):
-    reports, inputs = reports_of(randomizer), inputs_of(randomizer)
-    law = randomizer.log_pmf(reports, inputs[:, None])
+    reports = inputs_of(randomizer)
+    law = randomizer.log_pmf(reports, reports[:, None])
     worst = (law.max(0) - law.min(0)).max()
-    if math.isfinite(randomizer.epsilon0):
-        assert worst == pytest.approx(randomizer.epsilon0, rel=1e-10)
-    else:
-        assert worst > 30 * inputs[-1] / randomizer.noise_std  # grows with the report: no local budget
+    assert worst == pytest.approx(randomizer.epsilon0, rel=1e-10)
 
 
 def integral(function, randomizer):
@@ -119,7 +91,7 @@ def test_tiny_blanket_masses_do_not_overflow():
 
 def law_of(randomizer, value):
     """Reports likely enough to be counted, and their probabilities."""
-    reports = reports_of(randomizer)
+    reports = inputs_of(randomizer)
     log_law = randomizer.blanket_log_pmf(reports) if value is None else randomizer.log_pmf(reports, value)
     seen = log_law > math.log(1e-3)
     return reports[seen], np.exp(log_law[seen])
@@ -138,25 +110,19 @@ def scaled(randomizer, factor):
     """The same randomizer with noise wider by a factor."""
     if isinstance(randomizer, KaryResponse):
         return KaryResponse(randomizer.epsilon0 / factor, randomizer.n_buckets)
-    if isinstance(randomizer, DiscreteLaplaceNoise):
-        return DiscreteLaplaceNoise(randomizer.epsilon0 / factor, randomizer.width)
-    if isinstance(randomizer, DiscreteGaussianNoise):
-        return DiscreteGaussianNoise(randomizer.noise_std * factor, randomizer.width)
     if isinstance(randomizer, LaplaceNoise):
         return LaplaceNoise(randomizer.epsilon0 / factor)
     return GaussianNoise(randomizer.noise_std * factor)
 
 
 @pytest.mark.parametrize("value", [None, 0, 1])
-@pytest.mark.parametrize(
-    "randomizer", [r for r in EVERY if hasattr(r, "log_pmf")] + [DiscreteGaussianNoise(0.4, 2)], ids=str
-)
+@pytest.mark.parametrize("randomizer", [r for r in EVERY if hasattr(r, "log_pmf")], ids=str)
 def test_discrete_samples_follow_their_law_and_no_neighbouring_one(randomizer, value):
     rng = np.random.default_rng(3)
     draws = randomizer.sample_blanket(40_000, rng) if value is None else randomizer.sample(np.full(40_000, value), rng)
     assert draws.dtype == np.int64
     assert fits(draws, *law_of(randomizer, value)) > 1e-3
-    if value is None and isinstance(randomizer, KaryResponse):
+    if value is None:
         return  # uniform whatever the budget
     for factor in (0.85, 1.2):
         assert fits(draws, *law_of(scaled(randomizer, factor), value)) < 1e-6
@@ -220,7 +186,7 @@ def test_discrete_randomizers_refuse_fractions(randomizer):
 
 @pytest.mark.parametrize("bad", [0, -1, 701, np.nan, np.inf, "x", None, True])
 def test_local_budgets_outside_the_domain_are_refused_by_name(bad):
-    for build in (lambda b: KaryResponse(b, 3), LaplaceNoise, lambda b: DiscreteLaplaceNoise(b, 3)):
+    for build in (lambda b: KaryResponse(b, 3), LaplaceNoise):
         with pytest.raises(DomainError, match="epsilon0 must be a number in"):
             build(bad)
 
@@ -229,24 +195,6 @@ def test_local_budgets_outside_the_domain_are_refused_by_name(bad):
 def test_blanket_masses_outside_the_domain_are_refused_by_name(bad):
     with pytest.raises(DomainError, match="blanket_mass must be"):
         KaryResponse.from_blanket_mass(3, bad)
-
-
-def test_scales_that_64_bits_cannot_hold_are_refused():
-    with pytest.raises(DomainError, match="noise_std must be in"):
-        DiscreteGaussianNoise(2.0**41, 3).sample([0], np.random.default_rng(0))
-    with pytest.raises(DomainError, match="width / epsilon0 must be at most"):
-        DiscreteLaplaceNoise(1e-15, 3).sample([0], np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("noise_std", [0.001, 1e5])
-def test_extreme_discrete_gaussians_keep_their_moments(noise_std):
-    randomizer = DiscreteGaussianNoise(noise_std, 6)
-    draws = randomizer.sample(np.full(50_000, 2), np.random.default_rng(8))
-    variance = noise_std**2 if noise_std > 1 else 0.0
-    assert abs(draws.mean() - 2) <= 5 * math.sqrt(variance / draws.size)
-    assert draws.var() == pytest.approx(variance, rel=0.05)
-    blanket = randomizer.sample_blanket(50_000, np.random.default_rng(9))
-    assert abs(blanket.mean() - 3) <= 5 * math.sqrt(variance / draws.size)
 
 
 def test_the_blanket_of_gaussian_noise_survives_an_underflowing_mass():
@@ -258,19 +206,6 @@ def test_the_blanket_of_gaussian_noise_survives_an_underflowing_mass():
         tail = mpmath.ncdf(mpmath.mpf(-100))
         density = mpmath.npdf(mpmath.mpf("0.5001"), 0, mpmath.mpf("0.005")) / (2 * tail)
     assert float(randomizer.blanket_log_pdf(0.4999)) == pytest.approx(float(mpmath.log(density)), rel=1e-10)
-
-
-@pytest.mark.parametrize("width", [2, 20_001])
-def test_wide_discrete_gaussians_have_a_law_within_reach(width):
-    """Beyond a million terms the sum is taken by a formula; here it is taken term by term."""
-    noise_std, reports = 30_000.0, np.arange(-1_200_000, 1_200_000)
-    randomizer = DiscreteGaussianNoise(noise_std, width)
-    total = math.fsum(np.exp(-((reports / noise_std) ** 2) / 2))
-    assert float(randomizer.log_pmf(1, 1)) == pytest.approx(-math.log(total), rel=1e-13)
-    farther = np.maximum(np.abs(reports), np.abs(reports - width))
-    total = math.fsum(np.exp(-((farther / noise_std) ** 2) / 2))
-    exact = -((width / noise_std) ** 2) / 2 - math.log(total)
-    assert float(randomizer.blanket_log_pmf(0)) == pytest.approx(exact, rel=1e-13)
 
 
 def test_importing_randomizers_loads_numpy_and_little_else():

@@ -105,8 +105,8 @@ def test_every_order_is_equally_likely(source, kinds):
 def test_every_order_is_equally_likely_by_way_of_buckets(source, monkeypatch):
     """Cache, blocks and buckets of a few messages: all the branches of the long shuffle, against all 24 orders."""
     monkeypatch.setattr(module, "CACHED", 2)
-    monkeypatch.setattr(module, "BLOCK", 3)
-    monkeypatch.setattr(module, "BUCKETS", 2)
+    monkeypatch.setattr(module, "_BLOCK", 3)
+    monkeypatch.setattr(module, "_BUCKETS", 2)
     counts = sum(orders(lambda rows: source.permuted(rows), 4, 1) for _ in range(1000))
     assert chisquare(counts).pvalue > UNLIKELY
 
@@ -114,8 +114,8 @@ def test_every_order_is_equally_likely_by_way_of_buckets(source, monkeypatch):
 def test_marked_messages_go_everywhere(source, monkeypatch):
     """The first, a middle and the last of many messages, and the distance of two that were neighbours."""
     monkeypatch.setattr(module, "CACHED", 64)
-    monkeypatch.setattr(module, "BLOCK", 256)
-    monkeypatch.setattr(module, "BUCKETS", 16)
+    monkeypatch.setattr(module, "_BLOCK", 256)
+    monkeypatch.setattr(module, "_BUCKETS", 16)
     size, repeats = 400, 160
     places = np.array([np.argsort(source.permuted(np.arange(size)))[[0, 200, 201, 399]] for _ in range(repeats)])
     for found in (*places.T, (places[:, 1] - places[:, 2]) % size):

@@ -8,7 +8,15 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms import sealing
-from flamelib.mechanisms.sealing import ENVELOPE_BYTES, LETTER_BYTES, REFUSALS, AnalyzerKey, new_round, open_bags, seal
+from flamelib.mechanisms.sealing import (
+    _ENVELOPE_BYTES,
+    _LETTER_BYTES,
+    _REFUSALS,
+    AnalyzerKey,
+    new_round,
+    open_bags,
+    seal,
+)
 
 KEY, ROUND = AnalyzerKey(), new_round()
 EXTREMES = [0.0, -0.0, 1.0, -1e308, 5e-324, math.pi, 2.0**53]
@@ -20,7 +28,7 @@ def opened(envelopes, key=KEY, name=ROUND):
 
 
 def reasons(found):
-    assert tuple(found.refused) == REFUSALS
+    assert tuple(found.refused) == _REFUSALS
     assert np.isnan(found.values).sum() == sum(found.refused.values())
     return {reason: count for reason, count in found.refused.items() if count}
 
@@ -34,28 +42,29 @@ def test_values_come_out_as_they_went_in():
 
 def test_every_envelope_has_one_length_and_a_fresh_look():
     envelopes = seal(KEY.public, ROUND, np.zeros(2000, int), np.resize([0.0, -1e308], 2000))
-    assert envelopes.shape == (2000, ENVELOPE_BYTES)
-    assert LETTER_BYTES + len(SealedBox(PrivateKey.generate()).encrypt(b"")) == ENVELOPE_BYTES
+    assert envelopes.shape == (2000, _ENVELOPE_BYTES)
+    assert _LETTER_BYTES + len(SealedBox(PrivateKey.generate()).encrypt(b"")) == _ENVELOPE_BYTES
     assert len({row.tobytes() for row in envelopes}) == 2000
     # Each of the sixteen bytes of a sealed value and of its tag is uniform, for either value.
     for value in (envelopes[::2], envelopes[1::2]):
-        for column in (*range(32, 48), *range(ENVELOPE_BYTES - 8, ENVELOPE_BYTES)):
+        for column in (*range(32, 48), *range(_ENVELOPE_BYTES - 8, _ENVELOPE_BYTES)):
             assert abs(value[:, column].mean() - 127.5) < 6 * math.sqrt((256**2 - 1) / 12 / 1000)
 
 
 def test_no_envelopes_are_no_trouble():
-    assert seal(KEY.public, ROUND, np.array([], int), []).shape == (0, ENVELOPE_BYTES)
-    assert opened(np.zeros((3, 0, ENVELOPE_BYTES), dtype=np.uint8)).values.shape == (3, 0)
+    assert seal(KEY.public, ROUND, np.array([], int), []).shape == (0, _ENVELOPE_BYTES)
+    assert opened(np.zeros((3, 0, _ENVELOPE_BYTES), dtype=np.uint8)).values.shape == (3, 0)
 
 
 def test_a_change_of_any_bit_is_noticed():
     [envelope] = seal(KEY.public, ROUND, [0], [0.25])
-    changed = np.array([envelope ^ (np.arange(ENVELOPE_BYTES) == byte) * bit for byte in range(92) for bit in (1, 128)])
+    flips = [(np.arange(_ENVELOPE_BYTES) == byte) * bit for byte in range(92) for bit in (1, 128)]
+    changed = np.array([envelope ^ flip for flip in flips])
     found = opened(changed.astype(np.uint8)[None])
-    assert reasons(found) == {"unreadable": 2 * ENVELOPE_BYTES}
+    assert reasons(found) == {"unreadable": 2 * _ENVELOPE_BYTES}
 
 
-@pytest.mark.parametrize("content", [bytes(ENVELOPE_BYTES), b"\xff" * ENVELOPE_BYTES, bytes(range(ENVELOPE_BYTES))])
+@pytest.mark.parametrize("content", [bytes(_ENVELOPE_BYTES), b"\xff" * _ENVELOPE_BYTES, bytes(range(_ENVELOPE_BYTES))])
 def test_bytes_that_are_no_envelope_are_refused(content):
     assert reasons(opened(np.frombuffer(content, dtype=np.uint8)[None])) == {"unreadable": 1}
 
@@ -105,7 +114,7 @@ def test_nonces_name_nobody():
     (name, place, nonce, value), (*same, other, again) = map(sealing._LETTER.unpack, letters)
     assert [name, place, value] == [*same, again] == [ROUND, 3, 0.5]
     assert nonce != other
-    assert len(letters[0]) == LETTER_BYTES == 16 + 4 + len(nonce) + 8
+    assert len(letters[0]) == _LETTER_BYTES == 16 + 4 + len(nonce) + 8
 
 
 def test_the_secret_key_does_not_show():

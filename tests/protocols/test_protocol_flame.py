@@ -235,10 +235,10 @@ def test_the_shuffler_works_with_envelopes_that_nobody_can_open():
 
     def noise(places, values):
         assert places.shape == values.shape
-        return rng.integers(256, size=(places.size, sealing.ENVELOPE_BYTES), dtype=np.uint8)
+        return rng.integers(256, size=(places.size, sealing._ENVELOPE_BYTES), dtype=np.uint8)
 
     ideal = dataclasses.replace(reports, messages=noise(reports.places, reports.messages))
-    assert flame.shuffler(protocol, ideal, rng, noise).bags.shape == (6, 50, sealing.ENVELOPE_BYTES)
+    assert flame.shuffler(protocol, ideal, rng, noise).bags.shape == (6, 50, sealing._ENVELOPE_BYTES)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -92,26 +92,6 @@ def test_a_vector_of_each_of_a_thousand_users(benchmark):
     assert np.array_equal(found, rows.sum(axis=0))
 
 
-def test_a_hundred_million_users_in_the_memory_of_one_block(benchmark):
-    """A stream of the same block, by a process of its own whose largest memory is asked for: below 300 MB."""
-    code = (
-        "import itertools, pathlib, numpy as np\n"
-        "from flamelib.protocols.cloak import CloakProtocol\n"
-        "from flamelib.protocols.cloak import stream\n"
-        "from flamelib.mechanisms.integers.randomness import Simulation\n"
-        f"n, block = 10**8, np.full({BLOCK}, 0.5)\n"
-        "blocks = itertools.chain(itertools.repeat(block, n // block.size), [block[: n % block.size]])\n"
-        "ours = CloakProtocol(n, 2**40 - 87, 1000, 8)\n"
-        "found = stream(ours, blocks, Simulation(np.random.Generator(np.random.SFC64(1))))\n"
-        f"print(int(found), {PEAK})"
-    )
-    asked = [sys.executable, "-c", code]
-    done = benchmark.pedantic(subprocess.run, [asked], {"capture_output": True, "text": True, "check": True}, rounds=1)
-    found, kilobytes = map(int, done.stdout.split())
-    assert found == 10**8 * 500
-    assert kilobytes < 300_000
-
-
 def test_the_memory_of_a_million_users(benchmark):
     """Below 300 MB for the whole process, shuffle included."""
     code = (

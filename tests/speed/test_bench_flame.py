@@ -93,7 +93,7 @@ def test_a_round_needs_little_memory_beside_the_updates(name, literal):
 def test_sealing_a_thousand_messages(benchmark):
     key, name = sealing.AnalyzerKey(), sealing.new_round()
     envelopes = benchmark(sealing.seal, key.public, name, np.arange(1000), np.linspace(0, 1, 1000))
-    assert envelopes.shape == (1000, sealing.ENVELOPE_BYTES)
+    assert envelopes.shape == (1000, sealing._ENVELOPE_BYTES)
 
 
 def test_opening_a_thousand_messages(benchmark):

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from flamelib.learning.federated import Samples, Users, train
+from flamelib.learning.federated import Users, train
 from flamelib.learning.models import SoftmaxRegression, gram_matrices
+from flamelib.learning.records import Samples
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 from flamelib.protocols.averages import PlainAverage

@@ -4,7 +4,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.uses.client_ledger import ClientLedger, Setting
+from flamelib.uses.client_ledger import Announcement, ClientLedger
 
 SETTINGS = {
     "30 records, noise 1.5": (0.01, 0.01, 30, 1.5, 1.0),
@@ -66,6 +66,6 @@ def test_drawn_records_by_another_library(benchmark):
 
 
 def test_rounds_left_in_a_ledger(benchmark):
-    ledger, setting = ClientLedger(30), Setting(0.01, 0.01, 1.5, 1.0)
-    ledger.record(setting, 1000)
-    assert benchmark.pedantic(ledger.remaining, (setting, 1.0, 1e-6), rounds=1) > 1000
+    ledger, announced = ClientLedger(30), Announcement(0.01, 0.01, 1.5, 1.0)
+    ledger.charge(announced, 1000)
+    assert benchmark.pedantic(ledger.remaining, (announced, 1.0, 1e-6), rounds=1) > 1000

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from flamelib.mechanisms.randomizers import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    GaussianNoise,
-    KaryResponse,
-    LaplaceNoise,
-)
+from flamelib.mechanisms.randomizers import GaussianNoise, KaryResponse, LaplaceNoise
 from flamelib.protocols import blanket
 
 USERS = 700_000
@@ -23,8 +17,6 @@ UNIT = np.linspace(0, 1, USERS)
         (KaryResponse(4.0, 62), WHOLE),
         (LaplaceNoise(1.0), UNIT),
         (GaussianNoise(1.0), UNIT),
-        (DiscreteLaplaceNoise(1.0, 61), WHOLE),
-        (DiscreteGaussianNoise(5.0, 61), WHOLE),
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )

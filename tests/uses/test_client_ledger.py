@@ -7,17 +7,17 @@ import pytest
 
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.client_ledger import ClientLedger, Setting, _most_rounds
+from flamelib.uses.client_ledger import Announcement, ClientLedger, _most_rounds
 
-USUAL = Setting(0.1, 0.1, 1.0, 1.0)
-OTHER = Setting(0.05, 0.2, 2.0, 1.0)
+USUAL = Announcement(0.1, 0.1, 1.0, 1.0)
+OTHER = Announcement(0.05, 0.2, 2.0, 1.0)
 
 
 def filled():
     ledger = ClientLedger(n_records=5)
-    ledger.record(USUAL, rounds=60)
-    ledger.record(OTHER, rounds=10)
-    ledger.record(USUAL, rounds=40)
+    ledger.charge(USUAL, rounds=60)
+    ledger.charge(OTHER, rounds=10)
+    ledger.charge(USUAL, rounds=40)
     return ledger
 
 
@@ -25,7 +25,7 @@ class TestSpent:
     def test_equal_rounds_are_the_guarantee_of_many(self):
         ledger = ClientLedger(n_records=5)
         for _ in range(100):
-            ledger.record(USUAL)
+            ledger.charge(USUAL)
         assert ledger.rounds == 100
         assert ledger.delta(2.0) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0)
         assert ledger.epsilon(1e-5) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
@@ -33,8 +33,8 @@ class TestSpent:
     def test_unlike_rounds(self):
         """Above each kind alone, below their budgets added, and about the same in any order."""
         ledger, turned = filled(), ClientLedger(5)
-        turned.record(OTHER, 10)
-        turned.record(USUAL, 100)
+        turned.charge(OTHER, 10)
+        turned.charge(USUAL, 100)
         usual = participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
         other = participation_rounds("outer", 0.05, 0.2, 5, 2.0, 1.0, 10, delta=1e-5)
         assert usual < ledger.epsilon(2e-5) + 0.2
@@ -42,12 +42,12 @@ class TestSpent:
         assert ledger.epsilon(1e-5) == pytest.approx(turned.epsilon(1e-5), rel=1e-4)
 
     def test_a_mixed_sequence_lies_between_its_extremes(self):
-        mild, harsh = Setting(0.1, 0.1, 1.1, 1.0), Setting(0.1, 0.1, 0.9, 1.0)
+        mild, harsh = Announcement(0.1, 0.1, 1.1, 1.0), Announcement(0.1, 0.1, 0.9, 1.0)
         found = []
         for first, second in ((mild, mild), (mild, harsh), (harsh, harsh)):
             ledger = ClientLedger(5)
-            ledger.record(first, 50)
-            ledger.record(second, 50)
+            ledger.charge(first, 50)
+            ledger.charge(second, 50)
             found.append(ledger.delta(2.0))
         assert found == sorted(found)
 
@@ -57,24 +57,24 @@ class TestSpent:
 
     def test_visible_participants_cost_more(self):
         hidden, visible = ClientLedger(5), ClientLedger(5)
-        hidden.record(USUAL, 50)
-        visible.record(Setting(0.1, 0.1, 1.0, 1.0, "wcs"), 50)
+        hidden.charge(USUAL, 50)
+        visible.charge(Announcement(0.1, 0.1, 1.0, 1.0, "wcs"), 50)
         assert hidden.epsilon(1e-5) < visible.epsilon(1e-5)
 
     def test_the_system_is_as_good_as_its_worst_client(self):
         ledgers = [ClientLedger(n_records) for n_records in (1, 4, 20)]
         for ledger in ledgers:
-            ledger.record(USUAL, 50)
+            ledger.charge(USUAL, 50)
         spent = [ledger.epsilon(1e-5) for ledger in ledgers]
         assert max(spent) == spent[2]
         assert spent == sorted(spent)
 
     def test_more_records_than_declared(self):
         ledger = filled()
-        ledger.record(USUAL, n_records=5)
-        ledger.record(USUAL, n_records=1)
+        ledger.charge(USUAL, n_records=5)
+        ledger.charge(USUAL, n_records=1)
         with pytest.raises(DomainError, match="n_records must be at most the 5"):
-            ledger.record(USUAL, n_records=6)
+            ledger.charge(USUAL, n_records=6)
         assert ledger.rounds == 112
 
 
@@ -84,9 +84,9 @@ class TestRemaining:
         ledger = filled()
         left = ledger.remaining(USUAL, epsilon, delta)
         assert left > 10
-        ledger.record(USUAL, left)
+        ledger.charge(USUAL, left)
         assert ledger.delta(epsilon) <= delta
-        ledger.record(USUAL, 2 + left // 200)
+        ledger.charge(USUAL, 2 + left // 200)
         assert ledger.delta(epsilon) > delta
         assert ledger.remaining(USUAL, epsilon, delta) == 0
 
@@ -110,7 +110,7 @@ class TestKept:
         assert again.rounds == ledger.rounds
         assert again.n_records == ledger.n_records
         assert again.delta(2.0) == ledger.delta(2.0)
-        again.record(USUAL)
+        again.charge(USUAL)
         again.save(tmp_path / "ledger.json")
         assert ClientLedger.load(tmp_path / "ledger.json").rounds == ledger.rounds + 1
         assert os.listdir(tmp_path) == ["ledger.json"]
@@ -140,7 +140,7 @@ class TestKept:
         ledger = filled()
         ledger.save(path)
         before = path.read_bytes()
-        ledger.record(OTHER)
+        ledger.charge(OTHER)
         for name in ("fsync", "replace"):
             with monkeypatch.context() as patch:
                 patch.setattr(os, name, lambda *_: (_ for _ in ()).throw(OSError("no space left")))
@@ -159,14 +159,14 @@ class TestBadInput:
     def test_of_a_setting(self, name, value):
         good = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1.0, "clip_norm": 1.0}
         with pytest.raises(DomainError, match=name):
-            Setting(**good | {name: value})
+            Announcement(**good | {name: value})
 
     def test_of_a_ledger(self):
         for value in (0, 1.5, None, "x"):
             with pytest.raises(DomainError, match="n_records"):
                 ClientLedger(value)
             with pytest.raises(DomainError, match="rounds"):
-                ClientLedger(3).record(USUAL, rounds=value)
+                ClientLedger(3).charge(USUAL, rounds=value)
         with pytest.raises(DomainError, match="delta"):
             filled().epsilon(2.0)
         with pytest.raises(DomainError, match="epsilon"):

@@ -13,8 +13,7 @@ from flamebook.figures.cloak.words import load_words
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
-from flamelib.mechanisms.integers.randomness import Release as SystemRandomness
-from flamelib.mechanisms.integers.randomness import Simulation
+from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.hashing import PRIME, spelled
 from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, direct_table
@@ -22,7 +21,7 @@ from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak import run_vector
-from flamelib.uses.statistics import Release, collect, shannon, simulate
+from flamelib.uses.statistics import SketchRelease, collect, shannon, simulate
 
 SKETCHES: list[Sketch] = [
     Total(15),
@@ -44,7 +43,7 @@ def simulation(seed: int = 1) -> Simulation:
 @pytest.mark.parametrize("sketch", SKETCHES, ids=lambda sketch: type(sketch).__name__)
 def test_the_protocol_gives_the_table_to_the_last_digit(sketch: Sketch) -> None:
     items = np.random.default_rng(2).integers(0, 16, size=1100)
-    release = Release(sketch, n_users=1100)
+    release = SketchRelease(sketch, n_users=1100)
     direct = direct_table(sketch, items)
     assert (collect(release, items, simulation()) == direct).all()
     shuffled = run_vector(release.protocol, contributions(sketch, items), simulation())
@@ -54,23 +53,23 @@ def test_the_protocol_gives_the_table_to_the_last_digit(sketch: Sketch) -> None:
 
 def test_the_protocol_with_randomness_of_the_system() -> None:
     items, sketch = np.arange(40) % 7, CountSketch(5, 1, seed=1)
-    assert (collect(Release(sketch, 40), items, SystemRandomness()) == direct_table(sketch, items)).all()
+    assert (collect(SketchRelease(sketch, 40), items, Release()) == direct_table(sketch, items)).all()
 
 
 def test_random_weights_go_through_the_protocol() -> None:
     items, sketch = np.random.default_rng(2).integers(0, 30, size=500), WeightedCounting(40, seed=1)
-    release = Release(sketch, n_users=500)
+    release = SketchRelease(sketch, n_users=500)
     assert release.modulus == PRIME
     assert (collect(release, items, simulation()) == sketch.table(items)).all()
     with pytest.raises(DomainError, match="epsilon must be left out"):
-        Release(sketch, n_users=500, epsilon=1.0)
+        SketchRelease(sketch, n_users=500, epsilon=1.0)
 
 
 @pytest.mark.parametrize("colluding", [0, 200, 298])
 def test_the_noise_of_all_shares_is_what_the_release_says(colluding: int) -> None:
     """Variance, chance of 0 and law, from the users' shares and from the noise drawn at once."""
     sketch, items = CountMin(columns=500, rows=4, seed=1), np.zeros(300, dtype=int)
-    release = Release(sketch, n_users=300, epsilon=6.0, colluding=colluding)
+    release = SketchRelease(sketch, n_users=300, epsilon=6.0, colluding=colluding)
     direct, law = direct_table(sketch, items), all_shares(release)
     for noise in (collect(release, items, simulation()) - direct, _drawn(release, direct)):
         assert abs(noise.mean()) < 5 * noise.std() / math.sqrt(noise.size)
@@ -82,7 +81,7 @@ def test_the_noise_of_all_shares_is_what_the_release_says(colluding: int) -> Non
         assert np.abs(noise).max() <= release.room
 
 
-def all_shares(release: Release) -> Any:
+def all_shares(release: SketchRelease) -> Any:
     """Law of X - Y around its middle: negative binomial masses by their recursion, and their correlation."""
     p, shape = release.decay, release.n_users / (release.n_users - release.colluding)
     steps = np.arange(1, 2 * release.room + 200)
@@ -94,7 +93,7 @@ def all_shares(release: Release) -> Any:
 @pytest.mark.parametrize("epsilon", [0.7, 20.0])
 def test_tails_and_room_hold_the_noise_of_all_shares(colluding: int, epsilon: float) -> None:
     """From both sides: the sum of the law's tail, and a multiple of that beyond three quarters."""
-    release = Release(CountMin(64, 4, 1), 500, epsilon, colluding=colluding)
+    release = SketchRelease(CountMin(64, 4, 1), 500, epsilon, colluding=colluding)
     law = all_shares(release)
     away = np.abs(np.arange(len(law)) - len(law) // 2)
     assert release.noise_variance == pytest.approx(float((away**2 * law).sum()))
@@ -103,7 +102,7 @@ def test_tails_and_room_hold_the_noise_of_all_shares(colluding: int, epsilon: fl
         assert truth * (1 - 1e-10) <= release.noise_tail(size) <= min(1.0, 150 * law[away > 0.75 * size].sum())
     assert release.counters * law[away > release.room].sum() <= 2.0**-60
     assert release.counters * law[away > 0.75 * release.room - 1].sum() > 2.0**-60
-    assert Release(CountMin(64, 4, 1), 500, colluding=colluding).noise_tail(0) == 0
+    assert SketchRelease(CountMin(64, 4, 1), 500, colluding=colluding).noise_tail(0) == 0
 
 
 @pytest.mark.parametrize("colluding", [0, 7, 10])
@@ -111,21 +110,21 @@ def test_tails_and_room_hold_the_noise_of_all_shares(colluding: int, epsilon: fl
 def test_second_moments_under_the_noise_of_all_shares(kind: Any, each: int, colluding: int) -> None:
     """One item only: nothing but the squares of noise, those of colluders' shares included, is off."""
     sketch, items = kind(2000, 1, seed=1), [7] * 12
-    release = Release(sketch, 12, epsilon=0.05 * sketch.sensitivity, colluding=colluding)
+    release = SketchRelease(sketch, 12, epsilon=0.05 * sketch.sensitivity, colluding=colluding)
     table = collect(release, items, simulation(3))
     read = sketch.estimate if kind is SecondMoment else sketch.second_moment
     spread = each * np.square(table).std() / math.sqrt(2000)
     assert abs(read(table, release.noise_variance) - 144) < 5 * spread < each * release.noise_variance
 
 
-def _drawn(release: Release, table: Any) -> Any:
+def _drawn(release: SketchRelease, table: Any) -> Any:
     return simulate(release, table, np.random.default_rng(4)) - table
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 20.0])
 @pytest.mark.parametrize("sensitivity", [1, 7, 10_000])
 def test_rounding_never_costs_privacy(epsilon: float, sensitivity: int) -> None:
-    decay = Release(Total(sensitivity), 100, epsilon).decay
+    decay = SketchRelease(Total(sensitivity), 100, epsilon).decay
     with mp.workdps(40):
         spent = -sensitivity * mp.log(mp.mpf(decay))
         assert spent <= epsilon
@@ -135,7 +134,7 @@ def test_rounding_never_costs_privacy(epsilon: float, sensitivity: int) -> None:
 def test_the_table_keeps_its_budget_by_enumeration() -> None:
     """All tables that two users can send, all outputs near them: the ratio of chances reaches e^epsilon and no more."""
     sketch = CountMin(columns=3, rows=2, seed=1)
-    p = Fraction(Release(sketch, 2, epsilon=1.0).decay)
+    p = Fraction(SketchRelease(sketch, 2, epsilon=1.0).decay)
     sent = {tuple(one) for one in contributions(sketch, range(20))}
     worst = Fraction(0)
     for a, b in product(sent, repeat=2):
@@ -148,7 +147,7 @@ def test_the_table_keeps_its_budget_by_enumeration() -> None:
 @pytest.mark.parametrize("epsilon", [None, 0.5, 4.0])
 @pytest.mark.parametrize("sketch", [CountMin(300, 5, seed=1), CauchyNorm(50, 30.0, 10, seed=1)])
 def test_every_counter_is_read_with_its_sign(sketch: Sketch, epsilon: float | None) -> None:
-    release = Release(sketch, 1000, epsilon)
+    release = SketchRelease(sketch, 1000, epsilon)
     half = release.modulus // 2
     assert release.modulus % 2 == 1
     assert half >= 1000 * sketch.bound + release.room
@@ -159,7 +158,7 @@ def test_every_counter_is_read_with_its_sign(sketch: Sketch, epsilon: float | No
 
 @pytest.mark.parametrize("colluding", [0, 300])
 def test_messages_are_as_many_as_the_bound_asks_for_all_counters(colluding: int) -> None:
-    release = Release(CountMin(300, 5, seed=1), 1000, 1.0, colluding=colluding)
+    release = SketchRelease(CountMin(300, 5, seed=1), 1000, 1.0, colluding=colluding)
     honest, target = 1000 - colluding, 2.0**-40 / 1500
     assert users_distance(release.modulus, release.n_messages, honest) <= target
     assert users_distance(release.modulus, release.n_messages - 1, honest) > target
@@ -168,11 +167,11 @@ def test_messages_are_as_many_as_the_bound_asks_for_all_counters(colluding: int)
 
 def test_guarantees_say_for_whom_they_hold() -> None:
     sketch = CountMin(30, 2, seed=1)
-    bare, noisy = Release(sketch, 1000).guarantee, Release(sketch, 1000, 1.0).guarantee
+    bare, noisy = SketchRelease(sketch, 1000).guarantee, SketchRelease(sketch, 1000, 1.0).guarantee
     assert (bare.epsilon, bare.delta, bare.adjacency) == (0.0, 2.0**-40, Adjacency.SUM_PRESERVING)
     assert (noisy.epsilon, noisy.adjacency) == (1.0, Adjacency.REPLACE_ONE)
     assert (1 + math.e) * 2.0**-40 <= noisy.delta <= (1 + math.e) * 2.0**-40 * 1.001
-    assert Release(sketch, 1000, 690.0).guarantee.delta == 1
+    assert SketchRelease(sketch, 1000, 690.0).guarantee.delta == 1
 
 
 @pytest.mark.parametrize(
@@ -186,13 +185,13 @@ def test_guarantees_say_for_whom_they_hold() -> None:
 )
 def test_bad_releases_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(DomainError):
-        Release(**({"sketch": CountMin(30, 2, seed=1), "n_users": 1000, "epsilon": 1.0} | bad))
+        SketchRelease(**({"sketch": CountMin(30, 2, seed=1), "n_users": 1000, "epsilon": 1.0} | bad))
 
 
 @pytest.mark.parametrize("items", [[1, 2], [[1] * 30], [-1] * 30, [0.5] * 30, [float("nan")] * 30])
 def test_bad_items_are_refused(items: Any) -> None:
     with pytest.raises(DomainError, match="items must"):
-        collect(Release(CountMin(5, 1, seed=1), 30), items, simulation())
+        collect(SketchRelease(CountMin(5, 1, seed=1), 30), items, simulation())
 
 
 def test_the_words_are_those_of_the_book() -> None:
@@ -212,7 +211,7 @@ def test_the_words_are_those_of_the_book() -> None:
 def test_a_noisy_search_finds_the_most_frequent_words() -> None:
     words = load_words()
     sketch = PrefixSearch(28, 12, 4096, 3, seed=1, signed=True, ended=True)
-    release = Release(sketch, int(words.counts.sum()), epsilon=2.0)
+    release = SketchRelease(sketch, int(words.counts.sum()), epsilon=2.0)
     noisy = simulate(release, direct_table(sketch, words.items, words.counts), np.random.default_rng(1))
     found = spelled(list(sketch.search(noisy, threshold=300)))
     assert set(words.spelling[:11]) <= set(found)
@@ -222,7 +221,7 @@ def test_a_noisy_search_finds_the_most_frequent_words() -> None:
 def test_noise_draws_the_least_counter_down_and_leaves_the_median() -> None:
     """One item in a wide sketch: nothing but noise is wrong."""
     sketch, rng = CountMin(columns=5000, rows=5, seed=1), np.random.default_rng(1)
-    release, direct = Release(sketch, 100, epsilon=1.0), direct_table(sketch, [7] * 100)
+    release, direct = SketchRelease(sketch, 100, epsilon=1.0), direct_table(sketch, [7] * 100)
     tables = [simulate(release, direct, rng) for _ in range(300)]
     least, middle = ([sketch.estimate(table, [7], rule)[0] for table in tables] for rule in ("min", "median"))
     spread = math.sqrt(release.noise_variance)

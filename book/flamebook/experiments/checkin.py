@@ -28,8 +28,9 @@ from flamelib.accounting.checkin.summed import distributed
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.learning.checkin import Model, Scheme, train
-from flamelib.learning.participation import Records
+from flamelib.learning.checkin import Scheme, train
+from flamelib.learning.models import Model
+from flamelib.learning.records import Records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, VectorRandomizer
 
 UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "privunit2", "duchi", "gaussian"

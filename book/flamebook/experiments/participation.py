@@ -21,7 +21,9 @@ from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
-from flamelib.learning.participation import Model, Records, Scheme, train
+from flamelib.learning.models import Model
+from flamelib.learning.participation import Scheme, train
+from flamelib.learning.records import Records
 from flamelib.protocols.participation import batch_size
 
 UNPROTECTED, NOISELESS = "unprotected", "noiseless"

@@ -25,9 +25,9 @@ from flamebook.places import RESULTS
 from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import revision, store
-from flamelib.learning.checkin import Model
+from flamelib.learning.models import Model
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
-from flamelib.learning.participation import Records, load_records
+from flamelib.learning.records import Records, load_records
 
 TABLE = "checkin_learning.csv"
 

@@ -25,8 +25,9 @@ from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import PACKAGES as COMMON
 from flamebook.runs.recorded import Row, revision, store
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.models import Model
 from flamelib.learning.networks import ConvolutionalNetwork
-from flamelib.learning.participation import Model, Records, load_records
+from flamelib.learning.records import Records, load_records
 from flamelib.protocols.participation import batch_size
 
 TABLE = "participation_learning.csv"

@@ -31,27 +31,6 @@ def rational(x: Fraction) -> Enclosure:
     return lambda bits: (math.floor(x * 2**bits), math.ceil(x * 2**bits))
 
 
-def exp_minus(x: Fraction) -> Enclosure:
-    """exp(-x) for x >= 0: an alternating series at x / 2^s <= 1/2, squared s times."""
-    halvings = max(0, math.ceil(x).bit_length() + 1)
-    y = x / 2**halvings
-
-    def enclosed(bits: int) -> tuple[int, int]:
-        inner = bits + halvings + GUARD
-        total, term, k = Fraction(1), Fraction(1), 0
-        while term * 2**inner > 1:
-            k += 1
-            term = Fraction(math.ceil(term * y / k * 2 ** (2 * inner)), 2 ** (2 * inner))
-            total += -term if k % 2 else term
-        slack = (k + 2) * Fraction(1, 2**inner)  # the rounding of the terms and the terms left out
-        low, high = math.floor((total - slack) * 2**inner), math.ceil((total + slack) * 2**inner)
-        for _ in range(halvings):
-            low, high = low * low >> inner, -(-high * high >> inner)
-        return low >> (inner - bits), -(-high >> (inner - bits))
-
-    return enclosed
-
-
 def log_of(x: Fraction) -> Enclosure:
     """ln(x) for x >= 1: that of a number in [1, 2] and a multiple of ln 2."""
     doublings = max(0, (x.numerator // x.denominator).bit_length() - 1)
@@ -195,7 +174,7 @@ def unimodal(mode: int, up: Ratios, down: Ratios) -> Law:
     def law(bits: int) -> Cumulated:
         inner = bits + GUARD
         above, lack_above, rest_above = _side(up, inner)
-        below, lack_below, rest_below = (above, lack_above, rest_above) if down is up else _side(down, inner)
+        below, lack_below, rest_below = _side(down, inner)
         sums = list(accumulate([*reversed(below), 1 << inner, *above]))
         least = sums[-1]
         most = least + lack_above + lack_below + rest_above + rest_below

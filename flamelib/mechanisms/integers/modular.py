@@ -14,7 +14,7 @@ from flamelib.core.vocabulary import DomainError
 
 Residues = NDArray[Any]
 
-LARGEST_MACHINE = 2**62
+LARGEST_MACHINE = 2**62  # so that two residues add up within 64 bits
 
 
 def residue_type(modulus: int) -> type:
@@ -38,13 +38,7 @@ def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -
 
 
 def residues(wholes: ArrayLike, modulus: int) -> Residues:
-    """Whole numbers of any sign and size modulo ``modulus``, in its type.
-
-    Raises
-    ------
-    DomainError
-        For anything that is no whole number; nothing is truncated.
-    """
+    """Whole numbers of any sign and size modulo ``modulus``, in its type; anything else is refused, never truncated."""
     array = whole_numbers("wholes", wholes)
     if array.dtype in (object, np.uint64) or modulus > LARGEST_MACHINE:
         return np.asarray(array.astype(object) % modulus).astype(residue_type(modulus))

@@ -6,10 +6,6 @@ What is left is the source: with :class:`~flamelib.mechanisms.integers.randomnes
 release, with :class:`~flamelib.mechanisms.integers.randomness.Simulation` they can be repeated.
 
 Source: Ghazi, Pagh, Velingker 2019, Definition 3; Canonne, Kamath, Steinke 2020 (why noise has to be exact).
-
-Geometric and logarithmic numbers, drawn exactly: digit by digit, and by rejection from blocks.
-
-Parameters given as doubles are read as the rational numbers they are; powers of them are enclosed as far as needed.
 """
 
 import math
@@ -17,14 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import accumulate, repeat
 from itertools import count as naturals
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Shape, Wholes
-from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.mechanisms.integers.enclosures import (
     GUARD,
     WORD,
@@ -32,7 +27,6 @@ from flamelib.mechanisms.integers.enclosures import (
     Law,
     bernoulli,
     draw,
-    exp_minus,
     log_of,
     odds_to_chance,
     power,
@@ -42,8 +36,106 @@ from flamelib.mechanisms.integers.enclosures import (
 )
 from flamelib.mechanisms.integers.randomness import Randomness
 
+_WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
+_SHARES = replace(VOCABULARY["n_users"], low=1)  # one user may hold the whole noise
 
-def geometric(decay: float, count: int, randomness: Randomness) -> Wholes:
+
+@dataclass(frozen=True, slots=True)
+class TruncatedLaplace:
+    r"""The law :math:`\mathcal D_{N,p}(j) \propto p^{|j|}` on :math:`|j| \le (N - 1) / 2`, N the odd ``modulus``.
+
+    Drawn as a difference of two geometric numbers, or a uniform number where the law is nearly flat, until accepted.
+    """
+
+    modulus: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        _keep(self, **check(modulus=self.modulus, decay=self.decay))
+        if self.modulus % 2 == 0:
+            raise DomainError(f"modulus must be odd, so that the law is symmetric, got {self.modulus}")
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        end = (self.modulus - 1) // 2
+        propose = _flat if end * -math.log(self.decay) < math.log(2) else _peaked
+        found = np.empty(_size(shape), dtype=np.int64)
+        wanted = np.arange(found.size)
+        while wanted.size:
+            found[wanted], good = propose(self.decay, end, wanted.size, randomness)
+            wanted = wanted[~good]
+        return found.reshape(shape)
+
+
+def _peaked(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
+    """The two-sided geometric law, accepted inside; more than half is where ``decay ** end`` is at most 1/2."""
+    found = _geometric(decay, count, randomness) - _geometric(decay, count, randomness)
+    return found, np.abs(found) <= end
+
+
+def _flat(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
+    """The uniform law, accepted with chance ``decay ** |j|``, which is at least 1/2."""
+    found = randomness.uniform(2 * end + 1, count).astype(np.int64) - end
+    return found, _decays(decay, np.abs(found), randomness)
+
+
+@dataclass(frozen=True, slots=True)
+class PolyaShare:
+    r"""One user's share :math:`X - Y` of two-sided geometric noise, :math:`X, Y \sim \mathrm{NB}(1/n, p)`.
+
+    The shares of :math:`n` users, those who are honest and do not drop out, add up to the law
+    :math:`P(j) = \frac{1-p}{1+p} p^{|j|}` on all whole numbers, p the ``decay``.
+    Drawn as a Poisson number, of mean :math:`-\ln(1 - p) / n`, of logarithmic numbers.
+
+    Source: Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
+    """
+
+    n_users: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        _keep(self, n_users=_SHARES.accept("n_users", self.n_users), **check(decay=self.decay))
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        size = _size(shape)
+        found = [self._half(size, randomness) for _ in range(2)]
+        return (found[0] - found[1]).reshape(shape)
+
+    def _half(self, size: int, randomness: Randomness) -> Wholes:
+        terms = draw(_polya_terms(self.n_users, self.decay), size, randomness)
+        found = np.zeros(size, dtype=np.int64)
+        np.add.at(found, np.repeat(np.arange(size), terms), _logarithmic(self.decay, int(terms.sum()), randomness))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SkellamShare:
+    """One user's share of Skellam noise: a difference of two Poisson numbers of mean variance / (2 n_users).
+
+    The shares of ``n_users`` users add up to Skellam noise of the whole ``variance``, at most 1e9 for one share.
+
+    Source: Agarwal, Kairouz, Liu 2021.
+    """
+
+    n_users: int
+    variance: float
+
+    def __post_init__(self) -> None:
+        n_users = _SHARES.accept("n_users", self.n_users)
+        largest = replace(VOCABULARY["variance"], high=_WIDEST * n_users)
+        _keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
+
+    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
+        """Independent draws."""
+        law = _skellam_half(self.n_users, self.variance)
+        return (draw(law, _size(shape), randomness) - draw(law, _size(shape), randomness)).reshape(shape)
+
+
+# --- geometric and logarithmic numbers -------------------------------------------------------------
+
+
+def _geometric(decay: float, count: int, randomness: Randomness) -> Wholes:
     """P(g) = (1 - p) p^g: its binary digits are independent, digit i is 1 with odds p^(2^i); the rest is geometric."""
     digits = max(0, math.ceil(math.log2(math.log(2) / -math.log(decay))))
     found = np.zeros(count, dtype=np.int64)
@@ -56,7 +148,7 @@ def geometric(decay: float, count: int, randomness: Randomness) -> Wholes:
     return found
 
 
-def decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
+def _decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.bool_]:
     """Coins of chance p^w: one of chance p^(2^i) for each binary digit i of w, and all have to show heads."""
     heads = np.ones(wholes.size, dtype=bool)
     for i in range(int(wholes.max(initial=0)).bit_length()):
@@ -65,7 +157,7 @@ def decays(decay: float, wholes: Wholes, randomness: Randomness) -> NDArray[np.b
     return heads
 
 
-def logarithmic(decay: float, count: int, randomness: Randomness) -> Wholes:
+def _logarithmic(decay: float, count: int, randomness: Randomness) -> Wholes:
     r"""P(j) proportional to p^j / j, j >= 1, by rejection from blocks {2^i, ..., 2^(i+1) - 1} and a tail from 2^I on.
 
     All blocks are proposed equally often.  Inside a block a uniform j is accepted with chance p^(j - 1) 2^i / j; in
@@ -86,10 +178,10 @@ def _trial(decay: float, last: int, count: int, randomness: Randomness) -> tuple
     start = np.int64(1) << block
     found = start + (randomness.uniform(2**last, count) >> (last - block))
     tail = np.flatnonzero(block == last)
-    found[tail] = 2**last + geometric(decay, tail.size, randomness)
+    found[tail] = 2**last + _geometric(decay, tail.size, randomness)
     good = _ratio(start, found, randomness)
     inner = np.flatnonzero(good & (block < last))
-    good[inner] = decays(decay, found[inner] - 1, randomness)
+    good[inner] = _decays(decay, found[inner] - 1, randomness)
     share = Fraction(1, 2**last) / (1 - Fraction(decay))
     outer = tail[good[tail]]
     good[outer] = bernoulli(scaled_by(_power(decay, 2**last - 1), share), outer.size, randomness)
@@ -115,150 +207,6 @@ def _power(decay: float, exponent: int) -> Enclosure:
 @lru_cache(maxsize=512)
 def _digit(decay: float, exponent: int) -> Enclosure:
     return cache(odds_to_chance(_power(decay, exponent)))
-
-
-WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
-SHARES = replace(VOCABULARY["n_users"], low=1)
-SPREAD = Domain("parameter of the discrete Gaussian law", low=0, open_low=True, high=math.sqrt(WIDEST))
-
-
-@dataclass(frozen=True, slots=True)
-class TruncatedLaplace:
-    r"""The law :math:`\mathcal D_{N,p}(j) \propto p^{|j|}` on :math:`|j| \le (N - 1) / 2`.
-
-    Drawn as a difference of two geometric numbers, or a uniform number where the law is nearly flat, until accepted.
-
-    Parameters
-    ----------
-    modulus : int, odd, at least 3
-    decay : float in (0, 1)
-        The paper's :math:`p`.
-    """
-
-    modulus: int
-    decay: float
-
-    def __post_init__(self) -> None:
-        _keep(self, **check(modulus=self.modulus, decay=self.decay))
-        if self.modulus % 2 == 0:
-            raise DomainError(f"modulus must be odd, so that the law is symmetric, got {self.modulus}")
-
-    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
-        """Independent draws."""
-        end = (self.modulus - 1) // 2
-        propose = _flat if end * -math.log(self.decay) < math.log(2) else _peaked
-        found = np.empty(_size(shape), dtype=np.int64)
-        wanted = np.arange(found.size)
-        while wanted.size:
-            found[wanted], good = propose(self.decay, end, wanted.size, randomness)
-            wanted = wanted[~good]
-        return found.reshape(shape)
-
-
-def _peaked(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
-    """The two-sided geometric law, accepted inside; more than half is where ``decay ** end`` is at most 1/2."""
-    found = geometric(decay, count, randomness) - geometric(decay, count, randomness)
-    return found, np.abs(found) <= end
-
-
-def _flat(decay: float, end: int, count: int, randomness: Randomness) -> tuple[Wholes, NDArray[np.bool_]]:
-    """The uniform law, accepted with chance ``decay ** |j|``, which is at least 1/2."""
-    found = randomness.uniform(2 * end + 1, count).astype(np.int64) - end
-    return found, decays(decay, np.abs(found), randomness)
-
-
-@dataclass(frozen=True, slots=True)
-class PolyaShare:
-    r"""One user's share :math:`X - Y` of two-sided geometric noise, :math:`X, Y \sim \mathrm{NB}(1/n, p)`.
-
-    The shares of :math:`n` users add up to the law :math:`P(j) = \frac{1-p}{1+p} p^{|j|}` on all whole numbers.
-    Drawn as a Poisson number, of mean :math:`-\ln(1 - p) / n`, of logarithmic numbers.
-
-    Parameters
-    ----------
-    n_users : int, at least 1
-        Users whose shares make up the whole noise: the honest ones that do not drop out.
-    decay : float in (0, 1)
-        The ratio :math:`p` of the law of the sum.
-
-    Notes
-    -----
-    Balle, Bell, Gascon, Nissim 2019 (multi-message), after Goryczka, Xiong 2017.
-    """
-
-    n_users: int
-    decay: float
-
-    def __post_init__(self) -> None:
-        _keep(self, n_users=SHARES.accept("n_users", self.n_users), **check(decay=self.decay))
-
-    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
-        """Independent draws."""
-        size = _size(shape)
-        found = [self._half(size, randomness) for _ in range(2)]
-        return (found[0] - found[1]).reshape(shape)
-
-    def _half(self, size: int, randomness: Randomness) -> Wholes:
-        terms = draw(_polya_terms(self.n_users, self.decay), size, randomness)
-        found = np.zeros(size, dtype=np.int64)
-        np.add.at(found, np.repeat(np.arange(size), terms), logarithmic(self.decay, int(terms.sum()), randomness))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class SkellamShare:
-    """One user's share of Skellam noise: a difference of two Poisson numbers of mean variance / (2 n_users).
-
-    The shares of ``n_users`` users add up to Skellam noise of the whole variance.
-
-    Parameters
-    ----------
-    n_users : int, at least 1
-        Users whose shares make up the whole noise.
-    variance : float
-        Of the sum; at most 1e9 for one share.
-
-    Notes
-    -----
-    Agarwal, Kairouz, Liu 2021.
-    """
-
-    n_users: int
-    variance: float
-
-    def __post_init__(self) -> None:
-        n_users = SHARES.accept("n_users", self.n_users)
-        largest = replace(VOCABULARY["variance"], high=WIDEST * n_users)
-        _keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
-
-    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
-        """Independent draws."""
-        law = _skellam_half(self.n_users, self.variance)
-        return (draw(law, _size(shape), randomness) - draw(law, _size(shape), randomness)).reshape(shape)
-
-
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
-    r"""The law :math:`P(j) \propto e^{-j^2 / 2 \sigma^2}` on all whole numbers.
-
-    Parameters
-    ----------
-    std : float
-        The parameter :math:`\sigma`, in (0, 3e4]; the standard deviation is a little less.
-
-    Notes
-    -----
-    Canonne, Kamath, Steinke 2020.
-    """
-
-    std: float
-
-    def __post_init__(self) -> None:
-        _keep(self, std=SPREAD.accept("std", self.std))
-
-    def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
-        """Independent draws."""
-        return draw(_gaussian(self.std), _size(shape), randomness).reshape(shape)
 
 
 # --- laws in tables ---------------------------------------------------------------------------------
@@ -288,19 +236,6 @@ def _polya_terms(n_users: int, decay: float) -> Law:
 @lru_cache(maxsize=16)
 def _skellam_half(n_users: int, variance: float) -> Law:
     return _poisson(rational(Fraction(variance) / (2 * n_users)))
-
-
-@lru_cache(maxsize=16)
-def _gaussian(std: float) -> Law:
-    """Neighbouring probabilities, at j and j + 1, have the ratio exp(-(2 j + 1) / (2 std^2))."""
-    single = exp_minus(1 / (2 * Fraction(std) ** 2))
-
-    def ratios(bits: int) -> tuple[Iterator[int], int]:
-        low, high = single(bits)
-        square = low * low
-        return accumulate(repeat(square), lambda ratio, by: ratio * by >> 2 * bits, initial=low), 2 * (high - low) + 1
-
-    return cache(unimodal(0, ratios, ratios))
 
 
 def _keep(law: object, **parameters: float) -> None:

@@ -24,9 +24,9 @@ from flamelib.mechanisms.integers.modular import LARGEST_MACHINE, Residues, resi
 Tossed = Callable[[int], Bytes]
 
 CACHED = 2**17  # messages that the processor's cache holds
-BLOCK = 2**14  # messages dealt to buckets at once, a power of two
-BUCKETS = 2**8  # a power of two, so that a digit is the end of a byte
-KEYED = 2**16  # bytes drawn under one key
+_BLOCK = 2**14  # messages dealt to buckets at once, a power of two
+_BUCKETS = 2**8  # a power of two, so that a digit is the end of a byte
+_KEYED = 2**16  # bytes drawn under one key
 
 
 class Randomness(Protocol):
@@ -75,16 +75,12 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    r"""Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
+    """Randomness fit for release: cannot be repeated, cannot be predicted, and nothing is rounded.
 
     Bits are ChaCha20's key stream under keys of 32 bytes from the operating system, a fresh key for every 64 KiB that
     is kept nowhere.  To tell them from uniform bits, given all others, one would have to tell ChaCha20 from a random
     function; the operating systems' own generators rest on the same assumption, and are several times slower.
-
-    Parameters
-    ----------
-    keys : callable from a number of bytes to bytes, optional
-        Where keys come from.  Anything but the operating system is for experiments that are to be repeated.
+    Keys from anywhere but the operating system are for experiments that are to be repeated.
     """
 
     keys: Callable[[int], bytes] = secrets.token_bytes
@@ -98,7 +94,7 @@ class Release:
         if modulus > LARGEST_MACHINE:
             return _large(self._tossed, modulus, shape)
         found = np.empty(math.prod(np.atleast_1d(shape).tolist()), dtype=np.int64)
-        for start in range(0, found.size, at_once := KEYED // 8):
+        for start in range(0, found.size, at_once := _KEYED // 8):
             part = found[start : start + at_once]
             part[:] = self._below(modulus, part.size)
         return found.reshape(shape)
@@ -125,7 +121,7 @@ class Release:
     def _tossed(self, count: int) -> Bytes:
         with extra("sealing"):
             from nacl.utils import randombytes_deterministic
-        parts = (min(KEYED, count - start) for start in range(0, count, KEYED))
+        parts = (min(_KEYED, count - start) for start in range(0, count, _KEYED))
         return np.frombuffer(b"".join(randombytes_deterministic(n, self.keys(32)) for n in parts), dtype=np.uint8)
 
     def _words(self, count: int) -> Residues:
@@ -166,8 +162,7 @@ def _permuted(messages: Residues, tossed: Tossed, ordered: Callable[[Residues], 
 
     Every message is dealt to a bucket of its own random digit, and every bucket is put in uniformly random order.  By
     symmetry every order of the messages is equally likely, exactly: given how many messages each bucket gets, which
-    ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches, which makes it
-    quicker than exchanging messages all over the memory.  ``ordered`` deals with what fits into the cache.
+    ones these are is uniform, and so is their order.  Nothing moves further than the cache reaches.
     """
     if messages.shape[-1] <= CACHED:
         return ordered(messages)
@@ -181,15 +176,14 @@ def _permuted(messages: Residues, tossed: Tossed, ordered: Callable[[Residues], 
 def _deal(messages: Residues, dealt: Residues, tossed: Tossed) -> list[int]:
     """Sort messages by random digits, into ``dealt``; where the buckets start, and the last one ends.
 
-    Block by block the messages are sorted by digit, which short digits are in linear time, and every run of equal
-    ones is written behind those of the same bucket that came before.
+    Every block is sorted by digit, and its runs are written behind those of the same buckets that came before.
     """
-    digits, starts = tossed(messages.size) & np.uint8(BUCKETS - 1), range(0, messages.size, BLOCK)
-    counts = np.array([np.bincount(digits[start : start + BLOCK], minlength=BUCKETS) for start in starts])
+    digits, starts = tossed(messages.size) & np.uint8(_BUCKETS - 1), range(0, messages.size, _BLOCK)
+    counts = np.array([np.bincount(digits[start : start + _BLOCK], minlength=_BUCKETS) for start in starts])
     places = np.concatenate([[0], counts.T.cumsum()])
-    moved = places[:-1].reshape(BUCKETS, -1).T - (counts.cumsum(axis=1) - counts)
-    within = np.arange(BLOCK)
+    moved = places[:-1].reshape(_BUCKETS, -1).T - (counts.cumsum(axis=1) - counts)
+    within = np.arange(_BLOCK)
     for start, count, by in zip(starts, counts, moved, strict=True):
-        order = digits[start : start + BLOCK].argsort(kind="stable")
-        dealt[np.repeat(by, count) + within[: order.size]] = messages[start : start + BLOCK][order]
+        order = digits[start : start + _BLOCK].argsort(kind="stable")
+        dealt[np.repeat(by, count) + within[: order.size]] = messages[start : start + _BLOCK][order]
     return [int(place) for place in places[:: len(counts)]]

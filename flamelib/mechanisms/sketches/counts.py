@@ -1,12 +1,8 @@
-r"""How often an item occurs, and sums of squares: rows of counters to which items are hashed.
-
-Every row has a hash function of its own (:mod:`flamelib.mechanisms.sketches.hashing`), so that the median of rows
-fails rarely.
-"""
+"""How often an item occurs, and sums of squares: rows of counters, each with a hash function of its own."""
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +14,10 @@ from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_f
 
 
 @dataclass(frozen=True, slots=True)
-class Hashed:
+class _Hashed:
     """Rows of counters; one hash function a row."""
 
+    bound: ClassVar[int] = 1  # a user adds or takes 1 at each counter
     columns: int
     rows: int
     seed: int
@@ -34,11 +31,6 @@ class Hashed:
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return self.rows, self.columns
-
-    @property
-    def bound(self) -> int:
-        """A user adds or takes 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -56,7 +48,7 @@ class Hashed:
 
 
 @dataclass(frozen=True, slots=True)
-class CountMin(Hashed):
+class CountMin(_Hashed):
     r"""How often an item occurs, from above: every item adds 1 to one counter of each row.
 
     Without noise :math:`f_x \le \hat f_x`, and :math:`\hat f_x \le f_x + \alpha n` but for probability :math:`\xi`,
@@ -77,10 +69,7 @@ class CountMin(Hashed):
         return places, np.ones_like(places)
 
     def estimate(self, table: Table, items: ArrayLike, rule: str = "min") -> Reals:
-        """How often each item occurs: the least counter of all rows, or their median where noise was added.
-
-        With noise the least of several counters is too small on average; the median is not drawn down by it.
-        """
+        """How often each item occurs: the least counter of all rows, or, better under noise, their ``median``."""
         if rule not in ("min", "median"):
             raise DomainError(f"rule must be one of min, median, got {rule!r}")
         found = self.read(table, items)
@@ -96,7 +85,7 @@ class CountMin(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class CountSketch(Hashed):
+class CountSketch(_Hashed):
     r"""How often an item occurs, without bias: every item adds its sign to one counter of each row.
 
     A row is off by :math:`\sqrt{(F_2 - f_x^2) / w}` in standard deviation; the median of :math:`D` rows is within
@@ -129,16 +118,14 @@ class CountSketch(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class SecondMoment(Hashed):
+class SecondMoment(_Hashed):
     r"""Sum of squares of all counts by random signs: every item adds its sign to every counter.
 
     .. math:: Z = \sum_x s(x) f_x, \qquad E Z^2 = F_2, \qquad \mathrm{Var} Z^2 = 2 (F_2^2 - F_4) \le 2 F_2^2
 
     with 4-wise independent signs.  The mean over the columns of a row, then the median over rows.  A user touches
     every counter, so the sensitivity is :math:`2 D w`, against :math:`2 D` of :meth:`CountSketch.second_moment`, which
-    has the same variance without noise.
-
-    Source: Alon, Matias, Szegedy 1999.
+    has the same variance without noise.  Source: Alon, Matias, Szegedy 1999.
     """
 
     @property

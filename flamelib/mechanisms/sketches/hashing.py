@@ -18,28 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.core.arrays import Reals, Wholes, wholes
 from flamelib.core.vocabulary import DomainError, check
 
-PRIME = 2**61 - 1
-LETTERS = "abcdefghijklmnopqrstuvwxyz'"
-ALPHABET = len(LETTERS) + 1
-LONGEST = 12
+PRIME = 2**61 - 1  # a Mersenne prime: 2^61 is 1, so that products stay within 64 bits
+_LETTERS = "abcdefghijklmnopqrstuvwxyz'"
+ALPHABET = len(_LETTERS) + 1  # all letters, and the end of a word
+LONGEST = 12  # letters of a word: 28^12 is below the prime
 
 Words64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    r"""Independent hash functions, each :math:`k`-wise independent.
+    """Independent hash functions, ``rows`` of them, each :math:`k`-wise independent with :math:`k` ``independence``.
 
-    Parameters
-    ----------
-    rows : int, at least 1
-        How many functions.
-    independence : int, at least 1
-        Any so many values of one function are independent: :math:`k`.
-    seed : int
-        Public.
-    part : int
-        Another number, other functions under the same seed.
+    The seed is public; another ``part`` gives other functions under the same seed.
     """
 
     rows: int
@@ -56,7 +47,7 @@ class Hashes:
         found = np.zeros((self.rows, *x.shape), dtype=np.uint64)
         rng = np.random.default_rng([self.seed, self.part])
         for a in rng.integers(PRIME, size=(self.independence, self.rows), dtype=np.uint64):
-            found = add(times(found, x), a.reshape(-1, *[1] * x.ndim))
+            found = _add(times(found, x), a.reshape(-1, *[1] * x.ndim))
         return found
 
     def buckets(self, items: ArrayLike, width: int) -> Wholes:
@@ -68,7 +59,7 @@ class Hashes:
         return 1 - 2 * (self.values(items) & np.uint64(1)).astype(np.int64)
 
 
-def add(a: Words64, b: Words64) -> Words64:
+def _add(a: Words64, b: Words64) -> Words64:
     """Sum of two numbers below p, modulo p."""
     return np.asarray((a + b) % np.uint64(PRIME))
 
@@ -90,17 +81,7 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
     """Points of the open interval (0, 1), ``count`` for each item, that any item has again wherever it occurs.
 
     They come from the block cipher Philox under the key (seed, item): independent as far as anybody can tell, which
-    sketches by stable laws ask for and no polynomial gives.
-
-    Parameters
-    ----------
-    items : array of n whole numbers in [0, 2^61 - 1)
-    count : int, at least 1
-    seed : int
-
-    Returns
-    -------
-    array of shape (count, n)
+    sketches by stable laws ask for and no polynomial gives.  Shape (count, n) for n items in [0, 2^61 - 1).
     """
     found, where = np.unique(wholes("items", items, 0, PRIME - 1), return_inverse=True)
     drawn = np.empty((count, found.size))
@@ -110,26 +91,16 @@ def keyed_uniforms(items: ArrayLike, count: int, seed: int) -> Reals:
 
 
 def numbered(words: Sequence[str]) -> Wholes:
-    """Words as whole numbers to base 28, letter by letter from the left; what follows the twelfth letter is cut off.
+    """Words of a to z and the apostrophe as whole numbers to base 28; what follows the twelfth letter is cut off.
 
     The first letters of a word are the leading digits of its number, which is what prefix trees need.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Of letters a to z and the apostrophe.
-
-    Raises
-    ------
-    DomainError
-        If a word is empty or holds another character.
     """
     return np.array([_number(word) for word in words], dtype=np.int64)
 
 
 def _number(word: str) -> int:
-    digits = [LETTERS.find(letter) + 1 for letter in word[:LONGEST]]
-    if not digits or 0 in digits or not all(letter in LETTERS for letter in word):
+    digits = [_LETTERS.find(letter) + 1 for letter in word[:LONGEST]]
+    if not digits or 0 in digits or not all(letter in _LETTERS for letter in word):
         raise DomainError(f"words must be of letters a to z and the apostrophe, got {word!r}")
     number = 0
     for digit in digits + [0] * (LONGEST - len(digits)):
@@ -144,4 +115,4 @@ def spelled(numbers: ArrayLike) -> list[str]:
 
 def _spell(number: int) -> str:
     digits = [number // ALPHABET**place % ALPHABET for place in reversed(range(LONGEST))]
-    return "".join(LETTERS[digit - 1] for digit in digits if digit)
+    return "".join(_LETTERS[digit - 1] for digit in digits if digit)

@@ -21,7 +21,7 @@ from flamelib.core.arrays import Wholes, reals, wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.sketches.hashing import PRIME
 
-MOST_COUNTERS = 2**28
+MOST_COUNTERS = 2**28  # 2 GiB of 64-bit whole numbers
 Table = NDArray[Any]
 
 
@@ -45,17 +45,7 @@ class Sketch(Protocol):
 
 
 def contributions(sketch: Sketch, items: ArrayLike) -> Wholes:
-    """The vectors that users send in: one row for each user's item, one column for each counter.
-
-    Parameters
-    ----------
-    sketch : Sketch
-    items : array of n whole numbers
-
-    Returns
-    -------
-    array of shape (n, counters)
-    """
+    """The vectors that users send in: one row for each user's item, one column for each counter."""
     places, added = sketch.cells(items)
     vectors = np.zeros((places.shape[1], math.prod(sketch.shape)), dtype=np.int64)
     np.add.at(vectors, (np.arange(places.shape[1]), places), added)
@@ -79,10 +69,7 @@ def majority_failure(rate: float, rows: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    r"""The sum of values from [0, 1], each rounded to a whole number of steps: one counter and no hashing.
-
-    Items are the rounded values, in {0, ..., scale}; see :func:`flamelib.mechanisms.encoding.round_randomly`.
-    """
+    """The sum of values from [0, 1], each rounded to {0, ..., scale} steps: one counter and no hashing."""
 
     scale: int
 

@@ -20,7 +20,7 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.sketches.hashing import keyed_uniforms
 from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
 
-TOP = 6.0
+_TOP = 6.0  # larger draws of StableEntropy have probability below exp(-exp(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,7 @@ class CauchyNorm(_Stable):
 
     Counts of one crowd add up to the number of users, which is known; the norm is of interest for the difference of two
     crowds, one of which sends the negative of its draws: :math:`\lVert f - g \rVert_1`.  Without a cutoff
-    :math:`|z_j|` is distributed as :math:`\lVert f \rVert_1 |C|`, whose median is the norm.
-
-    Source: Indyk 2006.
+    :math:`|z_j|` is distributed as :math:`\lVert f \rVert_1 |C|`, whose median is the norm.  Source: Indyk 2006.
     """
 
     def draws(self, items: ArrayLike) -> Reals:
@@ -92,17 +90,8 @@ class CauchyNorm(_Stable):
 
         A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each; if noise
         exceeds what ``noise_tail`` is the chance of; or if the exact sum lies on the wrong side of the norm times
-        :math:`1 \pm (\alpha - r)`, where :math:`r` is what rounding and noise are allowed to move, as a fraction of the
-        norm.  Half of all counters have to fail.
-
-        Parameters
-        ----------
-        accuracy : float in (0, 1)
-        support : int
-            Items of count different from 0.
-        rounding : float, at least 0
-            What rounding and noise may move a counter, over the norm.
-        noise_tail : float in [0, 1]
+        :math:`1 \pm (\alpha - r)`, where :math:`r`, the ``rounding``, is what rounding and noise may move a counter,
+        as a fraction of the norm.  Half of all counters have to fail.
         """
         check(accuracy=accuracy, support=support)
         reals("noise_tail", noise_tail, 0, 1)
@@ -133,7 +122,7 @@ class StableEntropy(_Stable):
     @property
     def top(self) -> float:
         """The largest draw that is sent."""
-        return TOP
+        return _TOP
 
     def draws(self, items: ArrayLike) -> Reals:
         """Stable of index 1, skewed to the left."""
@@ -149,7 +138,7 @@ class StableEntropy(_Stable):
         """
         step = 1 / (self.grid * check(n_users=n_users)["n_users"])
         y = reals("table", shaped(table, self.shape)) * step
-        return math.log(self.rows * noise_factor(decay, step)) - float(np.logaddexp.reduce(y))
+        return math.log(self.rows * _noise_factor(decay, step)) - float(np.logaddexp.reduce(y))
 
     def bias(self, counts: ArrayLike) -> float:
         r"""How much the cutoff lowers :math:`-\ln E e^{y_j}`: exact up to quadrature and the draws above 6.
@@ -159,7 +148,7 @@ class StableEntropy(_Stable):
         found, often = np.unique(reals("counts", counts, 0), return_counts=True)
         shares = found / (found @ often)
         return math.fsum(
-            many * math.log(cut_moment(share, self.cutoff) / share**share)
+            many * math.log(_cut_moment(share, self.cutoff) / share**share)
             for share, many in zip(shares.tolist(), often.tolist(), strict=True)
             if share > 0
         )
@@ -167,11 +156,13 @@ class StableEntropy(_Stable):
     def std(self, n_users: int, decay: float = 0.0) -> float:
         """Standard deviation of the estimate, to leading order in the number of counters; infinite under much noise."""
         step = 1 / (self.grid * check(n_users=n_users)["n_users"])
-        square = noise_factor(decay, 2 * step)
-        return math.sqrt((4 * square / noise_factor(decay, step) ** 2 - 1) / self.rows) if square < math.inf else square
+        square = _noise_factor(decay, 2 * step)
+        if math.isinf(square):
+            return square
+        return math.sqrt((4 * square / _noise_factor(decay, step) ** 2 - 1) / self.rows)
 
 
-def noise_factor(decay: float, step: float) -> float:
+def _noise_factor(decay: float, step: float) -> float:
     r"""Mean of :math:`e^{sW}` for discrete Laplace noise; infinite where the noise is too wide for that."""
     if decay != 0:
         check(decay=decay)
@@ -180,7 +171,7 @@ def noise_factor(decay: float, step: float) -> float:
     return (1 - decay) ** 2 / ((1 - decay * math.exp(step)) * (1 - decay * math.exp(-step)))
 
 
-def cut_moment(theta: float, cutoff: float) -> float:
+def _cut_moment(theta: float, cutoff: float) -> float:
     r"""Mean of :math:`e^{\theta \max(R, -c)}` for the stable law of :class:`StableEntropy`, by quadrature."""
 
     from scipy.integrate import quad

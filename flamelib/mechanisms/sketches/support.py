@@ -1,12 +1,12 @@
-r"""How many different items occur, from empty buckets: linear sketches of the support.
+"""How many different items occur, from empty buckets: linear sketches of the support.
 
 A bucket is empty where no item fell into it.  With :math:`w` buckets and :math:`F_0` items their expected number is
-:math:`w (1 - 1/w)^{F_0}`, which is turned around.  See :mod:`flamelib.mechanisms.sketches.linear` for what sketches
-have in common.
+:math:`w (1 - 1/w)^{F_0}`, which is turned around.
 """
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from flamelib.core.vocabulary import check
 from flamelib.mechanisms.sketches.hashing import PRIME, Hashes, times
 from flamelib.mechanisms.sketches.linear import Table, shaped
 
-INDEPENDENCE = 8
+_INDEPENDENCE = 8  # any so many items fall into buckets independently
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Buckets:
 
     def places(self, items: ArrayLike) -> Wholes:
         """The bucket of each item, of shape (1, n)."""
-        return Hashes(1, INDEPENDENCE, self.seed).buckets(np.ravel(items), self.columns)
+        return Hashes(1, _INDEPENDENCE, self.seed).buckets(np.ravel(items), self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,8 @@ class LinearCounting(_Buckets):
     Source: Whang, Vander-Zanden, Taylor 1990.
     """
 
-    @property
-    def bound(self) -> int:
-        """A user adds 1."""
-        return 1
-
-    @property
-    def sensitivity(self) -> int:
-        """Two buckets change by 1."""
-        return 2
+    bound: ClassVar[int] = 1  # a user adds 1
+    sensitivity: ClassVar[int] = 2  # two buckets change by 1
 
     def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
         """One bucket, 1."""
@@ -70,7 +63,7 @@ class LinearCounting(_Buckets):
     def estimate(self, table: Table, threshold: float = 0.0) -> float:
         """The number of different items; buckets up to the threshold count as empty.  Infinite where none is."""
         empty = np.count_nonzero(reals("table", shaped(table, self.shape)) <= threshold)
-        return occupied_to_support(float(empty), self.columns)
+        return _occupied_to_support(float(empty), self.columns)
 
     def unmixed(self, table: Table, decay: float) -> float:
         r"""The number of different items under discrete Laplace noise, by an unbiased count of empty buckets.
@@ -79,7 +72,7 @@ class LinearCounting(_Buckets):
 
         .. math:: \#\{B_j = 0\} \approx \frac{(1 + p^2) \#\{T_j = 0\} - p \#\{|T_j| = 1\}}{(1 - p)^2}
         """
-        return occupied_to_support(float(empty_weights(shaped(table, self.shape), decay).sum()), self.columns)
+        return _occupied_to_support(float(empty_weights(shaped(table, self.shape), decay).sum()), self.columns)
 
     def std(self, support: int) -> float:
         """Standard deviation of the estimate without noise, to leading order in the number of buckets."""
@@ -96,20 +89,9 @@ class WeightedCounting(_Buckets):
     noise only: a sum of weights is uniform, so noise would drown what is asked for.
     """
 
-    @property
-    def bound(self) -> int:
-        """A user's weight is any residue but 0."""
-        return PRIME - 1
-
-    @property
-    def sensitivity(self) -> int:
-        """Two buckets change by any residue."""
-        return 2 * (PRIME - 1)
-
-    @property
-    def modulus(self) -> int:
-        """Sums are residues of this prime."""
-        return PRIME
+    bound: ClassVar[int] = PRIME - 1  # a user's weight is any residue but 0
+    sensitivity: ClassVar[int] = 2 * (PRIME - 1)  # two buckets change by any residue
+    modulus: ClassVar[int] = PRIME  # sums are residues of this prime
 
     def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
         """One bucket, and the item's weight."""
@@ -129,23 +111,19 @@ class WeightedCounting(_Buckets):
 
     def estimate(self, table: Table) -> float:
         """The number of different items, from the share of empty buckets."""
-        return occupied_to_support(int(np.count_nonzero(shaped(table, self.shape) == 0)), self.columns)
+        return _occupied_to_support(int(np.count_nonzero(shaped(table, self.shape) == 0)), self.columns)
 
 
 def empty_weights(counts: ArrayLike, decay: float) -> Reals:
-    """For each noisy count, a number whose mean is 1 where the true count is 0, and 0 elsewhere.
+    r"""For each noisy count, a number whose mean is 1 where the true count is 0, and 0 elsewhere.
 
-    Parameters
-    ----------
-    counts : array of whole numbers
-        With discrete Laplace noise of this decay, of mass proportional to decay^\\|j\\|.
-    decay : float in (0, 1)
+    The noise is discrete Laplace, of mass proportional to decay^\|j\|.
     """
     p = check(decay=decay)["decay"]
     size = np.abs(wholes("counts", counts, -(2**53), 2**53))
     return np.asarray(np.select([size == 0, size == 1], [1 + p * p, -p], 0.0) / (1 - p) ** 2)
 
 
-def occupied_to_support(empty: float, columns: int) -> float:
+def _occupied_to_support(empty: float, columns: int) -> float:
     """How many different items leave so many buckets empty; infinite where none is left."""
     return -columns * math.log(min(empty, columns) / columns) + 0.0 if empty > 0 else math.inf

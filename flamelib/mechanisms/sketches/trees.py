@@ -1,12 +1,12 @@
-r"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
+"""Trees of counters: quantiles by halves, and frequent items found letter by letter.
 
 An item is a number of :math:`L` digits to some base; level :math:`l` counts items by their first :math:`l` digits.  The
-root, level 0, would count all users, whose number is public, and is left out.  See
-:mod:`flamelib.mechanisms.sketches.linear`.
+root, level 0, would count all users, whose number is public, and is left out.
 """
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ class DyadicQuantiles:
     Source: Cormode, Muthukrishnan 2005, Section 4.2; Hay et al. 2010 (noise).
     """
 
+    bound: ClassVar[int] = 1  # a user adds 1
     levels: int
 
     def __post_init__(self) -> None:
@@ -39,11 +40,6 @@ class DyadicQuantiles:
     def shape(self) -> tuple[int, ...]:
         """Level by level from 2 nodes to 2^levels, in one row."""
         return (2 ** (self.levels + 1) - 2,)
-
-    @property
-    def bound(self) -> int:
-        """A user adds 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -78,10 +74,6 @@ class DyadicQuantiles:
                 wanted, node = wanted - below, node + 1
         return node
 
-    def rank_std(self, noise_variance: float) -> float:
-        """Standard deviation of a rank, from above: one counter of every level at most enters it."""
-        return math.sqrt(self.levels * noise_variance)
-
 
 @dataclass(frozen=True, slots=True)
 class PrefixSearch:
@@ -98,6 +90,7 @@ class PrefixSearch:
     Source: Cormode, Muthukrishnan 2005, Section 4.1.
     """
 
+    bound: ClassVar[int] = 1  # a user adds or takes 1
     base: int
     levels: int
     columns: int
@@ -117,11 +110,6 @@ class PrefixSearch:
     def shape(self) -> tuple[int, ...]:
         """Levels, rows and columns."""
         return self.levels, self.rows, self.columns
-
-    @property
-    def bound(self) -> int:
-        """A user adds or takes 1."""
-        return 1
 
     @property
     def sensitivity(self) -> int:
@@ -146,12 +134,7 @@ class PrefixSearch:
     def search(self, table: Table, threshold: float, most: int = 10_000) -> dict[int, float]:
         """Items whose estimate, and that of all their prefixes, reaches the threshold, the most frequent first.
 
-        Parameters
-        ----------
-        table : array of shape (levels, rows, columns)
-        threshold : float, positive
-        most : int
-            Prefixes that are followed at any length at most: those of the largest estimates.
+        At any length at most ``most`` prefixes are followed: those of the largest estimates.
         """
         if not threshold > 0 or not math.isfinite(threshold):
             raise DomainError(f"threshold must be a number above 0, got {threshold}")

@@ -20,7 +20,7 @@ from flamebook.recordings.participation import Key
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.participation import load_records
+from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages
 
 SMALL = Setting(1500, 0.2, 6.0, 12, dropout=0.25, clip_norm=0.5)

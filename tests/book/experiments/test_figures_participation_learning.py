@@ -17,7 +17,7 @@ from flamebook.recordings.participation import Size
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.participation import load_records
+from flamelib.learning.records import load_records
 from flamelib.protocols.participation import batch_size
 
 SMALL = Setting(30, 0.3, 0.2, epsilon=0.05, delta=1e-5, rounds=40, learning_rate=0.05, slow_learning_rate=1e-6)

@@ -16,7 +16,7 @@ from flamelib.mechanisms.sketches.counts import CountSketch
 from flamelib.mechanisms.sketches.hashing import numbered
 from flamelib.mechanisms.sketches.linear import direct_table
 from flamelib.mechanisms.sketches.support import LinearCounting
-from flamelib.uses.statistics import Release, simulate
+from flamelib.uses.statistics import SketchRelease, simulate
 
 COUNTS = np.array([90, 40, 30, 12, 5, 5, 1, 1, 1, 1])
 SPELLING = ("and", "the", "ark", "of", "he", "his", "arks", "noah", "noah's", "a")
@@ -121,7 +121,7 @@ def test_support() -> None:
 def test_the_spread_of_unmixed_counts_is_exact() -> None:
     """Against many noisy tables of one true table: the number of empty buckets, not its logarithm."""
     sketch = LinearCounting(40, seed=1)
-    release = Release(sketch, 100, epsilon=3.0)
+    release = SketchRelease(sketch, 100, epsilon=3.0)
     table = direct_table(sketch, BOOK.items, COUNTS)
     rng = np.random.default_rng(1)
     weights = [moments.empty_weights(simulate(release, table, rng), release.decay).sum() for _ in range(3000)]
@@ -151,7 +151,7 @@ def test_what_each_costs() -> None:
     [[name, counters, change, noise, messages, size]] = statistics.release_rows(
         {"one": CountSketch(100, 3, seed=1)}, 5000, 1.0
     )
-    release = Release(CountSketch(100, 3, seed=1), 5000, 1.0)
+    release = SketchRelease(CountSketch(100, 3, seed=1), 5000, 1.0)
     assert (name, counters, change, messages) == ("one", 300, 6, release.n_messages)
     assert noise == pytest.approx(math.sqrt(2) * 6, rel=0.01)
     assert size == math.ceil(release.bits / 8)
@@ -160,4 +160,4 @@ def test_what_each_costs() -> None:
 def test_the_protocol_is_at_hand() -> None:
     items = np.arange(30) % 4
     sketch = CountSketch(8, 1, seed=1)
-    assert (statistics.by_protocol(Release(sketch, 30), items, 1) == direct_table(sketch, items)).all()
+    assert (statistics.by_protocol(SketchRelease(sketch, 30), items, 1) == direct_table(sketch, items)).all()

@@ -17,7 +17,7 @@ from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
 from flamelib.mechanisms.sketches.support import LinearCounting, empty_weights
-from flamelib.uses.statistics import Release, shannon, simulate
+from flamelib.uses.statistics import SketchRelease, shannon, simulate
 
 WIDE = 1e7
 CUTOFF = 300.0
@@ -37,7 +37,7 @@ def compute_support(
         stds = []
         for i in range(repeats):
             sketch = LinearCounting(int(width), seed + i)
-            release, table = Release(sketch, n, epsilon), direct_table(sketch, book.items, book.counts)
+            release, table = SketchRelease(sketch, n, epsilon), direct_table(sketch, book.items, book.counts)
             noisy = simulate(release, table, rng)
             stds.append(unmixed_std(sketch, table, support, release.decay))
             found["support"].append(sketch.estimate(table) - support)
@@ -83,7 +83,7 @@ def compute_second_moment(book: Words, columns: int, epsilons: Sequence[float], 
     tables = [[direct_table(sketch, book.items, book.counts) for sketch in some] for some in (one, every)]
 
     def at(epsilon: float) -> dict[str, float]:
-        few, many = Release(one[0], n, epsilon), Release(every[0], n, epsilon)
+        few, many = SketchRelease(one[0], n, epsilon), SketchRelease(every[0], n, epsilon)
         short = [
             s.second_moment(simulate(few, t, rng), few.noise_variance) for s, t in zip(one, tables[0], strict=True)
         ]
@@ -99,7 +99,7 @@ def compute_second_moment(book: Words, columns: int, epsilons: Sequence[float], 
     return each("epsilon", "relative error of the second moment", epsilons, at, given)
 
 
-def _varies(release: Release, square: float, fourth: float, counters: int) -> float:
+def _varies(release: SketchRelease, square: float, fourth: float, counters: int) -> float:
     """Variance of the sum of squares over a row of counters."""
     p, variance = release.decay, release.noise_variance
     fourth_of_noise = 2 * p * (1 + 10 * p + p * p) / (1 - p) ** 4
@@ -131,7 +131,7 @@ def compute_stable(
     def at(value: float) -> dict[str, float]:
         k = int(value)
         plain, cut, cauchy = StableEntropy(k, WIDE, 1000, seed), StableEntropy(k, CUTOFF, 1000, seed), _norm(k, seed)
-        release = Release(cut, crowd, epsilon)
+        release = SketchRelease(cut, crowd, epsilon)
         noisy = (simulate(release, table, rng) for table in _cut(of_labels, k))
         return {
             "entropy": rms([plain.estimate(table, n) - shannon(book.counts) for table in _cut(of_words, k)]),

@@ -26,7 +26,7 @@ from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
 from flamelib.mechanisms.sketches.hashing import ALPHABET, LONGEST, spelled
 from flamelib.mechanisms.sketches.linear import Sketch, Total, direct_table, distinct
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
-from flamelib.uses.statistics import Release, collect, simulate
+from flamelib.uses.statistics import SketchRelease, collect, simulate
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
 
@@ -53,7 +53,7 @@ def each(
     return Curves(x_name, y_name, np.array(x, dtype=float), curves, parameters)
 
 
-def by_protocol(release: Release, items: ArrayLike, seed: int) -> Wholes:
+def by_protocol(release: SketchRelease, items: ArrayLike, seed: int) -> Wholes:
     """One table by the protocol itself, every user's shares included."""
     return collect(release, items, Simulation(np.random.default_rng(seed)))
 
@@ -70,7 +70,7 @@ def compute_mean(values: ArrayLike, scale: int, epsilons: Sequence[float], repea
     sketch = Total(scale)
 
     def at(epsilon: float) -> dict[str, float]:
-        release = Release(sketch, n, epsilon)
+        release = SketchRelease(sketch, n, epsilon)
         tables = (direct_table(sketch, round_randomly(numbers, scale, rng)) for _ in range(repeats))
         found = [sketch.estimate(simulate(release, table, rng)) / n - numbers.mean() for table in tables]
         exact = math.sqrt(release.noise_variance / scale**2 + rounding) / n
@@ -89,13 +89,13 @@ def compute_widths(book: Words, columns: Sequence[int], rows: int, epsilon: floa
     others = float(np.square(counts).sum()) - np.square(counts).mean()
 
     def errors(sketch: CountMin | CountSketch, spent: float | None, seed: int) -> Reals:
-        release = Release(sketch, n, spent)
+        release = SketchRelease(sketch, n, spent)
         noisy = simulate(release, direct_table(sketch, book.items, counts), np.random.default_rng(seed))
         return np.asarray(sketch.estimate(noisy, book.items) - counts)
 
     def at(width: float) -> dict[str, float]:
         w, seeds = int(width), range(seed, seed + repeats)
-        noise = Release(CountSketch(w, 1, seed), n, epsilon).noise_variance
+        noise = SketchRelease(CountSketch(w, 1, seed), n, epsilon).noise_variance
         return {
             "count-min": float(np.mean([errors(CountMin(w, 1, s), None, s).mean() for s in seeds])),
             "count-min:theory": float((n - counts).mean()) / w,
@@ -124,7 +124,7 @@ def compute_rows(book: Words, columns: int, epsilons: Sequence[float], repeats: 
     def at(epsilon: float) -> dict[str, float]:
         found: dict[str, float] = {}
         for name, some in sketches.items():
-            release = Release(some[0], n, epsilon)
+            release = SketchRelease(some[0], n, epsilon)
             pairs = zip(some, tables[name], strict=True)
             found[name] = rms([rms(s.estimate(simulate(release, t, rng), book.items) - counts) for s, t in pairs])
             noise = median_noise_std(release.decay, ROWS[name])
@@ -171,7 +171,7 @@ def compute_ranks(values: ArrayLike, levels: int, epsilons: Sequence[float], rep
     exact = tree.rank(table, ends)
 
     def at(epsilon: float) -> dict[str, float]:
-        deep, wide = Release(tree, n, epsilon), Release(flat, n, epsilon)
+        deep, wide = SketchRelease(tree, n, epsilon), SketchRelease(flat, n, epsilon)
         by_tree = [rms(tree.rank(simulate(deep, table, rng), ends) - exact) for _ in range(repeats)]
         by_sums = [rms(np.cumsum(simulate(wide, single, rng))[ends - 1] - exact) for _ in range(repeats)]
         return {
@@ -208,7 +208,7 @@ def quantile_rows(
     """For a table: a share, the true quantile, the one that is released, and the share that lies below that one."""
     tree, n = DyadicQuantiles(levels), len(values)
     exact = direct_table(tree, values)
-    noisy = simulate(Release(tree, n, epsilon), exact, np.random.default_rng(seed))
+    noisy = simulate(SketchRelease(tree, n, epsilon), exact, np.random.default_rng(seed))
     rows: list[list[object]] = []
     for share in shares:
         found = tree.quantile(noisy, share, n)
@@ -223,7 +223,7 @@ def release_rows(sketches: Mapping[str, Sketch], n_users: int, epsilon: float) -
     """For a table: what each sketch asks of a user, and what noise its counters get for the same budget."""
     rows: list[list[object]] = []
     for name, sketch in sketches.items():
-        release = Release(sketch, n_users, epsilon)
+        release = SketchRelease(sketch, n_users, epsilon)
         noise = math.sqrt(release.noise_variance)
         size = (release.bits + 7) // 8
         rows.append([name, release.counters, sketch.sensitivity, noise, release.n_messages, size])
@@ -277,7 +277,7 @@ def search_sketch(levels: int, columns: int, rows: int, seed: int, signed: bool 
 def compute_frequent(book: Words, sketch: PrefixSearch, epsilon: float | None, threshold: int, seed: int) -> Frequent:
     """One search through a noisy table for words, cut to as many letters as the tree has levels."""
     cut = ALPHABET ** (LONGEST - sketch.levels)
-    release = Release(sketch, int(book.counts.sum()), epsilon)
+    release = SketchRelease(sketch, int(book.counts.sum()), epsilon)
     table = simulate(release, direct_table(sketch, book.items // cut, book.counts), np.random.default_rng(seed))
     found = sketch.search(table, threshold)
     items, where = np.unique(book.items // cut, return_inverse=True)
