@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flamelib.core.search import STEPS, greatest, largest, smallest_epsilon
+from flamelib.core.search import STEPS, greatest, largest, least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
 SHAPES = {
@@ -140,3 +140,14 @@ def test_the_greatest_argument_is_found_where_the_function_bends_or_ends(start):
     assert greatest(lambda x: 0.0, 8.0, start, most=700.0) == 700.0
     with pytest.raises(DomainError, match="target"):
         greatest(lambda x: 1 + x, 0.5, start)
+
+
+# --- whole numbers ----------------------------------------------------------------------------------
+
+
+def test_the_least_whole_number():
+    for first in range(12):
+        assert least_whole(lambda x, first=first: x >= first, 3, 9) == min(max(first, 3), 9)
+        assert least_whole_beyond(lambda x, first=first: x >= first, 3) == max(first, 4)
+    assert least_whole_beyond(lambda x: x * x > 1000, 3) == 32
+    assert least_whole_beyond(lambda _: False, 0) >= 2**63
