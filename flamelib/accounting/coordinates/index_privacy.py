@@ -1,7 +1,8 @@
-r"""Which coordinates a user reports: FLAME's index privacy, Definition 3, and the multiples that buy it.
+"""Which coordinates a user reports: FLAME's index privacy, Definition 3, and the multiples that buy it.
 
 A user reports l times as many coordinates as are true.  The ratio of posterior to prior of one reported index speaks
-of one coordinate and a uniform prior; it is not differential privacy.  Standard library only.
+of one coordinate and a uniform prior; it is not differential privacy.  Proofs: book, chapter on FLAME, "Index
+privacy".  Standard library only.
 """
 
 import math
@@ -39,8 +40,6 @@ def least_multiples(sampling_rate: float, index_privacy: float) -> float:
     the prior says :math:`\beta`:
 
     .. math:: l = \max\Big\{\frac1{\nu\beta},\ \frac{\nu}{\nu-1+\beta}\Big\}.
-
-    The ratio speaks of one coordinate and a uniform prior; it is not differential privacy.
 
     Parameters
     ----------
