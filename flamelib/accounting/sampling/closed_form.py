@@ -66,11 +66,6 @@ def added_epsilon(epsilon: float, sampling_rate: float) -> float:
     r"""Epsilon after sampling at a rate when the smaller data set comes first, at most ``-log(1 - rate)``.
 
     .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    sampling_rate : float in (0, 1]
     """
     check(epsilon=epsilon, sampling_rate=sampling_rate)
     lost = sampling_rate * -math.expm1(-epsilon)
@@ -84,12 +79,6 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
     r"""Inverse of :func:`sampled_epsilon` at the product of some rates.
 
     .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-        After sampling.
-    sampling_rates : float in (0, 1]
     """
     check(epsilon=epsilon)
     grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
@@ -101,13 +90,7 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
 
 
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
-    r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation.
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    sampling_rate : float in (0, 1]
-    """
+    r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation."""
     check(epsilon=epsilon, sampling_rate=sampling_rate)
     if epsilon < LARGE:
         return min(epsilon, math.log1p(sampling_rate * math.expm1(epsilon)))

@@ -1,28 +1,21 @@
 r"""The logarithm of delta for one round of random participation, with its error: every reading, either direction.
 
 A client of L records draws :math:`j\sim\mathrm{Bin}(L-1,q)` of the others.  With :math:`A = (e^{\varepsilon'}-1)/(pq)`
-and the terms D of :mod:`~flamelib.accounting.sampling.terms`,
+and the terms D of :mod:`~flamelib.accounting.sampling.terms`, in units of the noise,
 
 * larger data set first: :math:`e^{\nu} = 1+pA`, :math:`e^{\lambda} = (1-p)A`, far component at :math:`(j+1)\mu`;
 * smaller one first: :math:`\kappa = 1-p(1-q)A`, :math:`e^{\nu} = e^{\varepsilon'}/\kappa`,
   :math:`e^{\lambda} = (1-p)A/\kappa`, far component at :math:`j\mu`, everything times :math:`\kappa`.
 
-D does not fall in j, and beyond some j the far component is negligible.
-
-The reading ``aligned`` of Theorem 4.1: two mixtures, the outputs of a client all of whose gradients are equal.
-
-In units of the noise, with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, the :math:`\nu, \lambda, \mu` of
-:mod:`~flamelib.accounting.sampling.terms`, a threshold s and :math:`t_j = s-j\mu`,
+D does not fall in j, and beyond some j the far component is negligible.  ``inner`` has one term, whose far component
+is itself a mixture.  ``aligned`` has two mixtures: with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, a
+threshold s and :math:`t_j = s-j\mu`,
 
 .. math:: \sum_j\mathrm B_j\,\Phi(-t_{j+1})\Big(1 - e^{\nu}\,\frac{\Phi(-t_j)}{\Phi(-t_{j+1})}\Big)
           - e^\lambda\Phi(-s) ,
 
 largest where the two densities cross.  *Every* s gives a lower bound, so that only rounding has to be paid for; the
 brackets keep their digits, and the last summand is taken into the largest of them.
-
-The reading ``inner`` of Theorem 4.1: one measure against a mixture over the other records drawn, one crossing.
-
-A term of :mod:`~flamelib.accounting.sampling.terms` whose far component is itself a mixture.
 """
 
 import math
@@ -52,183 +45,23 @@ from flamelib.accounting.sampling.terms import (
 )
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import MOST, log_pmf, tilted_window, window
-from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.logspace import UNIT, exp_or_inf, log1mexp, log_expm1, logaddexp
 
-DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
-STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6
-SHORT, FAR = 0.25, 1e3
+BELOW = 40.0  # a part below exp(-40) of the whole does not count in an upper bound
+POWERS = 2.0 ** np.arange(0, 12.5, 0.5)  # of the mean count: a few counts that show how large the sum is
+LARGEST, SMALLEST = 1e130, 1e-300  # ratios of clipping norm to noise beyond which nothing changes
+FAINTEST_TERM = 1e-100  # a smaller ratio gives away nothing that could be computed
+SEPARATE = 1e4  # ratio from which on the laws of different counts hardly overlap
+FURTHEST = 1e100  # largest epsilon that is computed with
+CLEAR = 1e-10  # an error of a logarithm that is small enough
+DOWN = 1 - 4 * UNIT  # rounds a ratio down
+
+# Of the two mixtures (``aligned``) and of the one (``inner``).
+DEPTH, SHALLOW = 60.0, 40.0  # parts below exp(-60) are left out of a lower bound, exp(-40) where it is only sought
+ABOVE, FULL = 800.0, 300.0  # what is left out above the window; exponents are cut off to stay doubles
+STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6  # of the search for a threshold, any of which gives a lower bound
+SHORT, FAR = 0.25, 1e3  # an interval on which Gauss's rule is better than a difference; where to stop
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
-
-    j: Reals
-    chances: Reals
-    first: bool
-    last: bool
-
-
-@lru_cache(maxsize=16)
-def _counts(n: int, rate: float, above: float) -> Counts | None:
-    low, high = window(n, rate, DEPTH, above)
-    if high - low > MOST:
-        return None
-    j = np.arange(low, high + 1, dtype=float)
-    return Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
-
-
-def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
-    """Lower logarithm of the divergence of the two mixtures, and how far below it may lie.
-
-    Where the counts are too many to be added up the answer is ``-inf``.
-    """
-    if pair.near / pair.ratio - pair.ratio > FAR:
-        return -math.inf, math.inf
-    # In steps, so that a search meets the same counts again.
-    counts = _counts(n, rate, ABOVE + 100.0 * math.ceil(pair.near / 100))
-    if counts is None:
-        return -math.inf, math.inf
-    s = _threshold(pair, counts)
-    k = round(s / pair.ratio)
-    return _at(pair, counts, k, s - k * pair.ratio)
-
-
-def _threshold(pair: Pair, counts: Counts) -> float:
-    """About where the densities cross: the logarithm of their ratio rises."""
-    mu = pair.ratio
-    falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
-
-    @cache
-    def level(s: float) -> float:
-        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - s * s / 2)
-        return _log_density(counts, falls, s - mu, mu) - under
-
-    low = mu / 2 + pair.near / mu
-    high = (float(counts.j[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
-    low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
-    if level(low) >= 0 or level(high) <= 0:
-        return low if level(low) >= 0 else high
-    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
-
-
-def _log_density(counts: Counts, falls: Reals, s: float, mu: float) -> float:
-    """Logarithm of the mixture's density at s, up to a constant.
-
-    The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
-    """
-    k = round(s / mu)
-    rest = s - k * mu
-    peak = int(np.searchsorted(falls, mu * s))
-    reach = math.ceil(min(math.sqrt(2 * SHALLOW / (mu * mu + 4 / (counts.j[-1] + 1))), len(counts.j))) + 2
-    near = slice(max(peak - reach, 0), peak + reach + 1)
-    logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
-
-
-def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
-    """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
-    mu = pair.ratio
-    weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
-    top = float(weights.max())
-    heavy = weights >= top - DEPTH - pair.near
-    below = pair.near + float(weights[0]) - float(counts.chances[0]) - DEPTH
-    ends = -math.inf if counts.first else below, -math.inf if counts.last else -ABOVE
-    missed = float(np.exp(np.minimum(np.array(ends) - top, FULL)).sum()) + len(weights) * math.exp(-DEPTH)
-    j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
-    t = (k - j) * mu + rest
-    falls = _log_fall(t - mu, np.full(t.shape, mu))
-    exponents = pair.near + falls
-    lost = np.exp(np.minimum(weights[heavy] - top + exponents, FULL))
-    kept = np.where(exponents < 1, -sizes * np.expm1(np.minimum(exponents, 1.0)), sizes - lost)
-    shift = np.where(t - mu >= EDGE, mu * (2 * np.abs(t) + mu), 0.0)
-    error = lost * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
-    if pair.far > -math.inf:
-        best = slice(int(sizes.argmax()), int(sizes.argmax()) + 1)
-        back, back_error = _out(pair, j[best], t[best], chances[best])
-        kept[best] -= back
-        error[best] += back_error
-    error += np.abs(kept) * EPS * (8 + 2 * np.minimum(t * t, 1e4) + 24 * np.maximum(-chances, 0))
-    total, room = float(kept.sum()), float(error.sum()) + missed
-    return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
-
-
-def _out(pair: Pair, j: Reals, t: Reals, chances: Reals) -> tuple[Reals, Reals]:
-    """What the client that is out takes away, against a count's own part, and the error of that."""
-    apart = (j + 1) * pair.ratio
-    fall = _log_fall(t - pair.ratio, apart)
-    back = np.exp(np.minimum(pair.far + fall - chances, FULL))
-    sizes = 2 + abs(pair.far) + np.abs(fall) - chances + apart * np.abs(t)
-    return back, back * (pair.far_error + 2 * EPS * sizes)
-
-
-def _log_fall(start: Reals, apart: Reals) -> Reals:
-    r"""Logarithm of :math:`\Phi(-x-m)/\Phi(-x)`, with all its digits where it is close to 0."""
-    right = start >= EDGE
-    lost = np.empty(start.shape)
-    z, m = start[right], apart[right]
-    lost[right] = gap(z, m) / mills(z)
-    z, m = start[~right], apart[~right]
-    lost[~right] = np.exp(_log_interval(z, m) - log_ndtr(-z))
-    steady = np.where(right, -apart * (start + apart / 2), 0.0) + np.log1p(-np.minimum(lost, 1 - EPS))
-    return np.where(right | (lost < 0.5), steady, log_ndtr(-start - apart) - log_ndtr(-start))
-
-
-def _log_interval(start: Reals, length: Reals) -> Reals:
-    """Logarithm of the mass of a standard normal law on ``[start, start + length]``."""
-    a = np.maximum(start, -start - length)
-    whole = log_ndtr(-a)
-    with np.errstate(divide="ignore"):
-        plain = whole + np.log1p(-np.exp(log_ndtr(-a - length) - whole))
-    short = np.minimum(length, SHORT)
-    middle, offsets = np.clip(a + short / 2, -FAR, FAR)[:, None], short[:, None] / 2 * POINTS
-    inside = np.exp(-middle * offsets - offsets**2 / 2) @ (WEIGHTS / 2)
-    close = LOG_DENSITY - (a + short / 2) ** 2 / 2 + np.log(short * inside)
-    return np.where(length > SHORT, plain, close)
-
-
-INNER_DEPTH = 60.0
-
-
-def inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
-    """Logarithm of the divergence from the mixture, and its error."""
-    if pair.far == -math.inf:
-        y, j, shares = np.zeros(1), np.zeros(1), np.ones(1)
-    else:
-        y = crossing(lambda at: _far(pair, n, rate, float(at[0]))[:2])
-        j, shares = _far(pair, n, rate, float(y[0]))[2:]
-    place = pair.place(y)
-    z, deep = np.full(j.shape, max(place[0], EDGE)), np.full(j.shape, min(place[0], EDGE))
-    if place[0] < EDGE:
-        value = log_certain(deep[:1], y, mills(deep[:1] + pair.ratio), shares @ mills(deep + (j + 1) * pair.ratio))
-    else:
-        near = gap(z[:1], np.full(1, pair.ratio))
-        value = log_rare(z[:1], y, near, shares @ gap(z, (j + 1) * pair.ratio))
-    mean = float(shares @ (j + 1))
-    blur = pair.far_error + mean * pair.near_error + 64 * EPS * (1 + mean * (pair.near + mean * pair.ratio**2))
-    return float(value[0]), float(pair.error(place, y, -np.expm1(-y) * blur)[0])
-
-
-def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Reals, Reals, Reals, Reals]:
-    """Logarithm of the far components against the near one, its slope in y; the counts and their shares."""
-    slope, curvature = -(pair.near + y) - pair.ratio**2 / 2, pair.ratio**2
-    j, stride = tilted_window(n, rate, slope, curvature, INNER_DEPTH)
-    logs = log_pmf(j, n, rate) + (slope - curvature * j / 2) * j + math.log(stride)
-    top = logs.max()
-    sizes = np.exp(logs - top)
-    shares = sizes / sizes.sum()
-    level = max(pair.far - pair.near + top + math.log(sizes.sum()), FAINTEST)
-    return np.full(1, level), -np.atleast_1d(shares @ j), j, shares
-
-
-BELOW = 40.0
-POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
-LARGEST, SMALLEST, FAINTEST_TERM, SEPARATE = 1e130, 1e-300, 1e-100, 1e4
-FURTHEST = 1e100
-CLEAR = 1e-10
-DOWN = 1 - 2.0**-51
 
 
 class Estimate(NamedTuple):
@@ -246,17 +79,10 @@ class Estimate(NamedTuple):
 def outer_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """Larger data set first, the number of other records given away: an upper bound when its error is added.
 
-    Parameters
-    ----------
-    p, q : float in (0, 1]
-        Participation and record rate.
-    n_records : int, at least 1
-    ratio : float, at least 0
-        Clipping norm over the noise's standard deviation; may be ``inf``.
-    epsilon : float, at least 0
-        After amplification.
+    ``p`` and ``q`` are the participation and the record rate, ``ratio`` is the clipping norm over the noise's standard
+    deviation and may be ``inf``, ``epsilon`` is after amplification.
     """
-    return _scaled(p, q, averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < LARGEST else CERTAIN)
+    return _scaled(p, q, _averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < LARGEST else CERTAIN)
 
 
 def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
@@ -272,7 +98,7 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
     near = epsilon - log_kept
     pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
-    found = averaged(pair, n_records - 1, q, 0)
+    found = _averaged(pair, n_records - 1, q, 0)
     add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
     if add.error <= CLEAR:
         return add
@@ -293,7 +119,7 @@ def certain_epsilon(p: float, q: float, n_records: int) -> float:
 def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """Larger data set first, one mixture inside the second measure: no bound; arguments as before."""
     pair = _pair(p, q, min(ratio, LARGEST), epsilon)
-    return _scaled(p, q, Estimate(*inner(pair, n_records - 1, q)))
+    return _scaled(p, q, Estimate(*_inner(pair, n_records - 1, q)))
 
 
 def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
@@ -303,17 +129,17 @@ def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: 
     # A smaller ratio has less to give away, and from here on hardly less.
     enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
     pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
-    low, width = aligned(pair, n_records - 1, q)
+    low, width = _aligned(pair, n_records - 1, q)
     if low == -math.inf:
         return NOTHING
     found = _scaled(p, q, Estimate(low, 0.0))
     return Estimate(found.log - found.error, width + 2 * found.error)
 
 
-def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
+def _averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
     """Logarithm of the binomial mean of the terms whose far component is at ``(j + offset) mu``.
 
-    Counts outside the window have a share below rounding: few come rarely, and many cost at most the limit.
+    _Counts outside the window have a share below rounding: few come rarely, and many cost at most the limit.
     """
     limit = _log_terms(pair.alone, np.ones(1))
     top, top_error = float(limit.values[0]), float(limit.errors[0])
@@ -380,3 +206,166 @@ def _size(p: float, q: float, epsilon: float) -> float:
 def _scaled(p: float, q: float, found: Estimate) -> Estimate:
     rate = math.log(p) + math.log(q)
     return Estimate(found.log + rate, found.error + EPS * (4 + abs(rate)))
+
+
+# --- two mixtures, and one --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """_Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
+
+    j: Reals
+    chances: Reals
+    first: bool
+    last: bool
+
+
+@lru_cache(maxsize=16)
+def _counts(n: int, rate: float, above: float) -> _Counts | None:
+    low, high = window(n, rate, DEPTH, above)
+    if high - low > MOST:
+        return None
+    j = np.arange(low, high + 1, dtype=float)
+    return _Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
+
+
+def _aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+    """Lower logarithm of the divergence of the two mixtures, and how far below it may lie.
+
+    Where the counts are too many to be added up the answer is ``-inf``.
+    """
+    if pair.near / pair.ratio - pair.ratio > FAR:
+        return -math.inf, math.inf
+    # In steps, so that a search meets the same counts again.
+    counts = _counts(n, rate, ABOVE + 100.0 * math.ceil(pair.near / 100))
+    if counts is None:
+        return -math.inf, math.inf
+    s = _threshold(pair, counts)
+    k = round(s / pair.ratio)
+    return _at(pair, counts, k, s - k * pair.ratio)
+
+
+def _threshold(pair: Pair, counts: _Counts) -> float:
+    """About where the densities cross: the logarithm of their ratio rises."""
+    mu = pair.ratio
+    falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
+
+    @cache
+    def level(s: float) -> float:
+        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - s * s / 2)
+        return _log_density(counts, falls, s - mu, mu) - under
+
+    low = mu / 2 + pair.near / mu
+    high = (float(counts.j[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
+    low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
+    if level(low) >= 0 or level(high) <= 0:
+        return low if level(low) >= 0 else high
+    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
+
+
+def _log_density(counts: _Counts, falls: Reals, s: float, mu: float) -> float:
+    """Logarithm of the mixture's density at s, up to a constant.
+
+    The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
+    """
+    k = round(s / mu)
+    rest = s - k * mu
+    peak = int(np.searchsorted(falls, mu * s))
+    reach = math.ceil(min(math.sqrt(2 * SHALLOW / (mu * mu + 4 / (counts.j[-1] + 1))), len(counts.j))) + 2
+    near = slice(max(peak - reach, 0), peak + reach + 1)
+    logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _at(pair: Pair, counts: _Counts, k: int, rest: float) -> tuple[float, float]:
+    """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
+    mu = pair.ratio
+    weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
+    top = float(weights.max())
+    heavy = weights >= top - DEPTH - pair.near
+    below = pair.near + float(weights[0]) - float(counts.chances[0]) - DEPTH
+    ends = -math.inf if counts.first else below, -math.inf if counts.last else -ABOVE
+    missed = float(np.exp(np.minimum(np.array(ends) - top, FULL)).sum()) + len(weights) * math.exp(-DEPTH)
+    j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
+    t = (k - j) * mu + rest
+    falls = _log_fall(t - mu, np.full(t.shape, mu))
+    exponents = pair.near + falls
+    lost = np.exp(np.minimum(weights[heavy] - top + exponents, FULL))
+    kept = np.where(exponents < 1, -sizes * np.expm1(np.minimum(exponents, 1.0)), sizes - lost)
+    shift = np.where(t - mu >= EDGE, mu * (2 * np.abs(t) + mu), 0.0)
+    error = lost * (EPS * (4 + 4 * np.abs(falls) + 2 * pair.near + shift) + pair.near_error)
+    if pair.far > -math.inf:
+        best = slice(int(sizes.argmax()), int(sizes.argmax()) + 1)
+        back, back_error = _out(pair, j[best], t[best], chances[best])
+        kept[best] -= back
+        error[best] += back_error
+    error += np.abs(kept) * EPS * (8 + 2 * np.minimum(t * t, 1e4) + 24 * np.maximum(-chances, 0))
+    total, room = float(kept.sum()), float(error.sum()) + missed
+    return (top + math.log(total - room), 2 * room / (total - room)) if total > room else (-math.inf, math.inf)
+
+
+def _out(pair: Pair, j: Reals, t: Reals, chances: Reals) -> tuple[Reals, Reals]:
+    """What the client that is out takes away, against a count's own part, and the error of that."""
+    apart = (j + 1) * pair.ratio
+    fall = _log_fall(t - pair.ratio, apart)
+    back = np.exp(np.minimum(pair.far + fall - chances, FULL))
+    sizes = 2 + abs(pair.far) + np.abs(fall) - chances + apart * np.abs(t)
+    return back, back * (pair.far_error + 2 * EPS * sizes)
+
+
+def _log_fall(start: Reals, apart: Reals) -> Reals:
+    r"""Logarithm of :math:`\Phi(-x-m)/\Phi(-x)`, with all its digits where it is close to 0."""
+    right = start >= EDGE
+    lost = np.empty(start.shape)
+    z, m = start[right], apart[right]
+    lost[right] = gap(z, m) / mills(z)
+    z, m = start[~right], apart[~right]
+    lost[~right] = np.exp(_log_interval(z, m) - log_ndtr(-z))
+    steady = np.where(right, -apart * (start + apart / 2), 0.0) + np.log1p(-np.minimum(lost, 1 - EPS))
+    return np.where(right | (lost < 0.5), steady, log_ndtr(-start - apart) - log_ndtr(-start))
+
+
+def _log_interval(start: Reals, length: Reals) -> Reals:
+    """Logarithm of the mass of a standard normal law on ``[start, start + length]``."""
+    a = np.maximum(start, -start - length)
+    whole = log_ndtr(-a)
+    with np.errstate(divide="ignore"):
+        plain = whole + np.log1p(-np.exp(log_ndtr(-a - length) - whole))
+    short = np.minimum(length, SHORT)
+    middle, offsets = np.clip(a + short / 2, -FAR, FAR)[:, None], short[:, None] / 2 * POINTS
+    inside = np.exp(-middle * offsets - offsets**2 / 2) @ (WEIGHTS / 2)
+    close = LOG_DENSITY - (a + short / 2) ** 2 / 2 + np.log(short * inside)
+    return np.where(length > SHORT, plain, close)
+
+
+def _inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+    """Logarithm of the divergence from the mixture, and its error."""
+    if pair.far == -math.inf:
+        y, j, shares = np.zeros(1), np.zeros(1), np.ones(1)
+    else:
+        y = crossing(lambda at: _far(pair, n, rate, float(at[0]))[:2])
+        j, shares = _far(pair, n, rate, float(y[0]))[2:]
+    place = pair.place(y)
+    z, deep = np.full(j.shape, max(place[0], EDGE)), np.full(j.shape, min(place[0], EDGE))
+    if place[0] < EDGE:
+        value = log_certain(deep[:1], y, mills(deep[:1] + pair.ratio), shares @ mills(deep + (j + 1) * pair.ratio))
+    else:
+        near = gap(z[:1], np.full(1, pair.ratio))
+        value = log_rare(z[:1], y, near, shares @ gap(z, (j + 1) * pair.ratio))
+    mean = float(shares @ (j + 1))
+    blur = pair.far_error + mean * pair.near_error + 64 * EPS * (1 + mean * (pair.near + mean * pair.ratio**2))
+    return float(value[0]), float(pair.error(place, y, -np.expm1(-y) * blur)[0])
+
+
+def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Reals, Reals, Reals, Reals]:
+    """Logarithm of the far components against the near one, its slope in y; the counts and their shares."""
+    slope, curvature = -(pair.near + y) - pair.ratio**2 / 2, pair.ratio**2
+    j, stride = tilted_window(n, rate, slope, curvature, DEPTH)
+    logs = log_pmf(j, n, rate) + (slope - curvature * j / 2) * j + math.log(stride)
+    top = logs.max()
+    sizes = np.exp(logs - top)
+    shares = sizes / sizes.sum()
+    level = max(pair.far - pair.near + top + math.log(sizes.sum()), FAINTEST)
+    return np.full(1, level), -np.atleast_1d(shares @ j), j, shares
