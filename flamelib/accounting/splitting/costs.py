@@ -34,10 +34,9 @@ from flamelib.accounting.splitting.rules import default_scale, exact_rule, mix_r
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import VOCABULARY, DomainError
 
-KEY_BITS = 256
-SHARE_BITS = 256
-REAL_BITS = 64
-INPUT_BITS = 16
+KEY_BITS = SHARE_BITS = 256  # of a public key and of a share of a key, as Bonawitz et al. count them
+REAL_BITS = 64  # of a real number, a double
+INPUT_BITS = 16  # of an input of Bonawitz et al., the case they measure
 PROTOCOLS = tuple(word for word in VOCABULARY["protocol"].choices if word.startswith("cmp-"))
 UNKNOWN = {
     "cmp-cheu": "the constant of its error",
@@ -80,12 +79,10 @@ def cost(
     dimension: int = 1,
     input_bits: int = INPUT_BITS,
 ) -> Cost:
-    """Messages and bits per user, and the error of the sum, of a protocol (value).
+    """Messages and bits per user, and the error of the sum, of a protocol that the module explains (value).
 
     Parameters
     ----------
-    protocol : str
-        A name that the module explains.
     scale : int, optional
         Steps of the grid of the first three; ``10 * n_users`` where left out.
     error : float, optional

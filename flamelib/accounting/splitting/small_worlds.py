@@ -1,10 +1,13 @@
-r"""Split-and-mix in small worlds, exactly: the laws of shuffled shares, enumerated.
+"""Split-and-mix in small worlds, exactly: the laws of shuffled shares enumerated, and the subsets of shares counted.
 
 The shares of a user with value v are m whole numbers below N, uniform among those that add up to v. A multiset of
 shares is held as one whole number whose digits are the multiplicities of the residues other than 0, so that throwing
 two users' shares together adds such numbers. The law of all users' shares is a product of laws of single users, each
-held as the number of sequences of draws that lead to a multiset: multisets are counted and not sequences. Everything is
-a whole number up to the last division; where all numbers are below 2^63, products are taken by machine integers.
+held as the number of sequences of draws that lead to a multiset. Everything is a whole number up to the last division;
+where all numbers are below 2^63, products are taken by machine integers.
+
+Of two users' 2m shares, the m-subsets that add up to the first input are what could have been that user's.  Proofs:
+book, chapter on cloak aggregation, "Two users".
 """
 
 import functools
@@ -20,17 +23,16 @@ from flamelib.core.arrays import Wholes
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
-MANY_MESSAGES = 500
-
 Law = Mapping[int, int]
 """Sequences of draws that lead to each multiset."""
 
-LARGEST = 2**25
-SLOWER = 6
-BLOCK = 2**21
-BITS = 62.9
-WORD = 64
-EXPONENT = 700.0
+LARGEST = 2**25  # steps at most: a few seconds
+SLOWER = 6  # times as long takes a step by a dictionary, and more where its numbers have more words
+BLOCK = 2**21  # products that are held at a time
+BITS = 62.9  # numbers below this power of two, round-off of the estimate included, are machine integers
+WORD = 64  # bits
+EXPONENT = 700.0  # its exponential is a double
+MANY_MESSAGES = 500  # binomial coefficients that doubles hold
 
 
 @states("cloak", "exact", item="this project: the shuffled shares of two data sets, enumerated", gives="exact",
@@ -163,21 +165,11 @@ def _excess(law: Law, other: Law, factor: Fraction) -> Fraction:
 
 @states("cloak", "def-2", item="Definition 2", gives="exact", adjacency="none")
 def least_smoothness(messages: Sequence[int], modulus: int) -> float:
-    r"""The least :math:`\gamma` for which the shares of two users are smooth (exact, rounded once).
+    r"""The least :math:`\gamma` for which the 2m shares of two users are smooth (exact, rounded once).
 
     .. math:: \max_x\Big|\frac{N}{C_m}B_x-1\Big|, \qquad C_m = \binom{2m}m,
 
-    where :math:`B_x` of the m-subsets add up to x.
-
-    Parameters
-    ----------
-    messages : sequence of int
-        The 2m shares.
-
-    Raises
-    ------
-    DomainError
-        Where the messages are not an even number, or too many to be counted in a second or so.
+    where :math:`B_x` of the m-subsets add up to x; refused where they are too many to be counted in a second or so.
 
     Source: Ghazi, Pagh, Velingker 2019, Definition 2 (without its demand that messages are distinct).
 
@@ -194,23 +186,11 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
 
 @states("cloak", "lemma-2", item="Lemma 2", gives="exact", adjacency="none")
 def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence[int]) -> float:
-    r"""Chance that two users' shuffled shares are these distinct ones (exact, rounded once).
+    r"""Chance that two users' shuffled shares are these 2m distinct ones (exact, rounded once).
 
     .. math:: \frac{(m!)^2B_{x_1}}{N^{2m-2}}
 
-    where :math:`B_{x_1}` of the m-subsets add up to the first input; 0 where the sums do not agree.
-
-    Parameters
-    ----------
-    messages : sequence of int
-        The 2m shares, distinct modulo ``modulus``.
-    inputs_a : sequence of int
-        The two scaled inputs.
-
-    Raises
-    ------
-    DomainError
-        Where messages repeat or are not an even number, or there are not two inputs.
+    where :math:`B_{x_1}` of the m-subsets add up to the first of the two inputs; 0 where the sums do not agree.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 2.
 
@@ -280,12 +260,7 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
               \text{ or } 2(C_m-2)\Big(\frac1N-\frac1{N^2}\Big),
 
     the latter for the one residue that is half the sum of the inputs, as a subset and its complement have that sum
-    together.
-
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int from 1 to 500
+    together.  For odd moduli and at most 500 messages.
 
     Source: this project, on the proof of Lemma 1 of Ghazi, Pagh, Velingker 2019.
     """
