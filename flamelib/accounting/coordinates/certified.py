@@ -75,8 +75,6 @@ def account(
 
     Parameters
     ----------
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate: Laplace noise on [0, 1].
     bound : str
         ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
     route : {"paper", "unsampled", "sound"}
@@ -85,8 +83,7 @@ def account(
         Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
         fraction as it stands; certified, ``topk`` counts it as the next whole number.
     padded : int, at least 2
-        Messages of each coordinate after padding; needed but for ``simple``.  For ``topk``, ``sound`` stands while no
-        coordinate holds more real ones.
+        Messages of each coordinate after padding; needed but for ``simple``.
 
     Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
 

@@ -38,7 +38,7 @@ LONG = 10**8  # more fair messages than this are listed over a shorter window
 BLOCK = 1024  # summed at a time, so that round-off grows with the blocks and not with the places
 FAINT = 1e-295  # what the smallest doubles may be wrong by, all together
 LARGEST_EXPONENT = 700.0  # beyond, the exponential leaves the range of doubles
-LARGEST = 10**10  # messages that are counted at most
+MOST_MESSAGES = 10**10  # messages that are counted at most
 
 
 @dataclass(frozen=True)
@@ -195,15 +195,9 @@ def topk_lower(
     """What one round of SS-Topk gives away about one user, whatever is claimed for it (lower bound).
 
     The victim's top coordinates are the same in both data sets, with all values at one end or at the other: k messages
-    are biased and :math:`k(n_p-1)` fair.  The others report other coordinates, of which there must be as many, or hold
-    one half in these and are no more than fit into a bag.
-
-    Parameters
-    ----------
-    kept : float, positive
-        Coordinates that a user reports; of a fraction the whole part, since the attack may leave coordinates out.
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate, Laplace noise on [0, 1].
+    are biased and :math:`k(n_p-1)` fair (of a fractional ``kept`` the whole part: the attack may leave coordinates
+    out). The others report other coordinates, of which there must be as many, or hold one half in these and are no more
+    than fit into a bag.
 
     Source: this project, on Liu et al. 2021, Theorem 4 for SS-Topk.
 
@@ -269,7 +263,7 @@ def _given(epsilon: float | None, delta: float | None, **named: float) -> dict[s
 
 def _whole(coordinates: float, messages: int) -> int:
     """Coordinates to look at: all of them, as long as their messages can be counted."""
-    return math.floor(min(coordinates, LARGEST // messages))
+    return math.floor(min(coordinates, MOST_MESSAGES // messages))
 
 
 def _chances(epsilon0: float) -> tuple[float, float]:

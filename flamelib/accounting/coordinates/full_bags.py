@@ -29,11 +29,11 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-LARGEST = 10**6  # messages that are counted at most: convolutions of as many terms take seconds
+MOST_MESSAGES = 10**6  # messages that are counted at most: convolutions of as many terms take seconds
 EXPONENT = 80.0  # each side of a window leaves out exp(-80) at most, by Hoeffding's inequality
 CONVOLVED = 1e-10  # relative round-off of a mass after the convolutions, at most
-STEPS = 60  # halvings: below the round-off of any epsilon
-HIGHEST = 600.0  # beyond, the exponential comes near the end of doubles; 0 is given away
+HALVINGS = 60  # halvings: below the round-off of any epsilon
+LARGEST_EXPONENT = 600.0  # beyond, the exponential comes near the end of doubles; 0 is given away
 
 
 @states("flame", "full-bags", item="SS-Topk with bags that overflow, messages counted", gives="lower")
@@ -42,17 +42,9 @@ def full_bags_lower(
 ) -> Certified:
     """What a round of SS-Topk gives away where reports beyond the padding are dropped at random (lower bound).
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-        With ``padded`` or fewer no bag can overflow, and the answer is that of equal top coordinates.
-    kept : float, positive
-        Coordinates that a user reports, of at least three times as many; of a fraction the whole part, since the
-        attack may leave coordinates out.
-    padded : int, at least 2
-        Messages of each coordinate after padding; ``kept * padded`` may be 1e6 at most.
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate, Laplace noise on [0, 1].
+    With ``padded`` users or fewer no bag can overflow, and the answer is that of equal top coordinates.  Of a
+    fractional ``kept`` the whole part counts, and there must be three times as many coordinates at least; ``kept *
+    padded`` may be 1e6 at most.
 
     Source: this project, on Liu et al. 2021, Algorithm 3 for SS-Topk.
 
@@ -63,8 +55,10 @@ def full_bags_lower(
     >>> round(full_bags_lower(333, 157, 333, 0.5, delta=5.0118723e-6), 3)
     1.198
     """
-    if kept * padded > LARGEST:
-        raise DomainError(f"kept must be at most {LARGEST / padded:g} here ({LARGEST:g} messages), got {kept!r}")
+    if kept * padded > MOST_MESSAGES:
+        raise DomainError(
+            f"kept must be at most {MOST_MESSAGES / padded:g} here ({MOST_MESSAGES:g} messages), got {kept!r}"
+        )
     pair = _laws(full_bags(n_users, kept, padded), math.floor(kept), padded, epsilon0)
     if epsilon is not None:
         return Certified(_delta(*pair, epsilon), 2 * CONVOLVED)
@@ -108,7 +102,7 @@ def _binomial(trials: int, chance: float) -> tuple[int, Reals]:
 
 def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:
     """Sum of the positive parts, less round-off and what was left out of the second law."""
-    if epsilon >= HIGHEST:
+    if epsilon >= LARGEST_EXPONENT:
         return 0.0
     growth = math.exp(epsilon)
     gained = np.maximum(plus * (1 - CONVOLVED) - growth * (1 + CONVOLVED) * minus, 0.0).sum()
@@ -117,10 +111,10 @@ def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:
 
 def _epsilon(plus: Reals, minus: Reals, rest: float, delta: float) -> Certified:
     """Largest epsilon found at which more than ``delta`` is given away."""
-    low, high = 0.0, HIGHEST
+    low, high = 0.0, LARGEST_EXPONENT
     if _delta(plus, minus, rest, 0.0) < delta:
         return Certified(0.0, 0.0)
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _delta(plus, minus, rest, middle) >= delta > 0 else (low, middle)
     return Certified(low, high - low)

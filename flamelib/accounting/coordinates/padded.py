@@ -42,7 +42,7 @@ from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check
 
-Padded = KaryProfile | LaplaceProfile
+_Padded = KaryProfile | LaplaceProfile
 Bound = Literal["bennett", "hoeffding", "blanket"]
 
 REST = 1e-20  # chance set aside for more reports than are compared
@@ -62,19 +62,19 @@ class Others:
     rest: float = 0.0
 
 
-def all_real(randomizer: Padded, padded: int) -> Others:
+def all_real(randomizer: _Padded, padded: int) -> Others:
     """No dummy among the messages: the worst case when nobody knows how many there are."""
     return Others(padded, randomizer.mass, randomizer.kept)
 
 
-def some_real(randomizer: Padded, padded: int, real: int) -> Others:
+def some_real(randomizer: _Padded, padded: int, real: int) -> Others:
     r"""``real`` messages, the one in question included, and dummies: :math:`g = \gamma^{(n_s-1)/(n_p-1)}`."""
     kept = randomizer.kept
     log_mass = math.log1p(-kept) if kept < 0.5 else math.log(randomizer.mass)
     return _spread(padded, log_mass * (real - 1))
 
 
-def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
+def sampled(randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
     """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
 
     Where the others may be more than the places, their number is compared up to ``most`` only, by the likelihood ratio.
@@ -103,11 +103,14 @@ def _spread(padded: int, log_none: float) -> Others:
 
 
 WIDEST_BRACKET = 1e-4  # relative width of the inversion's answer that is good enough for a curve
-HARD, FEW = 8.0, 10.0  # larger budgets with fewer blanket messages than this: the inversion is slow and gains nothing
+HARD_BUDGET, FEW_BLANKETS = (
+    8.0,
+    10.0,
+)  # larger budgets with fewer blanket messages than this: the inversion is slow and gains nothing
 
 
 def padded_divergence(
-    randomizer: Padded,
+    randomizer: _Padded,
     padded: int,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -153,14 +156,14 @@ def padded_divergence(
     return answer(certified, quick, max(one.most for one in both), epsilon, delta)
 
 
-def _top(randomizer: Padded) -> float:
+def _top(randomizer: _Padded) -> float:
     """Largest value of a likelihood ratio against the blanket, less 1."""
     if isinstance(randomizer, KaryProfile):
         return randomizer.kept * (randomizer.n_buckets - 1)
     return math.expm1(randomizer.epsilon0 / 2)
 
 
-def moments(randomizer: Padded) -> tuple[float, float]:
+def moments(randomizer: _Padded) -> tuple[float, float]:
     """Variance of a likelihood ratio against the blanket under it, and minus the covariance of two extreme ones."""
     kept = randomizer.kept
     if isinstance(randomizer, KaryProfile):
@@ -176,7 +179,7 @@ class Coordinate:
     Others with a ``rest`` stand for independent choices of whom to hear, and go with ``first == second``.
     """
 
-    randomizer: Padded
+    randomizer: _Padded
     others: Others
     first: float = 1.0
     second: float = 1.0
@@ -235,7 +238,7 @@ class Coordinate:
         if not within_reach(self.randomizer.epsilon0):
             return math.inf
         blankets = self.others.messages * self.others.mass
-        if bound == "blanket" and self.randomizer.epsilon0 > HARD and blankets < FEW:
+        if bound == "blanket" and self.randomizer.epsilon0 > HARD_BUDGET and blankets < FEW_BLANKETS:
             return min(self._log_delta(epsilon, "bennett"), self._log_delta(epsilon, "hoeffding"))
         if bound == "blanket":
             return inversion.bracket(self.law(epsilon), self.others.messages, WIDEST_BRACKET).high + math.log(

@@ -73,14 +73,10 @@ def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: flo
     .. math:: \varepsilon_{ck} = \sqrt{\frac{14\log(2\beta/\delta)(e^{\varepsilon_0}+k-1)}{n_p-1}}, \qquad
               \varepsilon_{cd} = \log\big(1+\beta(e^{\varepsilon_{ck}}-1)\big).
 
-    Both are ``inf`` where :math:`\varepsilon_{ck} > 1` or :math:`\delta \ge 2\beta`, outside the theorem; no minimum
-    with ``epsilon0`` is taken.  For one coordinate and a random choice of coordinates the statement holds, an absent
-    user being replaced by a dummy; the vector's guarantee does not follow from it.
-
-    Parameters
-    ----------
-    delta : float in [0, 1]
-        After sampling, per coordinate; before sampling it is :math:`\delta/\beta`.
+    ``delta`` is after sampling; before, it is :math:`\delta/\beta`.  Both are ``inf`` where
+    :math:`\varepsilon_{ck} > 1` or :math:`\delta \ge 2\beta`, outside the theorem; no minimum with ``epsilon0`` is
+    taken.  For one coordinate and a random choice of coordinates the statement holds, an absent user being replaced by
+    a dummy; the vector's guarantee does not follow from it.
 
     Source: Liu et al. 2021, Theorem 3.
 
@@ -245,12 +241,10 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
     r"""Largest standard deviation of a padded coordinate's estimated mean (exact), inputs in [0, 1].
 
     The worst case of ``sampled`` users, and ``padded - sampled`` dummies uniform on {0, 1/b, ..., 1}, b being
-    ``n_levels``:
+    ``n_levels``: :math:`\frac1{n_s}\sqrt{V(n_s) + \frac{(n_p-n_s)(b+2)}{12\,b\,(1-\gamma)^2}}`, V the worst error of
+    the users' sum.
 
-    .. math:: \frac1{n_s}\sqrt{V(n_s) + \frac{(n_p-n_s)(b+2)}{12\,b\,(1-\gamma)^2}}
-
-    Source: Liu et al. 2021, Algorithm 3, with the error of
-    :func:`flamelib.accounting.shuffling.accuracy.summation_worst_mse`.
+    Source: Liu et al. 2021, Algorithm 3.
     """
     check(n_levels=n_levels, blanket_mass=blanket_mass)
     _not_above(sampled, padded)

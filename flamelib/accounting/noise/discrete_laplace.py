@@ -17,7 +17,7 @@ from flamelib.core.vocabulary import DomainError, check, odd
 DIGITS = Context(prec=120, traps=[])  # of a law: 1 - p may be 1e-16 and the modulus 2^256
 FORTY_DIGITS = Context(prec=40, traps=[])  # of a decay, which is rounded to a double
 LARGEST_BITS = 1000  # a modulus of more bits is no double: it counts as infinite
-MANY = 1000  # times as many users as planned: the ratio of gamma functions is its limit, the square root
+MANY_TIMES = 1000  # times as many users as planned: the ratio of gamma functions is its limit, the square root
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,11 @@ class NoiseLaw:
 
 @states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", adjacency="none")
 def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
-    r"""Probability of a value, and the variance, of the truncated discrete Laplace law (exact).
+    r"""Probability of a value j, and the variance, of the truncated discrete Laplace law (exact).
 
-    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2
+    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2,
 
-    Parameters
-    ----------
-    value : int
-        The j; beyond M its probability is 0.
-
-    Raises
-    ------
-    DomainError
-        Where ``modulus`` is even.
+    0 beyond, for an odd modulus.
 
     Source: Ghazi, Pagh, Velingker 2019, Definition 3.
 
@@ -177,18 +169,13 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
 
     Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and decay
-    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}`; the sum has
-    :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
+    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}` (refused where that is 1); the sum
+    has :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
 
     .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
 
     Errors are of the noise of this decay, :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves at most above what
     :math:`s=\varepsilon/k` would give.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` over ``scale`` is so small that no double tells the decay from 1, or is 0.
 
     Source: Balle, Bell, Gascon, Nissim 2020; Goryczka, Xiong 2015.
 
@@ -208,16 +195,16 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
 def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     r"""Mean error where all n users add the shares that a crowd of h makes up alone (exact for n = h, else upper).
 
-    With r = n/h and :math:`a` the variance of the whole, :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2}
-    \frac{dx}{\sqrt{1-x^2/4}}`, :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the
-    integral of :math:`2/x^2` as much as stands beyond 2, that is at most the mean of variance-gamma noise of the same
-    variance, :math:`\sqrt{2a/\pi}\,\Gamma(r+\frac12)/\Gamma(r)`, and at most :math:`\lceil r\rceil` times the mean
-    error.
+    With r = n/h and :math:`a` the variance of the whole,
+    :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2} \frac{dx}{\sqrt{1-x^2/4}}`,
+    :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the integral of :math:`2/x^2` as
+    much as stands beyond 2, that is at most the mean of variance-gamma noise of the same variance,
+    :math:`\sqrt{2a/\pi}\,\Gamma(r+\frac12)/\Gamma(r)`, and at most :math:`\lceil r\rceil` times the mean error.
     """
     surplus = n_users / crowd
     if surplus == 1:
         return noise.mean_error
-    wide = surplus > MANY
+    wide = surplus > MANY_TIMES
     ratio = math.sqrt(surplus) if wide else math.exp(math.lgamma(surplus + 0.5) - math.lgamma(surplus))
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 

@@ -25,21 +25,16 @@ from flamelib.core.vocabulary import DomainError, check
 LOG_DENSITY = -math.log(2 * math.pi) / 2  # of a standard normal law at 0
 FARTHEST = 1e150  # standard deviations whose square is a double
 LOWEST = -sys.float_info.max  # stands for a logarithm that no double holds
-STEP = 1 / 8  # of the trapezoid rule, whose error falls exponentially in it: below the round-off of the sum
-NODES = tuple(STEP * i for i in range(-36, 30))  # the integrand is below round-off beyond
+TRAPEZOID = 1 / 8  # of the trapezoid rule, whose error falls exponentially in it: below the round-off of the sum
+NODES = tuple(TRAPEZOID * i for i in range(-36, 30))  # the integrand is below round-off beyond
 
 
-@states(
-    "participation",
-    "thm-2.4",
-    item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
-    gives="exact",
-    adjacency="add-remove",
-)
+@states("participation", "thm-2.4", item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
+        gives="exact", adjacency="add-remove")  # fmt: skip
 def gaussian_mechanism(
     sensitivity: float, noise_std: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""Guarantee of Gaussian noise on a vector that one record moves by at most ``sensitivity`` (exact).
+    r"""Guarantee of Gaussian noise on a vector that one record moves by at most ``sensitivity`` in the 2-norm (exact).
 
     .. math:: \delta = \Phi\Big(\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Big)
               - e^\varepsilon\,\Phi\Big(-\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Big)
@@ -50,10 +45,8 @@ def gaussian_mechanism(
 
     Parameters
     ----------
-    sensitivity : float, positive
-        Largest 2-norm by which one record moves the vector.
     noise_std : float, positive
-        Standard deviation of the noise of each coordinate, in the same unit.
+        Standard deviation of the noise of each coordinate, in the unit of ``sensitivity``.
 
     Source: Balle, Wang 2018, Theorem 8; Hasircioglu, Gunduz 2022, Theorem 2.4.
 
@@ -171,4 +164,4 @@ def _mean(x: float, ratio: float) -> float:
         z = ratio * u
         kept = -math.expm1(-z) / z if z > 0 else 1.0
         total += u * u * (1 + fall) * math.exp(-(x + u / 2) * u) * kept
-    return STEP * total
+    return TRAPEZOID * total

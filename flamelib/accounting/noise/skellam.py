@@ -20,14 +20,14 @@ from flamelib.core.logspace import MARGIN, log_expm1, logaddexp
 from flamelib.core.search import GOLDEN, smallest_epsilon
 from flamelib.core.vocabulary import check
 
-Curve = Callable[[float], float]
+_Curve = Callable[[float], float]
 
-STEP = 10 ** (1 / 16)  # from order to order, less 1: sixteen a decade, from 1 + 1e-3 to 1 + 1e9
-ORDERS = tuple(1 + STEP**i for i in range(-48, 145))
+ORDER_STEP = 10 ** (1 / 16)  # from order to order, less 1: sixteen a decade, from 1 + 1e-3 to 1 + 1e9
+ORDERS = tuple(1 + ORDER_STEP**i for i in range(-48, 145))
 SECTIONS = 32  # golden sections, which shorten an interval to 2e-7 of itself
 SCAN = 32  # places in which a valley is looked for
-CONDITIONAL = math.exp(-0.5)  # chance of rounding again that is usual in the literature
-FARTHEST = 1e300  # variance beyond which no noise is tried
+CONDITIONAL = math.exp(-0.5)  # chance of rounding again by default: more trials, a smaller norm
+MOST_VARIANCE = 1e300  # variance beyond which no noise is tried
 
 
 def skellam_renyi(
@@ -102,10 +102,10 @@ def least_variance(
         curve = _curve(sensitivity_2, variance, norm_1)
         return _log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
-    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / FARTHEST)
-    while reach < FARTHEST and not (delta and log_delta(reach) <= math.log(delta)):
+    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / MOST_VARIANCE)
+    while reach < MOST_VARIANCE and not (delta and log_delta(reach) <= math.log(delta)):
         reach *= 16
-    return smallest_epsilon(log_delta, delta, reach) if reach < FARTHEST else math.inf
+    return smallest_epsilon(log_delta, delta, reach) if reach < MOST_VARIANCE else math.inf
 
 
 def gaussian_epsilon(
@@ -165,7 +165,7 @@ def _norm_1(sensitivity_2: float, sensitivity_1: float | None, dimension: int | 
     return min(bounds)
 
 
-def _curve(sensitivity_2: float, variance: float, norm_1: float) -> Curve:
+def _curve(sensitivity_2: float, variance: float, norm_1: float) -> _Curve:
     """The bound of :func:`skellam_renyi` at every real order."""
     ratio = sensitivity_2 / math.sqrt(variance)
     square, first = ratio * ratio, norm_1 / variance
@@ -188,7 +188,7 @@ def _curve(sensitivity_2: float, variance: float, norm_1: float) -> Curve:
 # --- from a Rényi curve to epsilon and delta -------------------------------------------------------
 
 
-def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
+def curve_epsilon(curve: _Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
     """Least epsilon found for all rounds of a mechanism with this Rényi curve (upper).
 
     ``curve`` is the divergence of one round at every real order above 1, ``log_eta`` the logarithm of the total
@@ -208,7 +208,7 @@ def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -mat
     return smallest_epsilon(log_delta, delta, low, at_least=alone) if log_delta(low) <= math.log(delta) else math.inf
 
 
-def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
+def curve_log_delta(curve: _Curve, rounds: int, epsilon: float) -> float:
     r"""Logarithm of the least delta found at ``epsilon`` of all rounds of a mechanism with this Rényi curve (upper).
 
     .. math:: \min_\lambda\ (\lambda-1)\,(D_\lambda-\varepsilon) + (\lambda-1)\log(\lambda-1) - \lambda\log\lambda ,
@@ -233,7 +233,7 @@ def _log_with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
 def _least(value: Callable[[float], float]) -> float:
     """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
     best = min(ORDERS, key=value)
-    return min(value(best), value(_bottom(value, 1 + (best - 1) / STEP, 1 + (best - 1) * STEP)))
+    return min(value(best), value(_bottom(value, 1 + (best - 1) / ORDER_STEP, 1 + (best - 1) * ORDER_STEP)))
 
 
 def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:

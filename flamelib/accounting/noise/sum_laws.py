@@ -37,9 +37,9 @@ from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check
 
 RARE = 200.0  # a chance of exp(-200) is left out, and told as lost
-MOST = 512  # numbers that add up at most: the coefficients are a table of the square of that
-WIDTH = 2.0  # of a panel of Gauss's rule, in the logarithm of v
-LOWEST, HIGHEST = math.log(1e-18), 44.0  # ends of the panels in that logarithm; the rest is a power of v
+MOST_NUMBERS = 512  # numbers that add up at most: the work grows with the square
+PANEL = 2.0  # of a panel of Gauss's rule, in the logarithm of v
+LOW_END, HIGH_END = math.log(1e-18), 44.0  # ends of the panels in that logarithm; the rest is a power of v
 QUADRATURE = 1e-11  # relative error of the integral, at most
 CLEAR = 1e-9  # second differences of logarithms that are surely not round-off
 
@@ -79,8 +79,10 @@ class ThinnedNoise:
 
     def __post_init__(self) -> None:
         check(decay=self.decay, noise_rate=self.noise_rate)
-        if self.last > MOST:
-            raise DomainError(f"n_users times noise_rate must leave at most {MOST} numbers to add up, got {self.last}")
+        if self.last > MOST_NUMBERS:
+            raise DomainError(
+                f"n_users times noise_rate must leave at most {MOST_NUMBERS} numbers to add up, got {self.last}"
+            )
 
     @cached_property
     def last(self) -> int:
@@ -198,15 +200,15 @@ class PolyaNoise:
         """
         p, r, lacking = self.decay, self.n_users / self.planned, (self.planned - self.n_users) / self.planned
         gap, wide, log_p = 1 - p, (1 - p) * (1 + p), math.log(self.decay)
-        low = LOWEST + min(math.log(gap), -math.log(x + 1.0))
-        edges = np.linspace(low, HIGHEST, 1 + math.ceil((HIGHEST - low) / WIDTH))
+        low = LOW_END + min(math.log(gap), -math.log(x + 1.0))
+        edges = np.linspace(low, HIGH_END, 1 + math.ceil((HIGH_END - low) / PANEL))
         half = np.diff(edges)[:, None] / 2
         u = (edges[:-1, None] + half + half * NODES).ravel()
         v = np.exp(u)
         some = np.log(-np.expm1(float(count) * (log_p - np.log1p(v)))) - np.log(v + gap)
         logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
         below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
-        beyond = -r * HIGHEST - math.log(r) if x == 0 else -math.inf
+        beyond = -r * HIGH_END - math.log(r) if x == 0 else -math.inf
         total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
         return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
 

@@ -13,15 +13,15 @@ profile ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)`
 import math
 from functools import reduce
 
-from flamelib.accounting.noise.sum_laws import MOST, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
+from flamelib.accounting.noise.sum_laws import MOST_NUMBERS, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
 from flamelib.core.search import least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd
 
-STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is taken, for the uncertainty
-LARGEST = 1e4  # a loss beyond is not searched: the largest of all is the answer
+SLOPE_STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is taken, for the uncertainty
+LARGEST_LOSS = 1e4  # a loss beyond is not searched: the largest of all is the answer
 
 
 @states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper")
@@ -97,9 +97,9 @@ def polya_sum(
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """Largest number of users, of at most these, with whom hardly ever more than ``MOST`` add noise at a time."""
+    """Most of these users with whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
     check(n_users=n_users, noise_rate=noise_rate)
-    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST, 0, n_users)
+    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST_NUMBERS, 0, n_users)
 
 
 def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
@@ -118,15 +118,17 @@ def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None
     if epsilon is not None:
         high, wrong = probability(log_delta(epsilon)), _excess(noise, shift, epsilon)[1]
         return Certified(high, min(probability(wrong), high))
-    if not delta or delta == 1 or (pure > LARGEST and not cuts):
+    if not delta or delta == 1 or (pure > LARGEST_LOSS and not cuts):
         return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
     target = math.log(delta)
     end = min(pure, log_expm1(max(target - log_cut, 0.0))) if cuts else pure
     found = smallest_epsilon(log_delta, delta, end, rises=cuts)
     if log_delta(found) > target:
         return Certified(math.inf, 0.0)
-    fall = max((log_delta((1 - STEP) * found) - target) / STEP, STEP)
-    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + STEP * STEP, 1.0) * found)
+    fall = max((log_delta((1 - SLOPE_STEP) * found) - target) / SLOPE_STEP, SLOPE_STEP)
+    return Certified(
+        found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + SLOPE_STEP * SLOPE_STEP, 1.0) * found
+    )
 
 
 def _pure(noise: Noise, shift: int) -> float:

@@ -21,13 +21,8 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
 
     .. math:: \Big(\log\big(1+\tfrac mn(e^{\varepsilon}-1)\big),\ \tfrac mn\delta\Big).
 
-    Adjacency: one member's value is replaced, before sampling and after; the sizes are fixed and public.  Nothing
-    smaller holds for every mechanism.
-
-    Parameters
-    ----------
-    sampled : int, from 1 to ``population``
-        Members drawn, every set of that size with the same chance.
+    Every set of that size is drawn with the same chance; one member's value is replaced, before sampling and after; the
+    sizes are fixed and public.  Nothing smaller holds for every mechanism.
 
     Source: Liu et al. 2021, Lemma 4, after Balle, Barthe, Gaboardi 2018.
 

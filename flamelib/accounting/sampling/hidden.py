@@ -25,7 +25,7 @@ from functools import cache, partial
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import added_epsilon, sampled_epsilon, unsampled_epsilon
-from flamelib.accounting.sampling.known import THROUGH, sampled_from_delta, share
+from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share
 from flamelib.accounting.sampling.readings import (
     FURTHEST,
     Estimate,
@@ -47,21 +47,17 @@ READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
     "aligned": aligned_estimate,
 }
 ESTIMATES = READINGS | {"add": add_estimate}
-NEARBY = 1e-6  # relative step of epsilon over which the slope of log delta is taken
+SLOPE_STEP = 1e-6  # relative step of epsilon over which the slope of log delta is taken
 LAST = 30.0  # plus the logarithm of what is never drawn: from this epsilon on sampling adds less than 1e-13
 RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)  # steps back, relative, until a lower bound holds where it was evaluated
 
 # Participation rate, record rate, records, noise, clipping norm.
-Round = tuple[float, float, int, float, float]
+_Round = tuple[float, float, int, float, float]
 
 
-@states(
-    "participation",
-    "thm-4.1",
-    item="Theorem 4.1, Equations 5 to 7, in three readings",
-    gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
-    adjacency="add-remove",
-)
+@states("participation", "thm-4.1", item="Theorem 4.1, Equations 5 to 7, in three readings",
+        gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
+        adjacency="add-remove")  # fmt: skip
 def random_participation(
     reading: str,
     participation_rate: float,
@@ -81,12 +77,8 @@ def random_participation(
 
     Parameters
     ----------
-    noise_std : float, positive
-        Standard deviation of the noise of each coordinate of the sum.
-    clip_norm : float, positive
-        Largest 2-norm of a record's contribution to the sum, in the same unit.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 
     Source: Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -130,13 +122,13 @@ def random_participation_add(
     return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-def _answer(reading: str, one: Round, epsilon: float | None, delta: float | None) -> Certified:
+def _answer(reading: str, one: _Round, epsilon: float | None, delta: float | None) -> Certified:
     if epsilon is not None:
         return _delta(reading, one, epsilon)
     return _epsilon(reading, one, 1.0 if delta is None else delta)
 
 
-def _delta(reading: str, one: Round, epsilon: float) -> Certified:
+def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
     found = _estimate(reading, one, epsilon)
     if reading == "aligned" and found.log == -math.inf:
         return Certified(0.0, float(_delta("outer", one, epsilon)))
@@ -147,12 +139,12 @@ def _delta(reading: str, one: Round, epsilon: float) -> Certified:
     return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
 
 
-def _estimate(reading: str, one: Round, epsilon: float) -> Estimate:
+def _estimate(reading: str, one: _Round, epsilon: float) -> Estimate:
     p, q, n_records, noise_std, clip_norm = one
     return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
 
 
-def _epsilon(reading: str, one: Round, delta: float) -> Certified:
+def _epsilon(reading: str, one: _Round, delta: float) -> Certified:
     """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
 
     Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
@@ -186,7 +178,7 @@ def _epsilon(reading: str, one: Round, delta: float) -> Certified:
     return Certified(found, min(width + _blur(estimate, found), most))
 
 
-def _sampling(reading: str, one: Round) -> tuple[Callable[[float], float], float]:
+def _sampling(reading: str, one: _Round) -> tuple[Callable[[float], float], float]:
     """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
     p, q, n_records, *_ = one
     if reading != "add":
@@ -197,9 +189,9 @@ def _sampling(reading: str, one: Round) -> tuple[Callable[[float], float], float
 
 def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
     """How far epsilon may be off because the estimate of delta is."""
-    here, near = estimate(epsilon), estimate(epsilon * (1 - NEARBY))
+    here, near = estimate(epsilon), estimate(epsilon * (1 - SLOPE_STEP))
     steep = near.log > here.log > -math.inf
-    return 2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf
+    return 2 * here.error * SLOPE_STEP * epsilon / (near.log - here.log) if steep else math.inf
 
 
 def _ratio(clip_norm: float, noise_std: float) -> float:
@@ -207,13 +199,9 @@ def _ratio(clip_norm: float, noise_std: float) -> float:
     return clip_norm / noise_std if noise_std > 0 else math.inf
 
 
-@states(
-    "participation",
-    "calibrate",
-    item="Section 6, the noise that a guarantee of one round needs",
-    gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
-    adjacency="add-remove",
-)
+@states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",
+        gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
+        adjacency="add-remove")  # fmt: skip
 def participation_noise(
     scheme: str,
     participation_rate: float,
@@ -247,7 +235,7 @@ def participation_noise(
     inside = share(delta, known + hidden)
     if inside >= 1:
         return 0.0
-    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - THROUGH), FURTHEST)
+    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED), FURTHEST)
     most = analytic_noise_std(clip_norm, before, inside)
     if scheme in ("wcs", "ols", "cs"):
         return most

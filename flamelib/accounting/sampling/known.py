@@ -21,16 +21,11 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import MARGIN, UNIT, probability
 from flamelib.core.statements import states
 
-THROUGH = 8 * UNIT  # relative error of an epsilon that was taken through a logarithm and an exponential
+CONVERTED = 8 * UNIT  # relative error of an epsilon that was taken through a logarithm and an exponential
 
 
-@states(
-    "participation",
-    "thm-5.1",
-    item="Theorem 5.1, Equations 8 and 9, only local sampling (OLS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "thm-5.1", item="Theorem 5.1, Equations 8 and 9, only local sampling (OLS)", gives="upper",
+        adjacency="add-remove")  # fmt: skip
 def ols(
     participation_rate: float,
     record_rate: float,
@@ -48,13 +43,9 @@ def ols(
     Parameters
     ----------
     participation_rate : float in (0, 1]
-        Chance p that a client joins; ignored, for here all do.
-    noise_std : float, positive
-        Standard deviation of the noise of each coordinate of the sum.
-    clip_norm : float, positive
-        Largest 2-norm of a record's contribution to the sum, in the same unit.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
+        Chance that a client joins; ignored, for here all do.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 
     Source: Hasircioglu, Gunduz 2022, Theorem 5.1.
 
@@ -66,13 +57,8 @@ def ols(
     return _answer((), (record_rate,), noise_std, clip_norm, epsilon, delta)
 
 
-@states(
-    "participation",
-    "thm-5.2",
-    item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "thm-5.2", item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)", gives="upper",
+        adjacency="add-remove")  # fmt: skip
 def wcs(
     participation_rate: float,
     record_rate: float,
@@ -97,13 +83,8 @@ def wcs(
     return _answer((participation_rate,), (record_rate,), noise_std, clip_norm, epsilon, delta)
 
 
-@states(
-    "participation",
-    "cor-5.3",
-    item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "cor-5.3", item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
+        gives="upper", adjacency="add-remove")  # fmt: skip
 def cs(
     participation_rate: float,
     record_rate: float,
@@ -144,14 +125,14 @@ def share(delta: float, rates: tuple[float, ...]) -> float:
     """What may be lost each time the record is drawn: ``delta`` over the rates, rounded down, 1 at most."""
     for rate in rates:
         delta /= rate
-    return min(max(delta * (1 - THROUGH), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
+    return min(max(delta * (1 - CONVERTED), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
 
 
 def _sampled_log_delta(
     known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, epsilon: float
 ) -> float:
     """Upper logarithm of delta of the same round at ``epsilon``."""
-    before = unsampled_epsilon(epsilon, *hidden) * (1 - THROUGH)
+    before = unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED)
     return _log_rate(known + hidden) + log_delta(clip_norm, noise_std, before) + MARGIN
 
 
@@ -166,7 +147,7 @@ def _answer(
     if epsilon is None:
         return sampled_from_delta(known, hidden, noise_std, clip_norm, 1.0 if delta is None else delta)
     high = probability(_sampled_log_delta(known, hidden, noise_std, clip_norm, epsilon))
-    after = unsampled_epsilon(epsilon, *hidden) * (1 + THROUGH)
+    after = unsampled_epsilon(epsilon, *hidden) * (1 + CONVERTED)
     low = math.exp(_log_rate(known + hidden) + log_delta(clip_norm, noise_std, after) - 2 * MARGIN)
     return Certified(high, max(high - low, 0.0) + math.ulp(high))
 
@@ -180,5 +161,5 @@ def _after(epsilon: float, rates: tuple[float, ...]) -> float:
     if math.isinf(epsilon):
         return epsilon
     for rate in rates:
-        epsilon = sampled_epsilon(epsilon, rate) * (1 + THROUGH)
+        epsilon = sampled_epsilon(epsilon, rate) * (1 + CONVERTED)
     return epsilon

@@ -49,17 +49,17 @@ from flamelib.core.logspace import UNIT, exp_or_inf, log1mexp, log_expm1, logadd
 
 BELOW = 40.0  # a part below exp(-40) of the whole does not count in an upper bound
 POWERS = 2.0 ** np.arange(0, 12.5, 0.5)  # of the mean count: a few counts that show how large the sum is
-LARGEST, SMALLEST = 1e130, 1e-300  # ratios of clipping norm to noise beyond which nothing changes
-FAINTEST_TERM = 1e-100  # a smaller ratio gives away nothing that could be computed
+HUGE_RATIO, TINY_RATIO = 1e130, 1e-300  # ratios of clipping norm to noise beyond which nothing changes
+FAINT_RATIO = 1e-100  # a smaller ratio gives away nothing that could be computed
 SEPARATE = 1e4  # ratio from which on the laws of different counts hardly overlap
 FURTHEST = 1e100  # largest epsilon that is computed with
-CLEAR = 1e-10  # an error of a logarithm that is small enough
+GOOD_ENOUGH = 1e-10  # an error of a logarithm that is small enough
 DOWN = 1 - 4 * UNIT  # rounds a ratio down
 
 # Of the two mixtures (``aligned``) and of the one (``inner``).
 DEPTH, SHALLOW = 60.0, 40.0  # parts below exp(-60) are left out of a lower bound, exp(-40) where it is only sought
 ABOVE, FULL = 800.0, 300.0  # what is left out above the window; exponents are cut off to stay doubles
-STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6  # of the search for a threshold, any of which gives a lower bound
+SEARCH_STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6  # of the search for a threshold, any of which gives a lower bound
 SHORT, FAR = 0.25, 1e3  # an interval on which Gauss's rule is better than a difference; where to stop
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
@@ -82,12 +82,12 @@ def outer_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: fl
     ``p`` and ``q`` are the participation and the record rate, ``ratio`` is the clipping norm over the noise's standard
     deviation and may be ``inf``, ``epsilon`` is after amplification.
     """
-    return _scaled(p, q, _averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < LARGEST else CERTAIN)
+    return _scaled(p, q, _averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < HUGE_RATIO else CERTAIN)
 
 
 def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """Smaller data set first: an upper bound when its error is added; arguments as of :func:`outer_estimate`."""
-    if ratio >= LARGEST:
+    if ratio >= HUGE_RATIO:
         return _scaled(p, q, CERTAIN)
     if epsilon >= certain_epsilon(p, q, n_records):
         return NOTHING
@@ -97,10 +97,10 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
     near = epsilon - log_kept
-    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, TINY_RATIO))
     found = _averaged(pair, n_records - 1, q, 0)
     add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
-    if add.error <= CLEAR:
+    if add.error <= GOOD_ENOUGH:
         return add
     removed = outer_estimate(p, q, n_records, ratio, epsilon)
     if add.high <= removed.high:
@@ -118,13 +118,13 @@ def certain_epsilon(p: float, q: float, n_records: int) -> float:
 
 def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """Larger data set first, one mixture inside the second measure: no bound; arguments as before."""
-    pair = _pair(p, q, min(ratio, LARGEST), epsilon)
+    pair = _pair(p, q, min(ratio, HUGE_RATIO), epsilon)
     return _scaled(p, q, Estimate(*_inner(pair, n_records - 1, q)))
 
 
 def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """All gradients of the client equal, larger data set first: a lower bound, at most ``error`` below the truth."""
-    if ratio < FAINTEST_TERM or epsilon > FURTHEST:
+    if ratio < FAINT_RATIO or epsilon > FURTHEST:
         return NOTHING
     # A smaller ratio has less to give away, and from here on hardly less.
     enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
@@ -189,7 +189,7 @@ def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
     epsilon = min(epsilon, FURTHEST)
     near = unsampled_epsilon(epsilon, q)
     far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
-    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
+    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, TINY_RATIO))
 
 
 def _log_odds(p: float) -> float:
@@ -261,7 +261,7 @@ def _threshold(pair: Pair, counts: _Counts) -> float:
     low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
     if level(low) >= 0 or level(high) <= 0:
         return low if level(low) >= 0 else high
-    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=STEPS, disp=False))
+    return float(brentq(level, low, high, xtol=TOLERANCE, maxiter=SEARCH_STEPS, disp=False))
 
 
 def _log_density(counts: _Counts, falls: Reals, s: float, mu: float) -> float:

@@ -34,24 +34,18 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
-WIDTH = 0.005  # of a cell, in standard deviations of the noise
-MOST = 2**15  # cells of one half at most, which are wider then
+CELL = 0.005  # of a cell, in standard deviations of the noise
+MOST_CELLS = 2**15  # cells of one half at most, which are wider then
 GROUPS = 128  # numbers of other records that are told apart; between them the larger stands for all
-RARE = 1e-25  # mass that is left out of a binomial law, or added to a cell, at most
-LEAST, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
+LEFT_OUT = 1e-25  # mass that is left out of a binomial law, or added to a cell, at most
+LEAST_RATE, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
 LARGEST_RATIO = 1000.0  # clipping norm over noise: from here on a record that is drawn is as good as seen
 MOST_ALIGNED = 1000  # records of the client whose gradients are all equal
 SCHEMES = ("outer", "wcs", "ols", "cs")
 
 
-@states(
-    "participation",
-    "rounds",
-    item="Sections 4 and 5, composed over rounds by dominating pairs",
-    gives="upper",
-    adjacency="add-remove",
-    words={"scheme": SCHEMES},
-)
+@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs", gives="upper",
+        adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
 def participation_rounds(
     scheme: str,
     participation_rate: float,
@@ -76,8 +70,6 @@ def participation_rounds(
         Records of the client in the larger data set; ignored but by ``outer``.
     noise_std, clip_norm : float, positive
         Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
-    epsilon, delta : float
-        Exactly one, of the whole; the answer is the other one.
 
     Source: Hasircioglu, Gunduz 2022, Theorems 4.1, 5.1, 5.2, Corollary 5.3; Zhu, Dong, Wang 2022, Theorem 10.
 
@@ -97,7 +89,7 @@ def participation_rounds(
         return _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta)
     cells = round_cells(scheme, p, q, n_records, noise_std, clip_norm)
     found = composed([(cells, rounds)], epsilon, delta)
-    coarse = min(p, q) < LEAST or clip_norm / noise_std < LEAST_RATIO
+    coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
     return Certified(found, found) if coarse else found
 
 
@@ -108,7 +100,11 @@ def round_cells(
 
     Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
     """
-    p, q, ratio = max(LEAST, participation_rate), max(LEAST, record_rate), max(LEAST_RATIO, clip_norm / noise_std)
+    p, q, ratio = (
+        max(LEAST_RATE, participation_rate),
+        max(LEAST_RATE, record_rate),
+        max(LEAST_RATIO, clip_norm / noise_std),
+    )
     if scheme == "outer":
         return outer_cells(p, q, n_records, ratio)
     return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
@@ -175,10 +171,10 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     parts = [_normal(points, shift * ratio) for shift in range(first, last + 2)]
     now, more = np.array(parts[:-1]), np.array(parts[1:])
     base = (1 - p) * _normal(points, 0.0) + p * (chances @ now)
-    rounding = 4 * ROUND * p * q * (chances @ (now + more)) + RARE
+    rounding = 4 * ROUND * p * q * (chances @ (now + more)) + LEFT_OUT
     gain = p * q * (chances @ (more - now))
-    losses = np.log1p(np.maximum(gain / (base + RARE), -1 + ROUND))
-    return Cells(losses, losses, base + RARE, gain, rounding)
+    losses = np.log1p(np.maximum(gain / (base + LEFT_OUT), -1 + ROUND))
+    return Cells(losses, losses, base + LEFT_OUT, gain, rounding)
 
 
 def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
@@ -195,8 +191,8 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
 
 def _window(n: int, rate: float) -> tuple[int, int]:
     """Where all but a negligible part of a binomial law lies."""
-    first = least_whole(lambda drawn: bool(binom.cdf(drawn, n, rate) > RARE), 0, n)
-    return first, least_whole(lambda drawn: bool(binom.sf(drawn, n, rate) <= RARE), 0, n)
+    first = least_whole(lambda drawn: bool(binom.cdf(drawn, n, rate) > LEFT_OUT), 0, n)
+    return first, least_whole(lambda drawn: bool(binom.sf(drawn, n, rate) <= LEFT_OUT), 0, n)
 
 
 def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:
@@ -222,7 +218,7 @@ def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: 
 
 
 def _points(low: float, high: float) -> Reals:
-    return np.linspace(low, high, min(math.ceil((high - low) / WIDTH), MOST) + 1)
+    return np.linspace(low, high, min(math.ceil((high - low) / CELL), MOST_CELLS) + 1)
 
 
 def _normal(points: Reals, mean: float | Reals) -> Reals:

@@ -31,13 +31,15 @@ FARTHEST = 1e150  # standard deviations whose square is a double
 LOWEST = -1e300  # stands for a logarithm that no double holds
 FAINTEST = -700.0  # a component of a smaller logarithm counts as this one: its exponential is a double
 EDGE = -0.5  # left of it D is nearly 1 and its distance from 1 is computed; right of it Mills' ratio is
-STEPS = 60  # of Newton's method at most
-SMALL = 1e-9  # a step this small is followed by one below round-off
+NEWTON_STEPS = 60  # of Newton's method at most
+SMALL_STEP = 1e-9  # a step this small is followed by one below round-off
 CANCELS = 0.9  # Mills' ratios closer to each other than this are not subtracted
 MIDDLE = 5.0  # beyond, 1 - t M(t) cancels and the continued fraction takes over
 ORDER = 16  # terms of that fraction
 SHORT = 0.01  # an interval on which three points of Gauss's rule are enough, else six
-FEW, MANY = (((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomial.legendre.leggauss, (3, 6)))
+FEW_NODES, MANY_NODES = (
+    ((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomial.legendre.leggauss, (3, 6))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,13 @@ def crossing(exponent: Callable[[Reals], tuple[Reals, Reals]]) -> Reals:
     start, slope = exponent(np.zeros(1))
     most = np.logaddexp(0.0, start)
     y = most / (1 - slope * np.exp(start - most))
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         level, slope = exponent(y)
         log_grown = _log_softplus(level)
         share = np.exp(level - np.logaddexp(0.0, level) - log_grown)
         step = (np.log(y) - log_grown) / (1 - y * slope * share)
         y = np.minimum(y * np.exp(np.clip(-step, -30, 30)), most)
-        if np.max(np.abs(step), initial=0.0) <= SMALL:
+        if np.max(np.abs(step), initial=0.0) <= SMALL_STEP:
             break
     return y
 
@@ -125,7 +127,7 @@ def gap(z: Reals, m: Reals) -> Reals:
     found = here - there
     close = there > CANCELS * here
     if close.any():
-        points, weights = FEW if m[close].max() < SHORT else MANY
+        points, weights = FEW_NODES if m[close].max() < SHORT else MANY_NODES
         found[close] = m[close] * (_fall(z[close, None] + m[close, None] * points) @ weights)
     return found
 

@@ -28,12 +28,12 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 REACH = 9.0  # standard deviations around the outermost centre that are cut into boxes
-WIDTH = 0.02  # side of a box in the plane in standard deviations, where there is room
-BOXES = 2**20  # at most: some seconds
+SIDE = 0.02  # side of a box in the plane in standard deviations, where there is room
+MOST_BOXES = 2**20  # at most: some seconds
 NEGLIGIBLE = 1e-30  # lighter parts of a law are taken off the answer instead of being placed
 SUMMED = 1e-12  # relative round-off of the mass of a box, at most
-SHARPEST = 30.0  # clipping norm over noise: nothing is left to hide beyond
-LARGEST = 10_000  # records of equal gradients
+SHARPEST = 30.0  # clipping norm over noise: a larger one counts as this, for more noise is post-processing
+MOST_RECORDS = 10_000  # records of equal gradients
 MOST_SUBSETS = 12  # records all of whose subsets are listed
 
 
@@ -51,8 +51,8 @@ class Draws:
 
 def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) -> Draws:
     """All gradients of norm ``ratio`` to the noise, the other records' at ``angle`` degrees to the differing one's."""
-    if n_records > LARGEST:
-        raise DomainError(f"n_records must be a whole number in [1, {LARGEST}] here, got {n_records!r}")
+    if n_records > MOST_RECORDS:
+        raise DomainError(f"n_records must be a whole number in [1, {MOST_RECORDS}] here, got {n_records!r}")
     counts = np.arange(n_records, dtype=float)
     # Exact at the half turns, where rounding would open a second dimension.
     turn = math.radians(angle)
@@ -76,7 +76,7 @@ def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
 
 
 def draws_delta(
-    draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool, boxes: int = BOXES
+    draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool, boxes: int = MOST_BOXES
 ) -> Certified:
     """Divergence of the output for these gradients with and without the differing record (lower bound).
 
@@ -100,13 +100,9 @@ def draws_delta(
     return _positive_part((gain * draws.chances, centres), (costs, np.vstack([others, away])), boxes)
 
 
-@states(
-    "participation",
-    "turned-gradients",
-    item="one round for gradients of the other records turned by an angle (this project)",
-    gives="lower",
-    adjacency="add-remove",
-)
+@states("participation", "turned-gradients",
+        item="one round for gradients of the other records turned by an angle (this project)", gives="lower",
+        adjacency="add-remove")  # fmt: skip
 def turned_gradients(
     participation_rate: float,
     record_rate: float,
@@ -118,16 +114,9 @@ def turned_gradients(
 ) -> Certified:
     """Delta of one round for an explicit data set, the larger of both directions (lower bound).
 
-    All gradients have the largest norm; those of the other records make an ``angle`` with the differing one's.  At 0
-    degrees this is the ``aligned`` reading of Theorem 4.1; elsewhere it can be larger.  Answers below about 1e-17 of
-    the sampling rate are 0.
-
-    Parameters
-    ----------
-    n_records : int, from 1 to 10,000
-        Records of the client, the differing one included.
-    noise_std, clip_norm : float, positive
-        Noise on the sum and norm of a gradient, in the same unit.
+    All gradients have the largest norm, in the unit of the noise on the sum; those of the other records, 10,000 at
+    most, make an ``angle`` with the differing one's.  At 0 degrees this is the ``aligned`` reading of Theorem 4.1;
+    elsewhere it can be larger.  Answers below about 1e-17 of the sampling rate are 0.
 
     Source: this project, on Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -136,7 +125,7 @@ def turned_gradients(
     >>> f"{turned_gradients(0.1, 0.1, 10, 1.0, 1.0, 30, 0.1):.3e}"
     '6.175e-04'
     """
-    ratio = min(clip_norm / noise_std, SHARPEST)  # more noise is post-processing, less of it was asked for
+    ratio = min(clip_norm / noise_std, SHARPEST)
     draws = equal_draws(n_records, record_rate, ratio, angle)
     both = (draws_delta(draws, participation_rate, record_rate, epsilon, add) for add in (False, True))
     return max(both)
@@ -165,7 +154,7 @@ def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: i
 def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
     """Ends of an even number of intervals around the centres of the gain."""
     low, high = float(centres.min()) - REACH, float(centres.max()) + REACH
-    most, width = int(boxes ** (1 / dimensions)) // 2, WIDTH ** (1.5 if dimensions == 1 else 1.0)
+    most, width = int(boxes ** (1 / dimensions)) // 2, SIDE ** (1.5 if dimensions == 1 else 1.0)
     return np.linspace(low, high, 2 * min(most, math.ceil((high - low) / width / 2)) + 1)
 
 

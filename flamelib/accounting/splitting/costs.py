@@ -81,6 +81,8 @@ def cost(
 ) -> Cost:
     """Messages and bits per user, and the error of the sum, of a protocol that the module explains (value).
 
+    Refused for a protocol whose published cost has unknown constants, and outside the regime of a formula.
+
     Parameters
     ----------
     scale : int, optional
@@ -89,11 +91,6 @@ def cost(
         What rounding may cost in ``cmp-t2``; ``n_users / scale`` where left out.
     input_bits : int from 1 to 64
         Bits b of an input of ``cmp-bon``; 16 where left out.
-
-    Raises
-    ------
-    DomainError
-        For a protocol whose published cost has unknown constants, and outside the regime of a formula.
 
     Source: Ghazi, Pagh, Velingker 2019; Bonawitz et al. 2017; Balle, Bell, Gascon, Nissim 2019 and 2020.
 

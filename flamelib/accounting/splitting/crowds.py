@@ -7,7 +7,7 @@ of its components and :math:`E_n = E[N^{c-1}]-1`.  The total variation distance 
 
 .. math:: E_n = \sum_{k=1}^{n-1}v(n,k)\Big(\frac{N-1}2+\Big(\frac{k(N+1)}n-1\Big)E_{n-k}\Big), \qquad E_1 = 0,
 
-and for :math:`m\ge3` a **bracket**, sums over colourings of the components in which one colour has most users.  For
+and for :math:`m\ge3` a **bracket**, sums over colorings of the components in which one color has most users.  For
 two messages the components are cycles, :math:`E_n = \prod_{j=2}^n(1+\frac{N-1}{2j-1})-1`.  As multinomial coefficients
 grow with m, E falls.
 
@@ -34,9 +34,9 @@ SLACK = 64 * UNIT  # of a logarithm computed from factorials, relative to the la
 TELLING = 1e-9  # width of a bracket, as a logarithm, that needs no recursion
 MANY_USERS = 10_000  # for more the recursion would take seconds
 MANY_MESSAGES = 100_000  # more do not hide less
-FEW_USERS = 8  # with fewer the recursion is quick and the bracket wide
-PLACE = 0.26  # share of the users at whose ratio x is taken: there colourings without a majority are bounded best
-NEAR = 128  # terms of the recursion that are added up from either end
+FEW_USERS = 8  # fewer are left to the recursion
+PLACE = 0.26  # share of the users at whose ratio x is taken: colorings without a majority are next to nothing there
+END_TERMS = 128  # terms of the recursion that are added up from either end
 ROUGH = 0.01  # relative error from which on the recursion is given up
 
 
@@ -58,14 +58,10 @@ def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
 
     .. math:: \sqrt{\frac{N\,E}{2(N-1)}}, \qquad E = E[N^{c-1}]-1, \quad\text{at most 1}
 
-    Where the bracket of the module's page leaves E open by more than 1e-9 of itself it is computed by the recursion up
-    to 10,000 users; beyond, the upper end of the bracket is the answer.  ``uncertainty`` is how much smaller the
-    formula's value may be.  Of several colluding users, subtract their number from ``n_users``.
-
-    Parameters
-    ----------
-    n_messages : int, at least 1
-        Beyond 100,000 messages the answer is that for 100,000, which is larger.
+    Where the bracket leaves E open by more than 1e-9 of itself it is computed by the recursion up to 10,000 users;
+    beyond, the upper end of the bracket is the answer.  ``uncertainty`` is how much smaller the formula's value may be.
+    Beyond 100,000 messages the answer is that for 100,000, which is larger.  Of several colluding users, subtract their
+    number from ``n_users``.
 
     Source: this project; proven in the chapter on cloak aggregation.
 
@@ -154,7 +150,9 @@ class _Row(NamedTuple):
 
 def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
     """The terms near both ends; those between are no larger than the first of them."""
-    k = np.arange(1, n) if n <= 2 * NEAR + 1 else np.concatenate([np.arange(1, NEAR + 1), np.arange(n - NEAR, n)])
+    k = np.arange(1, n)
+    if n > 2 * END_TERMS + 1:
+        k = np.concatenate([k[:END_TERMS], k[-END_TERMS:]])
     log_v, log_crowd = log_f[k] + log_f[n - k] - log_f[n], math.log(modulus - 1) - math.log(2)
     log_pulled = log_v + found[n - k]
     top = max(float(log_v[0]) + log_crowd, float(log_pulled.max()))
@@ -162,8 +160,8 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
     started = float(np.exp(log_v + (log_crowd - top)).sum())
     left_out = 0.0
     if len(k) < n - 1:
-        largest = max(0.0, float(found[NEAR:n].max())) + math.log(modulus + 1)
-        left_out = exp_or_inf(float(log_v[NEAR - 1]) + largest + math.log(2 * n) - top)
+        largest = max(0.0, float(found[END_TERMS:n].max())) + math.log(modulus + 1)
+        left_out = exp_or_inf(float(log_v[END_TERMS - 1]) + largest + math.log(2 * n) - top)
     return _Row(top, started, started + float((reach - 1) @ pulled), float((reach + 1) @ pulled), left_out)
 
 
@@ -171,7 +169,7 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
 
 
 def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
-    """Logarithms between which that of E lies: pairs of colours, and all other colourings bounded from above."""
+    """Logarithms between which that of E lies: pairs of colors, and all other colorings bounded from above."""
     if n_users < FEW_USERS:
         return _Ends(-math.inf, math.inf)
     half, crowd = n_users // 2 + 1, math.log(modulus - 1)
@@ -191,7 +189,7 @@ def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
 
 
 def _no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
-    """Logarithm of what colourings without a majority give at most."""
+    """Logarithm of what colorings without a majority give at most."""
     log_x = -_log_ratio(round(PLACE * n_users), n_messages)
     powers = np.cumsum([ratio + log_x for ratio in first])
     half = n_users // 2

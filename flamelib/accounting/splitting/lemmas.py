@@ -22,13 +22,8 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
 
     .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
 
-    Of several colluding users, subtract their number from ``n_users``.  The formula is theirs; wherever the two were
-    compared, ``cloak:own-3``, which is proven here, needs no more messages.
-
-    Raises
-    ------
-    DomainError
-        With fewer than 19 users: the theorem is silent.
+    Fewer users are refused; of several colluding ones, subtract their number from ``n_users``.  The formula is theirs;
+    wherever the two were compared, ``cloak:own-3``, which is proven here, needs no more messages.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
 

@@ -7,7 +7,9 @@ coordinate, each with its own shuffle; an even share of the budget goes to each 
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from flamelib.accounting.noise.discrete_laplace import (
     crowded_error,
@@ -21,6 +23,7 @@ from flamelib.accounting.noise.sum_laws import Noise, ThinnedNoise
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import messages_needed, modulus_bits
 from flamelib.accounting.splitting.rules import (
+    ExactRule,
     NoisyRule,
     exact_rule,
     grid_scale,
@@ -79,6 +82,10 @@ class _Wish:
         return self.epsilon / self.dimension, self.delta / self.dimension, self.n_users
 
 
+_Messages = Callable[[_Wish, float, int], int]
+"""Messages for a security in bits and a modulus."""
+
+
 @states("cloak", "plan", item="the cheapest parameters by each theorem", gives="value", adjacency="none")
 def plans(
     n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0, dimension: int = 1
@@ -88,14 +95,10 @@ def plans(
     Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
     ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
     T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and ``cloak:own-3``,
-    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of :math:`\min(2^{-40},
-    2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.  A theorem that cannot keep the budget
-    at this error, or for so few users, has no plan.
-
-    Parameters
-    ----------
-    error : float, positive
-        Bound on the mean absolute error of the sum of values in [0, 1], in each coordinate.
+    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
+    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.  The error bounds
+    the mean absolute one, in each coordinate; a theorem that cannot keep the budget at it, or for so few users, has no
+    plan.
 
     Source: this project, by the theorems named.
 
@@ -108,37 +111,19 @@ def plans(
     honest(n_users, colluding)
     wish = _Wish(n_users, epsilon, delta, error, colluding, dimension)
     positive_budget(*wish.each[:2])
-    found = [plan for make in MAKERS if (plan := _tried(make, wish))]
+    found = []
+    for make in MAKERS:
+        with suppress(DomainError):  # its theorem is silent
+            found += [plan for plan in [make(wish)] if plan]
     return tuple(sorted(found, key=lambda plan: plan.bits))
 
 
-def _tried(make: Callable[[_Wish], Plan | None], wish: _Wish) -> Plan | None:
-    """The plan, or none where its theorem is silent."""
-    try:
-        return make(wish)
-    except DomainError:
-        return None
+def _chained(theorem: str, make: Callable[..., ExactRule], wish: _Wish) -> Plan:
+    rule = make(*wish.each, wish.error, wish.colluding)
+    return _without_noise(wish, theorem, rule.scale, rule.modulus, rule.n_messages)
 
 
-def _rule_t2(wish: _Wish) -> Plan:
-    rule = exact_rule(*wish.each, wish.error, wish.colluding)
-    return _without_noise(wish, "cloak:thm-2", rule.scale, rule.modulus, rule.n_messages)
-
-
-def _sharp_t2(wish: _Wish) -> Plan:
-    rule = sharp_exact_rule(*wish.each, wish.error, wish.colluding)
-    return _without_noise(wish, "cloak:own-2", rule.scale, rule.modulus, rule.n_messages)
-
-
-def _quiet_best(wish: _Wish) -> Plan:
-    return _distant(wish, "cloak:best-1", _by_best)
-
-
-def _quiet_own(wish: _Wish) -> Plan:
-    return _distant(wish, "cloak:own-3", _by_own)
-
-
-def _distant(wish: _Wish, theorem: str, messages: Callable[[_Wish, float, int], int]) -> Plan:
+def _distant(theorem: str, messages: _Messages, wish: _Wish) -> Plan:
     """Total variation of an even share of delta, on the coarsest grid."""
     scale = grid_scale(wish.n_users, wish.error)
     modulus = wish.n_users * scale + 1
@@ -160,15 +145,7 @@ def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messag
     return Plan(theorem, Adjacency.SUM_PRESERVING, *shape, bits, wish.n_users / scale, wish.colluding)
 
 
-def _rule_t1(wish: _Wish) -> Plan | None:
-    return _thinned(wish, "cloak:thm-1", noisy_rule)
-
-
-def _sharp_t1(wish: _Wish) -> Plan | None:
-    return _thinned(wish, "cloak:own-2", sharp_noisy_rule)
-
-
-def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan | None:
+def _thinned(theorem: str, make: Callable[..., NoisyRule], wish: _Wish) -> Plan | None:
     epsilon, delta, n = wish.each
     for_noise, noise_rate = noise_shares(epsilon, delta, honest(n, wish.colluding))
 
@@ -180,21 +157,13 @@ def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan 
     scale = _least_scale(total, wish.error)
     if scale is None:
         return None
-    found = rule(epsilon, delta, n, scale, wish.colluding)
+    found = make(epsilon, delta, n, scale, wish.colluding)
     shape = (found.n_messages, found.modulus, scale, "floor", "truncated Laplace", found.decay, found.noise_rate)
     error = found.noise_bound + found.rounding_bound
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, wish.dimension * found.bits, error, wish.colluding)
 
 
-def _shared_best(wish: _Wish) -> Plan | None:
-    return _shared(wish, "cloak:best-1", _by_best)
-
-
-def _shared_own(wish: _Wish) -> Plan | None:
-    return _shared(wish, "cloak:own-3", _by_own)
-
-
-def _shared(wish: _Wish, theorem: str, messages: Callable[[_Wish, float, int], int]) -> Plan | None:
+def _shared(theorem: str, messages: _Messages, wish: _Wish) -> Plan | None:
     """Pólya noise, randomly rounded values, and a modulus that just holds their sum."""
     n, epsilon, crowd = wish.n_users, wish.epsilon / wish.dimension, honest(wish.n_users, wish.colluding)
     wrapped = min(WRAPPED, WRAPPED_SHARE * wish.error / n)
@@ -223,9 +192,15 @@ def _least_scale(total: Callable[[int], float], error: float) -> int | None:
     return least_whole(lambda k: total(k) <= error, high // 2 + 1, high)
 
 
-MAKERS = (
-    *(_rule_t2, _sharp_t2, _quiet_best, _quiet_own),
-    *(_rule_t1, _sharp_t1, _shared_best, _shared_own),
+MAKERS: tuple[Callable[[_Wish], Plan | None], ...] = (
+    partial(_chained, "cloak:thm-2", exact_rule),
+    partial(_chained, "cloak:own-2", sharp_exact_rule),
+    partial(_distant, "cloak:best-1", _by_best),
+    partial(_distant, "cloak:own-3", _by_own),
+    partial(_thinned, "cloak:thm-1", noisy_rule),
+    partial(_thinned, "cloak:own-2", sharp_noisy_rule),
+    partial(_shared, "cloak:best-1", _by_best),
+    partial(_shared, "cloak:own-3", _by_own),
 )
 
 

@@ -29,7 +29,7 @@ from flamelib.core.vocabulary import DomainError, check, honest
 
 KEPT = 1 - 4 * MARGIN  # of a budget, after what its logarithms may be wrong by
 LARGEST_EPSILON = 700.0  # its exponential is a double
-LEAST_SMOOTHNESS = 1e-300  # its logarithm is that of a double with all its digits
+LEAST_SMOOTHNESS = 1e-300  # above the doubles that lose digits
 FOR_SHARES = 0.1  # of epsilon; the rest is for noise
 
 
@@ -90,21 +90,12 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     With :math:`h = n-|C|`: :math:`p = e^{-0.9\varepsilon/k}`, :math:`\gamma = \tanh(0.05\,\varepsilon)`,
     :math:`q = \min(1, \ln(2/\delta)/h)`; for m = 4, 5, ... N is the smallest odd whole number of at least
     :math:`3nk+1` and :math:`8m^2/\delta`; the first m with :math:`\gamma>6\sqrt m/4^m` and
-    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.
+    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.  The grid has ``10 * n_users`` steps k where ``scale`` is left
+    out.  Refused for a budget of 0, or an epsilon above 700, or so small that no decay below 1 keeps it.
 
     ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in [0, 1],
     with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of Lemma 1, at
     most the one asked for.
-
-    Parameters
-    ----------
-    scale : int, at least 1, optional
-        Steps k of the grid; ``10 * n_users`` where left out.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700, or so small that no decay below 1 keeps it.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1 and Lemmas 11 and 13.
 
@@ -203,19 +194,10 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
 
     With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and
-    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil`; for m = 4, 5, ... N is
+    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil` for the ``error``
+    :math:`\alpha` of rounding, the least whole number whose n/k, as a double, is not above it; for m = 4, 5, ... N is
     the smallest odd whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with
-    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.
-
-    Parameters
-    ----------
-    error : float, positive
-        The α that rounding may cost: k is the least whole number whose n/k, as a double, is not above it.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700.
+    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.  Refused for a budget of 0 or an epsilon above 700.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 2 and Lemma 6.
 

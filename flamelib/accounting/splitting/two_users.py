@@ -10,7 +10,7 @@ import math
 from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
 
-SMALL = 512  # messages up to which the binomial coefficient is computed outright
+OUTRIGHT = 512  # messages up to which the binomial coefficient is computed outright
 
 
 @states("cloak", "own-1", item="this project: two users, total variation", gives="upper", adjacency="sum-preserving")
@@ -71,7 +71,7 @@ def _log_central_binomial(n_messages: int) -> float:
     Beyond 512 by :math:`m\ln4-\frac12\ln(\pi m)-\frac1{8m}+\frac1{192m^3}`, whose remainder is below
     :math:`1/(640m^5)`.
     """
-    if n_messages <= SMALL:
+    if n_messages <= OUTRIGHT:
         return math.log(math.comb(2 * n_messages, n_messages))
     correction = (1 / 24 / n_messages**2 - 1) / (8 * n_messages)
     return math.fsum([n_messages * math.log(4), -math.log(math.pi * n_messages) / 2, correction])
