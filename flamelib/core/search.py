@@ -18,6 +18,7 @@ WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE, NARROW, ATTEMPTS, LEAP = 0.98, 1.01, 20, 4.0
 FINEST = 4 * math.ulp(1.0)
+DOUBLINGS = 64  # a whole number beyond 2^64 is out of reach
 
 
 def smallest_epsilon(
@@ -313,3 +314,24 @@ def close_below(rising: Callable[[float], float], target: float, low: float, hig
         found = rising(middle)
         low, below, high, above = (middle, found, high, above) if found <= target else (low, below, middle, found)
     return low
+
+
+# --- whole numbers ----------------------------------------------------------------------------------
+
+
+def least_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Least whole number in [low, high] from which on this holds; ``high``, untested, where there is none below."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def least_whole_beyond(holds: Callable[[int], bool], start: int) -> int:
+    """Least whole number above ``start`` from which on this holds, or one that is out of reach."""
+    low, high = start, start + 1
+    for _ in range(DOUBLINGS):
+        if holds(high):
+            return least_whole(holds, low + 1, high)
+        low, high = high, 2 * high
+    return high

@@ -7,7 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from flamelib.core.search import STEPS, greatest, largest, root, smallest_epsilon
+from flamelib.core.search import (
+    STEPS,
+    greatest,
+    largest,
+    least_whole,
+    least_whole_beyond,
+    root,
+    smallest_epsilon,
+)  # fmt: skip
 from flamelib.core.vocabulary import DomainError
 
 SHAPES = {
@@ -179,3 +187,14 @@ def test_a_root_is_that_of_scipy_to_the_last_bit(function, at, low, width, near)
 def test_no_root_of_what_is_no_number():
     with pytest.raises(ValueError, match="not a number"):
         root(lambda x: math.nan, 0.0, 1.0, 1e-3)
+
+
+# --- whole numbers ----------------------------------------------------------------------------------
+
+
+def test_the_least_whole_number():
+    for first in range(12):
+        assert least_whole(lambda x, first=first: x >= first, 3, 9) == min(max(first, 3), 9)
+        assert least_whole_beyond(lambda x, first=first: x >= first, 3) == max(first, 4)
+    assert least_whole_beyond(lambda x: x * x > 1000, 3) == 32
+    assert least_whole_beyond(lambda _: False, 0) >= 2**63

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-from oracles import histogram_law, hockey_stick, kary_blanket_atoms, kary_rows, mp, mpf, positive_part
+from oracles.shuffling import histogram_law, hockey_stick, kary_blanket_atoms, kary_rows, mp, mpf, positive_part
 
 
 def mixed(row, chance):

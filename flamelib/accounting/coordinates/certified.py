@@ -1,46 +1,26 @@
 r"""FLAME's guarantee for a whole vector: the paper's route, and what can be certified.
 
-A vector of d coordinates is randomized coordinate by coordinate with Laplace noise of local budget ``epsilon0``, and
-every coordinate is shuffled by itself, with its own permutation.  (Messages that carry all coordinates of a user stay
-linked, and no statement about single coordinates applies to them.)  Adjacency: one user's whole vector is replaced.
+Each of d coordinates is randomized with Laplace noise on [0, 1] of local budget ``epsilon0`` and shuffled by itself.
+(Messages that carry all coordinates of a user stay linked, and nothing here applies to them.)  Adjacency: one user's
+whole vector is replaced.
 
-The paper's route: with t = d and n = ``n_users`` for SS-Simple, t = 2k and n = :math:`n_p` else, a bound on one
-coordinate is asked at :math:`\delta/(t+1)`, for the latter two at :math:`\delta/(t+1)/\beta`, :math:`\beta = k/d`, and
-followed by :math:`\log(1+\beta(e^\varepsilon-1))`; the answer is the smaller of basic and advanced composition of t of
-these.  Unsampled, :math:`\beta` is left out.  Both are values and no guarantees.
+*The paper's route*, a value and no guarantee.  With t = d and n = ``n_users`` for SS-Simple, t = 2k and n = ``padded``
+else, one coordinate is bounded at :math:`\delta/(t+1)`, which for the latter two is divided by :math:`\beta = k/d` and
+followed by :math:`\log(1+\beta(e^\varepsilon-1))`; t of these are composed by the basic or the advanced theorem.  The
+route ``unsampled`` leaves :math:`\beta` out.
 
-Certified routes, with any of the bounds on one coordinate (:mod:`flamelib.accounting.coordinates.padded`) and privacy
-loss distributions in place of advanced composition (:mod:`flamelib.accounting.composition.curves`):
+*The certified routes*, upper bounds, take a bound of :mod:`flamelib.accounting.coordinates.padded` on one coordinate
+and compose by privacy loss distributions:
 
-*SS-Simple.*  All d coordinates of all n users are reported: d-fold composition of real against real, n messages each.
+* SS-Simple: d-fold, real against real among n messages.
+* SS-Double, each coordinate included with chance :math:`\beta` **independently**: d-fold, a message that is there with
+  chance :math:`\beta` in both data sets.  An exact choice of k of d makes coordinates dependent; what holds then is
+  :func:`double_revealed`.  Where more than ``padded`` messages meet, they count as if they were laid bare.
+* SS-Topk: k-fold, at every epsilon the larger of real against real and of real against dummy with dummy against real.
+  **Assumed**: no coordinate holds more than ``padded`` real messages.  Where reports beyond them are dropped at random
+  :func:`topk_truncated` holds, and :mod:`flamelib.accounting.coordinates.full_bags` shows that it costs.
 
-*SS-Double*, each coordinate included with chance :math:`\beta = k/d`, **independently**.  The choice is not published
-and does not depend on data, so coordinates are independent and each one is the pair
-:math:`(1-\beta)\omega+\beta\mu_x` against :math:`(1-\beta)\omega+\beta\mu_{x'}` among the others, of whom
-:math:`\mathrm{Bin}(n-1,\beta)` are real: d-fold composition.  Publishing who reports what is never better, since the
-pair is then :math:`\beta` times real against real, above the mixture by convexity.  A choice of exactly k of d
-makes the coordinates dependent; what holds then is the guarantee with the sets published, in which only the k
-coordinates of the one set change: :func:`~flamelib.accounting.coordinates.certified.double_revealed`.  No condition
-relates :math:`n_p` and :math:`n\beta`.  Where more than :math:`n_p` messages meet, whatever the shuffler does by
-looking at indices alone is independent of the data: these events are counted as if they laid the messages bare.
-
-*SS-Topk.*  The selection is a function of the data and nothing is sampled.  Let o coordinates be chosen in both data
-sets and k - o in one of them only: o times real against real, k - o times each real against dummy and dummy against
-real, with no dummy among the others in the worst case.  The curve that is composed k times is the larger, at every
-epsilon, of that of real against real and of that of the two others together, so that every o is covered.
-**Assumed**: no coordinate holds more than :math:`n_p` real messages, in either data set, as the paper's shuffler has
-it; with :math:`n_p\ge n` that is no assumption.  A shuffler that keeps :math:`n_p` of too many messages at random
-protects less (:func:`flamelib.accounting.coordinates.full_bags.full_bags_lower` proves it): her message, where it is
-kept,
-stands in place of another user's, which may be anything, so that even a coordinate chosen in one data set only is as
-bad as real against real.  That is 2k-fold, and holds for all data
-(:func:`~flamelib.accounting.coordinates.certified.topk_truncated`).
-
-FLAME's guarantee for a whole vector where the choice of coordinates hides nothing: each counts, real against real.
-
-The sets of coordinates are published, or they follow from the data.  One coordinate is bounded by
-:mod:`flamelib.accounting.coordinates.padded`, all that change by privacy loss distributions.  Laplace noise on [0, 1],
-every coordinate shuffled by itself.  Adjacency: one user's whole vector is replaced.
+Proofs: book, chapter on FLAME, "The vector of SS-Double", "The vector of SS-Topk" and the propositions there.
 """
 
 import functools
@@ -60,10 +40,10 @@ from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check
 
-SPARED = 1e-6
-SHARED_REST, SHARED_ACCURACY = 1e-20, 0.02
-# Two coordinates of real against dummy are well below one of real against real: their curve need not be fine.
-ROUGH = 0.1
+SPARED = 1e-6  # share of a coordinate's delta that is set aside for an overflow
+SHARED_REST = 1e-20  # the same, of whatever delta: squared as often as a smaller delta asks for
+SHARED_ACCURACY = 0.02  # relative; what sharing a curve may cost
+ROUGH = 0.1  # two coordinates of real against dummy are well below one of real against real: no fine curve is needed
 
 BOUNDS: dict[str, Callable[..., float]] = {
     "withdrawn": closed_form.bennett_withdrawn,
@@ -91,14 +71,10 @@ def account(
     kept: float | None = None,
     padded: int | None = None,
 ) -> float:
-    r"""Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
+    """Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
 
     Parameters
     ----------
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate: Laplace noise on [0, 1].
-    delta : float in [0, 1]
-        For the whole vector.
     bound : str
         ``withdrawn`` (no guarantee, refused for ``sound``), ``bennett``, ``hoeffding`` or ``blanket``.
     route : {"paper", "unsampled", "sound"}
@@ -107,8 +83,7 @@ def account(
         Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
         fraction as it stands; certified, ``topk`` counts it as the next whole number.
     padded : int, at least 2
-        Messages of each coordinate after padding; needed but for ``simple``.  For ``topk``, ``sound`` stands while no
-        coordinate holds more real ones.
+        Messages of each coordinate after padding; needed but for ``simple``.
 
     Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
 
@@ -141,11 +116,6 @@ def shared_account(
 
     Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
     answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
-
-    Parameters
-    ----------
-    protocol, dimension, n_users, epsilon0, delta, kept, padded
-        As for :func:`account`.
     """
     check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
@@ -173,10 +143,9 @@ def central_limit(
 ) -> float:
     r"""Epsilon of a Gaussian in place of the composition, all other messages blanket (a value, no bound).
 
-    The Gaussian moves by :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
+    It moves by :math:`\mu` standard deviations, :math:`\mu^2 = t\beta^2\chi^2/n`,
     :math:`\chi^2 = \int(\mu_0-\mu_1)^2/\omega`: t = d and n = ``n_users`` for ``simple`` (:math:`\beta = 1`), t = d
-    and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.  The parameters are those of
-    :func:`account`.
+    and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.
     """
     check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
@@ -188,7 +157,7 @@ def central_limit(
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class _Vector:
     """One round: ``messages`` in each coordinate, of which a user reports ``kept``."""
 
     protocol: str
@@ -247,54 +216,34 @@ def _largest(real: Curve, other: Callable[[float], float], at_most: float) -> Cu
 
 def _vector(
     protocol: str, dimension: int, n_users: int, epsilon0: float, kept: float | None, padded: int | None
-) -> Vector:
+) -> _Vector:
     noise = LaplaceProfile(epsilon0)
     if protocol == "simple":
-        return Vector(protocol, dimension, n_users, noise, float(dimension), n_users)
+        return _Vector(protocol, dimension, n_users, noise, float(dimension), n_users)
     for name, value in (("kept", kept), ("padded", padded)):
         if value is None:
             raise DomainError(f"{name} is missing for protocol={protocol}: {VOCABULARY[name]}")
     given = check(kept=kept, padded=padded)
     if given["kept"] > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
-    return Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"])
+    return _Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"])
 
 
 def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
     """Epsilon of SS-Double when every user's set of coordinates is published, and does not depend on data (upper).
 
-    Only the at most ``kept`` coordinates of the victim's one set differ, real against real; nothing is gained from the
-    choice.  Holds for every way to choose the sets and every rule for too many messages that looks at indices alone.
-
-    Parameters
-    ----------
-    kept : float, positive
-        Most coordinates in a set; a fraction counts as the next whole number.
-    padded : int, at least 2
-    epsilon0 : float in (0, 700]
-    delta : float in [0, 1]
-    bound : str
-        ``bennett``, ``hoeffding`` or ``blanket``.
+    Only the at most ``kept`` coordinates of the victim's set differ, real against real (a fraction counts as the next
+    whole number).  Holds for every way to choose the sets and every rule for too many messages that looks at indices
+    alone.  ``bound``: ``bennett``, ``hoeffding`` or ``blanket``.  Proof: book, chapter on FLAME, "Revealed or hidden".
     """
     return _all_real(1, kept, padded, epsilon0, delta, bound)
 
 
 def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:
-    r"""Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
+    """Epsilon of SS-Topk when a coordinate with too many messages keeps ``padded`` of them at random (upper).
 
-    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  A dummy is a
-    message of the value one half, hence no worse than another real one.  Where her message makes one too many, the data
-    sets are, with the chance that it is kept, one of her messages against one of another user; else they agree.
-
-    Parameters
-    ----------
-    kept : float, positive
-        A fraction counts as the next whole number.
-    padded : int, at least 2
-    epsilon0 : float in (0, 700]
-    delta : float in [0, 1]
-    bound : str
-        ``bennett``, ``hoeffding`` or ``blanket``.
+    No assumption on the data: up to 2k coordinates change, each as much as real against real at most.  Parameters are
+    those of :func:`double_revealed`.  Proof: book, chapter on FLAME, "Full bags".
     """
     return _all_real(2, kept, padded, epsilon0, delta, bound)
 

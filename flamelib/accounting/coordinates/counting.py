@@ -1,28 +1,22 @@
 r"""What a count gives away: lower bounds for FLAME's protocols by the simplest of attacks, exact to round-off.
 
-The victim holds the largest value in all her coordinates, or the smallest; Laplace noise carries the message above one
+The victim holds the largest value in all her coordinates, or the smallest; Laplace noise carries her message above one
 half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}` or :math:`1-q`.  All other messages of these
-coordinates follow the law centred at one half, be they dummies or of users who hold that value, and are above it as a
-fair coin falls.  The analyzer counts the messages above one half: fair and biased coins, whose count is judged by
-:mod:`flamelib.accounting.coordinates.counting`.  What holds for the others is said at each bound: they must be able to
-make all other messages of these coordinates fair, and no bag may overflow.
-
-Where there are more than ten billion messages the analyzer looks at fewer coordinates, which can only make the bound
-smaller.  Adjacency: one user's vector is replaced.
-
-Fair and biased coins thrown together: what the number of heads tells of the bias, exact to round-off.
+coordinates, of dummies or of users who hold one half, are above it as a fair coin falls.  The analyzer counts those
+above one half, m of which are fair and k biased:
 
 .. math:: N = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, q) \quad\text{against}\quad
           N' = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, 1-q).
 
-The likelihood ratio of the two is monotone (a binomial law is log-concave), so the best test is a threshold, and every
-threshold gives a lower bound: :math:`\delta(\varepsilon) \ge P(N\ge c) - e^{\varepsilon}P(N'\ge c)` and
-:math:`\varepsilon(\delta) \ge \log\frac{P(N\ge c)-\delta}{P(N'\ge c)}`.  The best one for an epsilon is found from the
-ratio, the best one for a delta by golden sections.
+The likelihood ratio is monotone, a binomial law being log-concave, so the best test is a threshold; *every* threshold c
+gives the lower bounds :math:`\delta(\varepsilon) \ge P(N\ge c) - e^{\varepsilon}P(N'\ge c)` and
+:math:`\varepsilon(\delta) \ge \log\frac{P(N\ge c)-\delta}{P(N'\ge c)}`.
 
-Binomial probabilities come from the deviance form, whose logarithm has an absolute error of some units of round-off,
-and are summed over windows of :math:`18.6\sqrt m`; only positive terms are added.  What the windows leave out and
-round-off are bounded (Hoeffding's inequality; a few thousand units) and taken off.
+Probabilities come from the deviance form and are summed over windows, positive terms only; what the windows leave out
+(Hoeffding's inequality) and round-off are taken off the answer.  Where there are more than ten billion messages the
+analyzer looks at fewer coordinates, which can only make the bound smaller.  Adjacency: one user's vector is replaced.
+
+Proof: book, chapter on FLAME, proposition "Counting".
 """
 
 import math
@@ -35,15 +29,16 @@ from scipy.special import gammaln
 
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.search import GOLDEN
+from flamelib.core.logspace import UNIT
+from flamelib.core.search import GOLDEN, least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-UNIT = 2.0**-53
-LONG = 10**8
-BLOCK = 1024
-FAINT = 1e-295
-LARGEST_EXPONENT = 700.0
+LONG = 10**8  # more fair messages than this are listed over a shorter window
+BLOCK = 1024  # summed at a time, so that round-off grows with the blocks and not with the places
+FAINT = 1e-295  # what the smallest doubles may be wrong by, all together
+LARGEST_EXPONENT = 700.0  # beyond, the exponential leaves the range of doubles
+MOST_MESSAGES = 10**10  # messages that are counted at most
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class Count:
 
     @cached_property
     def exponent(self) -> float:
-        """Hoeffding's exponent: what a window leaves out on each side has at most its exponential as probability."""
+        """Hoeffding's exponent: a window leaves out at most its exponential on each side."""
         return 690.0 if self.fair <= LONG else 92.0
 
     @cached_property
@@ -92,11 +87,11 @@ class Count:
     def best_threshold(self, ratio: float) -> int:
         """The least count at which the likelihood ratio exceeds a ratio of at least 1."""
 
-        def below(place: int) -> bool:
+        def above(place: int) -> bool:
             more, less = self.pair(place, tails=False)
-            return less > 0 and more <= ratio * less
+            return less <= 0 or more > ratio * less
 
-        return 1 + _last(below, (self.fair + self.biased) // 2, self.fair + self.biased)
+        return least_whole(above, (self.fair + self.biased) // 2 + 1, self.fair + self.biased)
 
     def bounds(self, threshold: int) -> tuple[float, float]:
         """Lower bound of the first tail, upper bound of the second."""
@@ -115,7 +110,7 @@ class Count:
     def epsilon(self, delta: float) -> Certified:
         """Lower bound of epsilon at ``delta``, with its width."""
         low = (self.fair + self.biased) // 2
-        high = _last(lambda place: self.bounds(place)[0] > delta, low, self.fair + self.biased + 1)
+        high = least_whole(lambda at: self.bounds(at)[0] <= delta, low + 1, self.fair + self.biased + 1) - 1
         best = _peak(lambda place: self._log_ratio(place, delta), low, max(low, high))
         more, less = self.bounds(best)
         if not more > delta:
@@ -127,14 +122,6 @@ class Count:
         more, less = self.bounds(threshold)
         spare = more * (1 - 2 * UNIT) - delta
         return math.log(spare / less) - 4 * UNIT if spare > 0 else -math.inf
-
-
-def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The last place of [low, high] at which something holds that never begins again (``low`` if none)."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
 
 
 def _peak(at: Callable[[int], float], low: int, high: int) -> int:
@@ -200,29 +187,17 @@ def _tails(pmf: Reals) -> Reals:
     return np.asarray(np.minimum(sums[size - len(pmf) :], 1.0))
 
 
-LARGEST = 10**10
-
-
 @states("flame", "topk-lower", item="SS-Topk, the same top coordinates with opposite signs, messages counted",
         gives="lower")  # fmt: skip
 def topk_lower(
     kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""What one round of SS-Topk gives away about one user, whatever is claimed for it (lower bound).
+    """What one round of SS-Topk gives away about one user, whatever is claimed for it (lower bound).
 
-    The victim's top coordinates are the same in both data sets, with all values at one end or at the other; their
-    other messages are dummies: the others report other coordinates, of which there must be as many, or hold one half
-    in these and are no more than fit into a bag.  Each coordinate is shuffled by itself, which is the reading most
-    favorable to the protocol.  So :math:`k` messages are biased and :math:`m = k(n_p-1)` are fair.
-
-    Parameters
-    ----------
-    kept : float, positive
-        Coordinates that a user reports; of a fraction the whole part, since the attack may leave coordinates out.
-    padded : int, at least 2
-        Messages of each coordinate after padding.
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate, Laplace noise on [0, 1].
+    The victim's top coordinates are the same in both data sets, with all values at one end or at the other: k messages
+    are biased and :math:`k(n_p-1)` fair (of a fractional ``kept`` the whole part: the attack may leave coordinates
+    out). The others report other coordinates, of which there must be as many, or hold one half in these and are no more
+    than fit into a bag.
 
     Source: this project, on Liu et al. 2021, Theorem 4 for SS-Topk.
 
@@ -238,11 +213,10 @@ def topk_lower(
 def disjoint_lower(
     kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""The same for two disjoint sets of top coordinates: real against dummy (lower bound).
+    """As :func:`topk_lower` for two disjoint sets of top coordinates, real against dummy (lower bound).
 
     All values are large on the first set in one data set, small on the second set in the other; messages are counted
-    on both, so that :math:`m = k(2n_p-1)`; the others report coordinates outside of both, or hold one half in them.
-    The parameters are those of :func:`topk_lower`.
+    on both: k are biased and :math:`k(2n_p-1)` fair.
     """
     _given(epsilon, delta, kept=kept, padded=padded, epsilon0=epsilon0)
     whole = _whole(kept, 2 * padded)
@@ -259,18 +233,9 @@ def double_lower(
 ) -> Certified:
     r"""What a round of SS-Double gives away with independent inclusion of coordinates (lower bound).
 
-    Every coordinate of the victim is at one end or at the other and is reported with chance :math:`\beta`, else a
-    dummy stands for it: :math:`d` messages are above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All
-    others hold one half.  Bags that overflow are left out of account: the chance of one must be negligible.
-
-    Parameters
-    ----------
-    dimension : int, at least 1
-    sampling_rate : float in (0, 1]
-    padded : int, at least 2
-    epsilon0 : float in (0, 700]
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
+    Each of the victim's d coordinates is at one end or at the other and reported with chance :math:`\beta`, else a
+    dummy stands for it: above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All others hold one half.
+    Exactly one of ``epsilon`` and ``delta`` is given.  That a bag overflows is left out: it must be negligible.
     """
     given = _given(epsilon, delta, dimension=dimension, sampling_rate=sampling_rate, padded=padded, epsilon0=epsilon0)
     whole = _whole(given["dimension"], padded)
@@ -283,14 +248,7 @@ def simple_lower(
 ) -> Certified:
     """What a round of SS-Simple gives away while all others hold one half everywhere (lower bound).
 
-    Parameters
-    ----------
-    dimension : int, at least 1
-    n_users : int, at least 2
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
+    Exactly one of ``epsilon`` and ``delta`` is given; the answer is the other one.
     """
     given = _given(epsilon, delta, dimension=dimension, n_users=n_users, epsilon0=epsilon0)
     whole = _whole(given["dimension"], n_users)
@@ -305,7 +263,7 @@ def _given(epsilon: float | None, delta: float | None, **named: float) -> dict[s
 
 def _whole(coordinates: float, messages: int) -> int:
     """Coordinates to look at: all of them, as long as their messages can be counted."""
-    return math.floor(min(coordinates, LARGEST // messages))
+    return math.floor(min(coordinates, MOST_MESSAGES // messages))
 
 
 def _chances(epsilon0: float) -> tuple[float, float]:

@@ -1,12 +1,10 @@
 r"""What SS-Topk gives away where bags are full: reports beyond the padding are dropped at random, and that costs.
 
-A bag with room takes a user's report in the place of a dummy.  A full bag takes it in the place of another user's
-report, which may say the opposite: the bag then moves twice as far.  The data sets here fill as many bags as the other
-users can fill.  Of the victim's k coordinates, c are the same in both data sets, with all values at one end or at the
-other, among dummies.  The other f are one of two disjoint groups: in each bag of the first group :math:`n_p` others
-hold the smallest value and the victim, if there, the largest; in the second the reverse.  With Laplace noise a message
-of the largest value is above one half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}`; the victim's report
-survives with probability :math:`s = n_p/(n_p+1)`.  The analyzer counts the messages above one half:
+A full bag takes a user's report in the place of another user's, which may say the opposite: it moves twice as far as a
+bag of dummies.  The data sets fill as many bags as the others can: f of the victim's k coordinates are one of two
+disjoint groups, in the first of which :math:`n_p` others hold the smallest value and the victim the largest, in the
+second the reverse; her report survives with probability :math:`s = n_p/(n_p+1)`.  The other c = k - f are as in
+:mod:`flamelib.accounting.coordinates.counting`, with the same q.  The analyzer counts the messages above one half:
 
 .. math::
     N &= \mathrm{Bin}(c(n_p-1), \tfrac12) + \mathrm{Bin}(c, q)
@@ -15,7 +13,7 @@ survives with probability :math:`s = n_p/(n_p+1)`.  The analyzer counts the mess
        + \mathrm{Bin}(fn_p, 1-q) + \mathrm{Bin}(f(n_p-1), q) + \mathrm{Bin}(f, q-s(2q-1)).
 
 Laws are convolved over windows, all terms positive; what the windows leave out (Hoeffding's inequality) and round-off
-are taken off the answer.  Adjacency: one user's vector is replaced.
+are taken off the answer.  Adjacency: one user's vector is replaced.  Proof: book, chapter on FLAME, "Counting".
 """
 
 import math
@@ -31,32 +29,22 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-Parts = Sequence[tuple[int, float]]
-
-LARGEST = 10**6
-EXPONENT = 80.0
-ROUNDING = 1e-10
-STEPS = 60
-HIGHEST = 600.0
+MOST_MESSAGES = 10**6  # messages that are counted at most: convolutions of as many terms take seconds
+EXPONENT = 80.0  # each side of a window leaves out exp(-80) at most, by Hoeffding's inequality
+CONVOLVED = 1e-10  # relative round-off of a mass after the convolutions, at most
+HALVINGS = 60  # halvings: below the round-off of any epsilon
+LARGEST_EXPONENT = 600.0  # beyond, the exponential comes near the end of doubles; 0 is given away
 
 
 @states("flame", "full-bags", item="SS-Topk with bags that overflow, messages counted", gives="lower")
 def full_bags_lower(
     n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""What a round of SS-Topk gives away where reports beyond the padding are dropped at random (lower bound).
+    """What a round of SS-Topk gives away where reports beyond the padding are dropped at random (lower bound).
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-        With ``padded`` or fewer no bag can overflow, and the answer is that of equal top coordinates.
-    kept : float, positive
-        Coordinates that a user reports, of at least three times as many; of a fraction the whole part, since the
-        attack may leave coordinates out.
-    padded : int, at least 2
-        Messages of each coordinate after padding; ``kept * padded`` may be 1e6 at most.
-    epsilon0 : float in (0, 700]
-        Local budget of one coordinate, Laplace noise on [0, 1].
+    With ``padded`` users or fewer no bag can overflow, and the answer is that of equal top coordinates.  Of a
+    fractional ``kept`` the whole part counts, and there must be three times as many coordinates at least; ``kept *
+    padded`` may be 1e6 at most.
 
     Source: this project, on Liu et al. 2021, Algorithm 3 for SS-Topk.
 
@@ -67,11 +55,13 @@ def full_bags_lower(
     >>> round(full_bags_lower(333, 157, 333, 0.5, delta=5.0118723e-6), 3)
     1.198
     """
-    if kept * padded > LARGEST:
-        raise DomainError(f"kept must be at most {LARGEST / padded:g} here ({LARGEST:g} messages), got {kept!r}")
+    if kept * padded > MOST_MESSAGES:
+        raise DomainError(
+            f"kept must be at most {MOST_MESSAGES / padded:g} here ({MOST_MESSAGES:g} messages), got {kept!r}"
+        )
     pair = _laws(full_bags(n_users, kept, padded), math.floor(kept), padded, epsilon0)
     if epsilon is not None:
-        return Certified(_delta(*pair, epsilon), 2 * ROUNDING)
+        return Certified(_delta(*pair, epsilon), 2 * CONVOLVED)
     return _epsilon(*pair, delta or 0.0)
 
 
@@ -98,7 +88,7 @@ def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Reals, Re
     return here, there, rest + more
 
 
-def _sum(parts: Parts) -> tuple[int, Reals, float]:
+def _sum(parts: Sequence[tuple[int, float]]) -> tuple[int, Reals, float]:
     """First value and probabilities of a sum of independent binomial variables in a window; mass left out at most."""
     firsts, laws = zip(*starmap(_binomial, parts), strict=True)
     return sum(firsts), np.asarray(reduce(np.convolve, laws)), len(parts) * 2 * math.exp(-EXPONENT)
@@ -112,19 +102,19 @@ def _binomial(trials: int, chance: float) -> tuple[int, Reals]:
 
 def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:
     """Sum of the positive parts, less round-off and what was left out of the second law."""
-    if epsilon >= HIGHEST:
+    if epsilon >= LARGEST_EXPONENT:
         return 0.0
     growth = math.exp(epsilon)
-    gained = np.maximum(plus * (1 - ROUNDING) - growth * (1 + ROUNDING) * minus, 0.0).sum()
+    gained = np.maximum(plus * (1 - CONVOLVED) - growth * (1 + CONVOLVED) * minus, 0.0).sum()
     return max(0.0, float(gained) - growth * rest)
 
 
 def _epsilon(plus: Reals, minus: Reals, rest: float, delta: float) -> Certified:
     """Largest epsilon found at which more than ``delta`` is given away."""
-    low, high = 0.0, HIGHEST
+    low, high = 0.0, LARGEST_EXPONENT
     if _delta(plus, minus, rest, 0.0) < delta:
         return Certified(0.0, 0.0)
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _delta(plus, minus, rest, middle) >= delta > 0 else (low, middle)
     return Certified(low, high - low)

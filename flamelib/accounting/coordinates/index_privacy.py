@@ -1,7 +1,8 @@
-r"""Which coordinates a user reports: FLAME's index privacy, Definition 3, and the multiples that buy it.
+"""Which coordinates a user reports: FLAME's index privacy, Definition 3, and the multiples that buy it.
 
 A user reports l times as many coordinates as are true.  The ratio of posterior to prior of one reported index speaks
-of one coordinate and a uniform prior; it is not differential privacy.  Standard library only.
+of one coordinate and a uniform prior; it is not differential privacy.  Proofs: book, chapter on FLAME, "Index
+privacy".  Standard library only.
 """
 
 import math
@@ -36,16 +37,9 @@ def least_multiples(sampling_rate: float, index_privacy: float) -> float:
     r"""Least real number of multiples at which Definition 3 holds with this ratio (value).
 
     A user reports l times its k true coordinates, so that a reported one is true with probability :math:`1/l` where
-    the prior says :math:`\beta`:
+    the prior says :math:`\beta`; the ratio :math:`\nu` of 1 is the strongest, and reporting every coordinate gives it:
 
     .. math:: l = \max\Big\{\frac1{\nu\beta},\ \frac{\nu}{\nu-1+\beta}\Big\}.
-
-    The ratio speaks of one coordinate and a uniform prior; it is not differential privacy.
-
-    Parameters
-    ----------
-    index_privacy : float, at least 1
-        The :math:`\nu`; 1 is the strongest, and reporting every coordinate gives it.
 
     Source: Liu et al. 2021, Definition 3 and Algorithm 4.
 
@@ -74,13 +68,8 @@ def strongest_index_privacy(n_users: int, padded: int, sampling_rate: float) -> 
     .. math:: l = \Big\lfloor\frac{n_p}{n\beta}\Big\rfloor, \qquad \nu = \max\Big\{1, \frac1{l\beta}\Big\}.
 
     At :math:`l = 1` every reported coordinate is true and Definition 3 fails for every finite ratio: the answer is
-    ``inf`` where the formula prints :math:`1/\beta`.  The room is that of the *mean* number of messages,
-    :math:`nl\beta`; a coordinate may well receive more.
-
-    Parameters
-    ----------
-    padded : int, at least 2
-        At least :math:`n\beta`, the mean number of true messages of a coordinate.
+    ``inf`` where the formula prints :math:`1/\beta`.  The room, :math:`n_p\ge n\beta`, is that of the *mean* number of
+    messages, :math:`nl\beta`; a coordinate may well receive more.
 
     Source: Liu et al. 2021, Theorem 5.
 

@@ -1,59 +1,29 @@
 r"""One coordinate after padding: a message among real messages and dummies, shuffled together.
 
 The shuffler of FLAME fills every coordinate up to :math:`n_p` messages with dummies from the blanket law
-:math:`\omega`.  Seen from one user the coordinate holds her own message, if she reports one, and :math:`n_p-1` (or
-:math:`n_p`) others, of which some are real; what a real message does for her is to be a blanket message with
-probability :math:`\gamma`, while a dummy surely is one.
+:math:`\omega`.  A real message is a blanket message for the one in question with probability :math:`\gamma`, a dummy
+surely.
 
-**The pair.**  In the two data sets her message has the laws :math:`(1-a)\omega + a\mu_x` and
-:math:`(1-b)\omega + b\mu_{x'}`: an absent message is a dummy.  :math:`a = b = 1` is *real against real*, (1, 0) and
-(0, 1) are *real against dummy*, and :math:`a = b = \beta` is a coordinate that every user reports with chance
-:math:`\beta`, independently.  Reveal which other messages are real and not blanket.  With m - 1 blanket ones beside
-hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`,
-:math:`L = (1-a+a\,r_x) - e^{\varepsilon}(1-b+b\,r_{x'})`, by the argument of the blanket reduction: nothing but the
-laws of her message relative to :math:`\omega` enters it.  The pair of inputs (0, 1) is the worst: the proof at
-:func:`flamelib.accounting.shuffling.numerical.blanket_divergence` compares :math:`r_x` with :math:`r_0` in convex
-order, above
-and below a threshold at a time, and holds word for word with factors a and :math:`e^\varepsilon b` and a constant.
-For a = b this is the theorem on subsampling in its sharp form: with
-:math:`e^{\varepsilon}=1+\beta(e^{\varepsilon'}-1)` and :math:`c = e^{\varepsilon-\varepsilon'}`,
-:math:`L = \beta\,(r_x - e^{\varepsilon'}(1-c+c\,r_{x'}))`, and by convexity
-:math:`\delta \le \beta[(1-c)\,\delta_{\mu_x,\omega}(\varepsilon')+c\,\delta_{\mu_x,\mu_{x'}}(\varepsilon')]`.
+*The pair.*  In the two data sets her message has the laws :math:`(1-a)\omega + a\mu_x` and
+:math:`(1-b)\omega + b\mu_{x'}`: :math:`a = b = 1` is real against real, (1, 0) and (0, 1) are real against dummy, and
+:math:`a = b = \beta` is a coordinate that every user reports with chance :math:`\beta`, independently.  With m - 1
+blanket messages beside hers the divergence is
 
-**The others.**  What is known of how many of them are real is :mod:`flamelib.accounting.coordinates.padded`.
+.. math:: D(m) = \tfrac1m E\Big[\Big(\sum_{i\le m} L_i\Big)_+\Big], \qquad
+          L = (1-a+a\,r_x) - e^{\varepsilon}(1-b+b\,r_{x'}),
 
-Adjacency everywhere: one user's value is replaced.
+r being the likelihood ratio to :math:`\omega`, and the inputs 0 and 1 are the worst.
 
-The other messages of a padded coordinate: how many are real and hide nothing, from above.
+*The others.*  D falls with m.  So if the number of others that are real and not blanket is stochastically below
+:math:`\mathrm{Bin}(n_p-1, 1-g)`, the divergence is at most that of :math:`n_p` messages of blanket mass g
+(:class:`Others`); an event on which this fails counts with the divergence of her message in clear.
 
-Among :math:`n_p` messages some are real and the rest are dummies; what a real message does for the one in question is
-to be a blanket message with probability :math:`\gamma`, while a dummy surely is one.
-
-With m - 1 blanket messages beside hers the divergence is :math:`D(m) = \frac1m E[(\sum_{i\le m} L_i)_+]`
-(:mod:`flamelib.accounting.coordinates.padded`).  It falls with m (the mean of m variables is a conditional expectation
-of that of m - 1), so a bound on the number K of messages that are real and not blanket is all that is needed: if K is
-stochastically below
-:math:`\mathrm{Bin}(n_p-1, 1-g)`, then the divergence is at most that of :math:`n_p` messages of blanket mass g,
-:math:`\frac{1}{gn_p}E[(\sum_{i\le M}L_i)_+]`, :math:`M\sim\mathrm{Bin}(n_p,g)`.
-
-* Nothing is known about who reports: all others are real in the worst case and :math:`g=\gamma`, since turning a real
-  message into a dummy makes K smaller.
-* :math:`n_s` messages are real, hers included: :math:`1-g = 1-\gamma^{(n_s-1)/(n_p-1)}`.  Proof: throw a Poisson
-  number of balls, mean :math:`-(n_s-1)\log\gamma`, at :math:`n_s-1` cells, or at :math:`n_p-1`: the occupied cells
-  are :math:`\mathrm{Bin}(n_s-1,1-\gamma)` and :math:`\mathrm{Bin}(n_p-1,1-g)`.  With k cells occupied the next ball
-  finds a new one with probability one minus k over the number of cells, so that more cells mean more occupied ones.
-* Each of n - 1 others reports with chance :math:`\beta`: K is :math:`\mathrm{Bin}(n-1,q)`, :math:`q=\beta(1-\gamma)`.
-  If :math:`n\le n_p` as before.  Else it is compared up to some :math:`k_0` only, by the likelihood ratio of
-  :math:`\mathrm{Bin}(n_p-1,1-g)` to it, which grows up to there if
-  :math:`\frac{1-g}{g}=\frac{q}{1-q}\cdot\frac{n-k_0}{n_p-k_0}`; then the part :math:`K\le k_0` contributes at most the
-  divergence for g.  What is left, :math:`K>k_0` or more than :math:`n_p-1` other real messages, is improbable, and
-  counts with the divergence of her message in clear: who reports does not depend on the data, so that an overflow,
-  whatever is done about it by looking at indices, shows no more than the messages themselves.
+All are upper bounds.  Adjacency: one user's value is replaced.  Proofs: book, chapter on FLAME, lemma "Padding" and
+"How many of the others are real".
 """
 
 import functools
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,12 +39,14 @@ from flamelib.core import binomial
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check
 
-Padded = KaryProfile | LaplaceProfile
+_Padded = KaryProfile | LaplaceProfile
+Bound = Literal["bennett", "hoeffding", "blanket"]
 
-REST = 1e-20
-ABOVE = 1 + 1e-9
+REST = 1e-20  # chance set aside for more reports than are compared
+ABOVE = 1 + 1e-9  # more than the binomial tails and odds of SciPy are off, relatively
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +62,30 @@ class Others:
     rest: float = 0.0
 
 
-def all_real(randomizer: Padded, padded: int) -> Others:
+def all_real(randomizer: _Padded, padded: int) -> Others:
     """No dummy among the messages: the worst case when nobody knows how many there are."""
     return Others(padded, randomizer.mass, randomizer.kept)
 
 
-def some_real(randomizer: Padded, padded: int, real: int) -> Others:
-    """``real`` messages, the one in question included, and dummies up to ``padded``."""
-    return _spread(padded, _log_mass(randomizer) * (real - 1))
+def some_real(randomizer: _Padded, padded: int, real: int) -> Others:
+    r"""``real`` messages, the one in question included, and dummies: :math:`g = \gamma^{(n_s-1)/(n_p-1)}`."""
+    kept = randomizer.kept
+    log_mass = math.log1p(-kept) if kept < 0.5 else math.log(randomizer.mass)
+    return _spread(padded, log_mass * (real - 1))
 
 
-def sampled(randomizer: Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
-    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many."""
+def sampled(randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
+    """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
+
+    Where the others may be more than the places, their number is compared up to ``most`` only, by the likelihood ratio.
+    """
     chance, others = sampling_rate * randomizer.kept, n_users - 1
     if others < padded:
         return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
     overflow = ABOVE * float(binomial.sf(padded - 1, others, sampling_rate))
     far = -math.log(rest)
     most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
-    most = bisect_left(range(most), True, key=lambda count: binomial.sf(count, others, chance) <= rest)
+    most = least_whole(lambda count: bool(binomial.sf(count, others, chance) <= rest), 0, most)
     worst = all_real(randomizer, padded)
     if chance >= 1:
         return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
@@ -125,19 +102,15 @@ def _spread(padded: int, log_none: float) -> Others:
     return Others(padded, math.exp(log_mass), -math.expm1(log_mass))
 
 
-def _log_mass(randomizer: Padded) -> float:
-    return math.log1p(-randomizer.kept) if randomizer.kept < 0.5 else math.log(randomizer.mass)
-
-
-Bound = Literal["bennett", "hoeffding", "blanket"]
-
-CLOSE = 1e-4
-# A large budget and hardly any blanket: the inversion would be slow and gain nothing to speak of.
-HARD, FEW = 8.0, 10.0
+WIDEST_BRACKET = 1e-4  # relative width of the inversion's answer that is good enough for a curve
+HARD_BUDGET, FEW_BLANKETS = (
+    8.0,
+    10.0,
+)  # larger budgets with fewer blanket messages than this: the inversion is slow and gains nothing
 
 
 def padded_divergence(
-    randomizer: Padded,
+    randomizer: _Padded,
     padded: int,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -156,8 +129,7 @@ def padded_divergence(
     epsilon, delta : float
         Exactly one; the answer is the other one.
     real : int, from 1 to ``padded``, optional
-        How many of them are real (in the data set with more of them).  Left out: any number, which is the case of
-        no dummy at all.
+        How many of them are real (in the data set with more of them); left out, any number: no dummy at all.
     against : str
         ``real``: the user's message has another value.  ``dummy``: it is there in one data set only; both directions.
 
@@ -166,7 +138,9 @@ def padded_divergence(
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
     check(padded=padded, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
-    others = _others(randomizer, padded, real)
+    if real is not None and not (real == int(real) and 1 <= real <= padded):
+        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
+    others = all_real(randomizer, padded) if real is None else some_real(randomizer, padded, int(real))
     if against not in ("real", "dummy"):
         raise DomainError(f"against must be one of real, dummy, got {against!r}")
     pairs = [(1.0, 1.0)] if against == "real" else [(1.0, 0.0), (0.0, 1.0)]
@@ -182,22 +156,14 @@ def padded_divergence(
     return answer(certified, quick, max(one.most for one in both), epsilon, delta)
 
 
-def _others(randomizer: Padded, padded: int, real: int | None) -> Others:
-    if real is None:
-        return all_real(randomizer, padded)
-    if not (real == int(real) and 1 <= real <= padded):
-        raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
-    return some_real(randomizer, padded, int(real))
-
-
-def _top(randomizer: Padded) -> float:
+def _top(randomizer: _Padded) -> float:
     """Largest value of a likelihood ratio against the blanket, less 1."""
     if isinstance(randomizer, KaryProfile):
         return randomizer.kept * (randomizer.n_buckets - 1)
     return math.expm1(randomizer.epsilon0 / 2)
 
 
-def moments(randomizer: Padded) -> tuple[float, float]:
+def moments(randomizer: _Padded) -> tuple[float, float]:
     """Variance of a likelihood ratio against the blanket under it, and minus the covariance of two extreme ones."""
     kept = randomizer.kept
     if isinstance(randomizer, KaryProfile):
@@ -213,7 +179,7 @@ class Coordinate:
     Others with a ``rest`` stand for independent choices of whom to hear, and go with ``first == second``.
     """
 
-    randomizer: Padded
+    randomizer: _Padded
     others: Others
     first: float = 1.0
     second: float = 1.0
@@ -272,10 +238,12 @@ class Coordinate:
         if not within_reach(self.randomizer.epsilon0):
             return math.inf
         blankets = self.others.messages * self.others.mass
-        if bound == "blanket" and self.randomizer.epsilon0 > HARD and blankets < FEW:
+        if bound == "blanket" and self.randomizer.epsilon0 > HARD_BUDGET and blankets < FEW_BLANKETS:
             return min(self._log_delta(epsilon, "bennett"), self._log_delta(epsilon, "hoeffding"))
         if bound == "blanket":
-            return inversion.bracket(self.law(epsilon), self.others.messages, CLOSE).high + math.log(self.scale)
+            return inversion.bracket(self.law(epsilon), self.others.messages, WIDEST_BRACKET).high + math.log(
+                self.scale
+            )
         return self._tail(epsilon, bound) + math.log(self.scale) if epsilon > 0 else math.inf
 
     def _tail(self, epsilon: float, bound: Bound) -> float:
@@ -309,4 +277,4 @@ class Coordinate:
 
         most = self.randomizer.epsilon0 if self.others.rest else max(self.most, self.swapped.most)
         other: Delta | None = None if self.first == self.second else backward
-        return Curve(forward, other, most, error=CLOSE if bound == "blanket" else 0.0)
+        return Curve(forward, other, most, error=WIDEST_BRACKET if bound == "blanket" else 0.0)

@@ -1,24 +1,14 @@
 """One budget split over the coordinates of a vector: FLAME's accounting, in closed form.
 
 A user reports d coordinates (SS-Simple) or k of them (SS-Double, SS-Topk), each through its own randomizer of
-budget ``epsilon0`` and its own shuffle.  The statements amplify one coordinate and then compose; all deltas are
-per coordinate unless a function says otherwise.  ``n_buckets`` is always the size of the alphabet: where values are
-rounded to 0..b it is b + 1.  Adjacency: one user's whole vector is replaced.  Standard library only.
+budget ``epsilon0`` and its own shuffle.  The statements amplify one coordinate and then compose; deltas are per
+coordinate unless a function says otherwise.  ``n_buckets`` is the size of the alphabet: where values are rounded to
+0..b it is b + 1.  Adjacency: one user's whole vector is replaced.  Standard library only.
 
-Theorems 3 and 4 do not fit together.  Theorem 3 gives a coordinate the gain of sampling, which holds while nobody
-knows who reports it, so that all d coordinates count; Theorem 4 counts 2k coordinates, as if the choice were known.
-Each number is therefore a *value* and no guarantee; for top-k selection nothing is sampled at all.
-
-What a split budget gains by shuffling: the ratios of FLAME's Figure 3, and the growth that its corollaries claim.
-
-The ratios compare a user's local budget with the central one by the printed theorems
-(:mod:`flamelib.accounting.coordinates.printed`); Corollaries 1 to 3 give rates up to constants.  All are values and
-no guarantees.  ``delta`` is the vector's.  Adjacency: one user's whole vector is replaced.  Standard library only.
-
-Error of the mean of a padded coordinate: as FLAME's Proposition 1 counts it, and exactly.
-
-Dummies are noise: a padded coordinate holds ``sampled`` messages of users among ``padded`` in all, and its sum is
-divided by the former.  Inputs lie in [0, 1].  Standard library only.
+Theorems 3 and 4 do not fit together: the gain of sampling in the one holds while nobody knows who reports, so that all
+d coordinates count; the other counts 2k, as if the choice were known.  The vector's number is therefore a *value* and
+no guarantee, and so are the ratios of Figure 3 and the rates of Corollaries 1 to 3, which are up to constants; for
+top-k selection nothing is sampled at all.  Proofs and the counterexample: book, chapter on FLAME, "Accounting".
 """
 
 import math
@@ -50,9 +40,9 @@ def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -
 
     .. math:: \varepsilon = \sqrt{\frac{14\log(2/\delta)}{c}}, \qquad c = \frac{n-1}{e^{\varepsilon_0}+k-1},
 
-    ``inf`` above 1, where the theorem is silent.  The theorem has a second branch, :math:`27/c`, that the lemma
-    drops.  It never decides while :math:`\delta \le 2e^{-27/14} = 0.2907`; above, the larger of the two is answered.
-    Below some :math:`\varepsilon_0` the answer exceeds :math:`\varepsilon_0` itself, which is then the better bound.
+    ``inf`` above 1, where the theorem is silent.  Its second branch, :math:`27/c`, which the lemma drops, decides above
+    :math:`\delta = 2e^{-27/14} = 0.2907` only; there the larger of the two is answered.  The local budget, which is the
+    better bound where it is smaller, is not taken.
 
     Source: Liu et al. 2021, Lemma 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
 
@@ -68,16 +58,7 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
     r"""Theorem 2: shuffled k-ary response of :math:`n_s = \beta n` users drawn at random (upper).
 
     Lemma 1 for :math:`n_s` users at :math:`\delta/\beta`, then Lemma 4; as printed, without the second branch of
-    the blanket theorem, which does not matter for :math:`\delta \le 0.2907\,\beta`.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    n_buckets : int, at least 2
-    epsilon0 : float, positive
-    sampling_rate : float in (0, 1]
-    delta : float in [0, 1]
-        The theorem speaks below :math:`2\beta`.
+    the blanket theorem, which does not matter for :math:`\delta \le 0.2907\,\beta`.  Silent from :math:`2\beta` on.
 
     Source: Liu et al. 2021, Theorem 2, with the coordinate's budget in both places.
     """
@@ -92,17 +73,10 @@ def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: flo
     .. math:: \varepsilon_{ck} = \sqrt{\frac{14\log(2\beta/\delta)(e^{\varepsilon_0}+k-1)}{n_p-1}}, \qquad
               \varepsilon_{cd} = \log\big(1+\beta(e^{\varepsilon_{ck}}-1)\big).
 
-    Both are ``inf`` where :math:`\varepsilon_{ck} > 1` or :math:`\delta \ge 2\beta`, outside the theorem.  No
-    minimum with ``epsilon0`` is taken, below which :math:`\varepsilon_{ck}` need not lie.  For one coordinate and a
-    random choice of coordinates the statement holds, since a user who is absent is replaced by a dummy; the vector's
-    guarantee does not follow from it.
-
-    Parameters
-    ----------
-    padded : int, at least 2
-        Messages of the coordinate, dummies included.
-    delta : float in [0, 1]
-        After sampling, per coordinate; before sampling it is :math:`\delta/\beta`.
+    ``delta`` is after sampling; before, it is :math:`\delta/\beta`.  Both are ``inf`` where
+    :math:`\varepsilon_{ck} > 1` or :math:`\delta \ge 2\beta`, outside the theorem; no minimum with ``epsilon0`` is
+    taken.  For one coordinate and a random choice of coordinates the statement holds, an absent user being replaced by
+    a dummy; the vector's guarantee does not follow from it.
 
     Source: Liu et al. 2021, Theorem 3.
 
@@ -134,15 +108,10 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     r"""Budget of a vector each of whose ``dimension`` coordinates is (epsilon, delta)-private (upper).
 
     .. math:: \Big(\min\big\{d\varepsilon,\ \varepsilon\sqrt{2d\log(1/\delta)}+d\varepsilon(e^{\varepsilon}-1)\big\},\
-              (d+1)\delta\Big).
+              (d+1)\delta\Big),
 
-    A statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``, as long as every
-    coordinate is shuffled on its own.
-
-    Returns
-    -------
-    Budget
-        ``delta`` is at most 1.
+    delta 1 at most.  A statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``, as long
+    as every coordinate is shuffled on its own.
 
     Source: Liu et al. 2021, Theorem 1.
 
@@ -165,11 +134,6 @@ def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
     With the ``epsilon`` of Theorem 3 it counts the gain of sampling and the small number of coordinates at once,
     which no proof supports.  A ``delta`` of 1 or more is printed as it comes out and promises nothing.
 
-    Parameters
-    ----------
-    kept : float, positive
-        Coordinates a user reports; need not be whole.
-
     Source: Liu et al. 2021, Theorem 4.
 
     Examples
@@ -186,8 +150,6 @@ def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, 
 
     ``delta`` is the vector's; 0 where Lemma 1 is silent.  The local budget is :math:`d\varepsilon_0`, composed by the
     basic theorem, while the central one is composed by the advanced: a good part of the ratio is composition.
-
-    Source: Liu et al. 2021, Figure 3.
     """
     check(dimension=dimension, n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
     each = delta / (dimension + 1)
@@ -199,8 +161,6 @@ def double_ratio(dimension: int, kept: float, padded: int, n_buckets: int, epsil
     r"""Local over central epsilon of SS-Double with k-ary response, by Theorems 3 and 4 as printed (value).
 
     ``delta`` is the vector's; 0 where Theorem 3 is silent.
-
-    Source: Liu et al. 2021, Figure 3.
     """
     check(dimension=dimension, kept=kept, padded=padded, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
     if kept > dimension:
@@ -216,8 +176,6 @@ def generic_rate(epsilon0: float, n_users: int, delta: float) -> float:
     .. math:: \min(1, \varepsilon_0)\,e^{\varepsilon_0}\sqrt{\log(1/\delta)/n}
 
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log(1/\delta))`, ``inf`` above.
-
-    Source: Liu et al. 2021, Corollary 1.
     """
     check(epsilon0=epsilon0, n_users=n_users, delta=delta)
     tail = -math.log(delta) if delta > 0 else math.inf
@@ -230,8 +188,6 @@ def simple_rate(epsilon0: float, dimension: int, n_users: int, delta: float) -> 
     .. math:: \min(1, \varepsilon_0)\,e^{\varepsilon_0}\log(d/\delta)\sqrt{d/n}
 
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log((d+1)/\delta))`, ``inf`` above; ``delta`` is the vector's.
-
-    Source: Liu et al. 2021, Corollary 2.
     """
     check(epsilon0=epsilon0, dimension=dimension, n_users=n_users, delta=delta)
     if delta == 0:
@@ -248,8 +204,6 @@ def double_rate(epsilon0: float, dimension: int, sampling_rate: float, padded: i
 
     for :math:`\varepsilon_0 \le \tfrac12\log\big(n_p/\log\frac{2\beta^2d+\beta}\delta\big)`, ``inf`` above and
     where a logarithm is not positive; ``delta`` is the vector's.
-
-    Source: Liu et al. 2021, Corollary 3.
     """
     check(epsilon0=epsilon0, dimension=dimension, sampling_rate=sampling_rate, padded=padded, delta=delta)
     many, few = sampling_rate * dimension, sampling_rate**2 * dimension
@@ -271,20 +225,11 @@ def _log_ratio(over: float, under: float) -> float:
 
 
 def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> float:
-    r"""Deviation of a coordinate's mean as Proposition 1 counts it (value), inputs in [0, 1].
+    """Deviation of a coordinate's mean as Proposition 1 counts it (value), inputs in [0, 1].
 
-    The standard deviation of the best shuffled sum over ``padded`` users at (epsilon, delta), divided by ``sampled``.
-    It takes dummies for users.  A dummy ignores its input with probability 1, a user with the blanket mass only, so
-    that this lies below :func:`padded_deviation` where the mass is small.
-
-    Parameters
-    ----------
-    padded : int, at least 2
-        Messages of the coordinate, dummies included.
-    sampled : int, from 1 to ``padded``
-        Those of users.
-    epsilon, delta : float
-        Of the coordinate, before sampling; in the regime of the blanket theorem.
+    The standard deviation of the best shuffled sum over ``padded`` users at (epsilon, delta) of the coordinate before
+    sampling, divided by ``sampled``.  It takes dummies for users, so that it lies below :func:`padded_deviation` where
+    the blanket mass is small.
 
     Source: Liu et al. 2021, Proposition 1, after Balle, Bell, Gascon, Nissim 2019, Theorem 4.1.
     """
@@ -296,12 +241,10 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
     r"""Largest standard deviation of a padded coordinate's estimated mean (exact), inputs in [0, 1].
 
     The worst case of ``sampled`` users, and ``padded - sampled`` dummies uniform on {0, 1/b, ..., 1}, b being
-    ``n_levels``:
+    ``n_levels``: :math:`\frac1{n_s}\sqrt{V(n_s) + \frac{(n_p-n_s)(b+2)}{12\,b\,(1-\gamma)^2}}`, V the worst error of
+    the users' sum.
 
-    .. math:: \frac1{n_s}\sqrt{V(n_s) + \frac{(n_p-n_s)(b+2)}{12\,b\,(1-\gamma)^2}}
-
-    Source: Liu et al. 2021, Algorithm 3, with the error of
-    :func:`flamelib.accounting.shuffling.accuracy.summation_worst_mse`.
+    Source: Liu et al. 2021, Algorithm 3.
     """
     check(n_levels=n_levels, blanket_mass=blanket_mass)
     _not_above(sampled, padded)

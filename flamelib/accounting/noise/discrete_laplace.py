@@ -1,25 +1,23 @@
-"""Truncated discrete Laplace noise that some users add before they split, and rounding: exact laws, moments, bounds.
+"""Discrete Laplace noise of a sum: truncated noise of some users, Pólya shares of all of them, and rounding.
 
 Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
 divided by the scale k.  Laws are computed with 120 decimal digits, for :math:`1-p` may be :math:`10^{-16}` and the
-modulus :math:`2^{256}`.  Standard library only.
-
-Noise that honest users make up together: Pólya shares, whose sum is discrete Laplace, from crowds of any size.
-
-Units are steps of the grid: a value x in [0, 1] is sent as about xk, so that errors of the sum of values are these
-divided by the scale k.  Standard library only.
+modulus :math:`2^{256}`.  Proofs: book, chapter on cloak aggregation, "Noise".  Standard library only.
 """
 
 import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import reduce
 
 from flamelib.core.logspace import MARGIN
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
-DIGITS = Context(prec=120, traps=[])
-LARGEST_BITS = 1000
+DIGITS = Context(prec=120, traps=[])  # of a law: 1 - p may be 1e-16 and the modulus 2^256
+FORTY_DIGITS = Context(prec=40, traps=[])  # of a decay, which is rounded to a double
+LARGEST_BITS = 1000  # a modulus of more bits is no double: it counts as infinite
+MANY_TIMES = 1000  # times as many users as planned: the ratio of gamma functions is its limit, the square root
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +30,11 @@ class NoiseLaw:
 
 @states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", adjacency="none")
 def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
-    r"""Probability of a value, and the variance, of the truncated discrete Laplace law (exact).
+    r"""Probability of a value j, and the variance, of the truncated discrete Laplace law (exact).
 
-    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2
+    .. math:: \mathcal D_{N,p}(j) = \frac{(1-p)\,p^{|j|}}{1+p-2p^{(N+1)/2}}, \qquad |j|\le M = \tfrac{N-1}2,
 
-    Parameters
-    ----------
-    value : int
-        The j; beyond M its probability is 0.
-
-    Raises
-    ------
-    DomainError
-        Where ``modulus`` is even.
+    0 beyond, for an odd modulus.
 
     Source: Ghazi, Pagh, Velingker 2019, Definition 3.
 
@@ -56,50 +46,29 @@ def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
     """
     reach, p = odd(modulus) // 2, Decimal(decay)
     inside = abs(value) <= reach
-    mass = _times(DIGITS.subtract(1, p), _power(p, abs(value))) if inside else Decimal(0)
+    mass = _times(DIGITS.subtract(1, p), DIGITS.power(p, abs(value))) if inside else Decimal(0)
     return NoiseLaw(float(DIGITS.divide(mass, _norm(p, reach))), truncated_variance(modulus, decay))
 
 
 def truncated_variance(modulus: int, decay: float) -> float:
-    r"""Variance of the truncated discrete Laplace law, by its sum in closed form (exact)."""
+    """Variance of the truncated discrete Laplace law, by its sum in closed form (exact)."""
     given = check(modulus=modulus, decay=decay)
     reach, p = odd(given["modulus"]) // 2, Decimal(given["decay"])
     bracket = [
         DIGITS.add(1, p),
-        _times(-((reach + 1) ** 2), _power(p, reach)),
-        _times(2 * reach * reach + 2 * reach - 1, _power(p, reach + 1)),
-        _times(-(reach**2), _power(p, reach + 2)),
+        _times(-((reach + 1) ** 2), DIGITS.power(p, reach)),
+        _times(2 * reach * reach + 2 * reach - 1, DIGITS.power(p, reach + 1)),
+        _times(-(reach**2), DIGITS.power(p, reach + 2)),
     ]
-    total = Decimal(0)
-    for part in bracket:
-        total = DIGITS.add(total, part)
-    low = DIGITS.subtract(1, p)
+    total, low = reduce(DIGITS.add, bracket, Decimal(0)), DIGITS.subtract(1, p)
     return float(DIGITS.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
-
-
-def truncated_tail(modulus: int, decay: float, value: int) -> float:
-    r"""Chance that truncated discrete Laplace noise is at least this large either way (exact).
-
-    .. math:: \Pr[|j|\ge t] = \frac{2(p^t-p^{M+1})}{1+p-2p^{M+1}}, \qquad 1\le t\le M
-    """
-    given = check(modulus=modulus, decay=decay, value=value)
-    reach, p, least = odd(given["modulus"]) // 2, Decimal(given["decay"]), given["value"]
-    if least <= 0:
-        return 1.0
-    kept = DIGITS.subtract(_power(p, least), _power(p, reach + 1)) if least <= reach else Decimal(0)
-    return float(DIGITS.divide(_times(2, kept), _norm(p, reach)))
 
 
 @states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", adjacency="none")
 def shift_loss(decay: float, value: int) -> float:
-    r"""Logarithm of how far the truncated law's probabilities differ after a shift modulo N (upper, attained).
+    r"""Logarithm of how far the truncated law's probabilities differ after a shift t modulo N (upper, attained).
 
     .. math:: \Big|\ln\frac{\mathcal D_{N,p}(j+t)}{\mathcal D_{N,p}(j)}\Big| \le |t|\ln\tfrac1p
-
-    Parameters
-    ----------
-    value : int
-        The shift t.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 7.
 
@@ -124,11 +93,11 @@ def variance_bound(modulus: int, decay: float) -> float:
     >>> round(variance_bound(5, 0.5), 9), round(variance_bound(10**9 + 7, 0.5), 9)
     (4.8, 4.0)
     """
-    return variance_bound_at(-math.log(decay), odd(modulus))
+    return _variance_bound_at(-math.log(decay), odd(modulus))
 
 
-def variance_bound_at(rate: float, modulus: int) -> float:
-    r"""As :func:`variance_bound` for :math:`p = e^{-s}`, which no double need be close to; arguments are trusted."""
+def _variance_bound_at(rate: float, modulus: int) -> float:
+    """As :func:`variance_bound` for ``p = exp(-rate)``, which no double need be close to."""
     if rate == 0:
         return math.inf
     half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
@@ -166,46 +135,24 @@ def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rat
     Given that B users add noise of variance v, the mean of :math:`|W|` is at most :math:`\sqrt{Bv}`, and by
     :math:`\sqrt t\le1+\frac{t-1}2-\frac{(t-1)^2}8+\frac{(t-1)^3}{16}`
 
-    .. math:: E\sqrt B \le \sqrt{qn}\Big(1-\frac{1-q}{8qn}\Big(1-\frac{1-2q}{2qn}\Big)\Big) .
+    .. math:: E\sqrt B \le \sqrt{qn}\Big(1-\frac{1-q}{8qn}\Big(1-\frac{1-2q}{2qn}\Big)\Big) ,
 
-    This leaves more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or
-    every user adds noise: the larger of the two is the answer.
+    more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or every user adds
+    noise: the larger of the two is the answer.
     """
     adding = noise_rate * n_users
-    meant, told = (math.sqrt(adding * variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
+    meant, told = (math.sqrt(adding * _variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
     room = (1 - noise_rate) / (8 * adding) * (1 - (1 - 2 * noise_rate) / (2 * adding))
     return max(meant, told * min(1.0, 1 - room)) * (1 + MARGIN)
 
 
 def random_rounding_std(n_users: int, scale: int) -> float:
-    r"""Standard deviation of the sum when n values are rounded randomly, without bias: at most this (upper).
-
-    .. math:: \frac{\sqrt n}{2k}
+    r"""Standard deviation of the sum when n values are rounded randomly, without bias: :math:`\sqrt n/(2k)` (upper).
 
     Rounding down is biased: it loses less than :math:`n/k`, and :math:`n/(2k)` where values are spread.
     """
     check(n_users=n_users, scale=scale)
     return math.sqrt(n_users) / 2 / scale
-
-
-def _times(*factors: Decimal | int) -> Decimal:
-    product = Decimal(1)
-    for factor in factors:
-        product = DIGITS.multiply(product, factor)
-    return product
-
-
-def _power(p: Decimal, exponent: int) -> Decimal:
-    return DIGITS.power(p, exponent)
-
-
-def _norm(p: Decimal, reach: int) -> Decimal:
-    """The denominator, :math:`1 + p - 2p^{M+1}`."""
-    return DIGITS.subtract(DIGITS.add(1, p), _times(2, _power(p, reach + 1)))
-
-
-FORTY_DIGITS = Context(prec=40, traps=[])
-MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,21 +169,13 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
 
     Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and decay
-    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}`; the sum has
-    :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
+    :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}` (refused where that is 1); the sum
+    has :math:`P(j) = \frac{1-p}{1+p}p^{|j|}`, and in units of the values
 
     .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
 
-    Returns
-    -------
-    SharedNoise
-        ``decay`` is p; ``mean_error`` and ``std`` are of the noise of this decay.  As p is rounded up, they are by
-        :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves, at most, above what :math:`s=\varepsilon/k` would give.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` over ``scale`` is so small that no double tells the decay from 1, or is 0.
+    Errors are of the noise of this decay, :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves at most above what
+    :math:`s=\varepsilon/k` would give.
 
     Source: Balle, Bell, Gascon, Nissim 2020; Goryczka, Xiong 2015.
 
@@ -256,27 +195,24 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
 def crowded_error(noise: SharedNoise, n_users: int, crowd: int) -> float:
     r"""Mean error where all n users add the shares that a crowd of h makes up alone (exact for n = h, else upper).
 
-    With r = n/h and :math:`a` the variance of the whole, the sum W of the noise has
-    :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2}\frac{dx}{\sqrt{1-x^2/4}}`,
-    :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the integral of
-    :math:`2/x^2` as much as stands beyond 2, that is at most what variance-gamma noise of the same variance has,
-
-    .. math:: E|W| \le \sqrt{\frac{2a}\pi}\,\frac{\Gamma(r+\frac12)}{\Gamma(r)},
-
-    and at most :math:`\lceil r\rceil` times the mean error.
+    With r = n/h and :math:`a` the variance of the whole,
+    :math:`E|W| = \frac1\pi\int_0^2\frac{g(x)}{x^2/2} \frac{dx}{\sqrt{1-x^2/4}}`,
+    :math:`g(x) = 1-(1+\frac{ax^2}2)^{-r}`.  As g grows, and the square root adds to the integral of :math:`2/x^2` as
+    much as stands beyond 2, that is at most the mean of variance-gamma noise of the same variance,
+    :math:`\sqrt{2a/\pi}\,\Gamma(r+\frac12)/\Gamma(r)`, and at most :math:`\lceil r\rceil` times the mean error.
     """
     surplus = n_users / crowd
     if surplus == 1:
         return noise.mean_error
-    wide = surplus > MANY
+    wide = surplus > MANY_TIMES
     ratio = math.sqrt(surplus) if wide else math.exp(math.lgamma(surplus + 0.5) - math.lgamma(surplus))
     return min(math.ceil(surplus) * noise.mean_error, math.sqrt(2 / math.pi) * noise.std * ratio * (1 + MARGIN))
 
 
 def crowded_reach(decay: float, chance: float, surplus: float) -> int:
-    r"""What the noise reaches with this chance at most, where all n users add the shares of a crowd (upper).
+    r"""What the noise reaches with this chance c at most, where all n users add the shares of a crowd (upper).
 
-    By :func:`log_crowded_tail`; with :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
+    By :func:`log_crowded_tail`, with :math:`T = \ln\frac2c` and r the surplus, the tail falls below c at
 
     .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
 
@@ -310,3 +246,12 @@ def noise_decay(scale: int, epsilon: float) -> float:
     if decay >= 1:
         raise DomainError(f"epsilon must be so large that a decay below 1 keeps it, above {scale * 1.2e-16:.2g}")
     return decay
+
+
+def _times(*factors: Decimal | int) -> Decimal:
+    return reduce(DIGITS.multiply, factors, Decimal(1))
+
+
+def _norm(p: Decimal, reach: int) -> Decimal:
+    """The denominator, ``1 + p - 2 p^(M + 1)``."""
+    return DIGITS.subtract(DIGITS.add(1, p), _times(2, DIGITS.power(p, reach + 1)))

@@ -1,14 +1,14 @@
 r"""The Gaussian mechanism, exactly: delta, epsilon, and the noise that a guarantee needs; standard library only.
 
 With :math:`\mu = \Delta/\sigma`, :math:`x = \varepsilon/\mu - \mu/2`, :math:`y = x + \mu` and Mills' ratio
-:math:`M(t) = \Phi(-t)/\varphi(t) = \int_0^\infty e^{-tu-u^2/2}du`,
+:math:`M(t) = \Phi(-t)/\varphi(t) = \int_0^\infty e^{-tu-u^2/2}du`, as :math:`e^\varepsilon\varphi(y) = \varphi(x)`,
 
 .. math:: \delta = \Phi(-x) - e^\varepsilon\,\Phi(-y) = \varphi(x)\,(M(x) - M(y))
-          = \varphi(x) \int_0^\infty e^{-xu-u^2/2}\,(1 - e^{-\mu u})\,du ,
+          = \varphi(x) \int_0^\infty e^{-xu-u^2/2}\,(1 - e^{-\mu u})\,du .
 
-because :math:`e^\varepsilon\varphi(y) = \varphi(x)`.  The difference is taken where it does not cancel, elsewhere
-the integral, all of whose terms are positive; x is computed from the inputs in exact arithmetic and rounded once.
-So the logarithm of delta is right to ``MARGIN`` down to the smallest double.
+The difference is taken where it does not cancel, elsewhere the integral, all of whose terms are positive; x is
+computed from the inputs in exact arithmetic and rounded once.  So the logarithm of delta is right to ``MARGIN`` down
+to the smallest double.  Proof: book, chapter on random participation, Theorem 2.4.
 """
 
 import math
@@ -17,49 +17,36 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import MARGIN, probability
 from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-MARGIN = 1e-12
-LOG_DENSITY = -math.log(2 * math.pi) / 2
-FARTHEST = 1e150
-LOWEST = -sys.float_info.max
-STEP = 1 / 8
-NODES = tuple(STEP * i for i in range(-36, 30))
+LOG_DENSITY = -math.log(2 * math.pi) / 2  # of a standard normal law at 0
+FARTHEST = 1e150  # standard deviations whose square is a double
+LOWEST = -sys.float_info.max  # stands for a logarithm that no double holds
+TRAPEZOID = 1 / 8  # of the trapezoid rule, whose error falls exponentially in it: below the round-off of the sum
+NODES = tuple(TRAPEZOID * i for i in range(-36, 30))  # the integrand is below round-off beyond
 
 
-@states(
-    "participation",
-    "thm-2.4",
-    item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
-    gives="exact",
-    adjacency="add-remove",
-)
+@states("participation", "thm-2.4", item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
+        gives="exact", adjacency="add-remove")  # fmt: skip
 def gaussian_mechanism(
     sensitivity: float, noise_std: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    r"""Guarantee of Gaussian noise on a vector that one record moves by at most ``sensitivity`` (exact).
+    r"""Guarantee of Gaussian noise on a vector that one record moves by at most ``sensitivity`` in the 2-norm (exact).
 
     .. math:: \delta = \Phi\Big(\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Big)
               - e^\varepsilon\,\Phi\Big(-\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Big)
 
     Both directions of a pair give this value, and it holds under every adjacency whose pairs are that far apart;
     add-remove is the document's.  Rounded up by less than 4e-12 of itself; a delta below the smallest double is
-    answered by that double.
+    answered by that double, and delta 0 by an infinite epsilon.
 
     Parameters
     ----------
-    sensitivity : float, positive
-        Largest 2-norm by which one record moves the vector.
     noise_std : float, positive
-        Standard deviation of the noise of each coordinate, in the same unit.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
+        Standard deviation of the noise of each coordinate, in the unit of ``sensitivity``.
 
     Source: Balle, Wang 2018, Theorem 8; Hasircioglu, Gunduz 2022, Theorem 2.4.
 
@@ -78,13 +65,7 @@ def gaussian_mechanism(
 
 
 def log_delta(sensitivity: float, noise_std: float, epsilon: float) -> float:
-    """Natural logarithm of the exact delta at ``epsilon``, within 1e-12 where delta is a double; never ``-inf``.
-
-    Parameters
-    ----------
-    sensitivity, noise_std : float, positive
-    epsilon : float, at least 0
-    """
+    """Natural logarithm of the exact delta at ``epsilon``, within 1e-12 where delta is a double; never ``-inf``."""
     given = check(sensitivity=sensitivity, noise_std=noise_std, epsilon=epsilon)
     return _log_delta(given["sensitivity"], given["noise_std"], given["epsilon"])[0]
 
@@ -92,18 +73,8 @@ def log_delta(sensitivity: float, noise_std: float, epsilon: float) -> float:
 def analytic_noise_std(sensitivity: float, epsilon: float, delta: float) -> float:
     r"""Least noise that gives (epsilon, delta), never too small and 1e-11 of itself too large at most (upper side).
 
-    The search ends where :math:`\delta \le \Phi(-x) \le e^{-x^2/2}`, or total variation, is small enough for certain.
-
-    Parameters
-    ----------
-    sensitivity : float, positive
-    epsilon : float, at least 0
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        Standard deviation in the unit of ``sensitivity``.
+    Needs a delta in (0, 1).  The search ends where :math:`\delta \le \Phi(-x) \le e^{-x^2/2}`, or total variation, is
+    small enough for certain.  The answer is in the unit of ``sensitivity``.
     """
     given = check(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     if not 0 < given["delta"] < 1:
@@ -118,11 +89,6 @@ def classical_noise_std(sensitivity: float, epsilon: float, delta: float) -> flo
     r"""Noise of the classical formula :math:`\sigma = \Delta\sqrt{2\log(1.25/\delta)}/\varepsilon` (a value).
 
     Its proof needs :math:`\varepsilon \le 1`; beyond, the noise can be too little for the guarantee.
-
-    Parameters
-    ----------
-    sensitivity, epsilon : float, positive
-    delta : float in (0, 1)
 
     Source: Dwork, Roth 2014, Theorem A.1; used in Liu et al. 2021 for every epsilon.
     """
@@ -198,4 +164,4 @@ def _mean(x: float, ratio: float) -> float:
         z = ratio * u
         kept = -math.expm1(-z) / z if z > 0 else 1.0
         total += u * u * (1 + fall) * math.exp(-(x + u / 2) * u) * kept
-    return STEP * total
+    return TRAPEZOID * total

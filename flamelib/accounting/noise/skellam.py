@@ -1,28 +1,15 @@
 r"""Whole-number noise for whole-number vectors: Skellam and discrete Gaussian, over many rounds; standard library only.
 
 A vector of ``dimension`` whole numbers is released with independent noise on every coordinate; replacing one member
-moves it by at most ``sensitivity_2`` in the 2-norm and ``sensitivity_1`` in the 1-norm.  Rényi divergences of one
-round are added over rounds and converted by :mod:`flamelib.accounting.noise.skellam`.
+moves it by at most ``sensitivity_2`` in the 2-norm and ``sensitivity_1`` in the 1-norm, in units of the grid.  Rényi
+divergences of one round are added over rounds, adaptive ones included, and converted at the best of many real orders:
+:math:`(\lambda-1)D_\lambda` is convex and 0 at :math:`\lambda=1`, so that the chord of a bound at whole orders bounds
+it between them.  All answers are upper bounds.
 
-*Real orders.*  :math:`(\lambda-1)D_\lambda` is a logarithm of a moment of the likelihood ratio, so convex in
-:math:`\lambda`, and 0 at :math:`\lambda=1`.  Between whole orders the chord of a bound that holds at whole orders
-bounds it, and below 2 the chord from 1 to 2.
-
-From Rényi curves at every real order to epsilon and delta after many rounds, shuffled shares included.
-
-A curve is the Rényi divergence of one round as a function of the order; rounds add up, adaptive ones included, and the
-best of many orders is taken.
-
-*Split-and-mix.*  Where the sum is computed by shuffled shares, the shares of two inputs of one coordinate with equal
-sums are at most :math:`2^{-\sigma}` apart in total variation.  So the view of T rounds of d coordinates is at most
-:math:`\eta=Td2^{-\sigma}` away from what a simulator that is told the noisy sums alone would draw (replace one
-coordinate of one round after the other, what is chosen adaptively being computed from what went before).  If the
-noisy sums are :math:`(\varepsilon,\delta)`-private,
-
-.. math:: \Pr[V\in S] \le \Pr[\hat V\in S]+\eta \le e^\varepsilon\Pr[\hat V'\in S]+\delta+\eta
-          \le e^\varepsilon\Pr[V'\in S]+\delta+(1+e^\varepsilon)\eta .
-
-Standard library only.
+*Split-and-mix.*  Where sums are computed by shuffled shares, those of one coordinate are :math:`2^{-\sigma}` apart in
+total variation, those of T rounds of d coordinates :math:`\eta=Td2^{-\sigma}` from what the noisy sums alone would let
+one draw (one coordinate of one round is replaced after the other), and delta grows by :math:`(1+e^\varepsilon)\eta`.
+Proof: book, chapter on cloak aggregation, theorem "Transfer" and "Vectors and learning".
 """
 
 import math
@@ -33,90 +20,14 @@ from flamelib.core.logspace import MARGIN, log_expm1, logaddexp
 from flamelib.core.search import GOLDEN, smallest_epsilon
 from flamelib.core.vocabulary import check
 
-Curve = Callable[[float], float]
+_Curve = Callable[[float], float]
 
-STEP = 10 ** (1 / 16)
-ORDERS = tuple(1 + STEP**i for i in range(-48, 145))
-SECTIONS, SCAN = 32, 32
-
-
-def curve_epsilon(curve: Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
-    """Least epsilon found for all rounds of a mechanism with this Rényi curve, shares of that distance added (upper).
-
-    Parameters
-    ----------
-    curve : callable
-        Rényi divergence of one round at every real order above 1.
-    rounds : int, at least 1
-    delta : float in [0, 1]
-    log_eta : float
-        Natural logarithm of the total variation distance of the shares of all rounds, ``-inf`` for none.
-    """
-    if delta == 0 or delta == 1:
-        return math.inf if delta == 0 else 0.0
-    alone = _least(lambda order: converted(order, rounds * curve(order), delta))
-    spare = math.log(delta) - log_eta
-    if log_eta == -math.inf or not (math.isfinite(alone) and spare > math.log(2)):
-        return alone * (1 + MARGIN) if log_eta == -math.inf else math.inf
-
-    def log_delta(epsilon: float) -> float:
-        return log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
-
-    low = _valley(log_delta, math.log(delta), alone, log_expm1(spare))
-    return smallest_epsilon(log_delta, delta, low, at_least=alone) if log_delta(low) <= math.log(delta) else math.inf
-
-
-def curve_log_delta(curve: Curve, rounds: int, epsilon: float) -> float:
-    r"""Logarithm of the least delta found at ``epsilon`` of all rounds of a mechanism with this Rényi curve (upper).
-
-    .. math:: \min_\lambda\ (\lambda-1)\,(D_\lambda-\varepsilon) + (\lambda-1)\log(\lambda-1) - \lambda\log\lambda ,
-
-    a convex function of the order.
-
-    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
-    """
-
-    def at(order: float) -> float:
-        total = rounds * curve(order) * (1 + MARGIN)
-        return (order - 1) * (total - epsilon + math.log1p(-1 / order)) - math.log(order) + MARGIN
-
-    return min(_least(at), 0.0)
-
-
-def log_with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
-    r"""Logarithm of :math:`\delta+(1+e^\varepsilon)\eta`, never too small."""
-    return logaddexp(log_delta, logaddexp(0.0, epsilon) + log_eta) + MARGIN
-
-
-def _least(value: Callable[[float], float]) -> float:
-    """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
-    best = min(ORDERS, key=value)
-    return min(value(best), value(_bottom(value, 1 + (best - 1) / STEP, 1 + (best - 1) * STEP)))
-
-
-def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """The first argument of a scan not above the target; else the bottom of the valley around the lowest."""
-    width = max(0.0, high - low) / SCAN
-    found = [(value(low), low)]
-    while found[-1][0] > target and len(found) <= SCAN:
-        at = low + len(found) * width
-        found.append((value(at), at))
-    if found[-1][0] <= target:
-        return found[-1][1]
-    best = min(found)[1]
-    return _bottom(value, max(low, best - width), best + width)
-
-
-def _bottom(value: Callable[[float], float], low: float, high: float) -> float:
-    """The least of a function that falls and then rises, by golden section."""
-    for _ in range(SECTIONS):
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        low, high = (low, right) if value(left) <= value(right) else (left, high)
-    return (low + high) / 2
-
-
-CONDITIONAL = math.exp(-0.5)
-FARTHEST = 1e300
+ORDER_STEP = 10 ** (1 / 16)  # from order to order, less 1: sixteen a decade, from 1 + 1e-3 to 1 + 1e9
+ORDERS = tuple(1 + ORDER_STEP**i for i in range(-48, 145))
+SECTIONS = 32  # golden sections, which shorten an interval to 2e-7 of itself
+SCAN = 32  # places in which a valley is looked for
+CONDITIONAL = math.exp(-0.5)  # chance of rounding again by default: more trials, a smaller norm
+MOST_VARIANCE = 1e300  # variance beyond which no noise is tried
 
 
 def skellam_renyi(
@@ -131,19 +42,9 @@ def skellam_renyi(
     .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
               \frac{3\Delta_1}{2\mu}\Big\}
 
-    for the variance :math:`\mu`.  Of the 1-norm no more than :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which
-    holds for every vector of d whole numbers.  Both directions are the same, the noise being symmetric.
-
-    Parameters
-    ----------
-    order : int, at least 2
-    sensitivity_2 : float, positive
-        Largest 2-norm of a change, in units of the grid of whole numbers.
-    variance : float, positive
-        Variance of the noise of one coordinate, in units of the grid squared; that of the sum of all shares.
-    sensitivity_1 : float, positive, optional
-        Largest 1-norm of a change.
-    dimension : int, optional
+    for the variance :math:`\mu` of the noise of one coordinate of the sum.  Of the 1-norm no more than
+    :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` counts, which holds for every vector of d whole numbers.  Both directions
+    are the same, the noise being symmetric.
 
     Source: Agarwal, Kairouz, Liu 2021, The Skellam Mechanism for Differentially Private Federated Learning,
     Theorem 3.5 and Corollary 3.6.
@@ -161,30 +62,10 @@ def vector_epsilon(
     sensitivity_1: float | None = None,
     security_bits: float | None = None,
 ) -> float:
-    r"""Epsilon of Skellam noise on vectors of whole numbers after all rounds (upper).
+    r"""Epsilon of Skellam noise on vectors of whole numbers after all rounds (upper); ``inf`` where none will do.
 
-    Rényi divergences of the rounds are added and converted at the best of many orders.  With ``security_bits`` what
-    the shuffled shares of split-and-mix tell beside the sums is added: delta is
-    :math:`\delta_{sum}(\varepsilon)+(1+e^\varepsilon)Td2^{-\sigma}`.
-
-    Parameters
-    ----------
-    dimension : int, at least 1
-    sensitivity_2 : float, positive
-        Largest 2-norm of the change of the vector of a round, in units of the grid.
-    variance : float, positive
-        Variance of the noise of one coordinate of the sum, in units of the grid squared.
-    rounds : int, at least 1
-    delta : float in [0, 1]
-    sensitivity_1 : float, positive, optional
-        Largest 1-norm; :math:`\min(\sqrt d\,\Delta_2,\Delta_2^2)` where none is given.
-    security_bits : float, positive, optional
-        The :math:`\sigma` of one coordinate; none where the sums come from somebody trusted.
-
-    Returns
-    -------
-    float
-        ``inf`` where no epsilon will do.
+    Norms and variance are those of :func:`skellam_renyi`.  With ``security_bits``, the :math:`\sigma` of one
+    coordinate, what the shuffled shares of split-and-mix tell beside the sums is added.
 
     Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6; Canonne, Kamath, Steinke 2020 (conversion).
     """
@@ -205,22 +86,8 @@ def least_variance(
 ) -> float:
     """Least variance of Skellam noise with which :func:`vector_epsilon` keeps epsilon and delta: never too small.
 
-    Parameters
-    ----------
-    dimension : int, at least 1
-    sensitivity_2 : float, positive
-    rounds : int, at least 1
-    epsilon : float, at least 0
-    delta : float in [0, 1]
-    sensitivity_1, security_bits : float, positive, optional
-
-    Returns
-    -------
-    float
-        Of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself; where the
-        shares cost much of it there, less noise may keep a smaller epsilon.
-
-    Source: Agarwal, Kairouz, Liu 2021, Corollary 3.6.
+    Of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself; where the
+    shares cost much of it there, less noise may keep a smaller epsilon.
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
     dimension, sensitivity_2, rounds, epsilon, delta = given.values()
@@ -233,12 +100,12 @@ def least_variance(
         if variance == 0:
             return 0.0
         curve = _curve(sensitivity_2, variance, norm_1)
-        return log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
+        return _log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
 
-    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / FARTHEST)
-    while reach < FARTHEST and not (delta and log_delta(reach) <= math.log(delta)):
+    reach = max(sensitivity_2 * sensitivity_2 * rounds, 1 / MOST_VARIANCE)
+    while reach < MOST_VARIANCE and not (delta and log_delta(reach) <= math.log(delta)):
         reach *= 16
-    return smallest_epsilon(log_delta, delta, reach) if reach < FARTHEST else math.inf
+    return smallest_epsilon(log_delta, delta, reach) if reach < MOST_VARIANCE else math.inf
 
 
 def gaussian_epsilon(
@@ -252,25 +119,15 @@ def gaussian_epsilon(
     r"""Epsilon of discrete Gaussian noise on vectors of whole numbers after all rounds (upper).
 
     :math:`D_\lambda \le \lambda\Delta_2^2/(2\sigma^2)` at every order, as for Gaussian noise, where one party adds the
-    noise: sums of discrete Gaussians are none.
-
-    Parameters
-    ----------
-    dimension : int, at least 1
-        Counts for the shares alone.
-    sensitivity_2 : float, positive
-    noise_std : float, positive
-        The :math:`\sigma` of the law :math:`\propto e^{-x^2/2\sigma^2}` of one coordinate, in units of the grid.
-    rounds : int, at least 1
-    delta : float in [0, 1]
-    security_bits : float, positive, optional
+    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: sums of discrete Gaussians are none.
+    ``dimension`` counts for the shares alone.
 
     Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy.
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, noise_std=noise_std, rounds=rounds, delta=delta)
-    ratio = given["sensitivity_2"] / given["noise_std"]
-    log_eta = _log_distance(given["dimension"], given["rounds"], security_bits)
-    return curve_epsilon(lambda order: order * ratio * ratio / 2, given["rounds"], given["delta"], log_eta)
+    dimension, sensitivity_2, noise_std, rounds, delta = given.values()
+    ratio, log_eta = sensitivity_2 / noise_std, _log_distance(dimension, rounds, security_bits)
+    return curve_epsilon(lambda order: order * ratio * ratio / 2, rounds, delta, log_eta)
 
 
 def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONAL) -> float:
@@ -278,19 +135,9 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONA
 
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 
-    for :math:`c` = ``clip_norm``.  Every coordinate is rounded up or down at random, without bias, and the vector again
-    while it is longer than this, which happens with chance :math:`\beta` at most.  The norm is kept
-    by construction, and :math:`\sqrt d+c` by every rounding.
-
-    The sensitivity is this number where a member is added or removed, twice as much where it is replaced.
-
-    Parameters
-    ----------
-    dimension : int, at least 1
-    clip_norm : float, positive
-        Norm to which a vector is clipped, in units of the grid.
-    rejection : float in [0, 1)
-        The :math:`\beta`; 0 for no condition.
+    for :math:`c` = ``clip_norm`` in units of the grid.  Every coordinate is rounded up or down at random, without bias,
+    and the vector again while it is longer than this: with chance :math:`\beta` = ``rejection`` at most (0: never).
+    The sensitivity is this where a member is added or removed, twice as much where it is replaced.
 
     Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, conditional rounding.
     """
@@ -318,7 +165,7 @@ def _norm_1(sensitivity_2: float, sensitivity_1: float | None, dimension: int | 
     return min(bounds)
 
 
-def _curve(sensitivity_2: float, variance: float, norm_1: float) -> Curve:
+def _curve(sensitivity_2: float, variance: float, norm_1: float) -> _Curve:
     """The bound of :func:`skellam_renyi` at every real order."""
     ratio = sensitivity_2 / math.sqrt(variance)
     square, first = ratio * ratio, norm_1 / variance
@@ -336,3 +183,75 @@ def _curve(sensitivity_2: float, variance: float, norm_1: float) -> Curve:
         return ((1 - part) * below + part * low * whole(low + 1)) / (order - 1)
 
     return at
+
+
+# --- from a Rényi curve to epsilon and delta -------------------------------------------------------
+
+
+def curve_epsilon(curve: _Curve, rounds: int, delta: float, log_eta: float = -math.inf) -> float:
+    """Least epsilon found for all rounds of a mechanism with this Rényi curve (upper).
+
+    ``curve`` is the divergence of one round at every real order above 1, ``log_eta`` the logarithm of the total
+    variation distance of the shares of all rounds, ``-inf`` for none.
+    """
+    if delta == 0 or delta == 1:
+        return math.inf if delta == 0 else 0.0
+    alone = _least(lambda order: converted(order, rounds * curve(order), delta))
+    spare = math.log(delta) - log_eta
+    if log_eta == -math.inf or not (math.isfinite(alone) and spare > math.log(2)):
+        return alone * (1 + MARGIN) if log_eta == -math.inf else math.inf
+
+    def log_delta(epsilon: float) -> float:
+        return _log_with_shares(curve_log_delta(curve, rounds, epsilon), epsilon, log_eta)
+
+    low = _valley(log_delta, math.log(delta), alone, log_expm1(spare))
+    return smallest_epsilon(log_delta, delta, low, at_least=alone) if log_delta(low) <= math.log(delta) else math.inf
+
+
+def curve_log_delta(curve: _Curve, rounds: int, epsilon: float) -> float:
+    r"""Logarithm of the least delta found at ``epsilon`` of all rounds of a mechanism with this Rényi curve (upper).
+
+    .. math:: \min_\lambda\ (\lambda-1)\,(D_\lambda-\varepsilon) + (\lambda-1)\log(\lambda-1) - \lambda\log\lambda ,
+
+    a convex function of the order.
+
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
+
+    def at(order: float) -> float:
+        total = rounds * curve(order) * (1 + MARGIN)
+        return (order - 1) * (total - epsilon + math.log1p(-1 / order)) - math.log(order) + MARGIN
+
+    return min(_least(at), 0.0)
+
+
+def _log_with_shares(log_delta: float, epsilon: float, log_eta: float) -> float:
+    r"""Logarithm of :math:`\delta+(1+e^\varepsilon)\eta`, never too small."""
+    return logaddexp(log_delta, logaddexp(0.0, epsilon) + log_eta) + MARGIN
+
+
+def _least(value: Callable[[float], float]) -> float:
+    """Least value found over orders, of a quasi-convex function: on a grid, then by golden section around its best."""
+    best = min(ORDERS, key=value)
+    return min(value(best), value(_bottom(value, 1 + (best - 1) / ORDER_STEP, 1 + (best - 1) * ORDER_STEP)))
+
+
+def _valley(value: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """The first argument of a scan not above the target; else the bottom of the valley around the lowest."""
+    width = max(0.0, high - low) / SCAN
+    found = [(value(low), low)]
+    while found[-1][0] > target and len(found) <= SCAN:
+        at = low + len(found) * width
+        found.append((value(at), at))
+    if found[-1][0] <= target:
+        return found[-1][1]
+    best = min(found)[1]
+    return _bottom(value, max(low, best - width), best + width)
+
+
+def _bottom(value: Callable[[float], float], low: float, high: float) -> float:
+    """The least of a function that falls and then rises, by golden section."""
+    for _ in range(SECTIONS):
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        low, high = (low, right) if value(left) <= value(right) else (left, high)
+    return (low + high) / 2

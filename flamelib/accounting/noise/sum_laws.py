@@ -1,30 +1,29 @@
 r"""Laws of the noise in a sum of values: its masses and tails at every whole number, however fine the grid.
 
-Both laws are symmetric, and mixtures of symmetric unimodal ones: falling away from 0.
+Both laws are mixtures of symmetric unimodal ones: symmetric, and falling away from 0.
 
-*Thinned noise* (:class:`ThinnedNoise`).  Each of n users adds, with chance q, a two-sided geometric number of ratio p.
-Its generating function :math:`1-q+q\frac{(1-p)^2}{(1-pz)(1-p/z)}` is :math:`g(z)g(1/z)` with
-:math:`g(z)=1-\pi+\pi\frac{(1-p)z}{1-pz}` and :math:`\pi^2-(1+p)\pi+qp=0`.  So the sum is :math:`X-Y` of independent
-X, Y alike, each the sum of :math:`\mathrm{Bin}(n,\pi)` numbers 1 + Geo(p).  Expanding X,
+*Thinned noise*: each of n users adds, with chance q, a two-sided geometric number of ratio p.  Its generating function
+:math:`1-q+q\frac{(1-p)^2}{(1-pz)(1-p/z)}` is :math:`g(z)g(1/z)` with :math:`g(z)=1-\pi+\pi\frac{(1-p)z}{1-pz}` and
+:math:`\pi^2-(1+p)\pi+qp=0`.  So the sum is :math:`X-Y` of independent X, Y alike, each the sum of
+:math:`\mathrm{Bin}(n,\pi)` numbers 1 + Geo(p).  Expanding X,
 
 .. math:: P(W=x) = p^x\sum_l A_l\binom{x-1}l\quad(x\ge1),\qquad A_l=\sum_i a_{i+l}w_i,\qquad
           a_l=\binom n{l+1}(1-\pi)^{n-l-1}\Big(\pi\frac{1-p}p\Big)^{l+1},
 
 with :math:`\sum_iw_it^i=E[p^Y(1+t)^Y]=\big(h_0+\frac{h_1t}{1-\alpha t}\big)^n`, :math:`\alpha=\frac{p^2}{1-p^2}`,
 :math:`h_0=1-\frac\pi{1+p}`, :math:`h_1=\frac{\pi p}{(1+p)(1-p^2)}`; tails are of the same form.  All terms are positive
-and held by logarithms; counts of X that come with a chance below ``exp(-RARE)`` are left out (``lost``).  At 0,
+and held by logarithms; counts of X that come with a chance below ``exp(-RARE)`` are left out (``log_lost``).  At 0,
 :math:`\sum_j\mathrm{Bin}(n,q)(j)\,\kappa^jP_{j-1}(z)` by Legendre polynomials, :math:`\kappa=\frac{1-p}{1+p}`,
 :math:`z=\frac{1+p^2}{1-p^2}`.
 
-*Pólya noise* (:class:`PolyaNoise`).  Shares of a fraction r of the users it was made for: :math:`X-Y` of negative
-binomial numbers, :math:`\big(\frac{(1-p)^2}{(1-pz)(1-p/z)}\big)^r`.  At r = 1 two-sided geometric; for r < 1, with the
-contour drawn around the branch cut, a mixture of geometric laws:
+*Pólya noise*: shares of a fraction r of the users it was made for, :math:`X-Y` of negative binomial numbers,
+:math:`\big(\frac{(1-p)^2}{(1-pz)(1-p/z)}\big)^r`.  At r = 1 two-sided geometric; for r < 1, with the contour drawn
+around the branch cut, a mixture of geometric laws:
 
 .. math:: P(W=x) = \frac{\sin\pi r}\pi(1-p)^{2r}\,p^x\int_0^\infty\frac{(1+v)^{r-x-1}}{v^r(1-p^2+v)^r}\,dv .
 """
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -33,22 +32,23 @@ import numpy as np
 
 from flamelib.core.arrays import NODES, WEIGHTS, Reals
 from flamelib.core.binomial import log_tail
-from flamelib.core.logspace import log1mexp, logaddexp
+from flamelib.core.logspace import UNIT, log1mexp, logaddexp
+from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check
 
-UNIT = 2.0**-53
-RARE = 200.0
-MOST = 512
-WIDTH = 2.0
-LOWEST, HIGHEST = math.log(1e-18), 44.0
-QUADRATURE = 1e-11
-CLEAR = 1e-9
+RARE = 200.0  # a chance of exp(-200) is left out, and told as lost
+MOST_NUMBERS = 512  # numbers that add up at most: the work grows with the square
+PANEL = 2.0  # of a panel of Gauss's rule, in the logarithm of v
+LOW_END, HIGH_END = math.log(1e-18), 44.0  # ends of the panels in that logarithm; the rest is a power of v
+QUADRATURE = 1e-11  # relative error of the integral, at most
+CLEAR = 1e-9  # second differences of logarithms that are surely not round-off
 
 
 class Noise(Protocol):
-    """What accounting asks of a law of noise; ``log_mass`` and ``log_above`` for whole x of at least 1.
+    r"""What accounting asks of a law; on x of at least 1 a ``concave`` one is log-concave, any other one log-convex.
 
-    On these x a ``concave`` law is log-concave, any other one log-convex.
+    ``log_mass(x)`` and ``log_above(x)`` are the logarithms of :math:`P(W=x)` and :math:`P(W\ge x)` for x of at least 1,
+    a part of ``exp(log_lost)`` at most left out, ``log_atom`` that of :math:`P(W=0)`; each is right to ``error(x)``.
     """
 
     @property
@@ -66,22 +66,10 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class ThinnedNoise:
-    r"""The sum over users who each add, with chance ``noise_rate``, a two-sided geometric number.
+    """The sum over users who each add, with chance ``noise_rate``, a two-sided geometric number.
 
-    ``log_mass(x)`` and ``log_above(x)`` are the logarithms of :math:`P(W=x)` and :math:`P(W\ge x)` for x of at least 1,
-    a part of ``exp(log_lost)`` at most left out, ``log_atom`` that of :math:`P(W=0)`; each is right to ``error(x)``.
-
-    Parameters
-    ----------
-    n_users : int, at least 1
-    decay : float in (0, 1)
-    noise_rate : float in (0, 1]
-
-    Raises
-    ------
-    DomainError
-        Where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
-        :math:`A_l` are, by Vandermonde's identity, and that is looked at.
+    Refused where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
+    :math:`A_l` are, by Vandermonde's identity, and that is looked at.
     """
 
     n_users: int
@@ -91,17 +79,19 @@ class ThinnedNoise:
 
     def __post_init__(self) -> None:
         check(decay=self.decay, noise_rate=self.noise_rate)
-        if self.last > MOST:
-            raise DomainError(f"n_users times noise_rate must leave at most {MOST} numbers to add up, got {self.last}")
+        if self.last > MOST_NUMBERS:
+            raise DomainError(
+                f"n_users times noise_rate must leave at most {MOST_NUMBERS} numbers to add up, got {self.last}"
+            )
 
     @cached_property
     def last(self) -> int:
-        """So many users at most add a number, but for a chance of ``exp(-RARE)``."""
+        """So many users at most add a number, but for what is lost."""
         return rare_count(self.n_users, self.noise_rate)
 
     @property
     def log_lost(self) -> float:
-        """Logarithm of a bound on the mass that is left out."""
+        """Of the mass that is left out, a bound."""
         return -RARE if self.last < self.n_users else -math.inf
 
     @cached_property
@@ -120,7 +110,7 @@ class ThinnedNoise:
         tilted = [split[0]]
         for m in range(1, count):
             j = np.arange(m)
-            tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + log_choose(m - 1, m)))
+            tilted.append(_log_sum(split[1 : m + 1] + (m - 1 - j) * alpha + _log_choose(m - 1, m)))
         masses = _correlated(first, np.array(tilted))
         if (2 * masses[1:-1] - masses[:-2] - masses[2:] < CLEAR).any():
             raise DomainError(f"n_users and noise_rate must give noise that is log-concave from 1 on, got {self}")
@@ -161,24 +151,19 @@ class ThinnedNoise:
         return self._at(x, self.coefficients[1])
 
     def error(self, x: int) -> float:
-        """A bound on the round-off of a logarithm: some units of the largest ones that occur, none of which cancel."""
+        """Some units of the largest logarithms that occur, none of which cancel."""
         size = max(float(np.abs(logs).max()) for logs in self.coefficients) - x * math.log(self.decay)
         return 8 * UNIT * (size + self.last * math.log(x + 1.0))
 
     def _at(self, x: int, logs: Reals) -> float:
-        return x * math.log(self.decay) + _log_sum(logs + log_choose(x - 1, len(logs)))
+        return x * math.log(self.decay) + _log_sum(logs + _log_choose(x - 1, len(logs)))
 
 
 @dataclass(frozen=True)
 class PolyaNoise:
-    r"""The sum of the Pólya shares of ``n_users``, made so that those of ``planned`` users are two-sided geometric.
+    """The sum of the Pólya shares of ``n_users``, made so that those of ``planned`` users are two-sided geometric.
 
     More shares than planned count as those planned: what the others add is post-processing.
-
-    Parameters
-    ----------
-    n_users, planned : int, at least 1
-    decay : float in (0, 1)
     """
 
     n_users: int
@@ -215,15 +200,15 @@ class PolyaNoise:
         """
         p, r, lacking = self.decay, self.n_users / self.planned, (self.planned - self.n_users) / self.planned
         gap, wide, log_p = 1 - p, (1 - p) * (1 + p), math.log(self.decay)
-        low = LOWEST + min(math.log(gap), -math.log(x + 1.0))
-        edges = np.linspace(low, HIGHEST, 1 + math.ceil((HIGHEST - low) / WIDTH))
+        low = LOW_END + min(math.log(gap), -math.log(x + 1.0))
+        edges = np.linspace(low, HIGH_END, 1 + math.ceil((HIGH_END - low) / PANEL))
         half = np.diff(edges)[:, None] / 2
         u = (edges[:-1, None] + half + half * NODES).ravel()
         v = np.exp(u)
         some = np.log(-np.expm1(float(count) * (log_p - np.log1p(v)))) - np.log(v + gap)
         logs = lacking * u - r * np.log(v + wide) + (r - x) * np.log1p(v) + some
         below = lacking * low - math.log(lacking) - r * math.log(wide) + log1mexp(-count * log_p) - math.log(gap)
-        beyond = -r * HIGHEST - math.log(r) if x == 0 else -math.inf
+        beyond = -r * HIGH_END - math.log(r) if x == 0 else -math.inf
         total = _log_sum(np.append(logs + np.log((half * WEIGHTS).ravel()), [below, beyond]))
         return math.log(math.sin(math.pi * min(r, lacking)) / math.pi) + 2 * r * math.log(gap) + x * log_p + total
 
@@ -236,25 +221,24 @@ def log_from(noise: Noise, x: int) -> float:
 def rare_count(n_users: int, rate: float) -> int:
     """Least count that independent events of this rate exceed with a chance of at most ``exp(-RARE)``."""
     first = math.floor(n_users * rate)
-    found = bisect_left(range(first, n_users), True, key=lambda c: bool(_log_more(c, n_users, rate) <= -RARE))
-    return max(first + found, 1)
+
+    def rare(count: int) -> bool:
+        return float(log_tail(np.array(count + 1.0), n_users, rate)) <= -RARE
+
+    return max(least_whole(rare, first, max(first, n_users)), 1)
 
 
-def log_choose(total: int, count: int) -> Reals:
+def _log_choose(total: int, count: int) -> Reals:
     """Logarithms of the binomial coefficients of ``total`` over 0, 1, ..., ``count - 1``."""
     below = np.arange(count - 1)
     with np.errstate(divide="ignore"):
         return np.append(0.0, np.cumsum(np.log(np.maximum(float(total) - below, 0.0) / (below + 1))))
 
 
-def _log_more(count: int, n_users: int, rate: float) -> float:
-    return float(log_tail(np.array(count + 1.0), n_users, rate))
-
-
 def _binomial_terms(n_users: int, count: int, log_rest: float, log_part: float) -> Reals:
     """Logarithms of ``C(n, j) rest^(n-j) part^j`` for j from 0 to ``count``."""
     j = np.arange(count + 1)
-    return np.asarray(log_choose(n_users, count + 1) + (n_users - j) * log_rest + j * log_part)
+    return np.asarray(_log_choose(n_users, count + 1) + (n_users - j) * log_rest + j * log_part)
 
 
 def _log_sum(logs: Reals) -> float:

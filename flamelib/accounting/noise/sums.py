@@ -1,39 +1,27 @@
 r"""What the released sum tells, exactly: noise of every user with some chance, and Pólya shares.
 
 One user's value moves the sum by up to ``scale`` steps of the grid, and the analyzer sees the sum with the noise W,
-modulo N or not (that is post-processing).
-
-*The worst shift is the largest.*  W is symmetric and falls away from 0 (a mixture of such laws), so for
-:math:`\alpha\ge1`, with :math:`y = s - x`,
-
-.. math:: \mathcal D_\alpha(s) = \sum_x\big(f(x-s)-\alpha f(x)\big)_+ = \sum_{y<s/2}\big(f(y)-\alpha f(s-y)\big)_+ ,
-
-no other y having :math:`|y|<|s-y|`; every term, and the number of terms, grows with s.  The reflection
-:math:`x\mapsto s-x` exchanges the two laws: both directions are the same.
-
-*The best set is known.*  Up to s the ratio :math:`f(x-s)/f(x)` rises.  Beyond s it rises where f is log-concave on the
-whole numbers from 1, and falls where it is log-convex; at s itself it is larger by the atom of W at 0.  So the set on
-which it exceeds :math:`\alpha` is made of s and one interval, whose ends are found by bisection, and delta is a
-difference of their masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``.
+modulo N or not (that is post-processing).  The worst shift s is the largest, both directions are the same, and the set
+on which :math:`f(x-s)/f(x)` exceeds :math:`e^\varepsilon` is made of s and one interval: delta is a difference of
+masses, which :mod:`flamelib.accounting.noise.sum_laws` knows to a relative ``error``, added on the safe side.
+Proof: book, chapter on cloak aggregation, "What the released sum tells".
 
 Several sums of the same users are composed by :func:`flamelib.accounting.composition.curves.composed_epsilon` with the
 profile ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)``.
 """
 
 import math
-from collections.abc import Callable
 from functools import reduce
 
-from flamelib.accounting.noise.sum_laws import MOST, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
+from flamelib.accounting.noise.sum_laws import MOST_NUMBERS, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
-from flamelib.core.search import smallest_epsilon
+from flamelib.core.search import least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd
 
-DOUBLINGS = 64
-STEP = 1e-4
-LARGEST = 1e4
+SLOPE_STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is taken, for the uncertainty
+LARGEST_LOSS = 1e4  # a loss beyond is not searched: the largest of all is the answer
 
 
 @states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper")
@@ -57,10 +45,6 @@ def thinned_sum(
     ----------
     scale : int, at least 1
         The :math:`k`, largest change of a user's value.
-    decay : float in (0, 1)
-        The :math:`p` of the noise.
-    noise_rate : float in (0, 1]
-        The :math:`q`.
     colluding : int, below ``n_users``
         Users whose noise does not count: they tell it, or drop out.
     modulus : int, odd, optional
@@ -96,21 +80,8 @@ def polya_sum(
     r"""Guarantee of a sum with Pólya shares of noise, apart from what the shuffled shares tell (upper).
 
     The shares of ``n_users - colluding`` users add up to two-sided geometric noise: :math:`k\ln\frac1p` at a delta
-    of 0.  Where more are missing than planned, it is :math:`\ln\frac{f(0)}{f(k)}` for the law f of what is there.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    scale : int, at least 1
-        The :math:`k`, largest change of a user's value.
-    decay : float in (0, 1)
-        The :math:`p`.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
-    colluding : int, below ``n_users``
-        So many missing shares are planned for.
-    missing : int, below ``n_users``
-        Users whose noise does not count in fact: they tell it, or drop out.
+    of 0.  Where more are ``missing`` in fact than the ``colluding`` planned for, it is :math:`\ln\frac{f(0)}{f(k)}` for
+    the law f of what is there.  Exactly one of ``epsilon`` and ``delta`` is given.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
     """
@@ -126,24 +97,14 @@ def polya_sum(
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """Largest number of users, of at most these, with whom hardly ever more than ``MOST`` add noise at a time."""
+    """Most of these users with whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
     check(n_users=n_users, noise_rate=noise_rate)
-    return _least(lambda few: rare_count(few + 1, noise_rate) > MOST, 0, n_users)
+    return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST_NUMBERS, 0, n_users)
 
 
 def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
     """Logarithm of the delta of a sum with this noise that one user moves by up to ``shift`` (upper)."""
     return _excess(noise, shift, epsilon)[0]
-
-
-def turning_point(changed: Callable[[int], bool], start: int) -> int:
-    """Least whole number beyond ``start`` from which on this holds, or one that is out of reach."""
-    low, high = start, start + 1
-    for _ in range(DOUBLINGS):
-        if changed(high):
-            return _least(changed, low + 1, high)
-        low, high = high, 2 * high
-    return high
 
 
 def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None, log_cut: float) -> Certified:
@@ -157,15 +118,17 @@ def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None
     if epsilon is not None:
         high, wrong = probability(log_delta(epsilon)), _excess(noise, shift, epsilon)[1]
         return Certified(high, min(probability(wrong), high))
-    if not delta or delta == 1 or (pure > LARGEST and not cuts):
+    if not delta or delta == 1 or (pure > LARGEST_LOSS and not cuts):
         return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
     target = math.log(delta)
     end = min(pure, log_expm1(max(target - log_cut, 0.0))) if cuts else pure
     found = smallest_epsilon(log_delta, delta, end, rises=cuts)
     if log_delta(found) > target:
         return Certified(math.inf, 0.0)
-    fall = max((log_delta((1 - STEP) * found) - target) / STEP, STEP)
-    return Certified(found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + STEP * STEP, 1.0) * found)
+    fall = max((log_delta((1 - SLOPE_STEP) * found) - target) / SLOPE_STEP, SLOPE_STEP)
+    return Certified(
+        found, min(math.exp(_excess(noise, shift, found)[1] - target) / fall + SLOPE_STEP * SLOPE_STEP, 1.0) * found
+    )
 
 
 def _pure(noise: Noise, shift: int) -> float:
@@ -187,10 +150,10 @@ def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
     def exceeds(x: int) -> bool:
         return _loss(noise, shift, x) > epsilon
 
-    first = _least(exceeds, shift // 2 + 1, shift)
+    first = least_whole(exceeds, shift // 2 + 1, shift)
     seen = first == shift and exceeds(shift)
-    first = turning_point(exceeds, shift) if first == shift else first
-    parts = [_from(noise, shift, epsilon, first)]
+    first = least_whole_beyond(exceeds, shift) if first == shift else first
+    parts = [_over(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))]
     wrong = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
     if seen:
         parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
@@ -206,27 +169,14 @@ def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float,
 
     if not exceeds(shift):
         return -math.inf, -math.inf
-    first, last = _least(exceeds, shift // 2 + 1, shift), math.inf
+    first, last = least_whole(exceeds, shift // 2 + 1, shift), math.inf
     if epsilon >= -shift * math.log(noise.decay):
-        last = turning_point(lambda x: not exceeds(x), shift)
+        last = least_whole_beyond(lambda x: not exceeds(x), shift)
     sides = [noise.log_between(1, count) for count in (shift - first, last - shift - 1) if count]
     left = reduce(logaddexp, sides, noise.log_atom)
     right = epsilon + noise.log_between(first, last - first)
     wrong = math.log(8 * noise.error(shift)) + left
     return logaddexp(_over(left, right, 2 * noise.error(shift)), wrong), wrong
-
-
-def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Least whole number in [low, high] from which on this holds; ``high`` where there is none below."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
-def _from(noise: Noise, shift: int, epsilon: float, first: int) -> float:
-    """Logarithm of the excess on all whole numbers from the first on, from above."""
-    return _over(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))
 
 
 def _over(left: float, right: float, error: float) -> float:

@@ -2,17 +2,14 @@ r"""Exact accounting of Skellam and discrete Gaussian noise on whole numbers tha
 
 Both laws are log-concave, so the set on which the likelihood ratio of two shifts exceeds :math:`e^\varepsilon` is a
 half-line, and delta a difference of tails; a larger shift is worse (:mod:`flamelib.accounting.noise.sums`).
-Of a vector every coordinate is a pair of its own, and pairs of several coordinates and rounds are composed by
-:func:`flamelib.accounting.composition.known_pairs.composed`, where the change is known coordinate by coordinate, as it
+Of a vector every coordinate is a pair of its own, composed by
+:func:`flamelib.accounting.composition.known_pairs.composed` where the change is known coordinate by coordinate, as it
 is for sketches.
 
 Skellam probabilities have the ratios :math:`r_x = I_{x+1}(\mu)/I_x(\mu)` with :math:`r_{x-1} = 1/(2x/\mu + r_x)`, a
-recursion downwards that forgets where it began; all masses follow, their sum being 1.
-
-Masses are listed as far as they are likely.  After a large shift likely places lie beyond the list of the other law.
-Its masses there are taken too small rather than too large, which makes losses and delta larger: discrete Gaussian ones
-are known, and :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most the integral of
-:math:`\operatorname{arsinh}\frac t\mu` from x + 1 to x + 2.
+recursion downwards that forgets where it began.  Masses are listed as far as they are likely; beyond the list of the
+other law they are taken too small rather than too large, which makes delta larger: discrete Gaussian ones are known,
+and :math:`-\ln r_x \le \operatorname{arsinh}\frac{x+1}\mu` (Amos 1974), at most its integral from x + 1 to x + 2.
 """
 
 import math
@@ -24,16 +21,16 @@ from typing import ClassVar
 import numpy as np
 
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.noise.sum_laws import RARE, UNIT
+from flamelib.accounting.noise.sum_laws import RARE
 from flamelib.accounting.noise.sums import log_delta
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
-LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8
-SPARE = 64
+LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8  # ratios are doubles; masses are listed for some 2e5 whole numbers
+SPARE = 64  # steps of the recursion before the ratios that are kept, by which its start is forgotten
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +85,7 @@ class WholeNoise:
 
 
 def skellam_noise(variance: float) -> WholeNoise:
-    """Skellam noise of this variance, a difference of two Poisson numbers of half of it (exact up to round-off).
-
-    Parameters
-    ----------
-    variance : float in [1e-100, 1e8]
+    """Skellam noise of a variance in [1e-100, 1e8], a difference of two Poisson numbers (exact up to round-off).
 
     Source: Agarwal, Kairouz, Liu 2021.
     """
@@ -113,9 +106,7 @@ def skellam_noise(variance: float) -> WholeNoise:
 def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
     r"""Discrete Gaussian noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` (exact up to round-off).
 
-    Parameters
-    ----------
-    noise_std : float in [1e-50, 1e4]
+    Deviations lie in [1e-50, 1e4].
 
     Source: Canonne, Kamath, Steinke 2020.
     """
@@ -130,12 +121,7 @@ def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
 def shift_budget(noise: WholeNoise, shift: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
     """Guarantee of this noise on a whole number that one member moves by up to ``shift`` (upper).
 
-    Parameters
-    ----------
-    noise : WholeNoise
-    shift : int, at least 1
-    epsilon, delta : float
-        Exactly one; the answer is the other one.
+    Exactly one of ``epsilon`` and ``delta`` is given; the answer is the other one.
     """
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")

@@ -21,13 +21,8 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
 
     .. math:: \Big(\log\big(1+\tfrac mn(e^{\varepsilon}-1)\big),\ \tfrac mn\delta\Big).
 
-    Adjacency: one member's value is replaced, before sampling and after; the sizes are fixed and public.  Nothing
-    smaller holds for every mechanism.
-
-    Parameters
-    ----------
-    sampled : int, from 1 to ``population``
-        Members drawn, every set of that size with the same chance.
+    Every set of that size is drawn with the same chance; one member's value is replaced, before sampling and after; the
+    sizes are fixed and public.  Nothing smaller holds for every mechanism.
 
     Source: Liu et al. 2021, Lemma 4, after Balle, Barthe, Gaboardi 2018.
 
@@ -66,11 +61,6 @@ def added_epsilon(epsilon: float, sampling_rate: float) -> float:
     r"""Epsilon after sampling at a rate when the smaller data set comes first, at most ``-log(1 - rate)``.
 
     .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    sampling_rate : float in (0, 1]
     """
     check(epsilon=epsilon, sampling_rate=sampling_rate)
     lost = sampling_rate * -math.expm1(-epsilon)
@@ -84,12 +74,6 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
     r"""Inverse of :func:`sampled_epsilon` at the product of some rates.
 
     .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-        After sampling.
-    sampling_rates : float in (0, 1]
     """
     check(epsilon=epsilon)
     grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
@@ -101,13 +85,7 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
 
 
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
-    r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation.
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    sampling_rate : float in (0, 1]
-    """
+    r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation."""
     check(epsilon=epsilon, sampling_rate=sampling_rate)
     if epsilon < LARGE:
         return min(epsilon, math.log1p(sampling_rate * math.expm1(epsilon)))

@@ -1,5 +1,4 @@
-r"""One round of random participation, Theorem 4.1 in three readings: what the noise, the clients' coins and the
-records drawn hide of one record together.
+r"""One round of random participation, Theorem 4.1: what the noise, the clients' coins and the records drawn hide.
 
 A client joins with probability p and then draws each of its L records with probability q; nobody learns who joined.
 With :math:`\varepsilon = \log(1+(e^{\varepsilon'}-1)/(pq))`, :math:`c_0 = (1-p)(1-e^{-\varepsilon})` and
@@ -7,30 +6,17 @@ With :math:`\varepsilon = \log(1+(e^{\varepsilon'}-1)/(pq))`, :math:`c_0 = (1-p)
 
 .. math:: \delta' = pq\;D_{e^{\varepsilon}}\big(\mu_2\,\|\,c_1\mu_1+c_0\mu_0\big)
 
-where the client is out (:math:`\mu_0`), in without the record (:math:`\mu_1`), in with it (:math:`\mu_2`).  The three
+where the client is out (:math:`\mu_0`), in without the record (:math:`\mu_1`), in with it (:math:`\mu_2`).  Three
 readings differ in what they do with the number j of other records that the client has drawn:
 
-* ``outer``: j is given away, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j the Gram-matrix lemma
-  makes aligned gradients the worst, so this bound holds for every data set.
+* ``outer``: j is given away, :math:`\delta' = pq\sum_j\mathrm B(j;L-1,q)\,D_j`.  For a given j aligned gradients are
+  the worst, so this upper bound holds for every data set; it exceeds the other direction,
+  :func:`random_participation_add`, and alone is the guarantee.
 * ``inner``: j is mixed inside the second measure only.  At most ``outer``, and no bound: some data sets lose more.
 * ``aligned``: j is mixed inside both.  The exact divergence of one pair of data sets, so a lower bound of the truth.
 
-All are for the larger data set first.  Gram-matrix lemma: for Gaussians :math:`\varphi_u` of one variance and
-:math:`a_i\ge0`, :math:`\int[\varphi_0-\sum_ia_i\varphi_{u_i}]_+` does not fall when an entry
-:math:`\langle u_i,u_k\rangle` rises, for the likelihood ratios are exponential martingales of these covariances and
-all second derivatives of the positive part are at least 0.  Given j, the largest Gram matrix is that of
-
-* gradients in one direction, components at C, C and (j+1)C with weights :math:`p e^\varepsilon + (1-p)` (the first two
-  together) and :math:`(1-p)(e^\varepsilon-1)`, when the larger data set comes first;
-* the record against all others, components at 0, C and jC with weights :math:`p(1-q)(e^\varepsilon-1)`,
-  :math:`e^{\varepsilon'}` and :math:`(1-p)(e^\varepsilon-1)`, when the smaller one does.
-
-The weights are the same three, and every entry of the second matrix is at most that of the first.  So the other
-direction, :func:`random_participation_add`, never exceeds ``outer``, and ``outer`` alone is the guarantee.
-
-The noise that a guarantee of one round of random participation needs, scheme by scheme.
-
-One round of random participation beyond one client and its server: clients of all sizes, and a curious server.
+Proofs: book, chapter on random participation, lemma "Gram matrices", "Outer is an upper bound", "Inner is no bound",
+"Adding a record", "Removing is worse than adding".
 """
 
 import math
@@ -39,7 +25,7 @@ from functools import cache, partial
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import added_epsilon, sampled_epsilon, unsampled_epsilon
-from flamelib.accounting.sampling.known import ROUNDING, sampled_from_delta, share, wcs
+from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share
 from flamelib.accounting.sampling.readings import (
     FURTHEST,
     Estimate,
@@ -61,21 +47,17 @@ READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
     "aligned": aligned_estimate,
 }
 ESTIMATES = READINGS | {"add": add_estimate}
-NEARBY = 1e-6
-LAST = 30.0
-RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)
+SLOPE_STEP = 1e-6  # relative step of epsilon over which the slope of log delta is taken
+LAST = 30.0  # plus the logarithm of what is never drawn: from this epsilon on sampling adds less than 1e-13
+RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)  # steps back, relative, until a lower bound holds where it was evaluated
 
 # Participation rate, record rate, records, noise, clipping norm.
-Setting = tuple[float, float, int, float, float]
+_Round = tuple[float, float, int, float, float]
 
 
-@states(
-    "participation",
-    "thm-4.1",
-    item="Theorem 4.1, Equations 5 to 7, in three readings",
-    gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
-    adjacency="add-remove",
-)
+@states("participation", "thm-4.1", item="Theorem 4.1, Equations 5 to 7, in three readings",
+        gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
+        adjacency="add-remove")  # fmt: skip
 def random_participation(
     reading: str,
     participation_rate: float,
@@ -91,27 +73,12 @@ def random_participation(
     .. math:: \delta'_{outer} = pq\sum_{j=0}^{L-1}\mathrm B(j;L-1,q)\;
               D_{e^\varepsilon}\big(N(C)\,\|\,c_1N(0)+c_0N(-jC)\big)
 
-    The upper bound holds in both directions.
+    The upper bound holds in both directions.  At delta 0 epsilon is ``inf``.
 
     Parameters
     ----------
-    reading : str
-        ``outer``, ``inner`` or ``aligned``.
-    participation_rate, record_rate : float in (0, 1]
-        Chance p that a client joins, chance q that a client that has joined draws a record.
-    n_records : int, at least 1
-        Records L of the affected client, the differing one included.
-    noise_std : float, positive
-        Standard deviation of the noise of each coordinate of the sum.
-    clip_norm : float, positive
-        Largest 2-norm of a record's contribution to the sum, in the same unit.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 
     Source: Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -142,12 +109,8 @@ def random_participation_add(
               D_{e^\varepsilon}\big(N(0)\,\|\,a_1N(0)+a_2N(C)+a_0N(jC)\big)
 
     with :math:`a_0 = (1-p)(1-e^{-\varepsilon})`, :math:`a_1 = p(1-q)(1-e^{-\varepsilon})`, :math:`a_2 = 1-a_0-a_1`:
-    the record against all others of the client.  Never more than the other direction.
-
-    Parameters
-    ----------
-    participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
-        As for :func:`random_participation`, and so is the answer.
+    the record against all others of the client.  Never more than the other direction.  Parameters and answer are those
+    of :func:`random_participation`.
 
     Source: after Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -159,16 +122,16 @@ def random_participation_add(
     return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-def _answer(reading: str, setting: Setting, epsilon: float | None, delta: float | None) -> Certified:
+def _answer(reading: str, one: _Round, epsilon: float | None, delta: float | None) -> Certified:
     if epsilon is not None:
-        return _delta(reading, setting, epsilon)
-    return _epsilon(reading, setting, 1.0 if delta is None else delta)
+        return _delta(reading, one, epsilon)
+    return _epsilon(reading, one, 1.0 if delta is None else delta)
 
 
-def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
-    found = _estimate(reading, setting, epsilon)
+def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
+    found = _estimate(reading, one, epsilon)
     if reading == "aligned" and found.log == -math.inf:
-        return Certified(0.0, float(_delta("outer", setting, epsilon)))
+        return Certified(0.0, float(_delta("outer", one, epsilon)))
     if reading == "aligned":
         low = math.exp(min(found.log, 0.0))
         return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
@@ -176,26 +139,26 @@ def _delta(reading: str, setting: Setting, epsilon: float) -> Certified:
     return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
 
 
-def _estimate(reading: str, setting: Setting, epsilon: float) -> Estimate:
-    p, q, n_records, noise_std, clip_norm = setting
+def _estimate(reading: str, one: _Round, epsilon: float) -> Estimate:
+    p, q, n_records, noise_std, clip_norm = one
     return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
 
 
-def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
+def _epsilon(reading: str, one: _Round, delta: float) -> Certified:
     """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
 
     Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
     """
-    p, q, n_records, noise_std, clip_norm = setting
+    p, q, n_records, noise_std, clip_norm = one
     lower = reading == "aligned"
-    after, end = _sampling(reading, setting)
+    after, end = _sampling(reading, one)
     most = float(sampled_from_delta((p,), (q,), noise_std, clip_norm, delta))
     if reading == "add":
         most = min(most, certain_epsilon(p, q, n_records))
     if delta in (0.0, 1.0) or most in (0.0, math.inf):
         return Certified(0.0 if lower and delta > 0 else most, 0.0 if delta in (0.0, 1.0) else most)
 
-    estimate = cache(partial(_estimate, reading, setting))
+    estimate = cache(partial(_estimate, reading, one))
 
     def log_delta(epsilon: float) -> float:
         return estimate(epsilon).log if lower else estimate(epsilon).high
@@ -215,9 +178,9 @@ def _epsilon(reading: str, setting: Setting, delta: float) -> Certified:
     return Certified(found, min(width + _blur(estimate, found), most))
 
 
-def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float], float]:
+def _sampling(reading: str, one: _Round) -> tuple[Callable[[float], float], float]:
     """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
-    p, q, n_records, *_ = setting
+    p, q, n_records, *_ = one
     if reading != "add":
         return partial(sampled_epsilon, sampling_rate=q), FURTHEST
     rate = p * q if n_records == 1 else q
@@ -226,9 +189,9 @@ def _sampling(reading: str, setting: Setting) -> tuple[Callable[[float], float],
 
 def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
     """How far epsilon may be off because the estimate of delta is."""
-    here, near = estimate(epsilon), estimate(epsilon * (1 - NEARBY))
+    here, near = estimate(epsilon), estimate(epsilon * (1 - SLOPE_STEP))
     steep = near.log > here.log > -math.inf
-    return 2 * here.error * NEARBY * epsilon / (near.log - here.log) if steep else math.inf
+    return 2 * here.error * SLOPE_STEP * epsilon / (near.log - here.log) if steep else math.inf
 
 
 def _ratio(clip_norm: float, noise_std: float) -> float:
@@ -236,13 +199,9 @@ def _ratio(clip_norm: float, noise_std: float) -> float:
     return clip_norm / noise_std if noise_std > 0 else math.inf
 
 
-@states(
-    "participation",
-    "calibrate",
-    item="Section 6, the noise that a guarantee of one round needs",
-    gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
-    adjacency="add-remove",
-)
+@states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",
+        gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
+        adjacency="add-remove")  # fmt: skip
 def participation_noise(
     scheme: str,
     participation_rate: float,
@@ -254,19 +213,13 @@ def participation_noise(
 ) -> float:
     """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
 
-    Never too small and 1e-10 of itself too large at most; 0 where a record is drawn too rarely to need any.
+    A standard deviation in the unit of ``clip_norm``, never too small and 1e-10 of itself too large at most; 0 where a
+    record is drawn too rarely to need any.
 
     Parameters
     ----------
     scheme : str
         ``outer`` (both directions), ``wcs``, ``ols`` or ``cs``; ``inner`` and ``aligned`` promise nothing.
-    participation_rate, record_rate, n_records, clip_norm
-        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
-
-    Returns
-    -------
-    float
-        Standard deviation in the unit of ``clip_norm``.
 
     Source: Hasircioglu, Gunduz 2022, Section 6.
 
@@ -282,7 +235,7 @@ def participation_noise(
     inside = share(delta, known + hidden)
     if inside >= 1:
         return 0.0
-    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING), FURTHEST)
+    before = min(unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED), FURTHEST)
     most = analytic_noise_std(clip_norm, before, inside)
     if scheme in ("wcs", "ols", "cs"):
         return most
@@ -302,16 +255,9 @@ def system_guarantee(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Certified:
-    """Guarantee that every client of a system has, whatever its size (upper, both directions).
+    """Guarantee that every client of a system has, ``sizes`` being the records of each (upper, both directions).
 
     The largest of the clients' own guarantees, which is that of the client with most records.
-
-    Parameters
-    ----------
-    sizes : iterable of int, each at least 1
-        Records of each client, the differing one included.
-    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
-        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
 
     Source: Hasircioglu, Gunduz 2022, Section 4.
     """
@@ -320,54 +266,3 @@ def system_guarantee(
         "outer", participation_rate, record_rate, check(n_records=largest)["n_records"], noise_std, clip_norm,
         epsilon, delta,
     )  # fmt: skip
-
-
-def all_send(
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    """Guarantee against the server when every available client sends, those who sit out pure noise (upper).
-
-    Each client adds the noise itself, and its message is seen alone; what it sends is the sum of its clipped gradients
-    over a *public* constant: the average over the records drawn would have another sensitivity.  The sum over all
-    clients carries the noise of all of them.
-
-    Parameters
-    ----------
-    noise_std : float, positive
-        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
-    participation_rate, record_rate, n_records, clip_norm, epsilon, delta
-        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
-
-    Source: Hasircioglu, Gunduz 2022, Section 5.5, first variant.
-    """
-    return random_participation(
-        "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
-    )
-
-
-def participants_send(
-    participation_rate: float,
-    record_rate: float,
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    """Guarantee against the server when only participants send, so that it sees who they are (upper).
-
-    Parameters
-    ----------
-    noise_std : float, positive
-        Standard deviation of the client's own noise, in the unit of ``clip_norm``.
-    participation_rate, record_rate, clip_norm, epsilon, delta
-        As for :func:`~flamelib.accounting.sampling.hidden.random_participation`.
-
-    Source: Hasircioglu, Gunduz 2022, Section 5.5, second variant.
-    """
-    return wcs(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)

@@ -1,42 +1,31 @@
 r"""One round of a Gaussian mechanism when it is known who takes part, or when every record is drawn on its own.
 
 A client joins with probability p, a record of a client that joins is drawn with probability q, and
-:math:`h(\varepsilon)` is the delta of the Gaussian mechanism that sees the record for certain.  Three schemes:
+:math:`h(\varepsilon)` is the delta of the Gaussian mechanism that sees the record for certain.  Three schemes, with
+:math:`\varepsilon_r = \log(1+(e^{\varepsilon'}-1)/r)`:
 
 * OLS, *only local sampling*: all clients join, :math:`\delta' = q\,h(\varepsilon_q)`;
-* WCS, *weak client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`;
-* CS, *centralized shuffling*: every record is drawn on its own, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`;
+* WCS, *weak client sampling*: the list of those who joined is public, :math:`\delta' = p\,q\,h(\varepsilon_q)`: it
+  keeps nobody hidden, but most rounds do without the client;
+* CS, *centralized shuffling*: every record is drawn on its own, :math:`\delta' = p\,q\,h(\varepsilon_{pq})`.
 
-where :math:`\varepsilon_r = \log(1+(e^{\varepsilon'}-1)/r)`.  So :math:`\delta_{WCS} = p\,\delta_{OLS}` at every
-:math:`\varepsilon'`: a list that is public keeps nobody hidden, but most rounds do without the client.
-
-Directions.  For records drawn at rate r write N for the noise alone and N' for the noise about the record.  The larger
-data set first, the divergence *equals* :math:`r\,h(\varepsilon_r)`.  The smaller one first, advanced joint convexity
-gives :math:`r\,D_{e^{\varepsilon_r}}(N\,\|\,(1-\beta)N+\beta N')` with
-:math:`\beta = e^{\varepsilon'-\varepsilon_r}`, and convexity at most :math:`r\beta\,h(\varepsilon_r)`, for N does
-not diverge from itself.  So each formula holds in both directions.
-Standard library only.
+With the larger data set first each is attained, with the smaller one first each is an upper bound.  Proof: book,
+chapter on random participation, Theorem 2.5.  Standard library only.
 """
 
 import math
 
-from flamelib.accounting.noise.gaussian import MARGIN, gaussian_mechanism, log_delta
+from flamelib.accounting.noise.gaussian import gaussian_mechanism, log_delta
 from flamelib.accounting.sampling.closed_form import sampled_epsilon, unsampled_epsilon
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import MARGIN, UNIT, probability
 from flamelib.core.statements import states
 
-# Relative error of an epsilon that was taken through a logarithm and an exponential.
-ROUNDING = 2.0**-50
+CONVERTED = 8 * UNIT  # relative error of an epsilon that was taken through a logarithm and an exponential
 
 
-@states(
-    "participation",
-    "thm-5.1",
-    item="Theorem 5.1, Equations 8 and 9, only local sampling (OLS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "thm-5.1", item="Theorem 5.1, Equations 8 and 9, only local sampling (OLS)", gives="upper",
+        adjacency="add-remove")  # fmt: skip
 def ols(
     participation_rate: float,
     record_rate: float,
@@ -49,25 +38,14 @@ def ols(
 
     .. math:: \delta' = q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
-    Reached by the larger data set of a pair whose record counts in full.
+    Reached by the larger data set of a pair whose record counts in full.  At delta 0 epsilon is ``inf``.
 
     Parameters
     ----------
     participation_rate : float in (0, 1]
-        Chance p that a client joins; ignored, for here all do.
-    record_rate : float in (0, 1]
-        Chance q that a record is drawn.
-    noise_std : float, positive
-        Standard deviation of the noise of each coordinate of the sum.
-    clip_norm : float, positive
-        Largest 2-norm of a record's contribution to the sum, in the same unit.
-    epsilon, delta : float
-        Exactly one, after amplification; the answer is the other one.
-
-    Returns
-    -------
-    Certified
-        Delta, or epsilon (``inf`` at delta 0).
+        Chance that a client joins; ignored, for here all do.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 
     Source: Hasircioglu, Gunduz 2022, Theorem 5.1.
 
@@ -79,13 +57,8 @@ def ols(
     return _answer((), (record_rate,), noise_std, clip_norm, epsilon, delta)
 
 
-@states(
-    "participation",
-    "thm-5.2",
-    item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "thm-5.2", item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)", gives="upper",
+        adjacency="add-remove")  # fmt: skip
 def wcs(
     participation_rate: float,
     record_rate: float,
@@ -98,10 +71,7 @@ def wcs(
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
-    Parameters
-    ----------
-    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
-        As for :func:`ols`.
+    Parameters are those of :func:`ols`.
 
     Source: Hasircioglu, Gunduz 2022, Theorem 5.2.
 
@@ -113,13 +83,8 @@ def wcs(
     return _answer((participation_rate,), (record_rate,), noise_std, clip_norm, epsilon, delta)
 
 
-@states(
-    "participation",
-    "cor-5.3",
-    item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
-    gives="upper",
-    adjacency="add-remove",
-)
+@states("participation", "cor-5.3", item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
+        gives="upper", adjacency="add-remove")  # fmt: skip
 def cs(
     participation_rate: float,
     record_rate: float,
@@ -132,14 +97,9 @@ def cs(
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/(pq))\big)
 
-    A record is drawn with the product of the two rates as its chance, as in random participation of clients that hold
-    one record each.  If records are merely shuffled among clients that then draw together, as in the paper's words,
-    draws are not independent and the formula can be too small.
-
-    Parameters
-    ----------
-    participation_rate, record_rate, noise_std, clip_norm, epsilon, delta
-        As for :func:`ols`.
+    As in random participation of clients that hold one record each.  If records are merely shuffled among clients that
+    then draw together, as in the paper's words, draws are not independent and the formula can be too small.  Parameters
+    are those of :func:`ols`.
 
     Source: Hasircioglu, Gunduz 2022, Corollary 5.3.
 
@@ -151,18 +111,10 @@ def cs(
     return _answer((), (participation_rate, record_rate), noise_std, clip_norm, epsilon, delta)
 
 
-def sampled_log_delta(
-    known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, epsilon: float
-) -> float:
-    r"""Upper logarithm of delta for sampling at the ``known`` rates in public and at the ``hidden`` ones in secret."""
-    before = unsampled_epsilon(epsilon, *hidden) * (1 - ROUNDING)
-    return _log_rate(known + hidden) + log_delta(clip_norm, noise_std, before) + MARGIN
-
-
 def sampled_from_delta(
     known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, delta: float
 ) -> Certified:
-    """Upper epsilon of the same round at ``delta``; never too small."""
+    """Upper epsilon of a round sampled at the ``known`` rates in public and at the ``hidden`` ones in secret."""
     inside = share(delta, known + hidden)
     before = gaussian_mechanism(clip_norm, noise_std, delta=inside)
     found = _after(before, hidden)
@@ -170,11 +122,18 @@ def sampled_from_delta(
 
 
 def share(delta: float, rates: tuple[float, ...]) -> float:
-    """What may be lost each time the record is drawn, ``delta`` over the product of the rates: 1 at most, never above.
-    """
+    """What may be lost each time the record is drawn: ``delta`` over the rates, rounded down, 1 at most."""
     for rate in rates:
         delta /= rate
-    return min(max(delta * (1 - ROUNDING), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
+    return min(max(delta * (1 - CONVERTED), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
+
+
+def _sampled_log_delta(
+    known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, epsilon: float
+) -> float:
+    """Upper logarithm of delta of the same round at ``epsilon``."""
+    before = unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED)
+    return _log_rate(known + hidden) + log_delta(clip_norm, noise_std, before) + MARGIN
 
 
 def _answer(
@@ -187,8 +146,8 @@ def _answer(
 ) -> Certified:
     if epsilon is None:
         return sampled_from_delta(known, hidden, noise_std, clip_norm, 1.0 if delta is None else delta)
-    high = probability(sampled_log_delta(known, hidden, noise_std, clip_norm, epsilon))
-    after = unsampled_epsilon(epsilon, *hidden) * (1 + ROUNDING)
+    high = probability(_sampled_log_delta(known, hidden, noise_std, clip_norm, epsilon))
+    after = unsampled_epsilon(epsilon, *hidden) * (1 + CONVERTED)
     low = math.exp(_log_rate(known + hidden) + log_delta(clip_norm, noise_std, after) - 2 * MARGIN)
     return Certified(high, max(high - low, 0.0) + math.ulp(high))
 
@@ -202,5 +161,5 @@ def _after(epsilon: float, rates: tuple[float, ...]) -> float:
     if math.isinf(epsilon):
         return epsilon
     for rate in rates:
-        epsilon = sampled_epsilon(epsilon, rate) * (1 + ROUNDING)
+        epsilon = sampled_epsilon(epsilon, rate) * (1 + CONVERTED)
     return epsilon

@@ -1,4 +1,4 @@
-r"""Random check-ins, the earlier protocol in which a client decides alone whether and when it takes part.
+"""Random check-ins, the earlier protocol in which a client decides alone whether and when it takes part.
 
 Each of the users joins with some probability and then chooses one of ``window`` slots uniformly; the server updates
 its model once a slot, from one of those who chose it.  The bound covers the *whole* protocol, in which a user is
@@ -13,34 +13,20 @@ from flamelib.core.logspace import exp_or_inf, log_expm1
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
 
-BLANKET_FACTOR = 8
+BLANKET_FACTOR = 8  # by which the reduction of an approximate randomizer to a pure one raises its budget
 
 
-@states(
-    "participation",
-    "cmp-random-checkins",
-    item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
-    gives="value",
-)
+@states("participation", "cmp-random-checkins",
+        item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
+        gives="value")  # fmt: skip
 def random_checkins(epsilon0: float, participation_rate: float, window: int, delta: float) -> float:
     r"""Epsilon of random check-ins in a fixed window with an :math:`\varepsilon_0`-LDP randomizer (value).
 
     .. math:: \varepsilon = p\,(e^{\varepsilon_0}-1)\sqrt{\frac{2e^{\varepsilon_0}\log(1/\delta)}{m}}
               + \frac{p^2e^{\varepsilon_0}(e^{\varepsilon_0}-1)^2}{2m}
 
-    The formula as it is cited; its proof is not redone here.  The local budget, which is a guarantee too, is not taken
-    where it is smaller.
-
-    Parameters
-    ----------
-    epsilon0 : float, positive
-        Local budget.
-    participation_rate : float in (0, 1]
-        Chance p that a user joins.
-    window : int, at least 1
-        Slots m.
-    delta : float in [0, 1]
-        At 0 the answer is ``inf``.
+    The formula as it is cited, ``inf`` at delta 0; its proof is not redone here.  The local budget, which is a
+    guarantee too, is not taken where it is smaller.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window; compared in Hasircioglu, Gunduz 2022.
 
@@ -61,20 +47,9 @@ def approximate_checkins(
 ) -> Budget:
     r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (upper).
 
-    The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`;
-    it asks for a :math:`\delta_0` of at most :func:`largest_local_delta`.
-
-    Parameters
-    ----------
-    epsilon0, participation_rate, window, delta : float
-        As for :func:`random_checkins`.
-    slack_delta : float in (0, 1)
-        The :math:`\delta_1`.
-
-    Returns
-    -------
-    Budget
-        A delta of 1 or more is no promise.
+    The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`
+    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), of which 1 or more is no promise; it asks for a :math:`\delta_0`
+    of at most :func:`largest_local_delta`.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
     """
@@ -93,11 +68,6 @@ def largest_local_delta(epsilon0: float, slack_delta: float) -> float:
 
     .. math:: \delta_0 \le \frac{(1-e^{-\varepsilon_0})\,\delta_1}
               {4e^{\varepsilon_0}\big(2+\log(2/\delta_1)/\log(1/(1-e^{-5\varepsilon_0}))\big)}
-
-    Parameters
-    ----------
-    epsilon0 : float, positive
-    slack_delta : float in (0, 1)
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020.
     """

@@ -1,28 +1,21 @@
 r"""The logarithm of delta for one round of random participation, with its error: every reading, either direction.
 
 A client of L records draws :math:`j\sim\mathrm{Bin}(L-1,q)` of the others.  With :math:`A = (e^{\varepsilon'}-1)/(pq)`
-and the terms D of :mod:`~flamelib.accounting.sampling.terms`,
+and the terms D of :mod:`~flamelib.accounting.sampling.terms`, in units of the noise,
 
 * larger data set first: :math:`e^{\nu} = 1+pA`, :math:`e^{\lambda} = (1-p)A`, far component at :math:`(j+1)\mu`;
 * smaller one first: :math:`\kappa = 1-p(1-q)A`, :math:`e^{\nu} = e^{\varepsilon'}/\kappa`,
   :math:`e^{\lambda} = (1-p)A/\kappa`, far component at :math:`j\mu`, everything times :math:`\kappa`.
 
-D does not fall in j, and beyond some j the far component is negligible.
-
-The reading ``aligned`` of Theorem 4.1: two mixtures, the outputs of a client all of whose gradients are equal.
-
-In units of the noise, with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, the :math:`\nu, \lambda, \mu` of
-:mod:`~flamelib.accounting.sampling.terms`, a threshold s and :math:`t_j = s-j\mu`,
+D does not fall in j, and beyond some j the far component is negligible.  ``inner`` has one term, whose far component
+is itself a mixture.  ``aligned`` has two mixtures: with n other records, :math:`\mathrm B_j = \mathrm B(j;n,q)`, a
+threshold s and :math:`t_j = s-j\mu`,
 
 .. math:: \sum_j\mathrm B_j\,\Phi(-t_{j+1})\Big(1 - e^{\nu}\,\frac{\Phi(-t_j)}{\Phi(-t_{j+1})}\Big)
           - e^\lambda\Phi(-s) ,
 
 largest where the two densities cross.  *Every* s gives a lower bound, so that only rounding has to be paid for; the
 brackets keep their digits, and the last summand is taken into the largest of them.
-
-The reading ``inner`` of Theorem 4.1: one measure against a mixture over the other records drawn, one crossing.
-
-A term of :mod:`~flamelib.accounting.sampling.terms` whose far component is itself a mixture.
 """
 
 import math
@@ -51,18 +44,176 @@ from flamelib.accounting.sampling.terms import (
 )
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import MOST, log_pmf, tilted_window, window
-from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.logspace import UNIT, exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.core.search import root
 
-DEPTH, SHALLOW, ABOVE, FULL = 60.0, 40.0, 800.0, 300.0
-STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6
-SHORT, FAR = 0.25, 1e3
+BELOW = 40.0  # a part below exp(-40) of the whole does not count in an upper bound
+POWERS = 2.0 ** np.arange(0, 12.5, 0.5)  # of the mean count: a few counts that show how large the sum is
+HUGE_RATIO, TINY_RATIO = 1e130, 1e-300  # ratios of clipping norm to noise beyond which nothing changes
+FAINT_RATIO = 1e-100  # a smaller ratio gives away nothing that could be computed
+SEPARATE = 1e4  # ratio from which on the laws of different counts hardly overlap
+FURTHEST = 1e100  # largest epsilon that is computed with
+GOOD_ENOUGH = 1e-10  # an error of a logarithm that is small enough
+DOWN = 1 - 4 * UNIT  # rounds a ratio down
+
+# Of the two mixtures (``aligned``) and of the one (``inner``).
+DEPTH, SHALLOW = 60.0, 40.0  # parts below exp(-60) are left out of a lower bound, exp(-40) where it is only sought
+ABOVE, FULL = 800.0, 300.0  # what is left out above the window; exponents are cut off to stay doubles
+SEARCH_STEPS, TOLERANCE, NEAR = 100, 1e-8, 1e-6  # of the search for a threshold, any of which gives a lower bound
+SHORT, FAR = 0.25, 1e3  # an interval on which Gauss's rule is better than a difference; where to stop
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
+class Estimate(NamedTuple):
+    """Logarithm of a delta and how far it may be from the truth."""
+
+    log: float
+    error: float
+
+    @property
+    def high(self) -> float:
+        """Never below the truth."""
+        return self.log + self.error
+
+
+def outer_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Larger data set first, the number of other records given away: an upper bound when its error is added.
+
+    ``p`` and ``q`` are the participation and the record rate, ``ratio`` is the clipping norm over the noise's standard
+    deviation and may be ``inf``, ``epsilon`` is after amplification.
+    """
+    return _scaled(p, q, _averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < HUGE_RATIO else CERTAIN)
+
+
+def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Smaller data set first: an upper bound when its error is added; arguments as of :func:`outer_estimate`."""
+    if ratio >= HUGE_RATIO:
+        return _scaled(p, q, CERTAIN)
+    if epsilon >= certain_epsilon(p, q, n_records):
+        return NOTHING
+    epsilon = min(epsilon, FURTHEST)
+    lost = exp_or_inf(log_expm1(epsilon)) / q * (1 - q) if q < 1 else 0.0
+    kept = max(1 - lost, 0.0) + 8 * EPS
+    log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
+    far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
+    near = epsilon - log_kept
+    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, TINY_RATIO))
+    found = _averaged(pair, n_records - 1, q, 0)
+    add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
+    if add.error <= GOOD_ENOUGH:
+        return add
+    removed = outer_estimate(p, q, n_records, ratio, epsilon)
+    if add.high <= removed.high:
+        return add
+    # Never the larger direction: where the record is about to be lost, rounding alone says otherwise.
+    doubt = max(min(add.error, 32.0), removed.error)
+    return Estimate(removed.high - doubt, doubt)
+
+
+def certain_epsilon(p: float, q: float, n_records: int) -> float:
+    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share."""
+    rate = p * q if n_records == 1 else q
+    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
+
+
+def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """Larger data set first, one mixture inside the second measure: no bound; arguments as before."""
+    pair = _pair(p, q, min(ratio, HUGE_RATIO), epsilon)
+    return _scaled(p, q, Estimate(*_inner(pair, n_records - 1, q)))
+
+
+def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
+    """All gradients of the client equal, larger data set first: a lower bound, at most ``error`` below the truth."""
+    if ratio < FAINT_RATIO or epsilon > FURTHEST:
+        return NOTHING
+    # A smaller ratio has less to give away, and from here on hardly less.
+    enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
+    pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
+    low, width = _aligned(pair, n_records - 1, q)
+    if low == -math.inf:
+        return NOTHING
+    found = _scaled(p, q, Estimate(low, 0.0))
+    return Estimate(found.log - found.error, width + 2 * found.error)
+
+
+def _averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
+    """Logarithm of the binomial mean of the terms whose far component is at ``(j + offset) mu``.
+
+    _Counts outside the window have a share below rounding: few come rarely, and many cost at most the limit.
+    """
+    limit = _log_terms(pair.alone, np.ones(1))
+    top, top_error = float(limit.values[0]), float(limit.errors[0])
+    settled = _settled(pair, top) - offset
+    some = np.unique(np.minimum(np.floor(np.append(0.0, max(n * rate, 1.0) * POWERS)), n))
+    least = float((_log_terms(pair, some + offset).values + log_pmf(some, n, rate)).max())
+    first, last = window(n, rate, BELOW, BELOW + top - least) if least > -math.inf else (0, n)
+    if first >= settled or last - first > MOST:
+        low = float(_log_terms(pair, np.array([float(first + offset)])).values[0]) if first < settled else top
+        return Estimate((top + low) / 2, (top - low) / 2 + top_error + 4 * EPS)
+    j = np.arange(first, last + 1, dtype=float)
+    terms = Logs(np.full(j.shape, top), np.full(j.shape, top_error))
+    open_end = j < settled
+    found = _log_terms(pair, j[open_end] + offset)
+    terms.values[open_end], terms.errors[open_end] = found.values, found.errors
+    weights = log_pmf(j, n, rate)
+    log, cost = log_sum(weights + terms.values, terms.errors - 24 * EPS * weights)
+    return Estimate(log, cost + 64 * EPS)
+
+
+NOTHING, CERTAIN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0)
+
+
+def _log_terms(pair: Pair, k: Reals) -> Logs:
+    """The terms, ``k = 0`` included, where the far component lies on the one that is measured."""
+    found = pair_terms(pair, np.maximum(k, 1.0))
+    if k.size and k[0] == 0:
+        found.values[0], found.errors[0] = -math.inf, 0.0
+        if pair.far < 0:
+            kept = log1mexp(-pair.far)
+            error = pair.near_error + pair.far_error * (1 + math.exp(pair.far - kept)) + EPS
+            alone = Pair(pair.near - kept, -math.inf, error, 0.0, pair.ratio)
+            rest = pair_terms(alone, np.ones(1))
+            found.values[0], found.errors[0] = rest.values[0] + kept, rest.errors[0] + error
+    return found
+
+
+def _settled(pair: Pair, top: float) -> float:
+    """A k from which on the far component takes less than ``exp(-BELOW)`` of the term."""
+    room = pair.far - top + BELOW
+    if room <= 0:
+        return 0.0
+    return (math.sqrt(2 * room) - float(pair.place(np.zeros(1))[0])) / pair.ratio
+
+
+def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
+    epsilon = min(epsilon, FURTHEST)
+    near = unsampled_epsilon(epsilon, q)
+    far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
+    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, TINY_RATIO))
+
+
+def _log_odds(p: float) -> float:
+    """``log((1 - p) / p)``."""
+    return math.log1p(-p) - math.log(p) if p < 1 else -math.inf
+
+
+def _size(p: float, q: float, epsilon: float) -> float:
+    """Size of the logarithms that the far component's is the sum of."""
+    logs = log_expm1(epsilon), math.log(p), math.log(q), math.log1p(-p) if p < 1 else 0.0
+    return 1 + sum(abs(x) for x in logs if math.isfinite(x))
+
+
+def _scaled(p: float, q: float, found: Estimate) -> Estimate:
+    rate = math.log(p) + math.log(q)
+    return Estimate(found.log + rate, found.error + EPS * (4 + abs(rate)))
+
+
+# --- two mixtures, and one --------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
+class _Counts:
+    """_Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
 
     j: Reals
     chances: Reals
@@ -71,15 +222,15 @@ class Counts:
 
 
 @lru_cache(maxsize=16)
-def _counts(n: int, rate: float, above: float) -> Counts | None:
+def _counts(n: int, rate: float, above: float) -> _Counts | None:
     low, high = window(n, rate, DEPTH, above)
     if high - low > MOST:
         return None
     j = np.arange(low, high + 1, dtype=float)
-    return Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
+    return _Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
 
 
-def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+def _aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
     """Lower logarithm of the divergence of the two mixtures, and how far below it may lie.
 
     Where the counts are too many to be added up the answer is ``-inf``.
@@ -95,7 +246,7 @@ def aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
     return _at(pair, counts, k, s - k * pair.ratio)
 
 
-def _threshold(pair: Pair, counts: Counts) -> float:
+def _threshold(pair: Pair, counts: _Counts) -> float:
     """About where the densities cross: the logarithm of their ratio rises."""
     mu = pair.ratio
     falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
@@ -110,10 +261,10 @@ def _threshold(pair: Pair, counts: Counts) -> float:
     low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
     if level(low) >= 0 or level(high) <= 0:
         return low if level(low) >= 0 else high
-    return float(root(level, low, high, xtol=TOLERANCE, steps=STEPS))
+    return float(root(level, low, high, xtol=TOLERANCE, steps=SEARCH_STEPS))
 
 
-def _log_density(counts: Counts, falls: Reals, s: float, mu: float) -> float:
+def _log_density(counts: _Counts, falls: Reals, s: float, mu: float) -> float:
     """Logarithm of the mixture's density at s, up to a constant.
 
     The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
@@ -128,7 +279,7 @@ def _log_density(counts: Counts, falls: Reals, s: float, mu: float) -> float:
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
-def _at(pair: Pair, counts: Counts, k: int, rest: float) -> tuple[float, float]:
+def _at(pair: Pair, counts: _Counts, k: int, rest: float) -> tuple[float, float]:
     """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
     mu = pair.ratio
     weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
@@ -189,10 +340,7 @@ def _log_interval(start: Reals, length: Reals) -> Reals:
     return np.where(length > SHORT, plain, close)
 
 
-INNER_DEPTH = 60.0
-
-
-def inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
+def _inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
     """Logarithm of the divergence from the mixture, and its error."""
     if pair.far == -math.inf:
         y, j, shares = np.zeros(1), np.zeros(1), np.ones(1)
@@ -214,169 +362,10 @@ def inner(pair: Pair, n: int, rate: float) -> tuple[float, float]:
 def _far(pair: Pair, n: int, rate: float, y: float) -> tuple[Reals, Reals, Reals, Reals]:
     """Logarithm of the far components against the near one, its slope in y; the counts and their shares."""
     slope, curvature = -(pair.near + y) - pair.ratio**2 / 2, pair.ratio**2
-    j, stride = tilted_window(n, rate, slope, curvature, INNER_DEPTH)
+    j, stride = tilted_window(n, rate, slope, curvature, DEPTH)
     logs = log_pmf(j, n, rate) + (slope - curvature * j / 2) * j + math.log(stride)
     top = logs.max()
     sizes = np.exp(logs - top)
     shares = sizes / sizes.sum()
     level = max(pair.far - pair.near + top + math.log(sizes.sum()), FAINTEST)
     return np.full(1, level), -np.atleast_1d(shares @ j), j, shares
-
-
-BELOW = 40.0
-POWERS = 2.0 ** np.arange(0, 12.5, 0.5)
-LARGEST, SMALLEST, FAINTEST_TERM, SEPARATE = 1e130, 1e-300, 1e-100, 1e4
-FURTHEST = 1e100
-CLEAR = 1e-10
-DOWN = 1 - 2.0**-51
-
-
-class Estimate(NamedTuple):
-    """Logarithm of a delta and how far it may be from the truth."""
-
-    log: float
-    error: float
-
-    @property
-    def high(self) -> float:
-        """Never below the truth."""
-        return self.log + self.error
-
-
-def outer_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
-    """Larger data set first, the number of other records given away: an upper bound when its error is added.
-
-    Parameters
-    ----------
-    p, q : float in (0, 1]
-        Participation and record rate.
-    n_records : int, at least 1
-    ratio : float, at least 0
-        Clipping norm over the noise's standard deviation; may be ``inf``.
-    epsilon : float, at least 0
-        After amplification.
-    """
-    return _scaled(p, q, averaged(_pair(p, q, ratio, epsilon), n_records - 1, q, 1) if ratio < LARGEST else CERTAIN)
-
-
-def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
-    """Smaller data set first: an upper bound when its error is added; arguments as of :func:`outer_estimate`."""
-    if ratio >= LARGEST:
-        return _scaled(p, q, CERTAIN)
-    if epsilon >= certain_epsilon(p, q, n_records):
-        return NOTHING
-    epsilon = min(epsilon, FURTHEST)
-    lost = exp_or_inf(log_expm1(epsilon)) / q * (1 - q) if q < 1 else 0.0
-    kept = max(1 - lost, 0.0) + 8 * EPS
-    log_kept, error = math.log(kept), 16 * EPS * (1 + 1 / kept)
-    far = _log_odds(p) + log_expm1(epsilon) - math.log(q) - log_kept
-    near = epsilon - log_kept
-    pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
-    found = averaged(pair, n_records - 1, q, 0)
-    add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
-    if add.error <= CLEAR:
-        return add
-    removed = outer_estimate(p, q, n_records, ratio, epsilon)
-    if add.high <= removed.high:
-        return add
-    # Never the larger direction: where the record is about to be lost, rounding alone says otherwise.
-    doubt = max(min(add.error, 32.0), removed.error)
-    return Estimate(removed.high - doubt, doubt)
-
-
-def certain_epsilon(p: float, q: float, n_records: int) -> float:
-    """An epsilon that the smaller data set is sure of: the larger one draws the record in no more than this share."""
-    rate = p * q if n_records == 1 else q
-    return -math.log1p(-rate) * (1 + 16 * EPS) if rate < 1 else math.inf
-
-
-def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
-    """Larger data set first, one mixture inside the second measure: no bound; arguments as before."""
-    pair = _pair(p, q, min(ratio, LARGEST), epsilon)
-    return _scaled(p, q, Estimate(*inner(pair, n_records - 1, q)))
-
-
-def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
-    """All gradients of the client equal, larger data set first: a lower bound, at most ``error`` below the truth."""
-    if ratio < FAINTEST_TERM or epsilon > FURTHEST:
-        return NOTHING
-    # A smaller ratio has less to give away, and from here on hardly less.
-    enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
-    pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
-    low, width = aligned(pair, n_records - 1, q)
-    if low == -math.inf:
-        return NOTHING
-    found = _scaled(p, q, Estimate(low, 0.0))
-    return Estimate(found.log - found.error, width + 2 * found.error)
-
-
-def averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
-    """Logarithm of the binomial mean of the terms whose far component is at ``(j + offset) mu``.
-
-    Counts outside the window have a share below rounding: few come rarely, and many cost at most the limit.
-    """
-    limit = _log_terms(pair.alone, np.ones(1))
-    top, top_error = float(limit.values[0]), float(limit.errors[0])
-    settled = _settled(pair, top) - offset
-    some = np.unique(np.minimum(np.floor(np.append(0.0, max(n * rate, 1.0) * POWERS)), n))
-    least = float((_log_terms(pair, some + offset).values + log_pmf(some, n, rate)).max())
-    first, last = window(n, rate, BELOW, BELOW + top - least) if least > -math.inf else (0, n)
-    if first >= settled or last - first > MOST:
-        low = float(_log_terms(pair, np.array([float(first + offset)])).values[0]) if first < settled else top
-        return Estimate((top + low) / 2, (top - low) / 2 + top_error + 4 * EPS)
-    j = np.arange(first, last + 1, dtype=float)
-    terms = Logs(np.full(j.shape, top), np.full(j.shape, top_error))
-    open_end = j < settled
-    found = _log_terms(pair, j[open_end] + offset)
-    terms.values[open_end], terms.errors[open_end] = found.values, found.errors
-    weights = log_pmf(j, n, rate)
-    log, cost = log_sum(weights + terms.values, terms.errors - 24 * EPS * weights)
-    return Estimate(log, cost + 64 * EPS)
-
-
-NOTHING, CERTAIN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0)
-
-
-def _log_terms(pair: Pair, k: Reals) -> Logs:
-    """The terms, ``k = 0`` included, where the far component lies on the one that is measured."""
-    found = pair_terms(pair, np.maximum(k, 1.0))
-    if k.size and k[0] == 0:
-        found.values[0], found.errors[0] = -math.inf, 0.0
-        if pair.far < 0:
-            kept = log1mexp(-pair.far)
-            error = pair.near_error + pair.far_error * (1 + math.exp(pair.far - kept)) + EPS
-            alone = Pair(pair.near - kept, -math.inf, error, 0.0, pair.ratio)
-            rest = pair_terms(alone, np.ones(1))
-            found.values[0], found.errors[0] = rest.values[0] + kept, rest.errors[0] + error
-    return found
-
-
-def _settled(pair: Pair, top: float) -> float:
-    """A k from which on the far component takes less than ``exp(-BELOW)`` of the term."""
-    room = pair.far - top + BELOW
-    if room <= 0:
-        return 0.0
-    return (math.sqrt(2 * room) - float(pair.place(np.zeros(1))[0])) / pair.ratio
-
-
-def _pair(p: float, q: float, ratio: float, epsilon: float) -> Pair:
-    epsilon = min(epsilon, FURTHEST)
-    near = unsampled_epsilon(epsilon, q)
-    far = _log_odds(p) + log_expm1(epsilon) - math.log(q)
-    return Pair(near, far, 2 * EPS * near, 1.5 * EPS * _size(p, q, epsilon), max(ratio, SMALLEST))
-
-
-def _log_odds(p: float) -> float:
-    """``log((1 - p) / p)``."""
-    return math.log1p(-p) - math.log(p) if p < 1 else -math.inf
-
-
-def _size(p: float, q: float, epsilon: float) -> float:
-    """Size of the logarithms that the far component's is the sum of."""
-    logs = log_expm1(epsilon), math.log(p), math.log(q), math.log1p(-p) if p < 1 else 0.0
-    return 1 + sum(abs(x) for x in logs if math.isfinite(x))
-
-
-def _scaled(p: float, q: float, found: Estimate) -> Estimate:
-    rate = math.log(p) + math.log(q)
-    return Estimate(found.log + rate, found.error + EPS * (4 + abs(rate)))

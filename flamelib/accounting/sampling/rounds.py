@@ -1,43 +1,24 @@
 r"""Many rounds of random participation: what the whole training costs, and what it costs at least.
 
-The pair of :mod:`flamelib.accounting.sampling.rounds` dominates every round, whatever the model and whatever
-the gradients at it, and products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10):
-its T-fold product bounds T rounds, and the exchanged product bounds them for an added record.  The answer is the larger
-of both.  No round is announced to be one of the client's own, so that every round counts in which it might have
-joined.  Trust is that of the document: the server shows its sums to nobody and the noise is fresh in each round.
+*From above*: a pair that dominates every round, whatever the model and whatever the gradients at it.  Reveal how many
+other records j of the client are drawn.  The larger data set gives :math:`P_j = (1-p)\mu_0+p(1-q)\mu_1+pq\,\mu_2`, the
+smaller one :math:`Q_j = (1-p)\mu_0+p\mu_1`: client out, in without the record, in with it.  The profile is largest for
+*aligned* gradients above :math:`\alpha = 1` and for *opposed* ones below; so the losses of the pair are the positive
+ones of the aligned pair, the negative ones of the opposed pair, and 0 with the rest (both cross 0 at :math:`C/2` only,
+and the total variation is the same), averaged over j.  A larger j, p, q or C raises it.  Its T-fold product bounds T
+rounds, the exchanged product bounds them for an added record, and the answer is the larger of both.  No round is
+announced to be one of the client's own: every round counts in which it might have joined.  The server shows its sums
+to nobody, and the noise is fresh in each round.  Proof: book, chapter on random participation, "A dominating pair".
 
-From below: the client's gradients are all equal in each round.  That is a pair of data sets like any other.
-
-Privacy losses of one round of random participation: a pair that dominates, and a pair that occurs.
-
-**A pair that dominates.**  Reveal how many other records of the client are drawn.  Given that there are j, the output
-of the larger data set is :math:`P_j = (1-p)\mu_0+p(1-q)\mu_1+pq\,\mu_2`, that of the smaller one
-:math:`Q_j = (1-p)\mu_0+p\mu_1`: client out, client in without the record, client in with it, normal laws with
-:math:`|\mu_2-\mu_1|\le C` and :math:`|\mu_1-\mu_0|\le jC`.  For :math:`\alpha\ge1`
-
-.. math:: H_\alpha(P_j\Vert Q_j) = pq\int[\mu_2 - a_1\mu_1 - a_0\mu_0]_+, \qquad
-          H_\alpha(Q_j\Vert P_j) = \int[b_1\mu_1 - b_2\mu_2 - b_0\mu_0]_+
-
-with coefficients of at least 0 (or the second one is 0).  One normal law minus others: such an integral does not fall
-in any inner product of the differences from the first mean.  The former is largest for gradients that all point the
-same way, the latter where the others point the opposite way.  Since
-:math:`H_{1/\alpha}(P\Vert Q) = 1-1/\alpha+H_\alpha(Q\Vert P)/\alpha`, the largest profile is that of *aligned*
-gradients above 1 and that of *opposed* ones below.  As the upper envelope of profiles it is convex, hence a profile;
-its losses are the positive ones of the aligned pair, the negative ones of the opposed pair, and 0 with the rest (both
-cross 0 at :math:`C/2` only, and the total variation is the same).  The mean over j is convex as well and bounds the
-profile of every pair of neighbors at every :math:`\alpha > 0`: the pair dominates, whichever way gradients turn from
-round to round, and exchanging it gives the direction of an added record.  A larger j, p, q or C raises it.
-
-**Baselines.**  A record drawn at a rate r, all else known: :math:`(1-r)N(0)+rN(C)` against :math:`N(0)`, which is
+*Baselines*.  A record drawn at a rate r, all else known: :math:`(1-r)N(0)+rN(C)` against :math:`N(0)`, which is
 p = 1 (OLS) or L = 1 with r = pq (CS).  Participants known (WCS): that of OLS with chance p, else no loss.
 
-**A pair that occurs.**  All gradients of the client equal, of norm C (``aligned_cells``).
+*From below*: the client's gradients are all equal in each round, a pair of data sets like any other.
 
-Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022 (dominating pairs).
+Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
 """
 
 import math
-from bisect import bisect_left
 
 import numpy as np
 from scipy.special import ndtr
@@ -48,14 +29,121 @@ from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
+from flamelib.core.search import least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-REACH = 16.0
-WIDTH = 0.005
-GROUPS = 128
-RARE = 1e-25
-MOST = 2**15
+REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
+CELL = 0.005  # of a cell, in standard deviations of the noise
+MOST_CELLS = 2**15  # cells of one half at most, which are wider then
+GROUPS = 128  # numbers of other records that are told apart; between them the larger stands for all
+LEFT_OUT = 1e-25  # mass that is left out of a binomial law, or added to a cell, at most
+LEAST_RATE, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
+LARGEST_RATIO = 1000.0  # clipping norm over noise: from here on a record that is drawn is as good as seen
+MOST_ALIGNED = 1000  # records of the client whose gradients are all equal
+SCHEMES = ("outer", "wcs", "ols", "cs")
+
+
+@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs", gives="upper",
+        adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
+def participation_rounds(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """Guarantee after ``rounds`` rounds, one record added or removed (upper, both directions).
+
+    ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
+
+    Parameters
+    ----------
+    scheme : str
+        ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
+        record is drawn on its own, at the product of the rates.
+    n_records : int, at least 1
+        Records of the client in the larger data set; ignored but by ``outer``.
+    noise_std, clip_norm : float, positive
+        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
+
+    Source: Hasircioglu, Gunduz 2022, Theorems 4.1, 5.1, 5.2, Corollary 5.3; Zhu, Dong, Wang 2022, Theorem 10.
+
+    Examples
+    --------
+    >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
+    '1.76e-05'
+    >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
+    '1.83'
+    """
+    p, q = participation_rate, record_rate
+    if rounds == 1 and scheme == "outer":
+        return random_participation(scheme, p, q, n_records, noise_std, clip_norm, epsilon, delta)
+    if rounds == 1:
+        return {"wcs": wcs, "ols": ols, "cs": cs}[scheme](p, q, noise_std, clip_norm, epsilon, delta)
+    if clip_norm / noise_std > LARGEST_RATIO:
+        return _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta)
+    cells = round_cells(scheme, p, q, n_records, noise_std, clip_norm)
+    found = composed([(cells, rounds)], epsilon, delta)
+    coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
+    return Certified(found, found) if coarse else found
+
+
+def round_cells(
+    scheme: str, participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float
+) -> Cells:
+    """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
+
+    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
+    """
+    p, q, ratio = (
+        max(LEAST_RATE, participation_rate),
+        max(LEAST_RATE, record_rate),
+        max(LEAST_RATIO, clip_norm / noise_std),
+    )
+    if scheme == "outer":
+        return outer_cells(p, q, n_records, ratio)
+    return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
+
+
+def aligned_rounds_lower(
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> float:
+    """What ``rounds`` rounds cost at least, by a client whose gradients are all equal, in its worse direction (lower).
+
+    A client may have more records whose gradients are 0: the answer for fewer records holds as well, and may be the
+    larger one; beyond 1000 records it is that for 1000.  Exactly one of ``epsilon`` and ``delta`` is given; the answer
+    is the other one, 0 where nothing can be said.
+    """
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
+    check(clip_norm=clip_norm, rounds=rounds, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    ratio = min(clip_norm / noise_std, LARGEST_RATIO)
+    cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
+    return composed_below([(cells, rounds)], epsilon, delta)
+
+
+def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
+    """A record that is drawn is as good as seen: so it is in one round at least."""
+    seen = -math.expm1(rounds * math.log1p(-rate)) if rate < 1 else 1.0
+    if epsilon is not None:
+        return Certified(min(1.0, seen * (1 + 1e-12)), seen)
+    return Certified(0.0 if delta is not None and delta >= seen * (1 + 1e-12) else math.inf, 0.0)
+
+
+# --- losses of one round ----------------------------------------------------------------------------
 
 
 def outer_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
@@ -83,10 +171,10 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     parts = [_normal(points, shift * ratio) for shift in range(first, last + 2)]
     now, more = np.array(parts[:-1]), np.array(parts[1:])
     base = (1 - p) * _normal(points, 0.0) + p * (chances @ now)
-    rounding = 4 * ROUND * p * q * (chances @ (now + more)) + RARE
+    rounding = 4 * ROUND * p * q * (chances @ (now + more)) + LEFT_OUT
     gain = p * q * (chances @ (more - now))
-    losses = np.log1p(np.maximum(gain / (base + RARE), -1 + ROUND))
-    return Cells(losses, losses, base + RARE, gain, rounding)
+    losses = np.log1p(np.maximum(gain / (base + LEFT_OUT), -1 + ROUND))
+    return Cells(losses, losses, base + LEFT_OUT, gain, rounding)
 
 
 def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
@@ -103,9 +191,8 @@ def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
 
 def _window(n: int, rate: float) -> tuple[int, int]:
     """Where all but a negligible part of a binomial law lies."""
-    counts = range(n)
-    first = bisect_left(counts, True, key=lambda drawn: bool(binomial.cdf(drawn, n, rate) > RARE))
-    return first, bisect_left(counts, True, key=lambda drawn: bool(binomial.sf(drawn, n, rate) <= RARE))
+    first = least_whole(lambda drawn: bool(binomial.cdf(drawn, n, rate) > LEFT_OUT), 0, n)
+    return first, least_whole(lambda drawn: bool(binomial.sf(drawn, n, rate) <= LEFT_OUT), 0, n)
 
 
 def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:
@@ -131,7 +218,7 @@ def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: 
 
 
 def _points(low: float, high: float) -> Reals:
-    return np.linspace(low, high, min(math.ceil((high - low) / WIDTH), MOST) + 1)
+    return np.linspace(low, high, min(math.ceil((high - low) / CELL), MOST_CELLS) + 1)
 
 
 def _normal(points: Reals, mean: float | Reals) -> Reals:
@@ -147,146 +234,3 @@ def _together(halves: list[tuple[Reals, ...]], chances: float | Reals) -> Cells:
     base, gain, error = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in (2, 3, 4))
     rest = max(0.0, 1 - float((base + gain).sum()))
     return Cells(*map(np.append, (low, high, base, gain, error), (0.0, 0.0, rest, 0.0, ROUND / 10)))
-
-
-LEAST = 1e-30
-LEAST_RATIO = 1e-6
-LARGEST_RATIO = 1000.0
-MOST_ALIGNED = 1000
-
-SCHEMES = ("outer", "wcs", "ols", "cs")
-
-
-@states(
-    "participation",
-    "rounds",
-    item="Sections 4 and 5, composed over rounds by dominating pairs",
-    gives="upper",
-    adjacency="add-remove",
-    words={"scheme": SCHEMES},
-)
-def participation_rounds(
-    scheme: str,
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    rounds: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Certified:
-    r"""Guarantee after ``rounds`` rounds, one record added or removed (upper, both directions).
-
-    Parameters
-    ----------
-    scheme : str
-        ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
-        record is drawn on its own, at the product of the rates.
-    participation_rate, record_rate : float in (0, 1]
-        Chances that the client joins a round, ignored by ``ols``, and that a record of a joining client is drawn.
-    n_records : int, at least 1
-        Records of the client in the larger data set; ignored but by ``outer``.
-    noise_std, clip_norm : float, positive
-        Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
-    epsilon, delta : float
-        Exactly one, of the whole; the answer is the other one.
-
-    Returns
-    -------
-    Certified
-        ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
-
-    Source: Hasircioglu, Gunduz 2022, Theorems 4.1, 5.1, 5.2, Corollary 5.3; Zhu, Dong, Wang 2022, Theorem 10.
-
-    Examples
-    --------
-    >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
-    '1.76e-05'
-    >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
-    '1.83'
-    """
-    if rounds == 1:
-        return _once(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta)
-    if clip_norm / noise_std > LARGEST_RATIO:
-        return _disclosed(_rate(scheme, participation_rate, record_rate), rounds, epsilon, delta)
-    cells = round_cells(scheme, participation_rate, record_rate, n_records, noise_std, clip_norm)
-    found = composed([(cells, rounds)], epsilon, delta)
-    coarse = min(participation_rate, record_rate) < LEAST or clip_norm / noise_std < LEAST_RATIO
-    return Certified(found, found) if coarse else found
-
-
-def round_cells(
-    scheme: str, participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float
-) -> Cells:
-    """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
-
-    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
-    """
-    p, q, ratio = max(LEAST, participation_rate), max(LEAST, record_rate), max(LEAST_RATIO, clip_norm / noise_std)
-    if scheme == "outer":
-        return outer_cells(p, q, n_records, ratio)
-    return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
-
-
-def aligned_rounds_lower(
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    rounds: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> float:
-    """What ``rounds`` rounds cost at least, by a client whose gradients are all equal, in its worse direction (lower).
-
-    A client may have more records whose gradients are 0: the answer for fewer records holds as well, and may be the
-    larger one.  Beyond 1000 records, it is that for 1000.
-
-    Parameters
-    ----------
-    participation_rate, record_rate, n_records, noise_std, clip_norm, rounds
-        As for :func:`participation_rounds`, without a scheme: nobody knows who joins.
-    epsilon, delta : float
-        Exactly one; the answer is the other one, 0 where nothing can be said.
-    """
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
-    check(clip_norm=clip_norm, rounds=rounds, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
-    ratio = min(clip_norm / noise_std, LARGEST_RATIO)
-    cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
-    return composed_below([(cells, rounds)], epsilon, delta)
-
-
-def _once(
-    scheme: str,
-    participation_rate: float,
-    record_rate: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    epsilon: float | None,
-    delta: float | None,
-) -> Certified:
-    """One round needs no composing."""
-    if scheme == "outer":
-        return random_participation(
-            "outer", participation_rate, record_rate, n_records, noise_std, clip_norm, epsilon, delta
-        )
-    alone = {"wcs": wcs, "ols": ols, "cs": cs}[scheme]
-    return alone(participation_rate, record_rate, noise_std, clip_norm, epsilon, delta)
-
-
-def _rate(scheme: str, participation_rate: float, record_rate: float) -> float:
-    """Chance that the record is drawn."""
-    return record_rate if scheme == "ols" else participation_rate * record_rate
-
-
-def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
-    """A record that is drawn is as good as seen: so it is in one round at least."""
-    seen = -math.expm1(rounds * math.log1p(-rate)) if rate < 1 else 1.0
-    if epsilon is not None:
-        return Certified(min(1.0, seen * (1 + 1e-12)), seen)
-    return Certified(0.0 if delta is not None and delta >= seen * (1 + 1e-12) else math.inf, 0.0)

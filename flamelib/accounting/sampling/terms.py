@@ -11,7 +11,8 @@ the root, and Mills' ratio :math:`M(t) = \Phi(-t)/\varphi(t)`,
           D = \varphi(z)\Big(e^{-y}\big(M(z)-M(z+\mu)\big) + (1-e^{-y})\big(M(z)-M(z+k\mu)\big)\Big) ,
 
 where :math:`y = \log(1+e^{c-(k-1)y})`, :math:`c = \lambda-k\nu-\tfrac{k(k-1)}2\mu^2`: nothing cancels and nothing
-overflows.  By the Gram-matrix lemma D does not fall as k grows; without the far component it is largest.
+overflows.  D does not fall as k grows; without the far component it is largest.  Proof: book, chapter on random
+participation, lemma "Gram matrices".
 """
 
 import math
@@ -22,20 +23,23 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from flamelib.core.arrays import Reals
+from flamelib.core.logspace import UNIT
 
-EPS = 2.0**-52
-LOG_DENSITY = -math.log(2 * math.pi) / 2
-FARTHEST = 1e150
-LOWEST = -1e300
-FAINTEST = -700.0
-EDGE = -0.5
-STEPS = 60
-SMALL = 1e-9
-CLOSE = 0.9
-MIDDLE = 5.0
-ORDER = 16
-SHORT = 0.01
-FEW, MANY = (((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomial.legendre.leggauss, (3, 6)))
+EPS = 2 * UNIT  # the spacing of doubles at 1
+LOG_DENSITY = -math.log(2 * math.pi) / 2  # of a standard normal law at 0
+FARTHEST = 1e150  # standard deviations whose square is a double
+LOWEST = -1e300  # stands for a logarithm that no double holds
+FAINTEST = -700.0  # a component of a smaller logarithm counts as this one: its exponential is a double
+EDGE = -0.5  # left of it D is nearly 1 and its distance from 1 is computed; right of it Mills' ratio is
+NEWTON_STEPS = 60  # of Newton's method at most
+SMALL_STEP = 1e-9  # a step this small is followed by one below round-off
+CANCELS = 0.9  # Mills' ratios closer to each other than this are not subtracted
+MIDDLE = 5.0  # beyond, 1 - t M(t) cancels and the continued fraction takes over
+ORDER = 16  # terms of that fraction
+SHORT = 0.01  # an interval on which three points of Gauss's rule are enough, else six
+FEW_NODES, MANY_NODES = (
+    ((1 + nodes) / 2, shares / 2) for nodes, shares in map(np.polynomial.legendre.leggauss, (3, 6))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +95,23 @@ def pair_terms(pair: Pair, k: Reals) -> Logs:
 def crossing(exponent: Callable[[Reals], tuple[Reals, Reals]]) -> Reals:
     """Root y > 0 of ``y = log(1 + exp(g(y)))``, g falling and convex and given with its slope; elementwise.
 
-    Newton's method on the logarithms of both sides, kept between 0 and the right side at 0.  A step this small is
-    followed by one below rounding.
+    Newton's method on the logarithms of both sides, kept between 0 and the right side at 0.
     """
     start, slope = exponent(np.zeros(1))
     most = np.logaddexp(0.0, start)
     y = most / (1 - slope * np.exp(start - most))
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         level, slope = exponent(y)
-        log_grown = log_softplus(level)
+        log_grown = _log_softplus(level)
         share = np.exp(level - np.logaddexp(0.0, level) - log_grown)
         step = (np.log(y) - log_grown) / (1 - y * slope * share)
         y = np.minimum(y * np.exp(np.clip(-step, -30, 30)), most)
-        if np.max(np.abs(step), initial=0.0) <= SMALL:
+        if np.max(np.abs(step), initial=0.0) <= SMALL_STEP:
             break
     return y
 
 
-def log_softplus(level: Reals) -> Reals:
+def _log_softplus(level: Reals) -> Reals:
     """``log(log(1 + exp(level)))`` without underflow."""
     return np.where(level < -30, level, np.log(np.logaddexp(0.0, np.maximum(level, -30.0))))
 
@@ -122,9 +125,9 @@ def gap(z: Reals, m: Reals) -> Reals:
     """``M(z) - M(z + m)`` for ``z >= -0.5`` and ``m >= 0``: the difference, or the integral where it would cancel."""
     here, there = mills(z), mills(z + m)
     found = here - there
-    close = there > CLOSE * here
+    close = there > CANCELS * here
     if close.any():
-        points, weights = FEW if m[close].max() < SHORT else MANY
+        points, weights = FEW_NODES if m[close].max() < SHORT else MANY_NODES
         found[close] = m[close] * (_fall(z[close, None] + m[close, None] * points) @ weights)
     return found
 

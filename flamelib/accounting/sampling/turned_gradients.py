@@ -1,15 +1,14 @@
 r"""What random participation gives away for gradients in any directions: lower bounds by counting in rectangles.
 
-A client joins with probability :math:`p` and then draws each record with probability :math:`q`; the server publishes
-the sum of the drawn gradients plus Gaussian noise.  For given gradients the output is a mixture of normal laws
-:math:`\mu_0` (the client stays away), :math:`\mu_1` (it joins, the differing record is not drawn), :math:`\mu_2` (it
-is drawn), with and without that record.  With :math:`\alpha=e^\varepsilon`
+For given gradients the published sum is a mixture of normal laws: :math:`\mu_0` (the client stays away), :math:`\mu_1`
+(it joins with chance p, the differing record is not drawn), :math:`\mu_2` (it is drawn, with chance q), with and
+without that record.  With :math:`\alpha=e^\varepsilon`
 
 .. math::
     P - \alpha Q &= pq\,\mu_2 - (\alpha-1)(1-p)\,\mu_0 - p(\alpha-1+q)\,\mu_1, \\
     Q - \alpha P &= p(1-\alpha(1-q))\,\mu_1 - (\alpha-1)(1-p)\,\mu_0 - \alpha pq\,\mu_2 .
 
-Space is cut into boxes.  Publishing only the box is post-processing, so the positive parts of these differences,
+To publish only in which box of space the sum lies is post-processing, so the positive parts of these differences,
 summed over boxes, never exceed the divergence.  The laws of boxes are products of normal probabilities, contracted
 axis by axis.  Adjacency: one record of one client is added or removed.
 """
@@ -29,25 +28,20 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 REACH = 9.0  # standard deviations around the outermost centre that are cut into boxes
-WIDTH = 0.02  # side of a box in the plane in standard deviations, where there is room
-BOXES = 2**20
+SIDE = 0.02  # side of a box in the plane in standard deviations, where there is room
+MOST_BOXES = 2**20  # at most: some seconds
 NEGLIGIBLE = 1e-30  # lighter parts of a law are taken off the answer instead of being placed
-ROUNDING = 1e-12
-SHARPEST = 30.0
-LARGEST = 10_000
-MOST_SUBSETS = 12
+SUMMED = 1e-12  # relative round-off of the mass of a box, at most
+SHARPEST = 30.0  # clipping norm over noise: a larger one counts as this, for more noise is post-processing
+MOST_RECORDS = 10_000  # records of equal gradients
+MOST_SUBSETS = 12  # records all of whose subsets are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Sums of the other records' drawn gradients, with their probabilities, and the differing record's gradient.
+    """Sums of the other records' drawn gradients, with their ``chances``, and the differing record's ``gradient``.
 
-    Attributes
-    ----------
-    chances : array of shape (draws,)
-    sums : array of shape (draws, dimensions)
-        In units of the noise, like ``gradient``.
-    gradient : array of shape (dimensions,)
+    In units of the noise; arrays of shape (draws,), (draws, dimensions) and (dimensions,).
     """
 
     chances: Reals
@@ -56,18 +50,9 @@ class Draws:
 
 
 def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) -> Draws:
-    """All gradients of the largest norm, the other records' at ``angle`` degrees to the differing one's.
-
-    Parameters
-    ----------
-    n_records : int, from 1 to 10,000
-    record_rate : float in [0, 1]
-    ratio : float
-        Clipping norm over the noise.
-    angle : float in [0, 180]
-    """
-    if n_records > LARGEST:
-        raise DomainError(f"n_records must be a whole number in [1, {LARGEST}] here, got {n_records!r}")
+    """All gradients of norm ``ratio`` to the noise, the other records' at ``angle`` degrees to the differing one's."""
+    if n_records > MOST_RECORDS:
+        raise DomainError(f"n_records must be a whole number in [1, {MOST_RECORDS}] here, got {n_records!r}")
     counts = np.arange(n_records, dtype=float)
     # Exact at the half turns, where rounding would open a second dimension.
     turn = math.radians(angle)
@@ -77,13 +62,9 @@ def equal_draws(n_records: int, record_rate: float, ratio: float, angle: float) 
 
 
 def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
-    """Any gradients, every subset of the others listed.
+    """Any gradients, in units of the noise, every subset of the others listed; the first is the differing record's.
 
-    Parameters
-    ----------
-    gradients : array of shape (records, dimensions)
-        In units of the noise; the first is the differing record's.  At most 12 records and 3 dimensions.
-    record_rate : float in [0, 1]
+    ``gradients`` has the shape (records, dimensions), at most 12 and 3 of them.
     """
     given = np.asarray(gradients, dtype=float)
     if given.ndim != 2 or not 1 <= len(given) <= MOST_SUBSETS or not 1 <= given.shape[1] <= 3:
@@ -95,25 +76,13 @@ def subset_draws(gradients: ArrayLike, record_rate: float) -> Draws:
 
 
 def draws_delta(
-    draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool, boxes: int = BOXES
+    draws: Draws, participation_rate: float, record_rate: float, epsilon: float, add: bool, boxes: int = MOST_BOXES
 ) -> Certified:
-    r"""Divergence of the output for these gradients with and without the differing record (lower bound).
+    """Divergence of the output for these gradients with and without the differing record (lower bound).
 
-    Parameters
-    ----------
-    draws : Draws
-    participation_rate, record_rate : float in (0, 1]
-    epsilon : float, at least 0
-    add : bool
-        Whether the data set *without* the record comes first.
-    boxes : int
-        How many boxes at most; fewer are quicker and lose more.
-
-    Returns
-    -------
-    Certified
-        Never above the divergence.  The ``uncertainty`` estimates by how much it is below: what halving the boxes
-        once gained, and ten times the square of their side, in standard deviations, of the answer.
+    ``add``: the data set *without* the record comes first.  Fewer ``boxes`` are quicker and lose more.  The
+    ``uncertainty`` estimates by how much the answer is below the divergence: what halving the boxes once gained, and
+    ten times the square of their side, in standard deviations, of the answer.
     """
     given = check(participation_rate=participation_rate, record_rate=record_rate, epsilon=epsilon)
     joins, drawn, excess = given["participation_rate"], given["record_rate"], math.expm1(min(epsilon, 700.0))
@@ -131,13 +100,9 @@ def draws_delta(
     return _positive_part((gain * draws.chances, centres), (costs, np.vstack([others, away])), boxes)
 
 
-@states(
-    "participation",
-    "turned-gradients",
-    item="one round for gradients of the other records turned by an angle (this project)",
-    gives="lower",
-    adjacency="add-remove",
-)
+@states("participation", "turned-gradients",
+        item="one round for gradients of the other records turned by an angle (this project)", gives="lower",
+        adjacency="add-remove")  # fmt: skip
 def turned_gradients(
     participation_rate: float,
     record_rate: float,
@@ -147,18 +112,11 @@ def turned_gradients(
     angle: float,
     epsilon: float,
 ) -> Certified:
-    r"""Delta of one round for an explicit data set, the larger of both directions (lower bound).
+    """Delta of one round for an explicit data set, the larger of both directions (lower bound).
 
-    All gradients have the largest norm; those of the other records make an ``angle`` with the differing one's.  At 0
-    degrees this is the ``aligned`` reading of Theorem 4.1; elsewhere it can be larger.  Answers below about 1e-17 of
-    the sampling rate are 0.
-
-    Parameters
-    ----------
-    n_records : int, from 1 to 10,000
-        Records of the client, the differing one included.
-    noise_std, clip_norm : float, positive
-        Noise on the sum and norm of a gradient, in the same unit.
+    All gradients have the largest norm, in the unit of the noise on the sum; those of the other records, 10,000 at
+    most, make an ``angle`` with the differing one's.  At 0 degrees this is the ``aligned`` reading of Theorem 4.1;
+    elsewhere it can be larger.  Answers below about 1e-17 of the sampling rate are 0.
 
     Source: this project, on Hasircioglu, Gunduz 2022, Theorem 4.1.
 
@@ -167,7 +125,7 @@ def turned_gradients(
     >>> f"{turned_gradients(0.1, 0.1, 10, 1.0, 1.0, 30, 0.1):.3e}"
     '6.175e-04'
     """
-    ratio = min(clip_norm / noise_std, SHARPEST)  # more noise is post-processing, less of it was asked for
+    ratio = min(clip_norm / noise_std, SHARPEST)
     draws = equal_draws(n_records, record_rate, ratio, angle)
     both = (draws_delta(draws, participation_rate, record_rate, epsilon, add) for add in (False, True))
     return max(both)
@@ -183,12 +141,12 @@ def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: i
     spare = float(costs[~paid].sum())
     axes = [i for i in range(centres.shape[1]) if np.ptp(np.append(centres[heavy, i], others[paid, i])) > 0]
     if not heavy.any() or not axes:
-        return Certified(max(0.0, float(gains.sum() - costs.sum()) * (1 - ROUNDING)), 0.0)
+        return Certified(max(0.0, float(gains.sum() - costs.sum()) * (1 - SUMMED)), 0.0)
     knots = [_knots(centres[heavy, i], len(axes), most) for i in axes]
-    weights = np.append(gains[heavy] * (1 - ROUNDING), -costs[paid] * (1 + ROUNDING))
+    weights = np.append(gains[heavy] * (1 - SUMMED), -costs[paid] * (1 + SUMMED))
     boxes = _boxes(weights, np.vstack([centres[heavy], others[paid]])[:, axes], knots)
     coarse = float(np.maximum(_merged(boxes), 0.0).sum())
-    fine = float(np.maximum(boxes, 0.0, out=boxes).sum()) * (1 - ROUNDING)
+    fine = float(np.maximum(boxes, 0.0, out=boxes).sum()) * (1 - SUMMED)
     side = max(float(ends[1] - ends[0]) for ends in knots)
     return Certified(max(0.0, fine - spare), max(0.0, fine - coarse) + 10 * side**2 * fine + spare)
 
@@ -196,7 +154,7 @@ def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: i
 def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
     """Ends of an even number of intervals around the centres of the gain."""
     low, high = float(centres.min()) - REACH, float(centres.max()) + REACH
-    most, width = int(boxes ** (1 / dimensions)) // 2, WIDTH ** (1.5 if dimensions == 1 else 1.0)
+    most, width = int(boxes ** (1 / dimensions)) // 2, SIDE ** (1.5 if dimensions == 1 else 1.0)
     return np.linspace(low, high, 2 * min(most, math.ceil((high - low) / width / 2)) + 1)
 
 

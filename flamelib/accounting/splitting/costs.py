@@ -34,10 +34,9 @@ from flamelib.accounting.splitting.rules import default_scale, exact_rule, mix_r
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import VOCABULARY, DomainError
 
-KEY_BITS = 256
-SHARE_BITS = 256
-REAL_BITS = 64
-INPUT_BITS = 16
+KEY_BITS = SHARE_BITS = 256  # of a public key and of a share of a key, as Bonawitz et al. count them
+REAL_BITS = 64  # of a real number, a double
+INPUT_BITS = 16  # of an input of Bonawitz et al., the case they measure
 PROTOCOLS = tuple(word for word in VOCABULARY["protocol"].choices if word.startswith("cmp-"))
 UNKNOWN = {
     "cmp-cheu": "the constant of its error",
@@ -80,23 +79,18 @@ def cost(
     dimension: int = 1,
     input_bits: int = INPUT_BITS,
 ) -> Cost:
-    """Messages and bits per user, and the error of the sum, of a protocol (value).
+    """Messages and bits per user, and the error of the sum, of a protocol that the module explains (value).
+
+    Refused for a protocol whose published cost has unknown constants, and outside the regime of a formula.
 
     Parameters
     ----------
-    protocol : str
-        A name that the module explains.
     scale : int, optional
         Steps of the grid of the first three; ``10 * n_users`` where left out.
     error : float, optional
         What rounding may cost in ``cmp-t2``; ``n_users / scale`` where left out.
     input_bits : int from 1 to 64
         Bits b of an input of ``cmp-bon``; 16 where left out.
-
-    Raises
-    ------
-    DomainError
-        For a protocol whose published cost has unknown constants, and outside the regime of a formula.
 
     Source: Ghazi, Pagh, Velingker 2019; Bonawitz et al. 2017; Balle, Bell, Gascon, Nissim 2019 and 2020.
 

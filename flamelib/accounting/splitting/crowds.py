@@ -1,33 +1,20 @@
 r"""Split-and-mix among many users: how far apart the shuffled shares of two data sets of equal sum can be.
 
 Two independent ways to deal nm messages out to n users, m each, make a bipartite graph of n + n users; c is the number
-of its components and :math:`E_n = E[N^{c-1}]-1`.  Then the total variation distance is at most
-:math:`\sqrt{N E_n/(2(N-1))}`.
+of its components and :math:`E_n = E[N^{c-1}]-1`.  The total variation distance is at most
+:math:`\sqrt{N E_n/(2(N-1))}`.  With :math:`f_k = (km)!/(k!)^2` and
+:math:`v(n,k) = f_kf_{n-k}/f_n = \binom nk^2/\binom{nm}{km}`, E has a **recursion**
 
-Colour every component with one of N colours.  With :math:`n_i` users of colour i on either side,
+.. math:: E_n = \sum_{k=1}^{n-1}v(n,k)\Big(\frac{N-1}2+\Big(\frac{k(N+1)}n-1\Big)E_{n-k}\Big), \qquad E_1 = 0,
 
-.. math:: N(1+E_n) = \sum_{n_1+\dots+n_N=n}\frac{f_{n_1}\cdots f_{n_N}}{f_n}, \qquad f_k = \frac{(km)!}{(k!)^2},
+and for :math:`m\ge3` a **bracket**, sums over colorings of the components in which one color has most users.  For
+two messages the components are cycles, :math:`E_n = \prod_{j=2}^n(1+\frac{N-1}{2j-1})-1`.  As multinomial coefficients
+grow with m, E falls.
 
-the coefficient of an N-th power.  Differentiating that power gives, with
-:math:`v(n,k) = f_kf_{n-k}/f_n = \binom nk^2/\binom{nm}{km}`, the **recursion**
+Logarithms computed from factorials get 64 units of round-off of the largest of them as their slack, which is added on
+the safe side and told as the uncertainty; the recursion carries the relative error of the earlier terms along.
 
-.. math:: E_n = \sum_{k=1}^{n-1}v(n,k)\Big(\frac{N-1}2+\Big(\frac{k(N+1)}n-1\Big)E_{n-k}\Big), \qquad E_1 = 0.
-
-**Bracket** for :math:`m\ge3`. The ratio :math:`r(k) = f_{k+1}/f_k` grows: :math:`r(k)/r(k+s)\le
-(\frac{k+1}{k+s+1})^{m-2}`. So :math:`v(n,k)` falls with n, and with k until n/2. Colourings with n - k users of one
-colour and k < n/2 of one other alone give :math:`E_n\ge(N-1)\sum_{k<n/2}v(n,k)`. From above, first, let one colour have
-more than n/2 users, at least :math:`h=\lfloor n/2\rfloor+1`. Taking the other colours away one by one makes the summand
-a product of :math:`v(M,a)` with :math:`M\ge h+a`, which are at most :math:`v(h+a,a)`. So all colourings with two other
-colours or more give at most :math:`(1+V)^{N-1}-1-(N-1)V\le e^y-1-y\le\frac{y^2}2e^y`, where :math:`y=(N-1)V` and
-:math:`V=\sum_a v(h+a,a)\le v(h+1,1)+2v(h+2,2)`, as the terms at least halve. Second, let no colour have more than n/2:
-for every x > 0 those give at most :math:`\frac1N(\sum_{k\le n/2}f_kx^k)^N/(x^nf_n)`, which is next to nothing where
-:math:`x = 1/r(0.26\,n)`. As multinomial coefficients grow with m, E falls.
-
-**Two messages.**  The components are cycles: :math:`E_n = \prod_{j=2}^n(1+\frac{N-1}{2j-1})-1`.
-
-**Rounding.**  Logarithms of factorials are right to a few units in the last place; every logarithm computed from them
-gets 64 units of the largest of them as its slack, which is added on the safe side and told as the uncertainty.  In the
-recursion the relative error of the earlier terms is carried along.
+Proofs: book, chapter on cloak aggregation, "All at once", with both in "How the bound is computed".
 """
 
 import math
@@ -38,18 +25,19 @@ from scipy.special import gammaln
 
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import exp_or_inf, log_expm1, logaddexp, probability
+from flamelib.core.logspace import UNIT, exp_or_inf, log_expm1, logaddexp, probability
+from flamelib.core.search import least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest
 
-SLACK = 64 * 2.0**-53
-CLOSE = 1e-9
-MANY_USERS = 10_000
-MANY_MESSAGES = 100_000
-FEW_USERS = 8
-PLACE = 0.26
-NEAR = 128
-ROUGH = 0.01
+SLACK = 64 * UNIT  # of a logarithm computed from factorials, relative to the largest of them
+TELLING = 1e-9  # width of a bracket, as a logarithm, that needs no recursion
+MANY_USERS = 10_000  # for more the recursion would take seconds
+MANY_MESSAGES = 100_000  # more do not hide less
+FEW_USERS = 8  # fewer are left to the recursion
+PLACE = 0.26  # share of the users at whose ratio x is taken: colorings without a majority are next to nothing there
+END_TERMS = 128  # terms of the recursion that are added up from either end
+ROUGH = 0.01  # relative error from which on the recursion is given up
 
 
 class _Ends(NamedTuple):
@@ -61,7 +49,7 @@ class _Ends(NamedTuple):
     @property
     def telling(self) -> bool:
         """Whether they are close, or both so large that the distance is bounded by 1 anyway."""
-        return self.high - self.low <= CLOSE or self.low > math.log(2)
+        return self.high - self.low <= TELLING or self.low > math.log(2)
 
 
 @states("cloak", "own-3", item="this project: all users, total variation", gives="upper", adjacency="sum-preserving")
@@ -70,21 +58,12 @@ def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
 
     .. math:: \sqrt{\frac{N\,E}{2(N-1)}}, \qquad E = E[N^{c-1}]-1, \quad\text{at most 1}
 
-    Where the bracket of the module's page leaves E open by more than 1e-9 of itself it is computed by the recursion up
-    to 10,000 users; beyond, the upper end of the bracket is the answer.  Of several colluding users, subtract their
+    Where the bracket leaves E open by more than 1e-9 of itself it is computed by the recursion up to 10,000 users;
+    beyond, the upper end of the bracket is the answer.  ``uncertainty`` is how much smaller the formula's value may be.
+    Beyond 100,000 messages the answer is that for 100,000, which is larger.  Of several colluding users, subtract their
     number from ``n_users``.
 
-    Parameters
-    ----------
-    n_messages : int, at least 1
-        Beyond 100,000 messages the answer is that for 100,000, which is larger.
-
-    Returns
-    -------
-    Certified
-        ``uncertainty`` is how much smaller the formula's value may be.
-
-    Source: this project; proven on the page of the module and in the chapter on cloak aggregation.
+    Source: this project; proven in the chapter on cloak aggregation.
 
     Examples
     --------
@@ -99,30 +78,13 @@ def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
 def least_messages(security_bits: float, n_users: int, modulus: int, colluding: int = 0) -> int:
     r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
 
-    The least number by :func:`users_distance`.
-
-    Parameters
-    ----------
-    security_bits : float in (0, 1e6]
-        Minus the base-2 logarithm :math:`\sigma` of the distance.
-    n_users : int, at least 2
-    modulus : int from 2 to 2**256
-    colluding : int, from 0 to n_users - 2
-
-    Raises
-    ------
-    DomainError
-        Where more than 100,000 messages would be needed.
+    The least number by :func:`users_distance` for ``security_bits`` :math:`\sigma`; refused beyond 100,000.
     """
     check(security_bits=security_bits, n_users=n_users, modulus=modulus, colluding=colluding)
     users, target = honest(n_users, colluding), -security_bits * math.log(2)
-    low, high = 1, MANY_MESSAGES
-    if not _within(target, modulus, high, users):
+    if not _within(target, modulus, MANY_MESSAGES, users):
         raise DomainError(f"security_bits must be within reach of {MANY_MESSAGES:,} messages, got {security_bits}")
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _within(target, modulus, middle, users) else (middle + 1, high)
-    return high
+    return least_whole(lambda m: _within(target, modulus, m, users), 1, MANY_MESSAGES)
 
 
 def _within(target: float, modulus: int, n_messages: int, n_users: int) -> bool:
@@ -188,7 +150,9 @@ class _Row(NamedTuple):
 
 def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
     """The terms near both ends; those between are no larger than the first of them."""
-    k = np.arange(1, n) if n <= 2 * NEAR + 1 else np.concatenate([np.arange(1, NEAR + 1), np.arange(n - NEAR, n)])
+    k = np.arange(1, n)
+    if n > 2 * END_TERMS + 1:
+        k = np.concatenate([k[:END_TERMS], k[-END_TERMS:]])
     log_v, log_crowd = log_f[k] + log_f[n - k] - log_f[n], math.log(modulus - 1) - math.log(2)
     log_pulled = log_v + found[n - k]
     top = max(float(log_v[0]) + log_crowd, float(log_pulled.max()))
@@ -196,8 +160,8 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
     started = float(np.exp(log_v + (log_crowd - top)).sum())
     left_out = 0.0
     if len(k) < n - 1:
-        largest = max(0.0, float(found[NEAR:n].max())) + math.log(modulus + 1)
-        left_out = exp_or_inf(float(log_v[NEAR - 1]) + largest + math.log(2 * n) - top)
+        largest = max(0.0, float(found[END_TERMS:n].max())) + math.log(modulus + 1)
+        left_out = exp_or_inf(float(log_v[END_TERMS - 1]) + largest + math.log(2 * n) - top)
     return _Row(top, started, started + float((reach - 1) @ pulled), float((reach + 1) @ pulled), left_out)
 
 
@@ -205,7 +169,7 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
 
 
 def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
-    """Logarithms between which that of E lies: pairs of colours, and all other colourings bounded from above."""
+    """Logarithms between which that of E lies: pairs of colors, and all other colorings bounded from above."""
     if n_users < FEW_USERS:
         return _Ends(-math.inf, math.inf)
     half, crowd = n_users // 2 + 1, math.log(modulus - 1)
@@ -225,7 +189,7 @@ def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
 
 
 def _no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
-    """Logarithm of what colourings without a majority give at most."""
+    """Logarithm of what colorings without a majority give at most."""
     log_x = -_log_ratio(round(PLACE * n_users), n_messages)
     powers = np.cumsum([ratio + log_x for ratio in first])
     half = n_users // 2

@@ -2,11 +2,7 @@
 
 Every user's value becomes ``n_messages`` shares that add up to it modulo ``modulus``.  Logarithms hold what doubles
 cannot: binomial coefficients of thousands, moduli to 2^256.  Upper answers are rounded up by some 1e-12 of themselves.
-Standard library only: the same source runs in a browser.
-
-What a user of split-and-mix sends: how many messages hide everything but the sum, and how many bits.
-
-Standard library only: the same source runs in a browser.
+Proofs: book, chapter on cloak aggregation, under the numbers of the lemmas.  Standard library only.
 """
 
 import math
@@ -16,6 +12,8 @@ from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, loga
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd
 
+LEAST_MESSAGES = 4  # Lemma 1 is silent below
+
 
 @states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
         adjacency="sum-preserving")  # fmt: skip
@@ -24,18 +22,8 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
 
     .. math:: m = \Big\lceil2+\frac{2\sigma+\log_2N}{\log_2n-\log_2e}\Big\rceil, \qquad m\ge3,\ n\ge19
 
-    Of several colluding users, subtract their number from ``n_users``.  The formula is theirs; wherever the two were
-    compared, ``cloak:own-3``, which is proven here, needs no more messages.
-
-    Parameters
-    ----------
-    security_bits : float in (0, 1e6]
-        Minus the base-2 logarithm σ of the total variation distance.
-
-    Raises
-    ------
-    DomainError
-        With fewer than 19 users: the theorem is silent.
+    Fewer users are refused; of several colluding ones, subtract their number from ``n_users``.  The formula is theirs;
+    wherever the two were compared, ``cloak:own-3``, which is proven here, needs no more messages.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
 
@@ -69,26 +57,14 @@ def modulus_bits(modulus: int) -> int:
     return (modulus - 1).bit_length()
 
 
-LEAST_MESSAGES = 4
-
-
 @states("cloak", "lemma-1", item="Lemma 1", gives="upper", adjacency="none")
 def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     r"""Chance that the shares of two users are not smooth: repeat, or have subset sums far from uniform (upper).
 
     .. math:: \eta = \frac{2m^2}N + \frac{18\sqrt m\,N^2}{\gamma^2\,4^m}
 
-    for :math:`m\ge4` and :math:`\gamma>6\sqrt m/4^m`, else ``inf``.  It may exceed 1.
-
-    Parameters
-    ----------
-    smoothness : float in (0, 1)
-        The :math:`\gamma`: every residue is the sum of a fraction :math:`(1\pm\gamma)/N` of the m-subsets.
-
-    Raises
-    ------
-    DomainError
-        Where ``modulus`` is even.
+    for an odd modulus, :math:`m\ge4` and :math:`\gamma>6\sqrt m/4^m`, else ``inf``.  It may exceed 1.  Smooth: every
+    residue is the sum of a fraction :math:`(1\pm\gamma)/N` of the m-subsets.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 1.
 
@@ -142,12 +118,7 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
     .. math:: \Big(t\ln\beta,\ \eta\,\frac{\beta^t-1}{\beta-1}\Big), \qquad \beta = \frac{1+\gamma}{1-\gamma}
 
     Any two data sets of equal sum are at most :math:`n-1` swaps apart, and :math:`n-|C|-1` where they agree on
-    colluding users C.
-
-    Returns
-    -------
-    Budget
-        ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
+    colluding users C.  ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemmas 6 and 12.
 
@@ -169,7 +140,9 @@ def user_budget(
 ) -> Budget:
     r"""Budget of one user's value when some users add noise; nobody colludes (upper).
 
-    As :func:`single_user_budget` with ``colluding=0``.  Source: Ghazi, Pagh, Velingker 2019, Lemma 11.
+    As :func:`single_user_budget` with ``colluding=0``.
+
+    Source: Ghazi, Pagh, Velingker 2019, Lemma 11.
 
     Examples
     --------
@@ -195,19 +168,7 @@ def single_user_budget(
 
     .. math:: \Big(\ln\frac{1+\gamma}{1-\gamma}+k\ln\frac1p,\ e^{-q(n-|C|)}+\eta\Big)
 
-    Parameters
-    ----------
-    scale : int, at least 1
-        Steps k of the grid: a user's scaled value lies in 0..k.
-    decay : float in (0, 1)
-        The p of the truncated discrete Laplace noise.
-    noise_rate : float in (0, 1]
-        Chance q that a user adds noise.
-
-    Returns
-    -------
-    Budget
-        ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
+    ``delta`` is ``inf`` outside the regime of Lemma 1, and may exceed 1.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 13.
 
@@ -227,10 +188,6 @@ def log_ratio(smoothness: float) -> float:
     r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness."""
     check(smoothness=smoothness)
     return math.log1p(smoothness) - math.log1p(-smoothness)
-
-
-
-
 
 
 def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:

@@ -3,13 +3,13 @@
 Two promises are kept apart by their adjacency.  Where the sum itself may be known, nothing is added and everything
 else is hidden; where one user's value must be hidden, users add noise.  A vector is aggregated coordinate by
 coordinate, each with its own shuffle; an even share of the budget goes to each of them.
-
-Noise of a sum chosen by exact accounting: the least thinned noise, and Pólya shares with what goes with them.
 """
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from flamelib.accounting.noise.discrete_laplace import (
     crowded_error,
@@ -20,7 +20,6 @@ from flamelib.accounting.noise.discrete_laplace import (
     thinned_error,
 )
 from flamelib.accounting.noise.sum_laws import Noise, ThinnedNoise
-from flamelib.accounting.noise.sums import counted_users, log_delta, turning_point
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import messages_needed, modulus_bits
 from flamelib.accounting.splitting.rules import (
@@ -38,11 +37,11 @@ from flamelib.accounting.splitting.rules import (
 )
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.logspace import MARGIN, probability
-from flamelib.core.search import smallest_epsilon
+from flamelib.core.search import least_whole, least_whole_beyond
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check, honest
 
-WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20
+WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20  # largest chance that a sum wraps around, and that as a share of the error
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,10 @@ class _Wish:
         return self.epsilon / self.dimension, self.delta / self.dimension, self.n_users
 
 
+_Messages = Callable[[_Wish, float, int], int]
+"""Messages for a security in bits and a modulus."""
+
+
 @states("cloak", "plan", item="the cheapest parameters by each theorem", gives="value", adjacency="none")
 def plans(
     n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0, dimension: int = 1
@@ -91,19 +94,11 @@ def plans(
 
     Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
     ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
-    T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and
-    ``cloak:own-3``, where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
-    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.
-
-    Parameters
-    ----------
-    error : float, positive
-        Bound on the mean absolute error of the sum of values in [0, 1], in each coordinate.
-
-    Returns
-    -------
-    tuple of Plan
-        None of a theorem that cannot keep the budget at this error, or for so few users.
+    T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and ``cloak:own-3``,
+    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
+    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.  The error bounds
+    the mean absolute one, in each coordinate; a theorem that cannot keep the budget at it, or for so few users, has no
+    plan.
 
     Source: this project, by the theorems named.
 
@@ -116,46 +111,32 @@ def plans(
     honest(n_users, colluding)
     wish = _Wish(n_users, epsilon, delta, error, colluding, dimension)
     positive_budget(*wish.each[:2])
-    found = [plan for make in MAKERS if (plan := _tried(make, wish))]
+    found = []
+    for make in MAKERS:
+        with suppress(DomainError):  # its theorem is silent
+            found += [plan for plan in [make(wish)] if plan]
     return tuple(sorted(found, key=lambda plan: plan.bits))
 
 
-def _tried(make: Callable[[_Wish], Plan | None], wish: _Wish) -> Plan | None:
-    """The plan, or none where its theorem is silent."""
-    try:
-        return make(wish)
-    except DomainError:
-        return None
-
-
-def _rule_t2(wish: _Wish) -> Plan:
-    return _quiet(wish, "cloak:thm-2", exact_rule(*wish.each, wish.error, wish.colluding))
-
-
-def _sharp_t2(wish: _Wish) -> Plan:
-    return _quiet(wish, "cloak:own-2", sharp_exact_rule(*wish.each, wish.error, wish.colluding))
-
-
-def _quiet(wish: _Wish, theorem: str, rule: ExactRule) -> Plan:
+def _chained(theorem: str, make: Callable[..., ExactRule], wish: _Wish) -> Plan:
+    rule = make(*wish.each, wish.error, wish.colluding)
     return _without_noise(wish, theorem, rule.scale, rule.modulus, rule.n_messages)
 
 
-def _quiet_best(wish: _Wish) -> Plan:
-    scale, security = grid_scale(wish.n_users, wish.error), _distance_bits(wish)
-    modulus = wish.n_users * scale + 1
-    n_messages = messages_needed(security, honest(wish.n_users, wish.colluding), math.log2(modulus))
-    return _without_noise(wish, "cloak:best-1", scale, modulus, n_messages)
-
-
-def _quiet_own(wish: _Wish) -> Plan:
+def _distant(theorem: str, messages: _Messages, wish: _Wish) -> Plan:
+    """Total variation of an even share of delta, on the coarsest grid."""
     scale = grid_scale(wish.n_users, wish.error)
     modulus = wish.n_users * scale + 1
-    n_messages = least_messages(_distance_bits(wish), wish.n_users, modulus, wish.colluding)
-    return _without_noise(wish, "cloak:own-3", scale, modulus, n_messages)
+    security = max(MARGIN, (math.log2(wish.dimension) - math.log2(wish.delta)) * (1 + MARGIN))
+    return _without_noise(wish, theorem, scale, modulus, messages(wish, security, modulus))
 
 
-def _distance_bits(wish: _Wish) -> float:
-    return max(MARGIN, (math.log2(wish.dimension) - math.log2(wish.delta)) * (1 + MARGIN))
+def _by_best(wish: _Wish, security: float, modulus: int) -> int:
+    return messages_needed(security, honest(wish.n_users, wish.colluding), math.log2(modulus))
+
+
+def _by_own(wish: _Wish, security: float, modulus: int) -> int:
+    return least_messages(security, wish.n_users, modulus, wish.colluding)
 
 
 def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messages: int) -> Plan:
@@ -164,15 +145,7 @@ def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messag
     return Plan(theorem, Adjacency.SUM_PRESERVING, *shape, bits, wish.n_users / scale, wish.colluding)
 
 
-def _rule_t1(wish: _Wish) -> Plan | None:
-    return _thinned(wish, "cloak:thm-1", noisy_rule)
-
-
-def _sharp_t1(wish: _Wish) -> Plan | None:
-    return _thinned(wish, "cloak:own-2", sharp_noisy_rule)
-
-
-def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan | None:
+def _thinned(theorem: str, make: Callable[..., NoisyRule], wish: _Wish) -> Plan | None:
     epsilon, delta, n = wish.each
     for_noise, noise_rate = noise_shares(epsilon, delta, honest(n, wish.colluding))
 
@@ -184,25 +157,13 @@ def _thinned(wish: _Wish, theorem: str, rule: Callable[..., NoisyRule]) -> Plan 
     scale = _least_scale(total, wish.error)
     if scale is None:
         return None
-    found = rule(epsilon, delta, n, scale, wish.colluding)
+    found = make(epsilon, delta, n, scale, wish.colluding)
     shape = (found.n_messages, found.modulus, scale, "floor", "truncated Laplace", found.decay, found.noise_rate)
     error = found.noise_bound + found.rounding_bound
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, wish.dimension * found.bits, error, wish.colluding)
 
 
-def _shared_best(wish: _Wish) -> Plan | None:
-    users = honest(wish.n_users, wish.colluding)
-    return _shared(wish, "cloak:best-1", lambda sigma, size: messages_needed(sigma, users, math.log2(size)))
-
-
-def _shared_own(wish: _Wish) -> Plan | None:
-    def messages(sigma: float, size: int) -> int:
-        return least_messages(sigma, wish.n_users, size, wish.colluding)
-
-    return _shared(wish, "cloak:own-3", messages)
-
-
-def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) -> Plan | None:
+def _shared(theorem: str, messages: _Messages, wish: _Wish) -> Plan | None:
     """Pólya noise, randomly rounded values, and a modulus that just holds their sum."""
     n, epsilon, crowd = wish.n_users, wish.epsilon / wish.dimension, honest(wish.n_users, wish.colluding)
     wrapped = min(WRAPPED, WRAPPED_SHARE * wish.error / n)
@@ -215,7 +176,7 @@ def _shared(wish: _Wish, theorem: str, messages: Callable[[float, int], int]) ->
         return None
     decay = noise_decay(scale, epsilon)
     modulus = n * scale + 2 * crowded_reach(decay, wrapped, n / crowd)
-    n_messages = messages(security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
+    n_messages = messages(wish, security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
     shape = (n_messages, modulus, scale, "random", "Pólya", decay, 1.0)
     bits = wish.dimension * n_messages * modulus_bits(modulus)
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
@@ -228,16 +189,18 @@ def _least_scale(total: Callable[[int], float], error: float) -> int | None:
         high *= 2
         if high > LARGEST_MODULUS:
             return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if total(middle) <= error else (middle, high)
-    return high
+    return least_whole(lambda k: total(k) <= error, high // 2 + 1, high)
 
 
-MAKERS = (
-    *(_rule_t2, _sharp_t2, _quiet_best, _quiet_own),
-    *(_rule_t1, _sharp_t1, _shared_best, _shared_own),
+MAKERS: tuple[Callable[[_Wish], Plan | None], ...] = (
+    partial(_chained, "cloak:thm-2", exact_rule),
+    partial(_chained, "cloak:own-2", sharp_exact_rule),
+    partial(_distant, "cloak:best-1", _by_best),
+    partial(_distant, "cloak:own-3", _by_own),
+    partial(_thinned, "cloak:thm-1", noisy_rule),
+    partial(_thinned, "cloak:own-2", sharp_noisy_rule),
+    partial(_shared, "cloak:best-1", _by_best),
+    partial(_shared, "cloak:own-3", _by_own),
 )
 
 
@@ -266,19 +229,8 @@ def recommended(
 
     The grid has :math:`k=\lceil\varepsilon\sqrt n\rceil` steps, so that rounding adds less than the noise, and
     :math:`N=nk+2\tau+1` for the least :math:`\tau` that noise exceeds with a chance of at most ``overflow``, nobody
-    dropping out.  The sum keeps epsilon at a delta of :math:`(1+e^\varepsilon)2^{-\sigma}`, so long as no more than
-    ``colluding`` users tell their noise or drop out.
-
-    Parameters
-    ----------
-    n_users : int
-        Of whom at least 19 do not collude.
-    epsilon : float, positive
-    overflow : float in (0, 1)
-    security_bits : float, positive
-        The :math:`\sigma`.
-    colluding : int
-    scale : int, at least 1, optional
+    dropping out.  The sum keeps epsilon at a delta of :math:`(1+e^\varepsilon)2^{-\sigma}`, :math:`\sigma` being
+    ``security_bits``, so long as no more than ``colluding`` users tell their noise or drop out; at least 19 must not.
 
     Source: Balle, Bell, Gascon, Nissim 2020.
     """
@@ -287,7 +239,7 @@ def recommended(
     steps = check(scale=scale or max(1, math.ceil(given["epsilon"] * math.sqrt(n_users))))["scale"]
     noise = shared_noise(steps, given["epsilon"])
     most = ThinnedNoise(-(-n_users // crowd), noise.decay, 1.0)
-    reach = turning_point(lambda at: outside(most, at) <= overflow, 0)
+    reach = least_whole_beyond(lambda at: outside(most, at) <= overflow, 0)
     modulus = n_users * steps + 2 * reach + 1
     n_messages = messages_needed(security_bits, crowd, math.log2(modulus))
     bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)
@@ -298,46 +250,3 @@ def recommended(
 def outside(noise: Noise, reach: int) -> float:
     """Chance that noise is larger than ``reach`` in absolute value (upper)."""
     return probability(math.log(2) + noise.log_above(reach + 1) + noise.error(reach + 1)) + math.exp(noise.log_lost)
-
-
-def thinned_decay(
-    n_users: int, scale: int, noise_rate: float, epsilon: float, delta: float, colluding: int = 0
-) -> float:
-    r"""Decay of the least noise with which a chance of ``noise_rate`` keeps the budget of the sum: never too small.
-
-    Noise of :math:`p=e^{-1/bk}` is sought at scales b up to :math:`1/\varepsilon`, beyond which only the chance that
-    nobody adds noise is left of delta.
-
-    Parameters
-    ----------
-    n_users : int, at least 2
-    scale : int, at least 1
-    noise_rate : float in (0, 1]
-    epsilon : float, positive
-    delta : float in (0, 1)
-    colluding : int
-
-    Raises
-    ------
-    DomainError
-        Where no scale keeps the budget: too few users add noise.
-
-    Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
-    """
-    given = check(n_users=n_users, scale=scale, noise_rate=noise_rate, epsilon=epsilon, delta=delta)
-    n_users, scale, noise_rate, epsilon, delta = given.values()
-    if epsilon == 0 or not 0 < delta < 1:
-        raise DomainError(f"epsilon must be above 0 and delta in (0, 1) for a least noise, got {epsilon} and {delta}")
-    counted = counted_users(honest(n_users, colluding), noise_rate)
-
-    def decay(width: float) -> float:
-        return math.exp(-1 / (width * scale)) if width > 0 else 0.0
-
-    def excess(width: float) -> float:
-        p = decay(width)
-        return log_delta(ThinnedNoise(counted, p, noise_rate), scale, epsilon) if 0 < p < 1 else 0.0
-
-    found = smallest_epsilon(excess, delta, 1 / epsilon, rises=True)
-    if excess(found) > math.log(delta):
-        raise DomainError(f"noise_rate must be larger for delta = {delta:g} at this scale, got {noise_rate:g}")
-    return decay(found)

@@ -1,17 +1,9 @@
-"""Parameters of split-and-mix that hide one user's value: rule T1, its sharper relative, and Pólya noise.
+"""Parameters of split-and-mix by rule: T1 for one user's value, T2 for everything but the sum, and their sharper kin.
 
 Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions; what is
 rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their modulus is as small
-as the sum of the values permits.  Standard library only.
-
-How rules for split-and-mix are found: budgets that have one, smooth shares, the first number of messages to serve.
-
-Ceilings are taken of exact fractions; what is rounded is rounded so that the budget is kept.  Standard library only.
-
-Parameters of split-and-mix that hide everything but the sum: rule T2 and its sharper relative.
-
-The sum of the rounded values itself is not protected; errors come from rounding alone.  Each rule answers the first
-number of messages that its bound allows, with factors of 60 digits.  Standard library only.
+as the sum of the values permits.  Proofs: book, chapter on cloak aggregation, theorems 1 and 2 and "Noise".  Standard
+library only.
 """
 
 import math
@@ -35,51 +27,10 @@ from flamelib.core.logspace import MARGIN, exp_or_inf
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest
 
-KEPT = 1 - 4 * MARGIN
-LARGEST_EPSILON = 700.0
-LEAST_SMOOTHNESS = 1e-300
-
-
-def positive_budget(epsilon: float, delta: float) -> None:
-    """Refuse budgets for which a rule has no parameters."""
-    check(epsilon=epsilon, delta=delta)
-    if not 0 < epsilon <= LARGEST_EPSILON:
-        raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
-    if delta == 0:
-        raise DomainError("delta must be a number in (0, 1] for this rule, got 0")
-
-
-def least_odd(least: int) -> int:
-    """The smallest odd whole number of at least this."""
-    return least | 1
-
-
-def smoothness_of(leak: float) -> float:
-    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it."""
-    found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
-    while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
-        found = math.nextafter(found, 0.0)
-    if found < LEAST_SMOOTHNESS:
-        raise DomainError(
-            f"epsilon must be so large that shares have a smoothness of {LEAST_SMOOTHNESS:g}, not {found:g}"
-        )
-    return found
-
-
-def too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
-    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
-    bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
-    return max(LEAST_MESSAGES, math.floor(bits))
-
-
-def first_number(
-    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
-) -> tuple[int, int]:
-    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
-    return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))
-
-
-FOR_SHARES = 0.1
+KEPT = 1 - 4 * MARGIN  # of a budget, after what its logarithms may be wrong by
+LARGEST_EPSILON = 700.0  # its exponential is a double
+LEAST_SMOOTHNESS = 1e-300  # above the doubles that lose digits
+FOR_SHARES = 0.1  # of epsilon; the rest is for noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +90,12 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     With :math:`h = n-|C|`: :math:`p = e^{-0.9\varepsilon/k}`, :math:`\gamma = \tanh(0.05\,\varepsilon)`,
     :math:`q = \min(1, \ln(2/\delta)/h)`; for m = 4, 5, ... N is the smallest odd whole number of at least
     :math:`3nk+1` and :math:`8m^2/\delta`; the first m with :math:`\gamma>6\sqrt m/4^m` and
-    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.
+    :math:`18\sqrt mN^2/(\gamma^24^m)\le\delta/4` serves.  The grid has ``10 * n_users`` steps k where ``scale`` is left
+    out.  Refused for a budget of 0, or an epsilon above 700, or so small that no decay below 1 keeps it.
 
-    Parameters
-    ----------
-    scale : int, at least 1, optional
-        Steps k of the grid; ``10 * n_users`` where left out.
-
-    Returns
-    -------
-    NoisyRule
-        ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in
-        [0, 1], with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of
-        Lemma 1, at most the one asked for.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700, or so small that no decay below 1 keeps it.
+    ``noise_bound`` and ``rounding_bound`` add up to a bound on the mean absolute error of the sum of values in [0, 1],
+    with noise of ``decay``, the least double not below p; ``delta`` is :math:`(1-q)^h` plus the failure of Lemma 1, at
+    most the one asked for.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1 and Lemmas 11 and 13.
 
@@ -168,10 +107,10 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
     eighth, log_quarter = Fraction(delta) / 8, math.log(delta) - math.log(4)
-    n_messages, modulus = first_number(
+    n_messages, modulus = _first_number(
         lambda m: least_odd(max(3 * n_users * shape.scale + 1, math.ceil(m * m / eighth))),
         lambda m, modulus: log_unsmooth(modulus, m, shape.smoothness) <= log_quarter,
-        lambda least: too_few(least, shape.smoothness, log_quarter),
+        lambda least: _too_few(least, shape.smoothness, log_quarter),
     )
     failure = exp_or_inf(log_failure(modulus, n_messages, shape.smoothness))
     return shape.rule(n_messages, modulus, failure, delta)
@@ -186,7 +125,7 @@ def sharp_noisy_rule(
     """
     shape = _shape(epsilon, delta, n_users, scale, colluding)
     leak, log_half = log_ratio(shape.smoothness), math.log(delta) - math.log(2)
-    n_messages, modulus = first_number(
+    n_messages, modulus = _first_number(
         lambda _: least_odd(3 * n_users * shape.scale + 1),
         lambda m, modulus: log_two_user_delta(modulus, m, leak) <= log_half,
     )
@@ -197,17 +136,8 @@ def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = Non
     r"""Split-and-mix by ``cloak:best-1`` around Pólya noise: (epsilon, delta)-private for one user's value (upper).
 
     The released sum keeps epsilon, and what the shares tell beside it costs :math:`(1+e^\varepsilon)2^{-\sigma}`, which
-    is delta; N is :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.
-
-    Parameters
-    ----------
-    epsilon : float in (0, 700]
-    delta : float in (0, 1]
-    n_users : int
-        Of whom at least 19 do not collude.
-    scale : int, at least 1, optional
-        Steps k of the grid; ``10 * n_users`` where left out.
-    colluding : int
+    is delta; N is :math:`3nk+1`.  The mean error is of noise with the ``decay`` returned.  Grid as for
+    :func:`noisy_rule`; at least 19 users must not collude.
 
     Source: Balle, Bell, Gascon, Nissim 2020; Ishai, Kushilevitz, Ostrovsky, Sahai 2006.
     """
@@ -233,8 +163,7 @@ def default_scale(n_users: int, scale: int | None) -> int:
 
 
 def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
-    r"""The share of epsilon that noise has, and the rate at which half of delta covers that nobody of a crowd adds any.
-    """
+    """Noise's share of epsilon, and the rate at which half of delta covers that nobody of a crowd adds any."""
     wanted = (math.log(2) - math.log(delta)) / crowd * (1 + MARGIN / 1000)
     return (1 - FOR_SHARES) * epsilon * KEPT, min(1.0, wanted)
 
@@ -244,7 +173,7 @@ def _shape(epsilon: float, delta: float, n_users: int, scale: int | None, collud
     steps, crowd = default_scale(n_users, scale), honest(n_users, colluding)
     for_noise, noise_rate = noise_shares(epsilon, delta, crowd)
     silent = math.exp(crowd * math.log1p(-noise_rate)) if noise_rate < 1 else 0.0
-    decay, smoothness = noise_decay(steps, for_noise), smoothness_of(FOR_SHARES * epsilon)
+    decay, smoothness = noise_decay(steps, for_noise), _smoothness_of(FOR_SHARES * epsilon)
     return _Shape(n_users, steps, for_noise / steps, decay, noise_rate, smoothness, silent)
 
 
@@ -265,19 +194,10 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
 
     With :math:`t = n-|C|-1`, :math:`\gamma = \tanh\frac\varepsilon{2t}` and
-    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil`; for m = 4, 5, ... N is
+    :math:`T = \frac{e^\varepsilon-1}{e^{\varepsilon/t}-1}`: :math:`k = \lceil n/\alpha\rceil` for the ``error``
+    :math:`\alpha` of rounding, the least whole number whose n/k, as a double, is not above it; for m = 4, 5, ... N is
     the smallest odd whole number of at least :math:`nk+1` and :math:`4m^2T/\delta`; the first m with
-    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.
-
-    Parameters
-    ----------
-    error : float, positive
-        The α that rounding may cost: k is the least whole number whose n/k, as a double, is not above it.
-
-    Raises
-    ------
-    DomainError
-        Where ``epsilon`` or ``delta`` is 0, or ``epsilon`` above 700.
+    :math:`\gamma>6\sqrt m/4^m` and :math:`\eta\,T\le\delta` serves.  Refused for a budget of 0 or an epsilon above 700.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 2 and Lemma 6.
 
@@ -287,12 +207,12 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     (67, 3496)
     """
     swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    chained = together(epsilon, swaps)
+    chained = _together(epsilon, swaps)
     log_allowed, quarter = math.log(delta) - float(chained.ln()) - 4 * MARGIN, Fraction(delta) / 4 / Fraction(chained)
-    n_messages, modulus = first_number(
+    n_messages, modulus = _first_number(
         lambda m: least_odd(max(n_users * scale + 1, math.ceil(m * m / quarter))),
         lambda m, modulus: log_failure(modulus, m, smoothness) <= log_allowed,
-        lambda least: too_few(least, smoothness, log_allowed),
+        lambda least: _too_few(least, smoothness, log_allowed),
     )
     return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
 
@@ -303,8 +223,8 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
     N is :math:`nk+1`, of either parity, and shares may repeat.
     """
     swaps, scale, smoothness = _chain(epsilon, delta, n_users, error, colluding)
-    log_allowed = math.log(delta) - float(together(epsilon, swaps).ln()) - 4 * MARGIN
-    n_messages, modulus = first_number(
+    log_allowed = math.log(delta) - float(_together(epsilon, swaps).ln()) - 4 * MARGIN
+    n_messages, modulus = _first_number(
         lambda _: n_users * scale + 1,
         lambda m, modulus: log_two_user_delta(modulus, m, log_ratio(smoothness)) <= log_allowed,
     )
@@ -321,7 +241,7 @@ def grid_scale(n_users: int, error: float) -> int:
     return scale if n_users / scale <= error else scale + 1
 
 
-def together(epsilon: float, swaps: int) -> Decimal:
+def _together(epsilon: float, swaps: int) -> Decimal:
     r"""The :math:`T = (e^\varepsilon-1)/(e^{\varepsilon/t}-1)` that t swaps cost a delta, to 60 digits."""
     step = Decimal(epsilon) / swaps
     digits = Context(prec=60 + 2 * max(0, -step.adjusted()), traps=[])
@@ -334,4 +254,46 @@ def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: 
     """Swaps, scale and smoothness of the rules for data sets of equal sum."""
     positive_budget(epsilon, delta)
     swaps = honest(n_users, colluding) - 1
-    return swaps, grid_scale(n_users, error), smoothness_of(epsilon / swaps)
+    return swaps, grid_scale(n_users, error), _smoothness_of(epsilon / swaps)
+
+
+# --- how rules are found ----------------------------------------------------------------------------
+
+
+def positive_budget(epsilon: float, delta: float) -> None:
+    """Refuse budgets for which a rule has no parameters."""
+    check(epsilon=epsilon, delta=delta)
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
+    if delta == 0:
+        raise DomainError("delta must be a number in (0, 1] for this rule, got 0")
+
+
+def least_odd(least: int) -> int:
+    """The smallest odd whole number of at least this."""
+    return least | 1
+
+
+def _smoothness_of(leak: float) -> float:
+    r"""The smoothness :math:`\gamma` with :math:`\ln\frac{1+\gamma}{1-\gamma}` = ``leak``, not above it."""
+    found = min(math.tanh(leak * KEPT / 2), math.nextafter(1.0, 0.0))
+    while found > 0 and log_ratio(found) > leak * (KEPT + MARGIN):
+        found = math.nextafter(found, 0.0)
+    if found < LEAST_SMOOTHNESS:
+        raise DomainError(
+            f"epsilon must be so large that shares have a smoothness of {LEAST_SMOOTHNESS:g}, not {found:g}"
+        )
+    return found
+
+
+def _too_few(modulus: int, smoothness: float, log_allowed: float) -> int:
+    """A number of messages, four at least, below which Lemma 1 fails too often even for this modulus."""
+    bits = (math.log(18) + 2 * (math.log(modulus) - math.log(smoothness)) - log_allowed) / math.log(4)
+    return max(LEAST_MESSAGES, math.floor(bits))
+
+
+def _first_number(
+    modulus: Callable[[int], int], holds: Callable[[int, int], bool], start: Callable[[int], int] = lambda _: 2
+) -> tuple[int, int]:
+    """The first number of messages that serves, and its modulus, from a start that the least modulus allows."""
+    return next((m, size) for m in count(start(modulus(2))) for size in (modulus(m),) if holds(m, size))

@@ -1,10 +1,13 @@
-r"""Split-and-mix in small worlds, exactly: the laws of shuffled shares, enumerated.
+"""Split-and-mix in small worlds, exactly: the laws of shuffled shares enumerated, and the subsets of shares counted.
 
 The shares of a user with value v are m whole numbers below N, uniform among those that add up to v. A multiset of
 shares is held as one whole number whose digits are the multiplicities of the residues other than 0, so that throwing
 two users' shares together adds such numbers. The law of all users' shares is a product of laws of single users, each
-held as the number of sequences of draws that lead to a multiset: multisets are counted and not sequences. Everything is
-a whole number up to the last division; where all numbers are below 2^63, products are taken by machine integers.
+held as the number of sequences of draws that lead to a multiset. Everything is a whole number up to the last division;
+where all numbers are below 2^63, products are taken by machine integers.
+
+Of two users' 2m shares, the m-subsets that add up to the first input are what could have been that user's.  Proofs:
+book, chapter on cloak aggregation, "Two users".
 """
 
 import functools
@@ -20,17 +23,16 @@ from flamelib.core.arrays import Wholes
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
-MANY_MESSAGES = 500
-
-Law = Mapping[int, int]
+_Law = Mapping[int, int]
 """Sequences of draws that lead to each multiset."""
 
-LARGEST = 2**25
-SLOWER = 6
-BLOCK = 2**21
-BITS = 62.9
-WORD = 64
-EXPONENT = 700.0
+MOST_STEPS = 2**25  # steps at most: a few seconds
+SLOWER = 6  # times as long takes a step by a dictionary, and more where its numbers have more words
+BLOCK = 2**21  # products that are held at a time
+BITS = 62.9  # numbers below this power of two, round-off of the estimate included, are machine integers
+WORD = 64  # bits
+LARGEST_EXPONENT = 700.0  # its exponential is a double
+MANY_MESSAGES = 500  # binomial coefficients that doubles hold
 
 
 @states("cloak", "exact", item="this project: the shuffled shares of two data sets, enumerated", gives="exact",
@@ -43,18 +45,8 @@ def shuffled_distance(
     .. math:: \max\Big(\sum_y\big(P_a(y)-e^\varepsilon P_b(y)\big)_+,\ \sum_y\big(P_b(y)-e^\varepsilon P_a(y)\big)_+
               \Big)
 
-    over all multisets y of nm shares; total variation at ``epsilon=0``, then rounded once.  Data sets whose sums
-    differ modulo N have distance 1.
-
-    Parameters
-    ----------
-    inputs_a, inputs_b : sequence of int
-        Scaled values, a user each, taken modulo ``modulus``; as many in one as in the other.
-
-    Raises
-    ------
-    DomainError
-        Where the enumeration would take more than a few seconds.
+    over all multisets y of nm shares; total variation at ``epsilon=0``, then rounded once.  Inputs are taken modulo N;
+    data sets whose sums differ have distance 1.  Refused where the enumeration would take more than a few seconds.
 
     Source: this project, by multiplying the laws of the users' shares.
 
@@ -74,7 +66,7 @@ def shuffled_distance(
     short = max((modulus - 1) * math.log2(base), draws * math.log2(modulus)) < BITS
     _affordable(modulus, n_messages, len(inputs_a), short)
     users, multiply = _users(modulus, n_messages, base), _by_machine if short else _by_dictionary
-    nobody: Law = {0: 1}
+    nobody: _Law = {0: 1}
     shared = functools.reduce(multiply, (users[value] for value in (left & right).elements()), nobody)
     apart = (left - right, right - left)
     a, b = (functools.reduce(multiply, (users[value] for value in own.elements()), shared) for own in apart)
@@ -89,12 +81,12 @@ def _affordable(modulus: int, n_messages: int, n_users: int, short: bool) -> Non
     slower = Fraction(1) if short else SLOWER * (1 + Fraction(modulus, WORD))
     for users in range(1, n_users):
         steps += 2 * each * min(each**users, -(-_multisets(modulus, users * n_messages) // modulus))
-        if steps * slower > LARGEST:
+        if steps * slower > MOST_STEPS:
             break
-    if steps * slower + SLOWER * alone * n_messages > LARGEST:
+    if steps * slower + SLOWER * alone * n_messages > MOST_STEPS:
         raise DomainError(
             "modulus, n_messages and the number of inputs must be small enough to enumerate: "
-            f"{modulus}, {n_messages}, {n_users} take more than {LARGEST:,} steps"
+            f"{modulus}, {n_messages}, {n_users} take more than {MOST_STEPS:,} steps"
         )
 
 
@@ -103,15 +95,15 @@ def _multisets(modulus: int, size: int) -> int:
     count, chosen = 1, min(size, modulus - 1)
     for i in range(1, chosen + 1):
         count = count * (size + modulus - 1 - chosen + i) // i
-        if count > LARGEST * modulus:
+        if count > MOST_STEPS * modulus:
             break
     return count
 
 
-def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, Law]:
+def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, _Law]:
     """For every value the law of the shares of a user who holds it."""
     units = [0, *(base**residue for residue in range(modulus - 1))]
-    laws: Mapping[int, Law] = {0: {0: 1}}
+    laws: Mapping[int, _Law] = {0: {0: 1}}
     for _ in range(n_messages):
         longer: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for total, law in laws.items():
@@ -123,7 +115,7 @@ def _users(modulus: int, n_messages: int, base: int) -> Mapping[int, Law]:
     return laws
 
 
-def _by_dictionary(law: Law, other: Law) -> Law:
+def _by_dictionary(law: _Law, other: _Law) -> _Law:
     """The law of both users' shares thrown together."""
     found: dict[int, int] = defaultdict(int)
     for multiset, ways in law.items():
@@ -132,7 +124,7 @@ def _by_dictionary(law: Law, other: Law) -> Law:
     return found
 
 
-def _by_machine(law: Law, other: Law) -> Law:
+def _by_machine(law: _Law, other: _Law) -> _Law:
     """The same with numbers below 2^63, a block at a time."""
     more, times = np.array([*other.items()], dtype=np.int64).T
     every = np.array([*law.items()], dtype=np.int64)
@@ -151,11 +143,11 @@ def _collected(multisets: Wholes, ways: Wholes) -> tuple[Wholes, Wholes]:
 
 def _exponential(epsilon: float) -> Fraction:
     """The exponential of a number of any size, each factor a double."""
-    parts = 1 + int(epsilon / EXPONENT)
+    parts = 1 + int(epsilon / LARGEST_EXPONENT)
     return Fraction(math.exp(epsilon / parts)) ** parts
 
 
-def _excess(law: Law, other: Law, factor: Fraction) -> Fraction:
+def _excess(law: _Law, other: _Law, factor: Fraction) -> Fraction:
     times, units = factor.as_integer_ratio()
     gaps = (units * ways - times * other.get(multiset, 0) for multiset, ways in law.items())
     return Fraction(sum(gap for gap in gaps if gap > 0), units)
@@ -163,21 +155,11 @@ def _excess(law: Law, other: Law, factor: Fraction) -> Fraction:
 
 @states("cloak", "def-2", item="Definition 2", gives="exact", adjacency="none")
 def least_smoothness(messages: Sequence[int], modulus: int) -> float:
-    r"""The least :math:`\gamma` for which the shares of two users are smooth (exact, rounded once).
+    r"""The least :math:`\gamma` for which the 2m shares of two users are smooth (exact, rounded once).
 
     .. math:: \max_x\Big|\frac{N}{C_m}B_x-1\Big|, \qquad C_m = \binom{2m}m,
 
-    where :math:`B_x` of the m-subsets add up to x.
-
-    Parameters
-    ----------
-    messages : sequence of int
-        The 2m shares.
-
-    Raises
-    ------
-    DomainError
-        Where the messages are not an even number, or too many to be counted in a second or so.
+    where :math:`B_x` of the m-subsets add up to x; refused where they are too many to be counted in a second or so.
 
     Source: Ghazi, Pagh, Velingker 2019, Definition 2 (without its demand that messages are distinct).
 
@@ -194,23 +176,11 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
 
 @states("cloak", "lemma-2", item="Lemma 2", gives="exact", adjacency="none")
 def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence[int]) -> float:
-    r"""Chance that two users' shuffled shares are these distinct ones (exact, rounded once).
+    r"""Chance that two users' shuffled shares are these 2m distinct ones (exact, rounded once).
 
     .. math:: \frac{(m!)^2B_{x_1}}{N^{2m-2}}
 
-    where :math:`B_{x_1}` of the m-subsets add up to the first input; 0 where the sums do not agree.
-
-    Parameters
-    ----------
-    messages : sequence of int
-        The 2m shares, distinct modulo ``modulus``.
-    inputs_a : sequence of int
-        The two scaled inputs.
-
-    Raises
-    ------
-    DomainError
-        Where messages repeat or are not an even number, or there are not two inputs.
+    where :math:`B_{x_1}` of the m-subsets add up to the first of the two inputs; 0 where the sums do not agree.
 
     Source: Ghazi, Pagh, Velingker 2019, Lemma 2.
 
@@ -254,8 +224,8 @@ def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
     half, odd_one = divmod(len(messages), 2)
     if odd_one or not half:
         raise DomainError(f"messages must be a list of 2, 4, 6 ... entries, got {len(messages)}")
-    if 2 * half**2 * min(modulus, 4 ** min(half, WORD)) > LARGEST:
-        raise DomainError(f"messages and modulus must be small enough to count subsets (about {LARGEST:,} steps)")
+    if 2 * half**2 * min(modulus, 4 ** min(half, WORD)) > MOST_STEPS:
+        raise DomainError(f"messages and modulus must be small enough to count subsets (about {MOST_STEPS:,} steps)")
     table: list[dict[int, int]] = [{0: 1}, *({} for _ in range(half))]
     for message in messages:
         for size in range(half, 0, -1):
@@ -280,12 +250,7 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
               \text{ or } 2(C_m-2)\Big(\frac1N-\frac1{N^2}\Big),
 
     the latter for the one residue that is half the sum of the inputs, as a subset and its complement have that sum
-    together.
-
-    Parameters
-    ----------
-    modulus : int, odd, from 3 to 2**256
-    n_messages : int from 1 to 500
+    together.  For odd moduli and at most 500 messages.
 
     Source: this project, on the proof of Lemma 1 of Ghazi, Pagh, Velingker 2019.
     """

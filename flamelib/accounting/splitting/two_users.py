@@ -1,22 +1,16 @@
 """Shares of two users: how far apart two pairs of inputs with equal sum are, by exact variances of subset sums.
 
 Two users' shuffled shares tell the first input by the m-subsets that add up to it; mean and variance of their number
-are known exactly (:func:`flamelib.accounting.splitting.small_worlds.subset_moments`), for every modulus and without
-asking that shares be distinct or smooth.  Standard library only: the same source runs in a browser.
-
-Subset sums of two users' shares, exactly: how smooth shares are, how likely, and moments of their number.
-
-Of two users' 2m shuffled shares, the m-subsets that add up to the first input are what could have been that user's.
-Everything is a whole number up to the last division.
+are known exactly, for every modulus and without asking that shares be distinct or smooth.  Proofs: book, chapter on
+cloak aggregation, "Two users".  Standard library only.
 """
 
 import math
 
 from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import check, odd
 
-SMALL = 512
+OUTRIGHT = 512  # messages up to which the binomial coefficient is computed outright
 
 
 @states("cloak", "own-1", item="this project: two users, total variation", gives="upper", adjacency="sum-preserving")
@@ -38,7 +32,7 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
     if n_messages < 2:
         return math.inf
     shrunk = math.log(0.75) if modulus % 2 else 0.0
-    return probability(added_up(math.log(modulus), shrunk, -log_central_binomial(n_messages)) / 2)
+    return probability(added_up(math.log(modulus), shrunk, -_log_central_binomial(n_messages)) / 2)
 
 
 @states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper",
@@ -62,49 +56,22 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     return probability(found) if found < math.inf else math.inf
 
 
-def odd_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
-    r"""As :func:`two_user_delta` for odd moduli only, with the smaller numerator (upper).
-
-    .. math:: \frac{(N-2)+2(N-1)e^{2\varepsilon}+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}
-    """
-    check(modulus=modulus, n_messages=n_messages, epsilon=epsilon)
-    found = log_two_user_delta(modulus, n_messages, epsilon, parity=True)
-    return probability(found) if found < math.inf else math.inf
-
-
-def log_two_user_delta(modulus: int, n_messages: int, epsilon: float, parity: bool = False) -> float:
-    """Logarithm of :func:`two_user_delta`, or of the odd form, for a modulus of any size; may exceed 0."""
+def log_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
+    """Logarithm of :func:`two_user_delta` for a modulus of any size; may exceed 0."""
     if n_messages < 2 or epsilon == 0:
         return math.inf
-    terms = [
-        math.log(odd(modulus) - 2 if parity else 2 * modulus - 2),
-        math.log(2) + math.log(modulus - 1) + 2 * epsilon,
-    ]
+    terms = math.log(2 * modulus - 2), math.log(2) + math.log(modulus - 1) + 2 * epsilon
     numerator = logaddexp(logaddexp(*terms), math.log(4) + epsilon)
-    return added_up(numerator, -math.log(4), -log_expm1(epsilon), -log_central_binomial(n_messages))
+    return added_up(numerator, -math.log(4), -log_expm1(epsilon), -_log_central_binomial(n_messages))
 
 
-def log_central_binomial(n_messages: int) -> float:
+def _log_central_binomial(n_messages: int) -> float:
     r"""Natural logarithm of :math:`\binom{2m}m` to some ulps, for m of any size.
 
     Beyond 512 by :math:`m\ln4-\frac12\ln(\pi m)-\frac1{8m}+\frac1{192m^3}`, whose remainder is below
     :math:`1/(640m^5)`.
     """
-    if n_messages <= SMALL:
+    if n_messages <= OUTRIGHT:
         return math.log(math.comb(2 * n_messages, n_messages))
     correction = (1 / 24 / n_messages**2 - 1) / (8 * n_messages)
     return math.fsum([n_messages * math.log(4), -math.log(math.pi * n_messages) / 2, correction])
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 
 from flamelib.accounting.coordinates.certified import account, central_limit, topk_truncated
 from flamelib.accounting.coordinates.counting import (
-    LARGEST,
+    MOST_MESSAGES,
     Count,
     _deviance,
     _pmf,
@@ -120,7 +120,7 @@ class TestSize:
         assert found.uncertainty < 1e-10
 
     def test_beyond_what_can_be_counted_fewer_are(self):
-        assert _whole(1e300, 2) == LARGEST // 2
+        assert _whole(1e300, 2) == MOST_MESSAGES // 2
         assert _whole(157.5, 333) == 157
         assert topk_lower(1e300, 10**9, 0.5, epsilon=0.0) == topk_lower(10, 10**9, 0.5, epsilon=0.0) > 0
         assert topk_lower(5, 2**53, 1.0, epsilon=0.1) == 0

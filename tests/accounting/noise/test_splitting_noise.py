@@ -34,9 +34,6 @@ def test_the_truncated_law(modulus, decay):
         assert one.pmf == pytest.approx(float(exact.get(j, 0)), rel=1e-14)
         assert one.variance == pytest.approx(float(variance), rel=1e-14)
     assert math.fsum(one.pmf for one in found.values()) == pytest.approx(1, abs=1e-13)
-    tails = [float(sum(chance for j, chance in exact.items() if abs(j) >= t)) for t in range(modulus)]
-    assert [noise.truncated_tail(modulus, decay, t) for t in range(modulus)] == pytest.approx(tails, rel=1e-14)
-    assert noise.truncated_tail(modulus, decay, -3) == 1
 
 
 @given(ODD, DECAY)
@@ -199,7 +196,6 @@ def test_rounding():
         lambda: noise.truncated_laplace(10, 0.5, 0),
         lambda: noise.variance_bound(10, 0.5),
         lambda: noise.truncated_variance(10, 0.5),
-        lambda: noise.truncated_tail(10, 0.5, 1),
     ],
 )
 def test_the_truncated_law_needs_an_odd_modulus(call):

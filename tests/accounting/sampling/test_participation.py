@@ -378,11 +378,7 @@ def test_a_system_has_the_guarantee_of_its_largest_client():
 
 
 def test_a_server_that_sees_who_sends_learns_who_takes_part():
-    hidden = systems.all_send(0.1, 0.1, 5, 1.0, 1.0, epsilon=0.1)
-    seen = systems.participants_send(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
-    assert hidden == reading("outer", 0.1, 0.1, 5, 1.0, epsilon=0.1)
-    assert seen == wcs(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
-    assert hidden < seen
+    assert reading("outer", 0.1, 0.1, 5, 1.0, epsilon=0.1) < wcs(0.1, 0.1, 1.0, 1.0, epsilon=0.1)
 
 
 # --- the command -------------------------------------------------------------------------------------------------

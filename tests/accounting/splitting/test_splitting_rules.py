@@ -183,7 +183,7 @@ def test_the_grid_is_the_first_fine_enough(n_users, error):
 @given(st.floats(1e-9, 700), st.integers(1, 10**9))
 def test_what_swaps_cost_together(epsilon, swaps):
     truth = mp.expm1(mpf(epsilon)) / mp.expm1(mpf(epsilon) / swaps)
-    found = equal_sum_rules.together(epsilon, swaps)
+    found = equal_sum_rules._together(epsilon, swaps)
     assert mp.almosteq(mpf(str(found)), truth, rel_eps=mpf(10) ** -45)
     if swaps == 1:
         assert found == 1

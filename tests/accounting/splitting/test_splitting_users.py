@@ -113,7 +113,7 @@ def test_terms_left_out_of_a_row_are_made_up_for(monkeypatch: pytest.MonkeyPatch
     log_exact = mpmath.log(mpmath.mpf(exact.numerator) / exact.denominator)
     monkeypatch.setattr(crowds, "ROUGH", 1.0)
     for near, wide in ((3, 0.01), (5, 1e-5)):
-        monkeypatch.setattr(crowds, "NEAR", near)
+        monkeypatch.setattr(crowds, "END_TERMS", near)
         found = crowds._recursion(40, 4, 40)
         assert found.low <= log_exact <= found.high < log_exact + wide
 
