@@ -1,8 +1,10 @@
-r"""Self check-in over many rounds: epsilon from Rényi divergences of one round, by the document's theorems.
+"""Self check-in over many rounds: epsilon from Rényi divergences of one round, by the document's theorems.
 
 The divergences of the rounds add up (Lemma 1) and are converted at the best whole order from 2 to 3000 (Lemma 2): every
 order is valid, so that a grid is tried first (all to 128, then steps of 1/64), and what lies around its best one.
 Adjacency: one client's record is replaced, in every round it takes part in.
+
+Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 to 4.
 """
 
 import math
@@ -35,29 +37,19 @@ Curve = Callable[[Reals], Reals]
 
 LARGEST_ORDER = 3000
 ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
-FINE = 32
-MARGIN = 1e-10
-FAINTEST = 1e-300
-SHARES = (1 / 2, 1 / 64)
+FINE = 32  # orders tried around the best of the grid
+MARGIN = 1e-10  # relative error of sums over counts and of round-off, added to every answer
+FAINTEST = 1e-300  # a smaller delta counts as 0
+SHARES = (1 / 2, 1 / 64)  # of delta, for counts of clients that are unlikely; the better one is taken
 
 
 def shuffled_renyi_epsilon(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    r"""Epsilon of shuffled check-in after all rounds, any local randomizer (upper with thm-2, a value with thm-3).
+    """Epsilon of shuffled check-in after all rounds, any local randomizer (upper with thm-2, a value with thm-3).
 
-    Parameters
-    ----------
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    rounds : int, at least 1
-    delta : float in [0, 1]
-    route : {'thm-2', 'thm-3'}
-        ``thm-2``: Theorem 2 with the true inner rate, never above what the local budget alone gives; ``thm-3``: what
-        the lower Rényi value of Theorem 3 would convert to, which bounds the route and not epsilon.
-
-    Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3.
+    Route ``thm-2`` is Theorem 2 with the true inner rate, never above what the local budget alone gives; ``thm-3`` is
+    what the lower Rényi value of Theorem 3 would convert to, which bounds the route and not epsilon.
     """
     given = check(epsilon0=epsilon0, n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, delta=delta)
     epsilon0, n_users, checkin_rate, rounds, delta = given.values()
@@ -82,22 +74,12 @@ def shuffled_renyi_epsilon(
 def distributed_renyi_epsilon(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    r"""Epsilon of distributed check-in with Gaussian noise after all rounds, by one of the Rényi routes (upper).
+    """Epsilon of distributed check-in with Gaussian noise after all rounds, by one of the Rényi routes (upper).
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    noise_std : float, positive
-        Standard deviation of each client's own noise; its report has norm at most 1.
-    rounds : int, at least 1
-    delta : float in [0, 1]
-        Below 1e-300 it counts as 0.
-    route : {'thm-4', 'eq-11', 'rdp-exact'}
-        Theorem 4 or Equation 11 with the true inner rate; or the exact divergence over counts of clients that are
-        likely in every round, the chance of others paid for by a half or a 64th of delta.
-
-    Source: Liew, Hasegawa, Takahashi 2022, Theorem 4 and Equation 11.
+    Routes ``thm-4`` and ``eq-11`` are Theorem 4 and Equation 11 with the true inner rate; ``rdp-exact`` is the exact
+    divergence over counts of clients that are likely in every round, the chance of others paid for by a half or a 64th
+    of delta.  ``noise_std`` is that of each client's own noise, its report having norm at most 1.  A delta below 1e-300
+    counts as 0.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, noise_std=noise_std, rounds=rounds, delta=delta)
     n_users, checkin_rate, noise_std, rounds, delta = given.values()
@@ -122,7 +104,7 @@ def distributed_renyi_epsilon(
 def _exact_epsilon(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, share: float
 ) -> float:
-    """By exact moments, a share of delta paid for the rounds in which few or many clients check in.
+    """By exact moments; a share of delta pays for the rounds in which few or many clients check in.
 
     Nothing is lost otherwise: a round with such a count may as well publish nothing.
     """

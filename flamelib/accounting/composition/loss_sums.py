@@ -28,13 +28,13 @@ from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.logspace import logaddexp
 from flamelib.core.search import largest, smallest_epsilon
 
-UNIT = 2.0**-53
-WIDTH = 14.0
-WIDEST = 2**23
-NEGLIGIBLE = 1e-9
-STEEPEST = 1e4
-PEAKED = 0.3
-FAR = 60.0
+UNIT = 2.0**-53  # round-off
+WIDTH = 14.0  # of a window at first, in standard deviations
+WIDEST = 2**23  # points of a window that is not widened any more
+NEGLIGIBLE = 1e-9  # tilted mass outside a window, relative to an answer that is a bulk
+STEEPEST = 1e4  # largest tilt, in units of one over the step
+PEAKED = 0.3  # tilt times standard deviation below which the largest loss alone decides
+FAR = 60.0  # exponent beyond which losses above epsilon do not count
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]
 LogDeltaAt = Callable[[float], float]
 
-SMALLEST = 5e-324
-CLOSE = 1e-8
-STEPS = 60
-EDGE = 1e-12
-FAINTEST, LOUDEST = 1e-7, 30.0
+CLOSE = 1e-8  # how far below its target the logarithm of delta may end
+STEPS = 60  # evaluations of a search at most
+EDGE = 1e-12  # relative distance from the local budget at which to look once
+FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
 
 
 def divergence(law: LawAt, n_users: int) -> BracketAt:
@@ -38,22 +37,22 @@ def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
 
     def at(epsilon: float) -> float:
         here = law(epsilon)
-        if isinstance(here, GaussianLaw):
-            return gaussian_cut.quick(here, n_users)
-        return inversion.quick(here, n_users)
+        return gaussian_cut.quick(here, n_users) if isinstance(here, GaussianLaw) else inversion.quick(here, n_users)
 
     return at
 
 
-def answer(
-    certified: BracketAt,
-    quick: LogDeltaAt,
-    at_most: float,
-    epsilon: float | None,
-    delta: float | None,
-    *,
-    upper: bool = True,
+def of_law(
+    law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True
 ) -> Certified:
+    """The :func:`answer` for shuffled messages of this law."""
+    return answer(divergence(law, n_users), estimate(law, n_users), at_most, epsilon, delta, upper=upper)
+
+
+def answer(
+    certified: BracketAt, quick: LogDeltaAt, at_most: float, epsilon: float | None, delta: float | None,
+    *, upper: bool = True,
+) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
     A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of interest: there
