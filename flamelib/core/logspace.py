@@ -4,6 +4,7 @@ import math
 
 # More than a logarithm made of a few functions of doubles is wrong, and than each of their values is, relatively.
 MARGIN, ROUNDING = 1e-12, 2.0**-51
+UNIT = 2.0**-53  # unit round-off of doubles
 SMALLEST = math.ulp(0.0)
 
 

@@ -107,7 +107,7 @@ def renyi(orders: Reals, log_excesses: Reals) -> Reals:
     return np.asarray(np.logaddexp(0.0, log_excesses) / (orders - 1))
 
 
-class Pieces(NamedTuple):
+class _Pieces(NamedTuple):
     """A split of the number of clients: first and last count of each piece, and (a bound on) the logarithm of its mass.
 
     The pieces stand on the last axis; no client at all adds nothing and belongs to no piece.
@@ -118,7 +118,7 @@ class Pieces(NamedTuple):
     log_masses: Reals
 
 
-def three_way(n_users: int, checkin_rate: float, tried: Reals) -> Pieces:
+def three_way(n_users: int, checkin_rate: float, tried: Reals) -> _Pieces:
     r"""Counts up to :math:`\lfloor(1-\Delta)n\gamma\rfloor`, up to :math:`\lfloor(1+\Delta)n\gamma\rfloor`, beyond.
 
     Shape (slacks, 3).  The chances are those of the binomial law, rounded up.
@@ -130,10 +130,10 @@ def three_way(n_users: int, checkin_rate: float, tried: Reals) -> Pieces:
     firsts = np.stack([np.ones(low.shape), low + 1, high + 1], -1)
     lasts = np.stack([low, high, np.full(low.shape, float(n_users))], -1)
     middle = log_between(low, high, n_users, checkin_rate)
-    return Pieces(firsts, lasts, np.stack([below, middle, above], -1))
+    return _Pieces(firsts, lasts, np.stack([below, middle, above], -1))
 
 
-def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
+def many_pieces(n_users: int, checkin_rate: float) -> _Pieces:
     """A fine split: narrow pieces about the mean, and pieces that grow by a tenth far from it (upper).
 
     A piece about the mean weighs at most its width times the probability of its count nearest to the mode; one far
@@ -147,7 +147,7 @@ def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
     middle = log_pmf(nearest, n_users, checkin_rate) + np.log(lasts - firsts + 1)
     below, above = _ratios(1, low - 1), _ratios(high + 1, n_users)
     few, many = (log_tail(ends, n_users, checkin_rate) for ends in (below[1], above[0]))
-    return Pieces(
+    return _Pieces(
         np.concatenate([below[0], firsts, above[0]]),
         np.concatenate([below[1], lasts, above[1]]),
         np.concatenate([few, middle, many]),
@@ -163,7 +163,7 @@ def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
     return edges[:-1], np.append(edges[1:-1] - 1, stop)
 
 
-def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Reals) -> Reals:
+def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
     r"""Logarithms of a bound on :math:`A_j` with the true inner rate, the pieces summed up (upper).
 
     Coefficients fall in the count and their weight grows with the rate:

@@ -56,12 +56,12 @@ VALUES = 1e-5  # relative error of the values of a profile
 RARE = 1e-3  # blanket messages at the least that an inversion is asked for, of k-ary response and of clones,
 HARD, FEW = 8.0, 10.0  # and beyond this local budget or for Laplace noise
 MANY = 600  # users at the least who join where binary response is accounted count by count
-COARSE = 0.02  # from chords this far apart the blanket is asked for as well
+FAR_APART = 0.02  # from chords this far apart the blanket is asked for as well
 ENOUGH = 10**10  # users; more hide no less
 REACH = 7.0  # standard deviations about a binomial mean that are looked at from below
 MOST_CELLS, MOST_USERS = 8_000_000, 10**9  # outcomes and users beyond which there is no bound from below
 BINS = 4000  # losses told apart from below
-ROUNDING = 1e-10  # relative error of masses from below
+MASS_ERROR = 1e-10  # relative error of masses from below
 
 
 def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta:
@@ -205,7 +205,7 @@ def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delt
         yield checkin_profile(epsilon0, n_users, more)
     else:
         yield lambda epsilon: probability(exact_binary.ceiling(epsilon0, n_users, epsilon))
-    if more > rate or (rate < 1 and _knot_step(epsilon0, n_users * rate) > COARSE):
+    if more > rate or (rate < 1 and _knot_step(epsilon0, n_users * rate) > FAR_APART):
         yield _others(randomizer, n_users, rate)
 
 
@@ -277,7 +277,7 @@ def _joined(masses: Reals, lift: Reals) -> Cells:
     base, gain = (np.bincount(place, part).astype(np.float64) for part in (masses, masses * lift))
     base, gain = base[base > 0], gain[base > 0]
     losses = np.log1p(gain / base)
-    return Cells(losses, losses, base, gain, ROUNDING * (base + np.abs(gain)))
+    return Cells(losses, losses, base, gain, MASS_ERROR * (base + np.abs(gain)))
 
 
 def _window(n: int, chance: float) -> Reals:

@@ -8,7 +8,7 @@ Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 to 4.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -37,10 +37,27 @@ Curve = Callable[[Reals], Reals]
 
 LARGEST_ORDER = 3000
 ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
-FINE = 32  # orders tried around the best of the grid
+AROUND = 32  # orders tried around the best of the grid
 MARGIN = 1e-10  # relative error of sums over counts and of round-off, added to every answer
-FAINTEST = 1e-300  # a smaller delta counts as 0
+LEAST_DELTA = 1e-300  # a smaller delta counts as 0
 SHARES = (1 / 2, 1 / 64)  # of delta, for counts of clients that are unlikely; the better one is taken
+MOST_PARTS = 64  # rates of a schedule
+
+
+def one_budget(epsilon: float | None, delta: float | None, **others: float) -> None:
+    """Refuse both or neither of epsilon and delta, and what is outside of its domain."""
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(**others, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+
+
+def parts_of(schedule: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Check-in rates with their numbers of rounds, each in its domain."""
+    if not 1 <= len(schedule) <= MOST_PARTS:
+        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
+    return [
+        (found["checkin_rate"], found["rounds"]) for found in (check(checkin_rate=r, rounds=t) for r, t in schedule)
+    ]
 
 
 def shuffled_renyi_epsilon(
@@ -124,8 +141,8 @@ def _each(orders: Reals, value: Callable[[int], float]) -> Reals:
 
 def _best(curve: Curve, rounds: int, delta: float) -> float:
     """The least epsilon of the grid, which is left once the rounds alone cost more, and of orders around its best."""
-    if delta < FAINTEST or delta == 1:
-        return math.inf if delta < FAINTEST else 0.0
+    if delta < LEAST_DELTA or delta == 1:
+        return math.inf if delta < LEAST_DELTA else 0.0
     best, at = math.inf, 2.0
     for orders in np.split(ORDERS, np.searchsorted(ORDERS, [17, 33, 65, 129, 257, 513, 1025, 2049])):
         total = rounds * curve(orders)
@@ -135,7 +152,7 @@ def _best(curve: Curve, rounds: int, delta: float) -> float:
             break
     near = int(np.searchsorted(ORDERS, at))
     low, high = ORDERS[max(near - 1, 0)], ORDERS[min(near + 1, len(ORDERS) - 1)]
-    around = np.unique(np.linspace(low, high, FINE).round())
+    around = np.unique(np.linspace(low, high, AROUND).round())
     return min(best, _converted(around, rounds * curve(around), delta)[0])
 
 

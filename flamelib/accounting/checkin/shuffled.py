@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_curve
-from flamelib.accounting.checkin.renyi import shuffled_renyi_epsilon
+from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.core.guarantees import Certified, Gives
@@ -31,10 +31,9 @@ ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
 STEPS = 40  # evaluations of a search at most
 HARDEST = 30.0  # largest local budget that is looked for: beyond it only the chance to be there counts
-FAINT = 1e-40  # a smaller delta counts as 0
+LEAST_DELTA = 1e-40  # a smaller delta counts as 0
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
 LONGEST = 10**9  # more rounds are answered by budgets that add
-MOST_PARTS = 64  # rates of a schedule
 
 
 @states("checkin", "shuffled", item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
@@ -105,10 +104,8 @@ def shuffled_schedule(
     randomizer, n_users, epsilon, delta
         As for :func:`shuffled_rounds`.
     """
-    if not 1 <= len(schedule) <= MOST_PARTS:
-        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
-    for rate, rounds in schedule:
-        _check(n_users, rounds, epsilon, delta, rate)
+    one_budget(epsilon, delta, n_users=n_users)
+    schedule = parts_of(schedule)
     if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
     if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
@@ -118,7 +115,7 @@ def shuffled_schedule(
         return _single(parts[0][0], epsilon, delta)
     if delta is None:
         return composed_delta(parts, epsilon or 0.0, ACCURACY)
-    return composed_epsilon(parts, delta if delta >= FAINT else 0.0, ACCURACY)
+    return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
 
 
 def shuffled_rounds_lower(
@@ -131,7 +128,7 @@ def shuffled_rounds_lower(
     ``AnyProfile``.  Beyond a billion users, or some millions of outcomes to be told apart, or where she is hardly ever
     there, the answer is 0.
     """
-    _check(n_users, rounds, epsilon, delta, checkin_rate)
+    one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0):
         return 0.0
     cells = equal_cells(randomizer, n_users, checkin_rate)
@@ -147,8 +144,8 @@ def largest_epsilon0(
     The budget at which the certified epsilon is at most ``epsilon``, which is above 0, and within two thousandths of
     it; 30 at most.  The other arguments are those of :func:`checkin_shuffled`, without its two Rényi routes.
     """
-    _check(n_users, rounds, None, delta, checkin_rate)
-    if not check(epsilon=epsilon)["epsilon"]:
+    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, delta=delta, epsilon=epsilon)
+    if not epsilon:
         raise DomainError(f"epsilon must be above 0 for a budget, got {epsilon!r}")
 
     def excess(size: float) -> float:
@@ -166,7 +163,7 @@ def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certifi
     if delta is None:
         found = curve.forward(epsilon or 0.0) if (epsilon or 0.0) < curve.at_most else 0.0
     else:
-        kept = delta if delta >= FAINT else 0.0
+        kept = delta if delta >= LEAST_DELTA else 0.0
         found = smallest_epsilon(lambda at: math.log(max(curve.forward(at), 5e-324)), kept, curve.at_most)
     return Certified(found, curve.error * found)
 
@@ -217,10 +214,3 @@ def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
         case "kary" if n_buckets is not None:
             return KaryProfile(epsilon0, n_buckets)
     raise DomainError(f"route must be one of clones, kary, laplace, got {route!r}")
-
-
-def _check(n_users: int, rounds: int, epsilon: float | None, delta: float | None, checkin_rate: float) -> None:
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    given = {"epsilon": epsilon} if delta is None else {"delta": delta}
-    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, **given)

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom
 
-from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, one_budget, parts_of
 from flamelib.accounting.composition.known_pairs import (
     ROUND,
     Cells,
@@ -48,18 +48,17 @@ from flamelib.accounting.composition.known_pairs import (
     composed_below,
     joined,
 )
-from flamelib.accounting.composition.loss_sums import UNIT
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
 from flamelib.core.guarantees import Certified, Gives
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-FAINT = 69.0  # minus the logarithm of the chance of counts that are only grouped by doubling
-MOST, MANY = 1024, 2**15  # groups of counts for many rounds, and for a single one
+UNLIKELY = 69.0  # minus the logarithm of the chance of counts that are only grouped by doubling
+MOST_GROUPS, MANY = 1024, 2**15  # groups of counts for many rounds, and for a single one
 GROUPED = 1e-4  # what groups add to a single round, relatively; and a chance that is hardly any
 # Ratio of 2 to the noise of the sum: less is taken for this, more shows everything, and no double need hold yet more.
 LEAST_RATIO, LARGEST_RATIO, HUGE = 1e-6, 1000.0, 1e70
@@ -73,11 +72,10 @@ DRIFT = 4e-15  # relative error of binomial tails, in roots of n
 NOISE_WIDTH = 1e-3  # of the logarithm of noise that is looked for
 FARTHEST = 21.0  # largest such logarithm, up or down
 STEPS = 60  # evaluations of a search at most
-MOST_PARTS = 64  # rates of a schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class _Groups:
     """Counts taken together: the chance of each group, the client's rate in it, and 2 over the noise of the sum."""
 
     chance: Reals
@@ -110,14 +108,19 @@ class Groups:
         logs = np.log(self.chance) + np.log(self.rate) + np.minimum(there + wrong + np.log(left), 0.0)
         return min(float(logsumexp(logs)) + len(logs) * UNIT, 0.0)
 
-    def some(self, kept: NDArray[np.bool_] | slice) -> "Groups":
+    def some(self, kept: NDArray[np.bool_] | slice) -> "_Groups":
         """A selection."""
-        return Groups(self.chance[kept], self.rate[kept], self.ratio[kept])
+        return _Groups(self.chance[kept], self.rate[kept], self.ratio[kept])
 
 
 def counted(
-    n_users: int, lowest_rate: float, highest_rate: float, noise_std: float, most: int = MOST, below: bool = False
-) -> Groups:
+    n_users: int,
+    lowest_rate: float,
+    highest_rate: float,
+    noise_std: float,
+    most: int = MOST_GROUPS,
+    below: bool = False,
+) -> _Groups:
     """Groups of counts that dominate a round at any rate between two, or are dominated by one (both rates equal)."""
     few, many = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
     under = np.append(binom.cdf(few, n_users, lowest_rate), binom.cdf(many, n_users, highest_rate))
@@ -134,12 +137,12 @@ def counted(
     share, noisy = (first, last) if below else (last, first)
     with np.errstate(over="ignore"):
         ratio = 2 / (np.sqrt(noisy) * noise_std)
-    return Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else LEAST_RATIO, HUGE))
+    return _Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else LEAST_RATIO, HUGE))
 
 
 def _ends(n_users: int, rate: float, most: int) -> Wholes:
     """Last counts of groups, 0 first: all that are likely, or so many in equal steps, then doubling."""
-    first, last = window(n_users, rate, FAINT, FAINT)
+    first, last = window(n_users, rate, UNLIKELY, UNLIKELY)
     first = max(first, 1)
     found = {0, n_users, *np.linspace(first - 1, last, min(last - first + 1, most) + 1).astype(np.int64).tolist()}
     while first > 1:
@@ -163,7 +166,7 @@ def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowes
 def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cells:
     """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
-    halves = _halves(Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
+    halves = _halves(_Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
     nobody = float(binom.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
     return joined([*(_understated(*half) for half in halves), alike(nobody)])
 
@@ -177,7 +180,7 @@ def _understated(cells: Cells, doubt: Reals) -> Cells:
     return Cells(losses, losses, base, gain, error)
 
 
-def _disclosing(found: Groups) -> Cells:
+def _disclosing(found: _Groups) -> Cells:
     """Hardly any noise: whether the client is in, and with which record, is seen."""
     seen = float(found.chance @ found.rate) * (1 + ROUND) + FLOOR
     with np.errstate(divide="ignore"):
@@ -186,12 +189,12 @@ def _disclosing(found: Groups) -> Cells:
     return Cells(losses, losses, np.append(found.chance, 0.0), np.append(-mass, seen), ROUND * np.append(mass, 0.0))
 
 
-def _halves(found: Groups) -> list[tuple[Cells, Reals]]:
+def _halves(found: _Groups) -> list[tuple[Cells, Reals]]:
     """Cells with losses above 0 and below, and how wrong Q's masses are."""
     return [_half(found, _knots(found, side), side) for side in (1, -1)] if len(found.chance) else []
 
 
-def _knots(found: Groups, side: int) -> Reals:
+def _knots(found: _Groups, side: int) -> Reals:
     """Losses of one sign, from 0 to where no group has any mass: in equal steps first, in equal ratios then."""
     ends = found.losses(np.minimum(side * REACH + (found.ratio if side > 0 else 0.0), REACH + found.ratio))
     usual = float(found.chance @ np.abs(found.losses(found.ratio / 2 + side)) / found.chance.sum())
@@ -199,7 +202,7 @@ def _knots(found: Groups, side: int) -> Reals:
     return side * usual * np.sinh(np.linspace(0, reach, math.ceil(reach / SPACING) + 1))
 
 
-def _half(found: Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
+def _half(found: _Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
     """Cells between losses of one sign, ascending in size, from the tails of all groups; how wrong Q's masses are."""
     base, gain, doubt, error = np.zeros((4, len(knots)))
     for start in range(0, len(found.chance), TOGETHER):
@@ -278,7 +281,7 @@ def distributed_rounds(
     lowest = effective_rate(checkin_rate, dropout)
     if given["rounds"] > 1:
         return distributed_schedule(n_users, [(checkin_rate, rounds)], noise_std, epsilon, delta, dropout)
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     found = counted(given["n_users"], lowest, given["checkin_rate"], noise_std, MANY)
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
@@ -302,14 +305,11 @@ def distributed_schedule(
     n_users, noise_std, epsilon, delta, dropout
         As for :func:`distributed_rounds`.
     """
-    if not 1 <= len(schedule) <= MOST_PARTS:
-        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
-    parts = [tuple(check(checkin_rate=rate, rounds=rounds).values()) for rate, rounds in schedule]
     n_users = check(n_users=n_users)["n_users"]
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     cells = [
         (both_orders(distributed_cells(n_users, rate, noise_std, effective_rate(rate, dropout))), rounds)
-        for rate, rounds in parts
+        for rate, rounds in parts_of(schedule)
         if rate > 0
     ]
     return _composed(cells, epsilon, delta)
@@ -334,7 +334,7 @@ def distributed_rounds_lower(
     Arguments are those of :func:`distributed_rounds`.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
     return composed_below([(cells, given["rounds"])], epsilon, delta)
 
@@ -391,9 +391,3 @@ def _halfway(short: float, enough: float, here: float) -> float:
     if math.isinf(short) or math.isinf(enough):
         return here + (2.0 if math.isinf(enough) else -2.0)
     return (short + enough) / 2
-
-
-def _check_rest(noise_std: float, epsilon: float | None, delta: float | None) -> None:
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(noise_std=noise_std, **({"epsilon": epsilon} if delta is None else {"delta": delta}))

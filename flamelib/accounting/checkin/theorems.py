@@ -17,6 +17,7 @@ from scipy.special import xlog1py, xlogy
 
 from flamelib.accounting.checkin.moments import (
     CHUNK,
+    DEPTH,
     LogTerms,
     clients,
     gaussian_terms,
@@ -41,7 +42,6 @@ from flamelib.core.vocabulary import DomainError
 MOST_ENUMERATED = 2000  # users of a sum over all counts of clients and of ones
 LARGE = 30.0  # logarithm of a power of the likelihood ratio from which its 1 does not count
 SMALL, TERMS = 0.1, 14  # where (1 + x)^order is taken by its series, and how many terms give all digits
-FAINT = 45.0  # minus the logarithm of what is left out, relative to the rest
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
@@ -167,14 +167,14 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
 def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: float) -> float:
     """Logarithm of the sum of masses and exact moments of k clients minus 1: all is positive, nothing cancels.
 
-    Summands of j that are ``exp(-FAINT)`` of the rest for every count are passed over.
+    Summands of j that are ``exp(-DEPTH)`` of the rest for every count are passed over.
     """
     j = np.arange(2.0, order + 1)
     log_choose = log_binomial(np.array(float(order)), j)
     low, high, x = k[0] / n_users, k[-1] / n_users, leap / k
     most = log_choose + xlogy(j, high) + xlog1py(order - j, -low) + log_expm1_of(j * (j - 1) / 2 * x[0])
     surely = log_choose + xlogy(j, low) + xlog1py(order - j, -high) + log_expm1_of(j * (j - 1) / 2 * x[-1])
-    kept = most >= surely.max() - FAINT
+    kept = most >= surely.max() - DEPTH
     j, log_choose = j[kept], log_choose[kept]
     step, moments = max(1, CHUNK // len(j)), []
     with np.errstate(divide="ignore"):

@@ -33,22 +33,25 @@ from typing import NamedTuple
 import numpy as np
 
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.logspace import UNIT, logaddexp, probability
 from flamelib.core.vocabulary import DomainError, check
 
 Delta = Callable[[float], float]
 
 FINEST = 2**16  # places in the range of a curve at which it may be asked
-START, MOST = 8, 600  # places asked at first, and at most
+START, MOST_PLACES = 8, 600  # places asked at first, and at most
 RUNGS = 24  # places an octave of a curve that many answers share
 ACCURACY = 5e-3  # wanted: relative, as of a delta
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
-SPARED = 1e-4  # of delta, for losses beyond the last place
-WIDEST, FAR = 300.0, 200.0  # largest loss that is told apart, and mean beyond which sums are not taken in stages
-FAINTEST = 1e-9  # an epsilon that is an answer as it is
+SPARED_SHARE = 1e-4  # of delta, for losses beyond the last place
+LARGEST_LOSS, LARGEST_MEAN = (
+    300.0,
+    200.0,
+)  # largest loss that is told apart, and mean beyond which sums are not taken in stages
+LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
 
 
@@ -185,7 +188,7 @@ class Knots:
         """Ask in the middle of the chosen intervals, as long as there may be more points; whether any was new."""
         pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
-        return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST else False
+        return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST_PLACES else False
 
     def hull(self) -> _Hull:
         """Lower convex hull of the points: each side by itself, after the value between them has been lowered."""
@@ -241,13 +244,13 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
         one direction, and the other one is the composition of the exchanged pairs.
     delta : float in [0, 1]
     accuracy : float
-        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MOST`` a curve.
+        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MOST_PLACES``.
     """
     delta = check(delta=delta)["delta"]
     most = _most(parts)
     if delta == 0 or delta == 1:
         return Certified(most if delta == 0 else 0.0, 0.0)
-    if most <= FAINTEST:
+    if most <= LEAST_EPSILON:
         return Certified(most, most)
     for finer in FINER:
         found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
@@ -296,10 +299,10 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
     """
     check(times=times, slack_delta=delta)
     most = _most(parts)
-    if times * most <= FAINTEST:
+    if times * most <= LEAST_EPSILON:
         return Curve(lambda epsilon: max(0.0, -math.expm1(epsilon - most)) / (1 + math.exp(-most)), at_most=most)
     longer = [(curve, count * times) for curve, count in parts]
-    found = _tabulated(longer, 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    found = _tabulated(longer, 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
     losses = [(loss, count) for (loss, _), (_, count) in zip(found.law.parts, parts, strict=True)]
     return _as_curve(losses, most, symmetric)
 
@@ -310,7 +313,9 @@ def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = A
     As with :func:`together` it is a bound whatever it is used for; points are placed for ``times`` and ``delta``.
     """
     check(times=times, slack_delta=delta)
-    found = _tabulated([(curve, times)], 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    found = _tabulated(
+        [(curve, times)], 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy
+    )
     [(loss, _)] = found.law.parts
     losses = np.concatenate([[-math.inf], loss.losses, [math.inf]])
     base = np.concatenate([[loss.nothing], loss.masses * np.exp(-loss.losses), [0.0]])
@@ -346,13 +351,13 @@ def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accurac
     stages = 0
     while max(times for _, times in parts) > LONGEST * GROUP**stages:
         stages += 1
-    found = _tabulated(parts, delta * SPARED * 0.01**stages, tilt_of, accuracy)
+    found = _tabulated(parts, delta * SPARED_SHARE * 0.01**stages, tilt_of, accuracy)
     doubt = found.doubt
-    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > FAR:
+    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
         return found
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
-        found = _tabulated(parts, delta * SPARED * 0.01 ** (stages - stage), tilt_of, accuracy)
+        found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy)
         doubt += found.doubt
     return found._replace(doubt=doubt)
 
@@ -408,9 +413,9 @@ def _rate(tilt: Tilt) -> float:
 
 def _end(curve: Curve, floor: float) -> float:
     """About the least epsilon at which both directions are below the floor, or as low as they ever are."""
-    most = min(curve.at_most, WIDEST)
+    most = min(curve.at_most, LARGEST_LOSS)
     floor = max(floor, 1.001 * curve.larger(most) if most < curve.at_most else 0.0)
-    low, high = 0.0, most if curve.at_most <= WIDEST else 1.0
+    low, high = 0.0, most if curve.at_most <= LARGEST_LOSS else 1.0
     while high < most and curve.larger(high) > floor:
         low, high = high, min(2 * high, most)
     for _ in range(40):

@@ -22,15 +22,15 @@ dominating pairs dominate adaptive compositions).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.logspace import UNIT, logaddexp, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
@@ -43,7 +43,7 @@ UNSURE = 0.1  # relative error of a cell's mass from which it is left out from b
 LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
-CLOSE, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
+GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
 SKETCH = 8  # steps of the grid on which sizes are guessed
 SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
 SHARES = 2 * (1e-4, 1e-2, 0.2)  # of delta, given to the largest losses in turn
@@ -190,9 +190,9 @@ class DeltaAt:
         return law.tilt_to(self.epsilon)
 
     def answer(self, law: LossSum, tilt: Tilt) -> float:
-        if _is_alone(law):
+        if _count(law.parts) == 1:
             return _log_delta_once(law, self.epsilon)
-        if not _is_long(law):
+        if _count(law.parts) <= LONGEST:
             return law.log_delta(self.epsilon, tilt)
         return min(logaddexp(law.log_infinity, tilt.log_mass - tilt.t * self.epsilon), 0.0)
 
@@ -212,16 +212,18 @@ class LeastEpsilon:
     def answer(self, law: LossSum, tilt: Tilt) -> float:
         if self.delta == 0:
             return max(law.most, 0.0) if law.log_infinity == -math.inf else math.inf
-        if _is_alone(law):
+        if _count(law.parts) == 1:
             end = max(law.most, 0.0) if _log_delta_once(law, law.most) <= math.log(self.delta) else math.inf
             return smallest_epsilon(lambda epsilon: _log_delta_once(law, epsilon), self.delta, end)
-        return law.chernoff(self.delta, tilt) if _is_long(law) else law.epsilon(self.delta, math.inf, tilt)
+        if _count(law.parts) > LONGEST:
+            return law.chernoff(self.delta, tilt)
+        return law.epsilon(self.delta, math.inf, tilt)
 
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
         return moved * t, moved / 2 + rest / max(t, 1.0)
 
 
-Question = DeltaAt | LeastEpsilon
+_Question = DeltaAt | LeastEpsilon
 
 
 def composed(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> Certified:
@@ -239,7 +241,7 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
     if most < FAINT:
         return Certified(most, most)
     each = max(cells.delta(epsilon) for cells, _ in parts)
-    for spared in (SPARED, 1e-4 * each * sum(times for _, times in parts), 1e-4 * each, 0.0):
+    for spared in (SPARED, 1e-4 * each * _count(parts), 1e-4 * each, 0.0):
         enough = math.log(1e4 * spared) if spared else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
@@ -250,7 +252,7 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         gained = value - again
         if gained > 0:
             value, doubt = again, doubt_again
-        if gained < CLOSE / 4 and doubt <= CLOSE:
+        if gained < GRID_EFFECT / 4 and doubt <= GRID_EFFECT:
             break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
@@ -261,7 +263,7 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
 
     A composition that is better than ``delta`` at 0 is answered by 0.
     """
-    if sum(times for _, times in parts) > LONGEST:
+    if _count(parts) > LONGEST:
         return 0.0
     if epsilon is None:
         if not delta:
@@ -275,26 +277,28 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     return found
 
 
-def _sums_below(parts: Parts, question: Question, spared: float) -> list[LossSum]:
+def _orders(parts: Parts) -> tuple[Parts, Parts]:
+    return parts, [(cells.swapped(), times) for cells, times in parts]
+
+
+def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSum]:
     """Both orders from below, without the largest losses and the smallest, of this mass at most."""
-    count = sum(times for _, times in parts)
-    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
+    count, orders = _count(parts), _orders(parts)
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
     pairs = zip(kept, steps, strict=True)
     return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
 
 
-def _worse(parts: Parts, question: Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:
+def _worse(parts: Parts, question: _Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:
     """The larger answer of both orders, and the doubt about it; of delta this much is given to the largest losses."""
-    count = sum(times for _, times in parts)
-    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
-    one, two = ([(cut(cells, spared / count), times) for cells, times in order] for order in orders)
+    count, orders = _count(parts), _orders(parts)
+    one, two = ([(_cut(cells, spared / count), times) for cells, times in order] for order in orders)
     first = _settled(one, question, enough)
     return max(first, _settled(two, question, max(first[0], enough)))
 
 
-def cut(cells: Cells, spared: float) -> Cells:
+def _cut(cells: Cells, spared: float) -> Cells:
     """The largest losses, of this mass at most, counted as infinite, and the smallest raised: sums reach less far."""
     mass = cells.base + cells.gain + cells.error
     order = np.argsort(-cells.high)
@@ -308,11 +312,11 @@ def cut(cells: Cells, spared: float) -> Cells:
 
 def _without(cells: Cells, spared: float) -> Cells:
     """The cells without the largest losses and the smallest, of this mass at most each: fewer outcomes show less."""
-    near = cut(cells, spared)
+    near = _cut(cells, spared)
     return cells.some((near.high < math.inf) & (near.low <= cells.low))
 
 
-def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:
+def _settled(parts: Parts, question: _Question, enough: float) -> tuple[float, float]:
     """The answer on a grid that is fine enough, or any answer that is at most ``enough``, and the doubt about it."""
     step, finest = _step(parts), max(cells.range for cells, _ in parts) / LARGEST
     doubtful = [(replace(cells, error=3 * cells.error), times) for cells, times in parts]
@@ -335,12 +339,12 @@ def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, fl
         value = question.answer(fine, fine.tilt(t))
         moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
         best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
-        if moved <= CLOSE or 2 * size > LARGEST or step <= finest:
+        if moved <= GRID_EFFECT or 2 * size > LARGEST or step <= finest:
             return best
         step /= 2
 
 
-def _sized(parts: Parts, question: Question, step: float) -> tuple[float, float, int]:
+def _sized(parts: Parts, question: _Question, step: float) -> tuple[float, float, int]:
     """The step, or a wider one with which the grid of the sum has a reasonable size, a tilt, and about that size."""
     while True:
         sketch = LossSum([(above(cells, SKETCH * step), times) for cells, times in parts])
@@ -358,18 +362,12 @@ def _step(parts: Parts) -> float:
 
 def _spread(parts: Parts) -> float:
     """Root mean square of the losses of one mechanism."""
-    count = sum(times for _, times in parts)
-    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
+    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / _count(parts))
 
 
 def _size(law: LossSum, tilt: Tilt) -> int:
     """Size of the grid of the sum, where one is needed."""
-    return 0 if _is_alone(law) or _is_long(law) else law.extent(tilt)[1]
-
-
-def _is_alone(law: LossSum) -> bool:
-    """Whether there is nothing to sum."""
-    return sum(times for _, times in law.parts) == 1
+    return law.extent(tilt)[1] if 1 < _count(law.parts) <= LONGEST else 0
 
 
 def _log_delta_once(law: LossSum, epsilon: float) -> float:
@@ -379,9 +377,9 @@ def _log_delta_once(law: LossSum, epsilon: float) -> float:
     return min(math.log(total) + len(loss.masses) * UNIT, 0.0) if total > 0 else -math.inf
 
 
-def _is_long(law: LossSum) -> bool:
-    """Whether round-off would be too much in transforms: Chernoff's bound is left."""
-    return sum(times for _, times in law.parts) > LONGEST
+def _count(parts: Sequence[tuple[Any, int]]) -> int:
+    """Mechanisms; a single one needs no sum, beyond ``LONGEST`` Chernoff's bound is left."""
+    return sum(times for _, times in parts)
 
 
 def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
@@ -399,7 +397,7 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
     """
     if not (0 < step < math.inf and 0 <= spared < 1):
         raise DomainError(f"step must be a number above 0 and spared one in [0, 1), got {step!r} and {spared!r}")
-    kept = cut(cells, spared)
+    kept = _cut(cells, spared)
     if kept.range > MOST_LOSSES * step:
         raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution

@@ -37,15 +37,19 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, wofz
 
-from flamelib.accounting.shuffling.inversion import UNIT, Bracket
+from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.logspace import UNIT
 
 Parts = tuple[Reals, Reals]
 
-NEGLIGIBLE = 45.0  # minus the logarithm of what is left out on a path, relative to its size
+DEPTH = 45.0  # minus the logarithm of what is left out on a path, relative to its size
 FAINTEST_LOSS = 250.0  # minus the logarithm of the size at a saddle point; smaller ones count as this
 NEAR = 0.8  # argument of s up to which the path is real as far as the saddle point
-STEEP, SHALLOW = 0.7, 1.6  # real length of a path for each unit of imaginary part: from the saddle point, from 0
+FROM_SADDLE, FROM_ZERO = (
+    0.7,
+    1.6,
+)  # real length of a path for each unit of imaginary part: from the saddle point, from 0
 SADDLE, STEEPEST = 2.5, 8.0  # least saddle point; largest s, in noise_std over the size of a leg, without overflow
 SCAN = np.linspace(0, 1, 97) ** 4  # where on a path sizes are looked at
 PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # of a panel
@@ -53,7 +57,7 @@ DIRECTION = cmath.exp(1j * math.radians(75))  # of the ray
 TOLERANCE = 1e-10  # change by halving, in units of the answer, at which a panel is settled
 FADED = 36.0  # minus the logarithm of an integrand that does not count
 LONGEST_RAY = 40.0  # in logarithms of the distance
-DEPTH, WIDEST = 12, 1000  # halvings, and panels at once
+HALVINGS, MOST_PANELS = 12, 1000  # halvings, and panels at once
 FEW = 700.0  # users, or minus the logarithm of the chance that nobody sends a blanket message: M itself is computed
 QUIET = 1.5  # angle of M^n beyond which the integrand on the lip oscillates
 ROUNDING = 32 * UNIT  # of a few operations, relatively
@@ -186,8 +190,8 @@ class GaussianLaw:
             saddle = np.maximum(np.log(2 * stiff / size), 1.0)
             for _ in range(40):
                 saddle = np.maximum(np.log((stiff * saddle + self.slant) / size), 1e-9)
-            return _Path(saddle, saddle + STEEP * turn, np.full(s.shape, 1 / STEEP))
-        length = np.maximum(SHALLOW * np.abs(turn), 1e-9)
+            return _Path(saddle, saddle + FROM_SADDLE * turn, np.full(s.shape, 1 / FROM_SADDLE))
+        length = np.maximum(FROM_ZERO * np.abs(turn), 1e-9)
         if leg.sign > 0:
             length = np.maximum(length, np.log(1.5 / size))
         return _Path(np.zeros(s.shape), length, turn / length)
@@ -206,11 +210,11 @@ class GaussianLaw:
         sizes = exponent(v)
         real = np.where(v <= path.start, sizes, -np.inf)
         top = np.where(path.start > 0, np.maximum(exponent(path.start), -FAINTEST_LOSS), sizes.max(axis=0))
-        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - NEGLIGIBLE)
+        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - DEPTH)
         corner = np.minimum(path.corner, stop)
         if not path.start.any():
             return [(0 * stop, corner / 2), (corner / 2, corner), (corner, stop)]
-        bulk = np.minimum(_last(v, real, real.max(axis=0) - NEGLIGIBLE), np.minimum(path.start, stop))
+        bulk = np.minimum(_last(v, real, real.max(axis=0) - DEPTH), np.minimum(path.start, stop))
         return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
 
     def _density(self, u: Complexes) -> Complexes:
@@ -313,12 +317,12 @@ class _Panels:
         low, high = self.edges[:-1], self.edges[1:]
         whole = self.sums(low, high, COARSE)[0]
         total = error = 0.0
-        for depth in range(DEPTH):
+        for depth in range(HALVINGS):
             middle, count = (low + high) / 2, len(low)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             halves = self.sums(low, high, COARSE)[0]
             change = np.abs(halves[:count] + halves[count:] - whole)
-            done = (change <= TOLERANCE) | (depth == DEPTH - 1) | (count > WIDEST)
+            done = (change <= TOLERANCE) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
             fine, rounding = self.sums(low[settled], high[settled], FINE)
             total += float(fine.sum())
@@ -394,7 +398,7 @@ class _Cut:
             squared = np.maximum(2 * moved.real + np.abs(moved) ** 2, np.nextafter(-1, 0))
             logs = 0.5 * np.log1p(squared) + 1j * np.arctan2(moved.imag, 1 + moved.real)
             remains = np.abs(1 + moved)
-        left_out = (0 if self.few else math.exp(-NEGLIGIBLE)) * (1 + 1j * (s.imag > 0))
+        left_out = (0 if self.few else math.exp(-DEPTH)) * (1 + 1j * (s.imag > 0))
         rounding = (ROUNDING * size + left_out) / np.maximum(remains, 1e-300)
         return self.n * logs, self.n * (rounding + ROUNDING * (np.abs(logs.real) + 1j * np.abs(logs.imag)))
 

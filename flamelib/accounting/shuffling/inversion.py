@@ -35,13 +35,13 @@ from scipy.special import gammaln
 
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.logspace import UNIT
 
-UNIT = 2.0**-53  # round-off
 ROUNDING = 16 * UNIT  # of a few operations, relatively
 NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance that does not count
 NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
 FURTHEST = 2e6  # terms of a sum at most
-CLOSE, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
+TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
 UNDERFLOW = -750.0  # logarithm of a delta that no double holds
 BLOCK = 2**17  # terms held at once
 PASSES = 5  # sums at most, each with less noise
@@ -186,7 +186,7 @@ class _Line:
         most = self._most()
         if most < UNDERFLOW:
             return Bracket(-math.inf, most)
-        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / CLOSE
+        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / TIGHT
         start = max(NOISE, 0.9 * math.sqrt(close)) / self.t
         plan = self._early(goal * wanted) or self._late(start, goal * wanted)
         for _ in range(PASSES):
@@ -368,7 +368,7 @@ def _gauss_tail(rate: float, cut: float) -> float:
     return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * (rate * cut) ** 2 * cut)
 
 
-def bracket(law: LossLaw, n_users: int, close: float = CLOSE) -> Bracket:
+def bracket(law: LossLaw, n_users: int, close: float = TIGHT) -> Bracket:
     """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
     if law.points[0].max() <= 0:
         return NOTHING
