@@ -18,7 +18,7 @@ from flamelib.core.binomial import quantiles
 from flamelib.core.guarantees import Gives
 from flamelib.core.statements import states
 
-ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))
+ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))  # tried; every one gives a valid epsilon
 
 
 @states("checkin", "baseline-distributed", item="Section 4.2, baseline of Figure 2, noisy sums", gives="upper",
@@ -30,19 +30,15 @@ def baseline_distributed(
 
     Quarters of delta go to composition, to the rounds, and to the two tails of the number of clients: in no round are
     there fewer than :math:`l_1` or more than :math:`l_2`, so that a round is the Gaussian mechanism of sensitivity
-    :math:`2/l_1` and noise :math:`\sigma/\sqrt{l_1}`, sampled at the rate :math:`l_2/n`.
+    :math:`2/l_1` and noise :math:`\sigma/\sqrt{l_1}`, sampled at the rate :math:`l_2/n`.  The answer is ``inf`` where a
+    round without clients is too likely.
 
     Parameters
     ----------
-    noise_std : float, positive
+    noise_std
         Standard deviation of each client's own noise; its report has norm at most 1.
-    route : {'kov', 'drv'}
-        Composition: Kairouz, Oh, Viswanath, or Dwork, Rothblum, Vadhan.
-
-    Returns
-    -------
-    float
-        ``inf`` where a round without clients is too likely.
+    route
+        Composition by Kairouz, Oh, Viswanath (``kov``) or by Dwork, Rothblum, Vadhan (``drv``).
 
     Source: Liew, Hasegawa, Takahashi 2022, Section 4.2.
 
@@ -82,9 +78,9 @@ def baseline_shuffled(
 
     Parameters
     ----------
-    route : {'closed', 'numerical'}
+    route
         Clones in closed form, as the document has them, or computed.
-    slack_delta : float in (0, 1), optional
+    slack_delta
         From a value of delta or more on the answer is that of the local budget alone.
 
     Source: Liew, Hasegawa, Takahashi 2022, Section 4.1, after Girgis et al. 2021 and Feldman, McMillan, Talwar 2021.
@@ -123,7 +119,7 @@ def generic_route(
 
     Parameters
     ----------
-    slack_delta : float in (0, 1)
+    slack_delta
         Failure probability of shuffling in a round.
 
     Source: Liew, Hasegawa, Takahashi 2022, Section 4.1.

@@ -1,6 +1,9 @@
-r"""Self check-in in closed form: tails of the number of clients, the lower bound, and the variant of removal.
+"""Self check-in in closed form: tails of the number of clients, the lower bound, and the variant of removal.
 
-Standard library only: the same source runs in a browser.
+Adjacency: one client's record is replaced, or for :func:`removal_renyi` removed.  Standard library only: the same
+source runs in a browser.  Proofs: book, chapter on check-in, Lemmas 4 and 5, Theorem 3, Remark 4.
+
+Source: Liew, Hasegawa, Takahashi 2022.
 """
 
 import math
@@ -11,7 +14,7 @@ from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-LEAST_NOISE = 1e-100
+LEAST_NOISE = 1e-100  # standard deviation; that of the moments of less would leave the range of doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,8 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
 
     .. math:: E f(K) \le f(1)\,e^{-\Delta^2n\gamma/2} + f\big(\lfloor(1-\Delta)n\gamma\rfloor+1\big)
 
-    for every f that does not rise from 1 on; ``inf`` beyond the range of doubles.
-
-    Parameters
-    ----------
-    divergence : float, at least 0
-        The D of a single client.
+    The lemma holds for every f that does not rise from 1 on; D, the ``divergence``, is that of a single client.  The
+    answer is ``inf`` beyond the range of doubles.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 5.
 
@@ -74,7 +73,7 @@ def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, 
 
     Parameters
     ----------
-    slack : float in [0, 1], optional
+    slack
         Left out: the greatest value over :math:`2^{-i/32}`, i from 0 to 800.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 3.
@@ -111,7 +110,7 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
 
     Parameters
     ----------
-    noise_std : float, positive
+    noise_std
         Standard deviation of the noise of the whole sum; a report has norm at most 1.
 
     Source: Liew, Hasegawa, Takahashi 2022, Remark 4; Mironov, Talwar, Zhang 2019.
@@ -123,9 +122,7 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
     """
     if checkin_rate == 0:
         return 0.0
-    if noise_std < LEAST_NOISE:
-        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
-    growth = 1 / noise_std / noise_std
+    growth = over_variance(1, noise_std)
     absent = math.log1p(-checkin_rate) if checkin_rate < 1 else -math.inf
     logs = [
         _log_binomial(order, j) + j * math.log(checkin_rate) + log_expm1(j * (j - 1) / 2 * growth)
@@ -137,17 +134,25 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
     return logaddexp(0.0, top + rest) / (order - 1)
 
 
+def over_variance(squared: float, noise_std: float) -> float:
+    """A squared distance over the variance of noise; refused where moments would leave the range of doubles."""
+    if noise_std < LEAST_NOISE:
+        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
+    return squared / noise_std / noise_std
+
+
 def _log_binomial(order: int, j: int) -> float:
     return math.lgamma(order + 1) - math.lgamma(j + 1) - math.lgamma(order - j + 1)
+
+
+def _kept(mean: float, slack: float) -> float:
+    """What a split at this slack keeps of the bound without one."""
+    return -math.expm1(-slack * slack * mean / (2 + slack)) / (1 + slack)
 
 
 @lru_cache(maxsize=8)
 def _most_kept(mean: float) -> float:
     return max(_kept(mean, 2 ** (-i / 32)) for i in range(801))
-
-
-def _kept(mean: float, slack: float) -> float:
-    return -math.expm1(-slack * slack * mean / (2 + slack)) / (1 + slack)
 
 
 def _lower(order: int, epsilon0: float, n_users: int, checkin_rate: float, kept: float) -> float:

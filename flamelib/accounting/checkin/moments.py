@@ -3,7 +3,7 @@ r"""Rényi moments of self check-in as sums :math:`M_\lambda - 1 = \sum_{j\ge2}\
 Given that k clients check in, the client in question is among them with a rate r, and every bound of the document has
 the form :math:`f_\lambda(k, r) = 1 + \sum_j\binom\lambda j\,a_j(k)\,r^j` with coefficients that fall in k.  The true
 rate is :math:`r = k/n`; the document writes the check-in rate.  All logarithms are of what exceeds 1, which may be
-1e-300 or ``exp(1e10)``.
+1e-300 or ``exp(1e10)``.  Proofs: book, chapter on check-in, sections on one theorem for both variants and on each.
 """
 
 import math
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from flamelib.accounting.checkin.closed_form import over_variance
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
 from flamelib.core.logspace import log1mexp
@@ -20,13 +21,12 @@ from flamelib.core.vocabulary import DomainError
 
 LogTerms = Callable[[Reals, Reals, Reals], Reals]
 
-DENSE = 512
-NODES = 12
-DEPTH = 45.0
-MOST_PANELS = 20_000
-CHUNK = 2**21
-CORE, FINEST = 36.0, 128
-LEAST_NOISE = 1e-100
+DENSE = 512  # up to here every count of clients is summed by itself
+NODES = 12  # of Gauss' rule in a panel: polynomials of a degree below 24 are summed exactly
+DEPTH = 45.0  # minus the logarithm of what may be left out of a sum, relative to the rest
+MOST_PANELS = 20_000  # beyond, a moment would take too long
+CHUNK = 2**21  # numbers held at once
+CORE, FINEST = 36.0, 128  # minus the logarithm of the chances outside the fine pieces; pieces in a standard deviation
 
 
 def shuffle_terms(epsilon0: float) -> LogTerms:
@@ -70,13 +70,11 @@ def gaussian_terms(noise_std: float) -> LogTerms:
 
 def single_divergence(noise_std: float) -> float:
     r"""The Rényi divergence of order 2 of one noisy report, :math:`4/\sigma^2`."""
-    if noise_std < LEAST_NOISE:
-        raise DomainError(f"noise_std must be a number of at least {LEAST_NOISE:g} for a moment, got {noise_std!r}")
-    return 4 / noise_std / noise_std
+    return over_variance(4, noise_std)
 
 
 def log_expm1_of(x: Reals) -> Reals:
-    """``log(exp(x) - 1)`` of an array, without overflow or cancellation; ``-inf`` at 0."""
+    """``log(exp(x) - 1)`` of an array without overflow or cancellation; ``-inf`` at 0."""
     found = np.array(x)
     near = found < DEPTH
     with np.errstate(divide="ignore"):
@@ -109,10 +107,10 @@ def renyi(orders: Reals, log_excesses: Reals) -> Reals:
     return np.asarray(np.logaddexp(0.0, log_excesses) / (orders - 1))
 
 
-class Pieces(NamedTuple):
+class _Pieces(NamedTuple):
     """A split of the number of clients: first and last count of each piece, and (a bound on) the logarithm of its mass.
 
-    Arrays of one shape, the pieces on the last axis; no client at all adds nothing and belongs to no piece.
+    The pieces stand on the last axis; no client at all adds nothing and belongs to no piece.
     """
 
     firsts: Reals
@@ -120,7 +118,7 @@ class Pieces(NamedTuple):
     log_masses: Reals
 
 
-def three_way(n_users: int, checkin_rate: float, tried: Reals) -> Pieces:
+def three_way(n_users: int, checkin_rate: float, tried: Reals) -> _Pieces:
     r"""Counts up to :math:`\lfloor(1-\Delta)n\gamma\rfloor`, up to :math:`\lfloor(1+\Delta)n\gamma\rfloor`, beyond.
 
     Shape (slacks, 3).  The chances are those of the binomial law, rounded up.
@@ -132,11 +130,11 @@ def three_way(n_users: int, checkin_rate: float, tried: Reals) -> Pieces:
     firsts = np.stack([np.ones(low.shape), low + 1, high + 1], -1)
     lasts = np.stack([low, high, np.full(low.shape, float(n_users))], -1)
     middle = log_between(low, high, n_users, checkin_rate)
-    return Pieces(firsts, lasts, np.stack([below, middle, above], -1))
+    return _Pieces(firsts, lasts, np.stack([below, middle, above], -1))
 
 
-def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
-    """A fine split: pieces of a hundredth of a standard deviation about the mean, in ratio 1.1 far from it (upper).
+def many_pieces(n_users: int, checkin_rate: float) -> _Pieces:
+    """A fine split: narrow pieces about the mean, and pieces that grow by a tenth far from it (upper).
 
     A piece about the mean weighs at most its width times the probability of its count nearest to the mode; one far
     below has the mass of all counts up to its last, one far above that of all from its first on.
@@ -146,14 +144,13 @@ def many_pieces(n_users: int, checkin_rate: float) -> Pieces:
     firsts = np.arange(max(low, 1.0), high + 1, width)
     lasts = np.minimum(firsts + width - 1, high)
     nearest = np.clip(math.floor((n_users + 1) * checkin_rate), firsts, lasts)
-    middle = Pieces(firsts, lasts, log_pmf(nearest, n_users, checkin_rate) + np.log(lasts - firsts + 1))
+    middle = log_pmf(nearest, n_users, checkin_rate) + np.log(lasts - firsts + 1)
     below, above = _ratios(1, low - 1), _ratios(high + 1, n_users)
-    return Pieces(
-        np.concatenate([below[0], middle.firsts, above[0]]),
-        np.concatenate([below[1], middle.lasts, above[1]]),
-        np.concatenate(
-            [log_tail(below[1], n_users, checkin_rate), middle.log_masses, log_tail(above[0], n_users, checkin_rate)]
-        ),
+    few, many = (log_tail(ends, n_users, checkin_rate) for ends in (below[1], above[0]))
+    return _Pieces(
+        np.concatenate([below[0], firsts, above[0]]),
+        np.concatenate([below[1], lasts, above[1]]),
+        np.concatenate([few, middle, many]),
     )
 
 
@@ -166,7 +163,7 @@ def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
     return edges[:-1], np.append(edges[1:-1] - 1, stop)
 
 
-def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Reals) -> Reals:
+def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
     r"""Logarithms of a bound on :math:`A_j` with the true inner rate, the pieces summed up (upper).
 
     Coefficients fall in the count and their weight grows with the rate:
@@ -175,10 +172,10 @@ def bounded(terms: LogTerms, pieces: Pieces, n_users: int, j: Reals) -> Reals:
     """
     with np.errstate(divide="ignore"):
         log_rates = np.log(pieces.lasts / n_users)
-    return log_sum_over(pieces.log_masses, pieces.firsts, log_rates, terms, j)
+    return _log_sum_over(pieces.log_masses, pieces.firsts, log_rates, terms, j)
 
 
-def log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms, j: Reals) -> Reals:
+def _log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms, j: Reals) -> Reals:
     """``log sum_k mass(k) a_j(k) r_k^j`` for each j, over the last axis of the rest, in bearable chunks."""
     step = max(1, CHUNK // k.size)
     parts = [j[i : i + step] for i in range(0, len(j), step)]
@@ -186,32 +183,26 @@ def log_sum_over(log_masses: Reals, k: Reals, log_rates: Reals, terms: LogTerms,
     return np.concatenate([log_sum(log_masses + terms(part, k, log_rates), axis=-2) for part in parts], axis=-1)
 
 
-def two_way(terms: LogTerms, checkin_rate: float, kept: Reals, log_tails: Reals, j: Reals) -> Reals:
-    r"""Logarithms of :math:`A_j` for each slack and j with the check-in rate inside, as printed (a value).
-
-    .. math:: e^{-\Delta^2n\gamma/2}a_j(1)\gamma^j + a_j\big((1-\Delta)n\gamma+1\big)\gamma^j
-    """
-    log_rate = np.array(math.log(checkin_rate))
-    first, later = terms(j, np.array(1.0), log_rate), terms(j, kept[:, None] + 1, log_rate)
-    return np.logaddexp(log_tails[:, None] + first, later)
-
-
 def split_excess(
     terms: LogTerms, orders: Reals, n_users: int, checkin_rate: float, tried: Reals, *, exact: bool, whole: bool
 ) -> Reals:
     r"""Logarithms of the moments minus 1, shape (slacks, orders), by a split of the count.
 
-    As printed, with the :math:`e^{-\Delta^2n\gamma/2}` of Lemma 4; ``whole`` takes the whole part of
-    :math:`(1-\Delta)n\gamma` and adds the tail's own mass, as Equation 11 does.
+    ``exact`` splits into three with the true inner rate.  Else as printed, with the :math:`e^{-\Delta^2n\gamma/2}` of
+    Lemma 4 and the check-in rate inside (a value),
+
+    .. math:: A_j = e^{-\Delta^2n\gamma/2}a_j(1)\gamma^j + a_j\big((1-\Delta)n\gamma+1\big)\gamma^j ;
+
+    ``whole`` takes the whole part of :math:`(1-\Delta)n\gamma` and adds the tail's own mass, as Equation 11 does.
     """
     j = np.arange(2.0, orders[-1] + 1)
     if exact:
         return log_excess(orders, bounded(terms, three_way(n_users, checkin_rate, tried), n_users, j))
-    kept, log_tails = (1 - tried) * n_users * checkin_rate, -tried * tried * n_users * checkin_rate / 2
-    if not whole:
-        return log_excess(orders, two_way(terms, checkin_rate, kept, log_tails, j))
-    found = log_excess(orders, two_way(terms, checkin_rate, np.floor(kept), log_tails, j))
-    return np.logaddexp(found, log_tails[:, None])
+    kept, log_tails = (1 - tried) * n_users * checkin_rate, (-tried * tried * n_users * checkin_rate / 2)[:, None]
+    kept, log_rate = (np.floor(kept) if whole else kept)[:, None], np.array(math.log(checkin_rate))
+    few, many = log_tails + terms(j, np.array(1.0), log_rate), terms(j, kept + 1, log_rate)
+    found = log_excess(orders, np.logaddexp(few, many))
+    return np.logaddexp(found, log_tails) if whole else found
 
 
 def slacks(mean: float) -> Reals:
@@ -227,7 +218,7 @@ def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: R
     """
     k, log_mass = clients(n_users, checkin_rate, leap, int(j[-1]))
     log_rates = np.log(k / n_users) if exact else np.full(k.shape, math.log(checkin_rate))
-    return log_sum_over(log_mass, k, log_rates, terms, j)
+    return _log_sum_over(log_mass, k, log_rates, terms, j)
 
 
 def clients(
@@ -235,10 +226,10 @@ def clients(
 ) -> tuple[Reals, Reals]:
     r"""Numbers k of clients, from ``least`` to ``most``, with logarithms of their mass, to sum moments up to an order.
 
-    Up to ``DENSE`` every k is there: the smallest decide large orders.  Above, a panel of width :math:`2\sqrt k` has
-    the nodes of the rule of Gauss for whole numbers, so that sums of smooth functions keep all their digits.  What is
-    left out weighs less than ``exp(-DEPTH)`` of the rest: below, by Bernstein's inequality against the largest
-    exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at most.
+    Up to ``DENSE`` every k is there, because the smallest decide large orders.  Above, a panel of width
+    :math:`2\sqrt k` has the nodes of Gauss' rule for whole numbers, so that sums of smooth functions keep all their
+    digits.  What is left out weighs less than ``exp(-DEPTH)`` of the rest: below, by Bernstein's inequality against
+    the largest exponent beyond the dense part; above, because weighting by :math:`k^j` shifts the law by j at most.
     """
     if checkin_rate == 1:
         return np.array([float(n_users)]), np.array([0.0])
@@ -256,7 +247,7 @@ def clients(
 def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Reals]:
     """Nodes and weights for sums over the whole numbers from ``start`` to ``stop``; a panel ends where a minimum bends.
 
-    Equal steps of the root of k, so that a panel is about twice as wide as a binomial law of that mean.
+    Panels are equal steps of the root of k: each is about twice as wide as a binomial law of that mean.
     """
     step = max(math.sqrt(1 - rate), NODES / 2 / math.sqrt(stop))
     count = math.ceil((math.sqrt(stop + 1) - math.sqrt(start)) / step)
@@ -265,17 +256,14 @@ def panels(start: int, stop: int, rate: float, leap: float) -> tuple[Reals, Real
     edges = np.floor(np.linspace(math.sqrt(start), math.sqrt(stop + 1), count + 1) ** 2)
     bend = math.floor(min(max(leap / math.log(2), start), stop)) + 1.0
     edges = np.unique(np.clip(np.concatenate([edges, [start, bend, stop + 1.0]]), start, stop + 1.0))
-    nodes, weights = gauss(np.diff(edges))
+    nodes, weights = _gauss(np.diff(edges))
     nodes = edges[:-1, None] + nodes
     kept = weights > 0
     return nodes[kept], weights[kept]
 
 
-def gauss(counts: Reals) -> tuple[Reals, Reals]:
-    """Nodes and weights on ``0 .. count - 1`` for each count, shape (counts, NODES): Gauss' rule for plain sums.
-
-    Exact for polynomials of a degree below ``2 NODES``; the recurrence of the discrete Chebyshev polynomials.
-    """
+def _gauss(counts: Reals) -> tuple[Reals, Reals]:
+    """Nodes and weights on ``0 .. count - 1`` for each count: by the recurrence of discrete Chebyshev polynomials."""
     i = np.arange(1.0, NODES)
     steps = np.sqrt(np.maximum(i * i * (counts[:, None] ** 2 - i * i), 0) / (4 * (4 * i * i - 1)))
     jacobi = np.zeros((len(counts), NODES, NODES))

@@ -1,12 +1,14 @@
-r"""Self check-in over many rounds: epsilon from Rényi divergences of one round, by the document's theorems.
+"""Self check-in over many rounds: epsilon from Rényi divergences of one round, by the document's theorems.
 
 The divergences of the rounds add up (Lemma 1) and are converted at the best whole order from 2 to 3000 (Lemma 2): every
 order is valid, so that a grid is tried first (all to 128, then steps of 1/64), and what lies around its best one.
 Adjacency: one client's record is replaced, in every round it takes part in.
+
+Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 to 4.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -35,29 +37,36 @@ Curve = Callable[[Reals], Reals]
 
 LARGEST_ORDER = 3000
 ORDERS = np.unique([*range(2, 129), *(int(128 * (1 + 1 / 64) ** i) for i in range(204)), LARGEST_ORDER]).astype(float)
-FINE = 32
-MARGIN = 1e-10
-FAINTEST = 1e-300
-SHARES = (1 / 2, 1 / 64)
+AROUND = 32  # orders tried around the best of the grid
+MARGIN = 1e-10  # relative error of sums over counts and of round-off, added to every answer
+LEAST_DELTA = 1e-300  # a smaller delta counts as 0
+SHARES = (1 / 2, 1 / 64)  # of delta, for counts of clients that are unlikely; the better one is taken
+MOST_PARTS = 64  # rates of a schedule
+
+
+def one_budget(epsilon: float | None, delta: float | None, **others: float) -> None:
+    """Refuse both or neither of epsilon and delta, and what is outside of its domain."""
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(**others, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+
+
+def parts_of(schedule: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Check-in rates with their numbers of rounds, each in its domain."""
+    if not 1 <= len(schedule) <= MOST_PARTS:
+        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
+    return [
+        (found["checkin_rate"], found["rounds"]) for found in (check(checkin_rate=r, rounds=t) for r, t in schedule)
+    ]
 
 
 def shuffled_renyi_epsilon(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    r"""Epsilon of shuffled check-in after all rounds, any local randomizer (upper with thm-2, a value with thm-3).
+    """Epsilon of shuffled check-in after all rounds, any local randomizer (upper with thm-2, a value with thm-3).
 
-    Parameters
-    ----------
-    epsilon0 : float in (0, 700]
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    rounds : int, at least 1
-    delta : float in [0, 1]
-    route : {'thm-2', 'thm-3'}
-        ``thm-2``: Theorem 2 with the true inner rate, never above what the local budget alone gives; ``thm-3``: what
-        the lower Rényi value of Theorem 3 would convert to, which bounds the route and not epsilon.
-
-    Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3.
+    Route ``thm-2`` is Theorem 2 with the true inner rate, never above what the local budget alone gives; ``thm-3`` is
+    what the lower Rényi value of Theorem 3 would convert to, which bounds the route and not epsilon.
     """
     given = check(epsilon0=epsilon0, n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, delta=delta)
     epsilon0, n_users, checkin_rate, rounds, delta = given.values()
@@ -82,22 +91,12 @@ def shuffled_renyi_epsilon(
 def distributed_renyi_epsilon(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    r"""Epsilon of distributed check-in with Gaussian noise after all rounds, by one of the Rényi routes (upper).
+    """Epsilon of distributed check-in with Gaussian noise after all rounds, by one of the Rényi routes (upper).
 
-    Parameters
-    ----------
-    n_users : int, at least 2
-    checkin_rate : float in [0, 1]
-    noise_std : float, positive
-        Standard deviation of each client's own noise; its report has norm at most 1.
-    rounds : int, at least 1
-    delta : float in [0, 1]
-        Below 1e-300 it counts as 0.
-    route : {'thm-4', 'eq-11', 'rdp-exact'}
-        Theorem 4 or Equation 11 with the true inner rate; or the exact divergence over counts of clients that are
-        likely in every round, the chance of others paid for by a half or a 64th of delta.
-
-    Source: Liew, Hasegawa, Takahashi 2022, Theorem 4 and Equation 11.
+    Routes ``thm-4`` and ``eq-11`` are Theorem 4 and Equation 11 with the true inner rate; ``rdp-exact`` is the exact
+    divergence over counts of clients that are likely in every round, the chance of others paid for by a half or a 64th
+    of delta.  ``noise_std`` is that of each client's own noise, its report having norm at most 1.  A delta below 1e-300
+    counts as 0.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, noise_std=noise_std, rounds=rounds, delta=delta)
     n_users, checkin_rate, noise_std, rounds, delta = given.values()
@@ -122,7 +121,7 @@ def distributed_renyi_epsilon(
 def _exact_epsilon(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, share: float
 ) -> float:
-    """By exact moments, a share of delta paid for the rounds in which few or many clients check in.
+    """By exact moments; a share of delta pays for the rounds in which few or many clients check in.
 
     Nothing is lost otherwise: a round with such a count may as well publish nothing.
     """
@@ -142,8 +141,8 @@ def _each(orders: Reals, value: Callable[[int], float]) -> Reals:
 
 def _best(curve: Curve, rounds: int, delta: float) -> float:
     """The least epsilon of the grid, which is left once the rounds alone cost more, and of orders around its best."""
-    if delta < FAINTEST or delta == 1:
-        return math.inf if delta < FAINTEST else 0.0
+    if delta < LEAST_DELTA or delta == 1:
+        return math.inf if delta < LEAST_DELTA else 0.0
     best, at = math.inf, 2.0
     for orders in np.split(ORDERS, np.searchsorted(ORDERS, [17, 33, 65, 129, 257, 513, 1025, 2049])):
         total = rounds * curve(orders)
@@ -153,7 +152,7 @@ def _best(curve: Curve, rounds: int, delta: float) -> float:
             break
     near = int(np.searchsorted(ORDERS, at))
     low, high = ORDERS[max(near - 1, 0)], ORDERS[min(near + 1, len(ORDERS) - 1)]
-    around = np.unique(np.linspace(low, high, FINE).round())
+    around = np.unique(np.linspace(low, high, AROUND).round())
     return min(best, _converted(around, rounds * curve(around), delta)[0])
 
 

@@ -1,24 +1,24 @@
 r"""Many rounds of shuffled check-in, or of plain shuffling: the cost of the whole training, and what it costs at least.
 
-**Upper.**  A convex curve that falls from 1 and lies, at every :math:`\alpha`, above the profiles of *all* pairs of
-neighbors of a round is the profile of one pair, which dominates the round whatever the other users hold and whatever
-the victim's two values are, both chosen after the earlier rounds have been seen.  Products of dominating pairs dominate
-adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10).  So it is enough to bound the supremum of the profiles, as
-:mod:`flamelib.accounting.checkin.one_round` does, and it may be taken at another data set for every :math:`\alpha`.
-That matters: the pair whose other users all hold one value does not dominate, not even for binary response, but the
-supremum is so close above it that the upper end of many rounds is hardly above the lower one.
+**Upper.**  The supremum of the profiles of all pairs of neighbors of a round, bounded by
+:mod:`flamelib.accounting.checkin.one_round`, is the profile of one pair, which dominates the round whatever the other
+users hold and whatever the victim's two values are, both chosen after the earlier rounds have been seen.  Products of
+dominating pairs dominate adaptive compositions.  The supremum may be taken at another data set for every
+:math:`\alpha`, and that matters: the pair whose other users all hold one value does not dominate, not even for binary
+response, but the supremum is so close above it that the upper end of many rounds is hardly above the lower one.
 
 **Lower.**  In each round all other users hold the victim's other value: data sets like any others.
 
-Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, Dong, Wang 2022.
+Adjacency: replace-one.  Proof: book, chapter on check-in, proposition *Rounds that depend on each other*.
+
+Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, Dong, Wang 2022, Theorem 10.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_curve
-from flamelib.accounting.checkin.renyi import shuffled_renyi_epsilon
+from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.core.guarantees import Certified, Gives
@@ -27,58 +27,39 @@ from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 
-ACCURACY = 0.02
-CLOSE = 2e-3
-STEPS = 40
-HARDEST = 30.0
-FAINT = 1e-40
-RAREST = 1e-12
-LONGEST = 10**9
-MOST_PARTS = 64
-
-ROUTES = ("thm-2", "thm-3", "clones", "kary", "laplace")
+ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
+SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
+STEPS = 40  # evaluations of a search at most
+HARDEST = 30.0  # largest local budget that is looked for: beyond it only the chance to be there counts
+LEAST_DELTA = 1e-40  # a smaller delta counts as 0
+RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
+LONGEST = 10**9  # more rounds are answered by budgets that add
 
 
-def _gives(arguments: Mapping[str, Any]) -> Gives:
-    return Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER
-
-
-@states(
-    "checkin",
-    "shuffled",
-    item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
-    gives=_gives,
-    words={"route": ROUTES},
-)
+@states("checkin", "shuffled", item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
+        gives=lambda arguments: Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER,
+        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace")})  # fmt: skip
 def checkin_shuffled(
-    epsilon0: float,
-    n_users: int,
-    checkin_rate: float,
-    rounds: int,
-    delta: float,
-    route: str,
+    epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str,
     n_buckets: int | None = None,
-) -> Certified:
+) -> Certified:  # fmt: skip
     """Epsilon of shuffled check-in after ``rounds`` rounds (upper; with route ``thm-3`` a value and no bound).
+
+    At most ``rounds * epsilon0``; the ``uncertainty`` of the answer estimates what is lost in numbers.
 
     Parameters
     ----------
-    epsilon0 : float in (0, 700]
+    epsilon0
         Local budget of a message; beyond 30 only the chance to be there counts.
-    checkin_rate : float in [0, 1]
+    checkin_rate
         Chance that a user joins a round; 1 is plain shuffling, 0 shows nothing.
-    delta : float in [0, 1]
+    delta
         Of the whole.
-    route : str
+    route
         ``thm-2`` and ``thm-3``: Rényi orders, the latter what a lower bound on the Rényi divergence would convert to.
         By dominating pairs: ``clones`` for any randomizer, ``kary`` for k-ary response, ``laplace`` for Laplace noise.
-    n_buckets : int, at least 2
+    n_buckets
         Alphabet of ``kary``, needed there and ignored else.
-
-    Returns
-    -------
-    Certified
-        At most ``rounds * epsilon0``; ``uncertainty`` estimates what is lost in numbers.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3; by dominating pairs this project's.
 
@@ -95,36 +76,22 @@ def checkin_shuffled(
 
 
 def shuffled_rounds(
-    randomizer: Analyzed,
-    n_users: int,
-    rounds: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    randomizer: Analyzed, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
     checkin_rate: float = 1.0,
-) -> Certified:
+) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
 
-    Parameters
-    ----------
-    randomizer : KaryProfile, LaplaceProfile or AnyProfile
-    n_users : int, at least 2
-        Users of each round, all of them there at ``checkin_rate`` 1.
-    rounds : int, at least 1
-        Beyond a billion, the answer is that of local budgets that add.
-    epsilon, delta : float
-        Exactly one; the answer is the other one.  A delta below 1e-40 counts as 0.
-    checkin_rate : float in [0, 1]
+    Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  All users are there
+    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add; a delta below 1e-40
+    counts as 0.
     """
     return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
 
 
 def shuffled_schedule(
-    randomizer: Analyzed,
-    n_users: int,
-    schedule: Sequence[tuple[float, int]],
-    epsilon: float | None = None,
+    randomizer: Analyzed, n_users: int, schedule: Sequence[tuple[float, int]], epsilon: float | None = None,
     delta: float | None = None,
-) -> Certified:
+) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
 
     A rate may be larger than it is: messages that are missing can be dropped from what is seen, so that where users
@@ -137,10 +104,8 @@ def shuffled_schedule(
     randomizer, n_users, epsilon, delta
         As for :func:`shuffled_rounds`.
     """
-    if not 1 <= len(schedule) <= MOST_PARTS:
-        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
-    for rate, rounds in schedule:
-        _check(n_users, rounds, epsilon, delta, rate)
+    one_budget(epsilon, delta, n_users=n_users)
+    schedule = parts_of(schedule)
     if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
     if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
@@ -150,29 +115,20 @@ def shuffled_schedule(
         return _single(parts[0][0], epsilon, delta)
     if delta is None:
         return composed_delta(parts, epsilon or 0.0, ACCURACY)
-    return composed_epsilon(parts, delta if delta >= FAINT else 0.0, ACCURACY)
+    return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
 
 
 def shuffled_rounds_lower(
-    randomizer: KaryProfile,
-    n_users: int,
-    rounds: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    randomizer: KaryProfile, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
     checkin_rate: float = 1.0,
-) -> float:
+) -> float:  # fmt: skip
     """What rounds of shuffled k-ary response cost at least: all other users hold the victim's other value (lower).
 
-    Binary response stands for the best that can be said of ``AnyProfile``.  Beyond a billion users, or some millions of
-    outcomes to be told apart, or where she is hardly ever there, the answer is 0.
-
-    Parameters
-    ----------
-    randomizer : KaryProfile
-    n_users, rounds, epsilon, delta, checkin_rate
-        As for :func:`shuffled_rounds`.
+    Arguments are those of :func:`shuffled_rounds`.  Binary response stands for the best that can be said of
+    ``AnyProfile``.  Beyond a billion users, or some millions of outcomes to be told apart, or where she is hardly ever
+    there, the answer is 0.
     """
-    _check(n_users, rounds, epsilon, delta, checkin_rate)
+    one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0):
         return 0.0
     cells = equal_cells(randomizer, n_users, checkin_rate)
@@ -180,26 +136,16 @@ def shuffled_rounds_lower(
 
 
 def largest_epsilon0(
-    n_users: int,
-    checkin_rate: float,
-    rounds: int,
-    epsilon: float,
-    delta: float,
-    route: str = "clones",
+    n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float, route: str = "clones",
     n_buckets: int | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """Largest local budget found that keeps ``epsilon`` at ``delta`` after all rounds: never one that exceeds it.
 
-    The budget at which the certified epsilon is at most ``epsilon`` and within two thousandths of it; 30 at most.
-
-    Parameters
-    ----------
-    n_users, checkin_rate, rounds, delta, route, n_buckets
-        As for :func:`checkin_shuffled`, without its two Rényi routes.
-    epsilon : float, above 0
+    The budget at which the certified epsilon is at most ``epsilon``, which is above 0, and within two thousandths of
+    it; 30 at most.  The other arguments are those of :func:`checkin_shuffled`, without its two Rényi routes.
     """
-    _check(n_users, rounds, None, delta, checkin_rate)
-    if not check(epsilon=epsilon)["epsilon"]:
+    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, delta=delta, epsilon=epsilon)
+    if not epsilon:
         raise DomainError(f"epsilon must be above 0 for a budget, got {epsilon!r}")
 
     def excess(size: float) -> float:
@@ -217,7 +163,7 @@ def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certifi
     if delta is None:
         found = curve.forward(epsilon or 0.0) if (epsilon or 0.0) < curve.at_most else 0.0
     else:
-        kept = delta if delta >= FAINT else 0.0
+        kept = delta if delta >= LEAST_DELTA else 0.0
         found = smallest_epsilon(lambda at: math.log(max(curve.forward(at), 5e-324)), kept, curve.at_most)
     return Certified(found, curve.error * found)
 
@@ -241,7 +187,7 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
             low, at_low = newest, found
         else:
             high, at_high = newest, found
-        if at_low >= -CLOSE or high - low < CLOSE / 10:
+        if at_low >= -SHORT or high - low < SHORT / 10:
             break
         newest = high if math.isinf(at_high) and at_low == -math.inf else _between(low, high, at_low, at_high)
     return low
@@ -252,8 +198,8 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
     if math.isinf(at_high):
         return min(low - at_low, high)
     if math.isinf(at_low):
-        return max(high - at_high - CLOSE, (low + high) / 2)
-    share = (-at_low - CLOSE / 2) / (at_high - at_low)
+        return max(high - at_high - SHORT, (low + high) / 2)
+    share = (-at_low - SHORT / 2) / (at_high - at_low)
     return low + min(max(share, 0.01), 0.99) * (high - low)
 
 
@@ -268,10 +214,3 @@ def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
         case "kary" if n_buckets is not None:
             return KaryProfile(epsilon0, n_buckets)
     raise DomainError(f"route must be one of clones, kary, laplace, got {route!r}")
-
-
-def _check(n_users: int, rounds: int, epsilon: float | None, delta: float | None, checkin_rate: float) -> None:
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    given = {"epsilon": epsilon} if delta is None else {"delta": delta}
-    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, **given)

@@ -1,55 +1,30 @@
 r"""Distributed check-in: clients decide by themselves whether to take part, and their Gaussian noise adds up.
 
-Adjacency: one client's record is replaced; the bounds hold in both directions, for a client that may take part in every
-round.  Trust: the server, and whoever else looks, sees the sum of a round and how many sent, not who they are (secure
-aggregation over an anonymous channel); every participant adds its own noise as told.  What dominates a round, and the
-proof, stand in :mod:`flamelib.accounting.checkin.summed`: a pair of laws that covers both directions at once, so
-that the bounds hold for adaptive training.  Beside the worse direction of the pair that occurs, this costs some 3 % of
-epsilon in the document's settings.
-
-A client who has checked in may drop out before it sends; with it goes its noise, and the number of senders is what is
-seen.  With a known chance of that, the same for all, the rate is :func:`effective_rate`.  Where only a bound is known,
-``dropout`` makes the bounds hold for every smaller chance as well, changing as it likes from round to round.  Leaving
-drop-outs out of account is no bound: fewer senders bring less noise.
-
-Privacy losses of one round of distributed check-in: a pair that dominates, and a pair that occurs.
-
 Each of n clients checks in with probability :math:`\gamma` by a coin of its own and sends its record, a vector of norm
-at most 1, plus noise :math:`N(0, s^2 I)`.  The server sees the sum and the number k of those who checked in, not who
-they are.  The two data sets differ in the record of one client, which may move by 2.
+at most 1, plus noise :math:`N(0, s^2 I)`.  Whoever looks sees the sum of a round and the number k of those who sent,
+not who they are.  Adjacency: one client's record is replaced, and may move by 2; the bounds hold in both directions,
+for a client that may take part in every round.
 
-**A pair that dominates.**  The number k has the law Bin(n, :math:`\gamma`) in both worlds; condition on it.  The set of
-those who are in is uniform, and holds the client with probability :math:`r = k/n`.  A set with the client comes from a
-uniform one without it by replacing a uniform member i.  So, with u the client's record minus that of i, v its other
-record minus that of i and normal laws of variance :math:`ks^2`, the outputs are means over (set, i) of
-:math:`(1-r)N(0)+rN(u)` and :math:`(1-r)N(0)+rN(v)`, shifted alike, and the divergence of means is at most the mean
-of the divergences (joint convexity).  For :math:`\alpha\ge1`
-
-.. math:: H_\alpha = \int\big[r N(u) - ((\alpha-1)(1-r)) N(0) - \alpha r N(v)\big]_+ .
-
-One normal law minus others: such an integral does not fall in any inner product of the differences from the first mean
-(the lemma of Gram matrices of :mod:`flamelib.accounting.sampling.hidden`).  These are :math:`|u|^2\le4`,
-:math:`|u-v|^2\le4` and the product of the two, at most 4: the worst is v = 0 with u of norm 2, which is
+**A pair that dominates.**  Given k, of the chance Bin(n, :math:`\gamma`), the worst records are those of the pair
+(-1, ..., -1, +1) and (-1, ..., -1):
 
 .. math:: P_k = (1-\tfrac kn)N(0,ks^2)+\tfrac kn N(2,ks^2), \qquad Q_k = N(0,ks^2).
 
-It is attained by the records (-1, ..., -1, +1) and (-1, ..., -1).  Below 1,
-:math:`H_{1/\alpha}(P\Vert Q) = 1-1/\alpha+H_\alpha(Q\Vert P)/\alpha`, and exchanging two neighbors gives neighbors.  So
-the largest profile of all is that of :math:`(P_k, Q_k)` above 1 and that of :math:`(Q_k, P_k)` below; as the upper
-envelope of profiles it is one, its losses being the positive ones of the former pair, the negative ones of the latter,
-and 0 with the rest.  That pair is its own exchange.  It bounds a round whatever the records, even if they depend on all
-that was seen before: products of it bound any number of adaptive rounds in both directions.
+The largest profile of all is that of :math:`(P_k, Q_k)` above 1 and that of :math:`(Q_k, P_k)` below.  It is the
+profile of a pair that is its own exchange, whose products bound any number of adaptive rounds in both directions.
+Beside the worse direction of the pair that occurs this costs some 3 % of epsilon in the document's settings.
 
-**Few groups of counts.**  The profile of :math:`(P_k, Q_k)` rises with the rate r (joint convexity) and falls in the
-noise (adding noise is processing).  So counts a..b are together dominated by the rate b/n with the noise of a, and they
-dominate the rate a/n with the noise of b.  Where there are no more than ``MOST`` likely counts each stands alone.
+**Few groups of counts.**  The profile rises with the rate k/n and falls in the noise, so that counts a..b are together
+dominated by the rate b/n with the noise of a, and dominate the rate a/n with the noise of b.  A rate that is known
+within bounds only is treated in the same way: the counts at both ends are drawn with one uniform variable.  *The
+largest rate alone is not enough*: with few check-ins there is less noise, so that a smaller rate can cost more.  So
+``dropout``, a bound on the chance that a client who checked in never sends, makes the bounds hold for every smaller
+chance as well, changing as it likes from round to round; a known chance gives :func:`effective_rate`.
 
-**A rate that is known within bounds only.**  The numbers of check-ins at rates :math:`\gamma_1\le\gamma\le\gamma_2` can
-be drawn with one uniform variable such that :math:`k_1\le k\le k_2`.  By the same monotony the rate :math:`k_2/n` with
-the noise of :math:`k_1` (of one client, if :math:`k_1=0`) dominates.  *The largest rate alone is not enough*: with few
-check-ins there is less noise, so that a smaller rate can cost more.
+Proofs: book, chapter on check-in, propositions *The pair of distributed check-in*, *Rounds that depend on each other*
+and *Counts taken together*.
 
-Sources: Liew, Hasegawa, Takahashi 2022, Section 4 (the mechanism); Zhu, Dong, Wang 2022 (dominating pairs).
+Source: Liew, Hasegawa, Takahashi 2022, Section 4 (the mechanism); Zhu, Dong, Wang 2022 (dominating pairs).
 """
 
 import math
@@ -61,33 +36,46 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
-from flamelib.accounting.composition.known_pairs import ROUND, Cells, Parts, both_orders, composed, composed_below
-from flamelib.accounting.composition.loss_sums import UNIT
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, one_budget, parts_of
+from flamelib.accounting.composition.known_pairs import (
+    ROUND,
+    Cells,
+    Parts,
+    alike,
+    both_orders,
+    composed,
+    composed_below,
+    joined,
+)
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
 from flamelib.core.guarantees import Certified, Gives
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-FAINT = 69.0
-MOST = 1024
+UNLIKELY = 69.0  # minus the logarithm of the chance of counts that are only grouped by doubling
+MOST_GROUPS, MANY = 1024, 2**15  # groups of counts for many rounds, and for a single one
+GROUPED = 1e-4  # what groups add to a single round, relatively; and a chance that is hardly any
+# Ratio of 2 to the noise of the sum: less is taken for this, more shows everything, and no double need hold yet more.
 LEAST_RATIO, LARGEST_RATIO, HUGE = 1e-6, 1000.0, 1e70
-REACH = 38.6
-SPACING = 0.005
-TOGETHER = 64
-FLOOR = 1e-300
-STEEP = 690.0
-WIDER = 32 * UNIT
-DRIFT = 4e-15
+REACH = 38.6  # standard deviations beyond which a normal law has no mass that a double holds
+SPACING = 0.005  # step of the knots of losses, of the inverse hyperbolic sine of a loss in usual ones
+TOGETHER = 64  # groups looked at at once: memory
+FLOOR = 1e-300  # smallest mass of a cell from below, and added to what is shown
+STEEP = 690.0  # exponent that a double holds
+WIDER = 32 * UNIT  # round-off of a negative loss, relatively
+DRIFT = 4e-15  # relative error of binomial tails, in roots of n
+NOISE_WIDTH = 1e-3  # of the logarithm of noise that is looked for
+FARTHEST = 21.0  # largest such logarithm, up or down
+STEPS = 60  # evaluations of a search at most
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class _Groups:
     """Counts taken together: the chance of each group, the client's rate in it, and 2 over the noise of the sum."""
 
     chance: Reals
@@ -120,16 +108,20 @@ class Groups:
         logs = np.log(self.chance) + np.log(self.rate) + np.minimum(there + wrong + np.log(left), 0.0)
         return min(float(logsumexp(logs)) + len(logs) * UNIT, 0.0)
 
-    def some(self, kept: NDArray[np.bool_] | slice) -> "Groups":
+    def some(self, kept: NDArray[np.bool_] | slice) -> "_Groups":
         """A selection."""
-        return Groups(self.chance[kept], self.rate[kept], self.ratio[kept])
+        return _Groups(self.chance[kept], self.rate[kept], self.ratio[kept])
 
 
 def counted(
-    n_users: int, lowest_rate: float, highest_rate: float, noise_std: float, most: int = MOST, below: bool = False
-) -> Groups:
-    """Groups of counts that dominate a round at any rate between two, or are dominated by one (the rates being equal).
-    """
+    n_users: int,
+    lowest_rate: float,
+    highest_rate: float,
+    noise_std: float,
+    most: int = MOST_GROUPS,
+    below: bool = False,
+) -> _Groups:
+    """Groups of counts that dominate a round at any rate between two, or are dominated by one (both rates equal)."""
     few, many = _ends(n_users, lowest_rate, most), _ends(n_users, highest_rate, most)
     under = np.append(binomial.cdf(few, n_users, lowest_rate), binomial.cdf(many, n_users, highest_rate))
     over = np.append(binomial.sf(few, n_users, lowest_rate), binomial.sf(many, n_users, highest_rate))
@@ -145,12 +137,12 @@ def counted(
     share, noisy = (first, last) if below else (last, first)
     with np.errstate(over="ignore"):
         ratio = 2 / (np.sqrt(noisy) * noise_std)
-    return Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else LEAST_RATIO, HUGE))
+    return _Groups(chance[kept], share / n_users, np.clip(ratio, 0 if below else LEAST_RATIO, HUGE))
 
 
 def _ends(n_users: int, rate: float, most: int) -> Wholes:
     """Last counts of groups, 0 first: all that are likely, or so many in equal steps, then doubling."""
-    first, last = window(n_users, rate, FAINT, FAINT)
+    first, last = window(n_users, rate, UNLIKELY, UNLIKELY)
     first = max(first, 1)
     found = {0, n_users, *np.linspace(first - 1, last, min(last - first + 1, most) + 1).astype(np.int64).tolist()}
     while first > 1:
@@ -168,16 +160,15 @@ def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowes
     quiet = found.ratio > LARGEST_RATIO
     parts = [_disclosing(found.some(quiet)), *(cells for cells, _ in _halves(found.some(~quiet)))]
     rest = max(0.0, 1 - sum(float((part.base + part.gain).sum()) for part in parts))
-    return _joined([*parts, Cells(*np.array([[0.0], [0.0], [rest], [0.0], [ROUND / 10]]))])
+    return joined([*parts, alike(rest, ROUND / 10)])
 
 
 def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cells:
     """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
-    halves = _halves(Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
+    halves = _halves(_Groups(found.chance, found.rate, np.minimum(found.ratio, LARGEST_RATIO)))
     nobody = float(binomial.pmf(0, n_users, checkin_rate)) * (1 - ROUND)
-    nothing = Cells(*np.array([[0.0], [0.0], [nobody], [0.0], [0.0]]))
-    return _joined([*(_understated(*half) for half in halves), nothing])
+    return joined([*(_understated(*half) for half in halves), alike(nobody)])
 
 
 def _understated(cells: Cells, doubt: Reals) -> Cells:
@@ -189,7 +180,7 @@ def _understated(cells: Cells, doubt: Reals) -> Cells:
     return Cells(losses, losses, base, gain, error)
 
 
-def _disclosing(found: Groups) -> Cells:
+def _disclosing(found: _Groups) -> Cells:
     """Hardly any noise: whether the client is in, and with which record, is seen."""
     seen = float(found.chance @ found.rate) * (1 + ROUND) + FLOOR
     with np.errstate(divide="ignore"):
@@ -198,12 +189,12 @@ def _disclosing(found: Groups) -> Cells:
     return Cells(losses, losses, np.append(found.chance, 0.0), np.append(-mass, seen), ROUND * np.append(mass, 0.0))
 
 
-def _halves(found: Groups) -> list[tuple[Cells, Reals]]:
+def _halves(found: _Groups) -> list[tuple[Cells, Reals]]:
     """Cells with losses above 0 and below, and how wrong Q's masses are."""
     return [_half(found, _knots(found, side), side) for side in (1, -1)] if len(found.chance) else []
 
 
-def _knots(found: Groups, side: int) -> Reals:
+def _knots(found: _Groups, side: int) -> Reals:
     """Losses of one sign, from 0 to where no group has any mass: in equal steps first, in equal ratios then."""
     ends = found.losses(np.minimum(side * REACH + (found.ratio if side > 0 else 0.0), REACH + found.ratio))
     usual = float(found.chance @ np.abs(found.losses(found.ratio / 2 + side)) / found.chance.sum())
@@ -211,7 +202,7 @@ def _knots(found: Groups, side: int) -> Reals:
     return side * usual * np.sinh(np.linspace(0, reach, math.ceil(reach / SPACING) + 1))
 
 
-def _half(found: Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
+def _half(found: _Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
     """Cells between losses of one sign, ascending in size, from the tails of all groups; how wrong Q's masses are."""
     base, gain, doubt, error = np.zeros((4, len(knots)))
     for start in range(0, len(found.chance), TOGETHER):
@@ -233,33 +224,13 @@ def _half(found: Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
     return Cells(low, high, base, gain, error), doubt
 
 
-def _joined(parts: list[Cells]) -> Cells:
-    """All cells of several lists."""
-    names = ("low", "high", "base", "gain", "error")
-    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-ROUTES = ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")
-MANY = 2**15
-CLOSE = 1e-3
-GROUPED = 1e-4
-FARTHEST = 21.0
-STEPS = 60
-MOST_PARTS = 64
-
-
 def _gives(arguments: Mapping[str, Any]) -> Gives:
     """What occurs need not be the worst that may occur, but in a single round."""
     return Gives.VALUE if arguments.get("route") == "pld-exact" and arguments.get("rounds") != 1 else Gives.UPPER
 
 
-@states(
-    "checkin",
-    "distributed",
-    item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",
-    gives=_gives,
-    words={"route": ROUTES},
-)
+@states("checkin", "distributed", item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",
+        gives=_gives, words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
 def distributed(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
@@ -267,13 +238,13 @@ def distributed(
 
     Parameters
     ----------
-    checkin_rate : float in [0, 1]
+    checkin_rate
         Chance that a client sends in a round.
-    noise_std : float, positive
+    noise_std
         Standard deviation of each client's own noise; its record has norm at most 1.
-    delta : float in [0, 1]
+    delta
         Of the whole.
-    route : str
+    route
         ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
         divergence of the pair of data sets that is the worst as far as is known (for moments that is not proven).
         By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
@@ -297,35 +268,20 @@ def distributed(
 
 
 def distributed_rounds(
-    n_users: int,
-    checkin_rate: float,
-    noise_std: float,
-    rounds: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    dropout: float = 0.0,
-) -> Certified:
+    n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
+    delta: float | None = None, dropout: float = 0.0,
+) -> Certified:  # fmt: skip
     """Guarantee after ``rounds`` rounds, whatever is sent in the light of earlier rounds (upper, both directions).
 
-    Parameters
-    ----------
-    n_users, checkin_rate, noise_std, rounds
-        As for :func:`distributed`.
-    epsilon, delta : float
-        Exactly one, of the whole; the answer is the other one.
-    dropout : float in [0, 1)
-        Those who check in fail to send with this chance *at most*, the same for all.
-
-    Returns
-    -------
-    Certified
-        ``uncertainty`` estimates what grids add; it is on the safe side.
+    Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  Its ``uncertainty``
+    estimates what grids add on the safe side.  Those who check in fail to send with a chance of *at most* ``dropout``,
+    the same for all.  ``noise_std`` is that of each client's own noise, its record having norm at most 1.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, dropout=dropout)
     lowest = effective_rate(checkin_rate, dropout)
     if given["rounds"] > 1:
         return distributed_schedule(n_users, [(checkin_rate, rounds)], noise_std, epsilon, delta, dropout)
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     found = counted(given["n_users"], lowest, given["checkin_rate"], noise_std, MANY)
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
@@ -337,13 +293,9 @@ def distributed_rounds(
 
 
 def distributed_schedule(
-    n_users: int,
-    schedule: Sequence[tuple[float, int]],
-    noise_std: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    dropout: float = 0.0,
-) -> Certified:
+    n_users: int, schedule: Sequence[tuple[float, int]], noise_std: float, epsilon: float | None = None,
+    delta: float | None = None, dropout: float = 0.0,
+) -> Certified:  # fmt: skip
     """Guarantee where the rate changes over time (upper, both directions).
 
     Parameters
@@ -353,14 +305,11 @@ def distributed_schedule(
     n_users, noise_std, epsilon, delta, dropout
         As for :func:`distributed_rounds`.
     """
-    if not 1 <= len(schedule) <= MOST_PARTS:
-        raise DomainError(f"schedule must hold 1 to {MOST_PARTS} rates with their rounds, got {len(schedule)}")
-    parts = [tuple(check(checkin_rate=rate, rounds=rounds).values()) for rate, rounds in schedule]
     n_users = check(n_users=n_users)["n_users"]
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     cells = [
         (both_orders(distributed_cells(n_users, rate, noise_std, effective_rate(rate, dropout))), rounds)
-        for rate, rounds in parts
+        for rate, rounds in parts_of(schedule)
         if rate > 0
     ]
     return _composed(cells, epsilon, delta)
@@ -370,30 +319,22 @@ def _composed(cells: Parts, epsilon: float | None, delta: float | None) -> Certi
     """Rounds in which somebody may send; losses have no largest one."""
     if not cells or delta == 0:
         return Certified(math.inf if cells else 0.0, 0.0)
-    if all(
-        float((one.base + one.gain)[np.isfinite(one.high)].sum()) < GROUPED for one, _ in cells
-    ):  # hardly any noise, and hardly anybody away
+    # Hardly any noise, and hardly anybody away.
+    if all(float((one.base + one.gain)[np.isfinite(one.high)].sum()) < GROUPED for one, _ in cells):
         return Certified(1.0, GROUPED) if delta is None else Certified(math.inf if delta < 1 else 0.0, 0.0)
     return composed(cells, epsilon, delta)
 
 
 def distributed_rounds_lower(
-    n_users: int,
-    checkin_rate: float,
-    noise_std: float,
-    rounds: int,
-    epsilon: float | None = None,
+    n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
     delta: float | None = None,
-) -> float:
+) -> float:  # fmt: skip
     """What ``rounds`` rounds cost at least, by records that are all alike but for one opposite (lower).
 
-    Parameters
-    ----------
-    n_users, checkin_rate, noise_std, rounds, epsilon, delta
-        As for :func:`distributed_rounds`.
+    Arguments are those of :func:`distributed_rounds`.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
-    _check_rest(noise_std, epsilon, delta)
+    one_budget(epsilon, delta, noise_std=noise_std)
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
     return composed_below([(cells, given["rounds"])], epsilon, delta)
 
@@ -409,19 +350,8 @@ def distributed_noise(
 ) -> float:
     """Least noise of each client that gives (epsilon, delta): never too small, about a thousandth too large.
 
-    :func:`distributed_rounds` with the answer and ``delta`` gives at most ``epsilon``.
-
-    Parameters
-    ----------
-    n_users, checkin_rate, rounds, dropout
-        As for :func:`distributed_rounds`.
-    epsilon : float, above 0
-    delta : float in (0, 1)
-
-    Returns
-    -------
-    float
-        Standard deviation; ``inf`` where none will do, 0 where none is needed.
+    :func:`distributed_rounds` with the answer and ``delta`` gives at most ``epsilon``, which is above 0, delta being in
+    (0, 1).  The answer is ``inf`` where no noise will do, 0 where none is needed.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or not 0 < given["delta"] < 1:
@@ -443,14 +373,14 @@ def _least(log_excess: Callable[[float], float], guess: float) -> float:
     for _ in range(STEPS):
         value = log_excess(math.exp(trial))
         short, enough = (trial, enough) if value > 0 else (short, trial)
-        if enough - short <= CLOSE or abs(trial) > FARTHEST:
+        if enough - short <= NOISE_WIDTH or abs(trial) > FARTHEST:
             break
         if last is not None and math.isfinite(value - last[1]) and value != last[1]:
             slope = min((value - last[1]) / (trial - last[0]), -0.01)
         last = (trial, value) if math.isfinite(value) else None
         # Aimed a little to the side on which nothing is near yet.
         aim = trial - value / slope
-        aim += 0.4 * CLOSE if enough - aim > CLOSE / 2 else -0.4 * CLOSE
+        aim += 0.4 * NOISE_WIDTH if enough - aim > NOISE_WIDTH / 2 else -0.4 * NOISE_WIDTH
         inside = short < aim < enough and abs(aim - trial) < 3
         trial = aim if inside else _halfway(short, enough, trial)
     return math.exp(enough)
@@ -461,9 +391,3 @@ def _halfway(short: float, enough: float, here: float) -> float:
     if math.isinf(short) or math.isinf(enough):
         return here + (2.0 if math.isinf(enough) else -2.0)
     return (short + enough) / 2
-
-
-def _check_rest(noise_std: float, epsilon: float | None, delta: float | None) -> None:
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(noise_std=noise_std, **({"epsilon": epsilon} if delta is None else {"delta": delta}))

@@ -1,9 +1,11 @@
-r"""Self check-in: Rényi privacy by the document's theorems, as printed and with the true rate inside.
+"""Self check-in: Rényi privacy by the document's theorems, as printed and with the true rate inside.
 
 Every client checks in by its own coin; the server sees how many did, not who.  Adjacency: one client's record is
 replaced.  An answer is the Rényi divergence of one round at one order.  ``inner`` says with which rate a client is
 among k that check in: ``paper`` takes the check-in rate, as the document does (a value, no bound: where few check in
-it falls below the truth), ``exact`` takes k/n.
+it falls below the truth), ``exact`` takes k/n.  Proofs: book, chapter on check-in, Theorems 1, 2 and 4, Equation 11.
+
+Source: Liew, Hasegawa, Takahashi 2022.
 """
 
 import math
@@ -15,6 +17,7 @@ from scipy.special import xlog1py, xlogy
 
 from flamelib.accounting.checkin.moments import (
     CHUNK,
+    DEPTH,
     LogTerms,
     clients,
     gaussian_terms,
@@ -36,10 +39,9 @@ from flamelib.core.logspace import log_expm1
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError
 
-MOST_ENUMERATED = 2000
-LARGE = 30.0
-SMALL, TERMS = 0.1, 14
-FAINT = 45.0
+MOST_ENUMERATED = 2000  # users of a sum over all counts of clients and of ones
+LARGE = 30.0  # logarithm of a power of the likelihood ratio from which its 1 does not count
+SMALL, TERMS = 0.1, 14  # where (1 + x)^order is taken by its series, and how many terms give all digits
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
@@ -59,7 +61,7 @@ def shuffled_renyi(
 
     Parameters
     ----------
-    slack : float in [0, 1], optional
+    slack
         Left out: the least value over the multiples of 1/64 and :math:`2^{-i/8}` down to half a deviation of the count.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 2, with its exponentials restored.
@@ -77,16 +79,16 @@ def shuffled_renyi(
 def split_renyi(
     order: int, n_users: int, checkin_rate: float, noise_std: float, inner: str, slack: float | None = None
 ) -> float:
-    r"""Rényi divergence of one noisy sum by splitting the count (upper if ``inner`` is exact, else a value).
+    """Rényi divergence of one noisy sum by splitting the count (upper if ``inner`` is exact, else a value).
 
     As :func:`shuffled_renyi`, with the terms of :func:`~flamelib.accounting.checkin.moments.gaussian_terms`.  The
     printed form counts the whole moment of one client, not what exceeds 1.
 
     Parameters
     ----------
-    noise_std : float, positive
+    noise_std
         Standard deviation of each client's own noise; its report has norm at most 1.
-    slack : float in [0, 1], optional
+    slack
         Left out: the least value over the same grid.
 
     Source: Liew, Hasegawa, Takahashi 2022, Equation 11.
@@ -113,7 +115,7 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
 
     Parameters
     ----------
-    noise_std : float, positive
+    noise_std
         Standard deviation of each client's own noise; its report has norm at most 1.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 4.
@@ -145,7 +147,7 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
 
     Parameters
     ----------
-    noise_std : float, positive
+    noise_std
         Standard deviation of each client's own noise; its report has norm at most 1.
 
     Source: this project, after Liew, Hasegawa, Takahashi 2022, Theorem 4.
@@ -165,14 +167,14 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
 def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: float) -> float:
     """Logarithm of the sum of masses and exact moments of k clients minus 1: all is positive, nothing cancels.
 
-    Summands of j that are ``exp(-FAINT)`` of the rest for every count are passed over.
+    Summands of j that are ``exp(-DEPTH)`` of the rest for every count are passed over.
     """
     j = np.arange(2.0, order + 1)
     log_choose = log_binomial(np.array(float(order)), j)
     low, high, x = k[0] / n_users, k[-1] / n_users, leap / k
     most = log_choose + xlogy(j, high) + xlog1py(order - j, -low) + log_expm1_of(j * (j - 1) / 2 * x[0])
     surely = log_choose + xlogy(j, low) + xlog1py(order - j, -high) + log_expm1_of(j * (j - 1) / 2 * x[-1])
-    kept = most >= surely.max() - FAINT
+    kept = most >= surely.max() - DEPTH
     j, log_choose = j[kept], log_choose[kept]
     step, moments = max(1, CHUNK // len(j)), []
     with np.errstate(divide="ignore"):

@@ -1,19 +1,14 @@
-r"""Composition in closed form: what several mechanisms cost together when each keeps one (epsilon, delta).
+"""Composition in closed form: what several mechanisms cost together when each keeps one (epsilon, delta).
 
-The mechanisms may be chosen adaptively.  Whatever adjacency the parts have, the whole has, so that the statements
-here have none of their own.  A ``delta`` is a probability: where a formula passes 1 the answer is 1, which every
-mechanism keeps and which promises nothing.  Standard library only.
+The mechanisms may be chosen adaptively.  Whatever adjacency the parts have, the whole has.  A ``delta`` is a
+probability: where a formula passes 1 the answer is 1, which every mechanism keeps and which promises nothing.
+Standard library only.
 """
 
 import math
 from dataclasses import dataclass
 
-from flamelib.core.logspace import exp_or_inf
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
-
-LARGEST_EXACT = 2**17
-MARGIN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +22,6 @@ class Budget:
 @states("flame", "lem-2", item="Lemma 2, basic composition", gives="upper", adjacency="none")
 def basic_composition(epsilon: float, times: int) -> float:
     r"""Epsilon of ``times`` pure mechanisms together, :math:`t\varepsilon` (upper).
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-        Budget of each mechanism, with a delta of 0.
-    times : int, at least 1
-        How many there are.
 
     Source: Liu et al. 2021, Lemma 2, after Dwork, Rothblum, Vadhan 2010.
 
@@ -52,17 +40,13 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
 
     .. math:: \Big(\varepsilon\sqrt{2t\log(1/\delta')} + t\varepsilon(e^{\varepsilon}-1),\ t\delta+\delta'\Big).
 
-    As printed: the smaller :math:`t\varepsilon` of basic composition is not taken where it is smaller.
+    As printed: the smaller :math:`t\varepsilon` of basic composition is not taken where it is smaller.  Epsilon is
+    ``inf`` beyond the range of doubles, delta at most 1.
 
     Parameters
     ----------
-    slack_delta : float in (0, 1)
+    slack_delta
         The :math:`\delta'` that composition adds.
-
-    Returns
-    -------
-    Budget
-        ``epsilon`` is ``inf`` beyond the range of doubles; ``delta`` is at most 1.
 
     Source: Liu et al. 2021, Lemma 3, after Dwork, Rothblum, Vadhan 2010.
 
@@ -75,9 +59,9 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
 
 
 def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
-    r"""The epsilon of :func:`advanced_composition` for ``count`` parts, which may be a fraction.
+    """The epsilon of :func:`advanced_composition` for ``count`` parts, which may be a fraction; arguments are trusted.
 
-    Arguments are trusted.  A ``slack`` of 0 answers ``inf``, for an ``epsilon`` of 0 it answers 0.
+    A ``slack`` of 0 answers ``inf``, but 0 for an ``epsilon`` of 0.
     """
     if epsilon == 0:
         return 0.0
@@ -115,58 +99,6 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
     first = drift + spread * math.sqrt(math.log(math.e + math.sqrt(times) * epsilon / slack_delta))
     second = drift + spread * math.sqrt(-math.log(slack_delta))
     return Budget(min(times * epsilon, first, second), _together(delta, times, slack_delta))
-
-
-def exact_composition(epsilon: float, times: int, slack_delta: float, delta: float = 0.0) -> Budget:
-    r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private: the least that holds for all (exact).
-
-    Binary response is the worst.  With :math:`p_l = \binom tl e^{(t-l)\varepsilon}/(1+e^\varepsilon)^t`, the chance
-    of l lies, epsilon solves
-
-    .. math:: \sum_{(t-2l)\varepsilon > \varepsilon'} p_l\big(1-e^{\varepsilon'-(t-2l)\varepsilon}\big) = \delta',
-
-    and delta is :math:`1-(1-\delta)^t(1-\delta')`.
-
-    Parameters
-    ----------
-    epsilon : float, at least 0
-    times : int from 1 to 2**20
-    slack_delta : float in (0, 1)
-    delta : float in [0, 1]
-
-    Returns
-    -------
-    Budget
-        Rounded up by 1e-9 of itself; ``epsilon`` never above :math:`t\varepsilon`.
-
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
-    """
-    check(epsilon=epsilon, times=times, slack_delta=slack_delta, delta=delta)
-    if times > LARGEST_EXACT:
-        raise DomainError(f"times must be a whole number in [1, {LARGEST_EXACT}] to be composed exactly, got {times}")
-    answer = min(times * epsilon, _exact_epsilon(epsilon, int(times), slack_delta) * (1 + MARGIN))
-    return Budget(answer, _together(delta, times, slack_delta))
-
-
-def _exact_epsilon(epsilon: float, times: int, slack: float) -> float:
-    """More and more lies, until ``slack`` is used up; in units of the slack, all summands positive.
-
-    With fewer lies than counted: their chance ``together`` after discount, and the delta that they make.
-    """
-    if epsilon == 0:
-        return 0.0
-    unit = math.lgamma(times + 1) - times * math.log1p(math.exp(-epsilon)) - math.log(slack)
-    discount = math.exp(-2 * epsilon)
-    delta = together = 0.0
-    for lies in range(times // 2 + 2):
-        if delta > 1 - MARGIN:
-            above = math.log1p((delta - 1 + MARGIN) / together) if together > 0 else math.inf
-            return max(0.0, (times - 2 * lies) * epsilon + min(above, 2 * epsilon))
-        chance = unit - math.lgamma(lies + 1) - math.lgamma(times - lies + 1) - lies * epsilon
-        together += exp_or_inf(chance)
-        delta -= math.expm1(-2 * epsilon) * together
-        together *= discount
-    return 0.0
 
 
 def _together(delta: float, times: int, slack: float) -> float:

@@ -4,33 +4,24 @@ The *profile* of laws (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) 
 :math:`\alpha = e^{\varepsilon}`.  What the accounting of a mechanism delivers is an upper bound of the profiles of all
 its pairs of neighbors, asked for here at a modest number of points.  All that follows is exact or errs upwards.
 
-1. *From values to a curve.*  Profiles are convex in :math:`\alpha`, fall from 1 at 0, and
-   :math:`H_{1/\alpha}(P\Vert Q) = 1 - 1/\alpha + H_\alpha(Q\Vert P)/\alpha` gives the values below 1 from the other
-   direction.  A chord of a convex curve lies above it, so the lower convex hull of points above the profile lies above
-   it everywhere.  To the left of the first point the hull runs to 1 at :math:`\alpha = 0`, to the right of the last
-   one it stays level.
-2. *From the curve to a pair.*  A convex curve that falls from 1 at 0 and stays above :math:`(1-\alpha)_+` is the
-   profile of some pair; a piecewise linear one, of a pair whose losses are the knots, with P-masses :math:`\alpha`
-   times the changes of slope, the last value being the mass at infinity (*connecting the dots*).  A pair whose profile
-   is above those of all pairs of neighbors dominates the mechanism, and the product of dominating pairs dominates the
-   composition, an adaptive one included.
+1. *From values to a curve.*  Profiles are convex in :math:`\alpha` and fall from 1 at 0; values below 1 follow from the
+   other direction.  A chord lies above, so the lower convex hull of points above the profile lies above it everywhere.
+   Left of the first point the hull runs to 1 at :math:`\alpha = 0`, right of the last one it stays level.
+2. *From the curve to a pair* whose losses are the knots: it dominates the mechanism, and products of dominating pairs
+   dominate compositions, adaptive ones included.
 3. *From the pair to the sum*: :mod:`flamelib.accounting.composition.loss_sums`, with its errors bounded and added.
 
-Points are put where they count.  In an interval the hull exceeds the profile by an area of at most that of the
-triangle under the neighboring chords, and to first order it moves the logarithm of delta by
-:math:`T\,t(t+1)\,\alpha^{t-1}/Z` times that area, T being the number of mechanisms, t the tilt at the answer and Z the
-tilted mass.  Where that is small enough the answer is compared with the one from every other point, and if they differ
-by more than a smooth curve explains, more points are asked for.  The ``uncertainty`` of an answer, already on the safe
-side, is the larger of these estimates, with the errors of the values themselves.
+Points are put where they count: the triangle under the neighboring chords bounds how far the hull exceeds the profile,
+and to first order it moves the logarithm of delta by :math:`T\,t(t+1)\,\alpha^{t-1}/Z` times its area, T being the
+number of mechanisms, t the tilt at the answer and Z the tilted mass.  Where that is small enough the answer is compared
+with the one from every other point, and more points are asked for if they differ by more than a smooth curve explains.
+The ``uncertainty``, already on the safe side, is the larger of these estimates, with the errors of the values.
 
-Sources: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang, Optimal Accounting of
+Numbers are kept as the excess :math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither
+side loses to cancellation.  Proofs: book, chapter on FLAME, section on how a vector's budget is computed.
+
+Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang, Optimal Accounting of
 Differential Privacy via Characteristic Function, 2022 (dominating pairs).
-
-From values of a profile to a discrete law of privacy losses that dominates it: the lower convex hull, in points.
-
-What the hull is and why it errs upwards stands in :mod:`flamelib.accounting.composition.curves`.  Numbers are kept as
-the excess
-:math:`w(\alpha) = u(\alpha) - (1-\alpha)_+` at :math:`x = \alpha - 1`, which neither side loses to cancellation.
 """
 
 import functools
@@ -42,18 +33,26 @@ from typing import NamedTuple
 import numpy as np
 
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.logspace import UNIT, logaddexp, probability
 from flamelib.core.vocabulary import DomainError, check
 
 Delta = Callable[[float], float]
 
-FINEST = 2**16
-START = 8
-MOST = 600
-RUNGS = 24
+FINEST = 2**16  # places in the range of a curve at which it may be asked
+START, MOST_PLACES = 8, 600  # places asked at first, and at most
+RUNGS = 24  # places an octave of a curve that many answers share
+ACCURACY = 5e-3  # wanted: relative, as of a delta
+FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
+SPARED_SHARE = 1e-4  # of delta, for losses beyond the last place
+LARGEST_LOSS, LARGEST_MEAN = (
+    300.0,
+    200.0,
+)  # largest loss that is told apart, and mean beyond which sums are not taken in stages
+LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
+LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,7 @@ class Curve:
     forward : callable
         At least :math:`H_{e^\varepsilon}(P\Vert Q)`; no more is asked of it, neither convexity nor monotony.
     backward : callable, optional
-        At least :math:`H_{e^\varepsilon}(Q\Vert P)`.  Left out where it is the same: replacing one member is a
-        symmetric relation, so that a bound over all its pairs holds in both directions.
+        At least :math:`H_{e^\varepsilon}(Q\Vert P)`; left out where ``forward`` bounds it, as for replacing one member.
     at_most : float
         Both are 0 from here on (pure privacy), or ``inf``.
     error : float
@@ -88,12 +86,8 @@ def laddered(curve: Curve) -> Curve:
     r"""The same curve seen at ``RUNGS`` places an octave, each asked for once, with chords between them (upper).
 
     Profiles are convex in :math:`e^\varepsilon`, so that a chord lies above them.  Answers at many deltas and numbers
-    of mechanisms then share the values that they ask for, and are larger by some thousandths at most.
-
-    Parameters
-    ----------
-    curve : Curve
-        Of pure privacy; any other one is given back as it is.
+    of mechanisms then share the values that they ask for, and are larger by some thousandths at most.  A curve that is
+    not of pure privacy is given back as it is.
     """
     if math.isinf(curve.at_most):
         return curve
@@ -124,7 +118,7 @@ def _rung(most: float, rung: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Hull:
+class _Hull:
     r"""Knots of the hull: multiples of ``unit`` in the loss, x, and the excess over :math:`(1-\alpha)_+`."""
 
     unit: float
@@ -156,12 +150,12 @@ class Hull:
             logs = np.log(bend) + 2 * np.log(np.diff(self.x)) + (rate - 1) * self.unit * self.places[1:]
         return np.asarray(np.exp(np.minimum(logs + math.log(rate) + math.log1p(rate) - math.log(2) - log_mass, 100.0)))
 
-    def thinned(self) -> "Hull":
+    def thinned(self) -> "_Hull":
         """Every other knot to both sides of 0, and the ends: a bound as well, to tell how much the knots matter."""
         middle = int(np.flatnonzero(self.places == 0)[0])
         kept = (np.arange(len(self.places)) - middle) % 2 == 0
         kept[[0, -1]] = True
-        return Hull(self.unit, self.places[kept], self.x[kept], self.excess[kept])
+        return _Hull(self.unit, self.places[kept], self.x[kept], self.excess[kept])
 
 
 class Knots:
@@ -190,13 +184,13 @@ class Knots:
             value = (at or self.curve.forward)(epsilon) if epsilon < self.curve.at_most else 0.0
             known[abs(place)] = min(max(value, 0.0), 1.0)
 
-    def between(self, hull: Hull, chosen: Wholes) -> bool:
+    def between(self, hull: _Hull, chosen: Wholes) -> bool:
         """Ask in the middle of the chosen intervals, as long as there may be more points; whether any was new."""
         pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
-        return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST else False
+        return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST_PLACES else False
 
-    def hull(self) -> Hull:
+    def hull(self) -> _Hull:
         """Lower convex hull of the points: each side by itself, after the value between them has been lowered."""
         right, ahead = self._side(self.ahead)
         left, behind = self._side(self.behind)
@@ -207,7 +201,7 @@ class Knots:
         lower = _lower(mirrored, excess)[1:]
         places = np.concatenate([-left[::-1][lower - 1], right[kept]])
         x, w = np.concatenate([mirrored[lower], x_right[kept]]), np.concatenate([excess[lower], ahead[kept]])
-        return Hull(self.unit, places, x, w)
+        return _Hull(self.unit, places, x, w)
 
     def _side(self, known: dict[int, float]) -> tuple[Wholes, Reals]:
         """Places in order, with values made to fall (a profile does)."""
@@ -237,20 +231,11 @@ def _lower(x: Reals, y: Reals) -> Wholes:
     return np.array(kept)
 
 
-ACCURACY = 5e-3
-WIDEST = 300.0
-FAR = 200.0
-SPARED = 1e-4
-FAINTEST = 1e-9
-FINER = (1, 8, 64)
-LONGEST = 2**20
-GROUP = 2**8
-
 Parts = Sequence[tuple[Curve, int]]
 
 
 def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> Certified:
-    """Least epsilon at which the composition keeps ``delta`` (upper).
+    """Least epsilon at which the composition keeps ``delta`` (upper); ``inf`` where none will do.
 
     Parameters
     ----------
@@ -259,18 +244,13 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
         one direction, and the other one is the composition of the exchanged pairs.
     delta : float in [0, 1]
     accuracy : float
-        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MOST`` a curve.
-
-    Returns
-    -------
-    Certified
-        ``inf`` where no epsilon will do.
+        Wanted relative error, as of a delta; more points are asked for until it is met, at most ``MOST_PLACES``.
     """
     delta = check(delta=delta)["delta"]
     most = _most(parts)
     if delta == 0 or delta == 1:
         return Certified(most if delta == 0 else 0.0, 0.0)
-    if most <= FAINTEST:
+    if most <= LEAST_EPSILON:
         return Certified(most, most)
     for finer in FINER:
         found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
@@ -314,48 +294,28 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
 def together(parts: Parts, times: int, delta: float, symmetric: bool = False, accuracy: float = ACCURACY) -> Curve:
     """The composition of a few mechanisms as one curve, to be composed ``times`` times for an answer near ``delta``.
 
-    Parameters
-    ----------
-    parts : sequence of (Curve, int)
-    times : int, at least 1
-    delta : float in (0, 1)
-    symmetric : bool
-        Whether exchanging all pairs gives the same composition, as for a pair and its exchanged pair.
-    accuracy : float
-
-    Returns
-    -------
-    Curve
-        A valid bound whatever it is used for; points are placed for the stated use.
+    It is a valid bound whatever it is used for; points are placed for the stated use.  ``symmetric`` says that
+    exchanging all pairs gives the same composition, as for a pair and its exchanged pair.
     """
     check(times=times, slack_delta=delta)
     most = _most(parts)
-    if times * most <= FAINTEST:
+    if times * most <= LEAST_EPSILON:
         return Curve(lambda epsilon: max(0.0, -math.expm1(epsilon - most)) / (1 + math.exp(-most)), at_most=most)
     longer = [(curve, count * times) for curve, count in parts]
-    found = _tabulated(longer, 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    found = _tabulated(longer, 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
     losses = [(loss, count) for (loss, _), (_, count) in zip(found.law.parts, parts, strict=True)]
     return _as_curve(losses, most, symmetric)
 
 
 def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = ACCURACY) -> Cells:
-    """A pair that dominates what the curve bounds, outright: for other compositions, and for other software.
+    """A pair that dominates what the curve bounds, outright, with one cell for each loss: for other compositions.
 
-    Parameters
-    ----------
-    curve : Curve
-    times : int, at least 1
-    delta : float in (0, 1)
-        As for :func:`together`: the pair is a bound whatever it is used for; points are placed for the stated use.
-    accuracy : float
-
-    Returns
-    -------
-    Cells
-        One cell for each loss.
+    As with :func:`together` it is a bound whatever it is used for; points are placed for ``times`` and ``delta``.
     """
     check(times=times, slack_delta=delta)
-    found = _tabulated([(curve, times)], 0.01 * SPARED * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
+    found = _tabulated(
+        [(curve, times)], 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy
+    )
     [(loss, _)] = found.law.parts
     losses = np.concatenate([[-math.inf], loss.losses, [math.inf]])
     base = np.concatenate([[loss.nothing], loss.masses * np.exp(-loss.losses), [0.0]])
@@ -363,7 +323,7 @@ def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = A
     return Cells(losses, losses, base, gain, np.zeros(len(losses)))
 
 
-class Composition(NamedTuple):
+class _Composition(NamedTuple):
     """The sum of the losses, also with every other knot, its tilt at the answer, and the doubt about log delta."""
 
     law: LossSum
@@ -386,18 +346,18 @@ def _most(parts: Parts) -> float:
     return sum(times * curve.at_most for curve, times in parts)
 
 
-def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> Composition:
+def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> _Composition:
     """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large."""
     stages = 0
     while max(times for _, times in parts) > LONGEST * GROUP**stages:
         stages += 1
-    found = _tabulated(parts, delta * SPARED * 0.01**stages, tilt_of, accuracy)
+    found = _tabulated(parts, delta * SPARED_SHARE * 0.01**stages, tilt_of, accuracy)
     doubt = found.doubt
-    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > FAR:
+    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
         return found
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
-        found = _tabulated(parts, delta * SPARED * 0.01 ** (stages - stage), tilt_of, accuracy)
+        found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy)
         doubt += found.doubt
     return found._replace(doubt=doubt)
 
@@ -411,17 +371,11 @@ def _grouped(curve: Curve, times: int, loss: Loss) -> tuple[Curve, int]:
 def _as_curve(parts: Sequence[tuple[Loss, int]], at_most: float, symmetric: bool) -> Curve:
     """The profile of a sum of losses."""
     ahead, behind = LossSum(parts), LossSum([(loss.swapped(), times) for loss, times in parts])
-
-    def forward(epsilon: float) -> float:
-        return math.exp(ahead.log_delta(epsilon))
-
-    def backward(epsilon: float) -> float:
-        return math.exp(behind.log_delta(epsilon))
-
-    return Curve(forward, None if symmetric else backward, at_most)
+    backward = None if symmetric else lambda epsilon: math.exp(behind.log_delta(epsilon))
+    return Curve(lambda epsilon: math.exp(ahead.log_delta(epsilon)), backward, at_most)
 
 
-def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> Composition:
+def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> _Composition:
     """Ask for points until those missing cannot move the logarithm of delta by more than ``accuracy``."""
     floor = spared / sum(times for _, times in parts)
     end = max(_end(curve, floor) for curve, _ in parts)
@@ -443,7 +397,7 @@ def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], 
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if done or not sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
             thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
-            return Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
+            return _Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
 
 
 def _inexact(parts: Parts, losses: Sequence[Loss], rate: float) -> float:
@@ -459,9 +413,9 @@ def _rate(tilt: Tilt) -> float:
 
 def _end(curve: Curve, floor: float) -> float:
     """About the least epsilon at which both directions are below the floor, or as low as they ever are."""
-    most = min(curve.at_most, WIDEST)
+    most = min(curve.at_most, LARGEST_LOSS)
     floor = max(floor, 1.001 * curve.larger(most) if most < curve.at_most else 0.0)
-    low, high = 0.0, most if curve.at_most <= WIDEST else 1.0
+    low, high = 0.0, most if curve.at_most <= LARGEST_LOSS else 1.0
     while high < most and curve.larger(high) > floor:
         low, high = high, min(2 * high, most)
     for _ in range(40):

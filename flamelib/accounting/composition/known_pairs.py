@@ -1,53 +1,54 @@
 r"""Composition of pairs that are known outright, cell by cell: delta at an epsilon and epsilon for a delta.
 
-Cells are put on grids by :mod:`flamelib.accounting.composition.known_pairs`, from above or from below, and summed by
-:mod:`flamelib.accounting.composition.loss_sums`.  From above, the step is halved until a doubled one makes hardly any
-difference, and what it does make is reported.
-
-Source: Zhu, Dong, Wang, Optimal Accounting of Differential Privacy via Characteristic Function, 2022 (products of
-dominating pairs dominate adaptive compositions).
-
-Privacy losses of a pair that is known outright: its outcomes in cells, put on a grid from above or from below.
-
 For laws (P, Q) split the outcomes into cells.  Of a cell let b be Q's mass and b + g that of P, and let the loss
 :math:`\log(p/q)` lie in :math:`[l, l']` on it.
 
-*From above.*  Move the mass of every cell to the grid points that enclose its losses, keeping both P's mass and Q's.
-Of all pairs with these masses and losses between these points this is the largest in every
-:math:`H_\alpha(P\Vert Q)`, a chord lying above a convex curve: the new pair dominates, and so do its products.  What
-it adds is of second order in the width.
+*From above.*  The mass of every cell moves to the grid points that enclose its losses, keeping both P's mass and Q's:
+a pair that dominates, and so do its products.  The step is halved until a doubled one makes hardly any difference, and
+what it does make is reported.
 
-*From below.*  A coarser view of the outcomes shows less (data processing), with cuts at random, too.  Cells are joined
-in the order of their losses, the last one in part, until the loss of the union is a point of the grid; again the
-change is of second order.  What is left over in the end is rounded down.
+*From below.*  A coarser view of the outcomes shows less.  Cells are joined in the order of their losses, the last one
+in part, until the loss of the union is a point of the grid; what is left over in the end is rounded down.
 
-Masses are differences of distribution functions.  ``error`` bounds the error of g; b has a relative one of at most
-``ROUND``.  Both are counted on the safe side.
+What either adds is of second order in the width.  Masses are differences of distribution functions: ``error`` bounds
+the error of g; b has a relative one of at most ``ROUND``.  Both are counted on the safe side.  Sums are those of
+:mod:`flamelib.accounting.composition.loss_sums`.  Proofs: book, chapter on FLAME, section on how a vector's budget is
+computed.
 
-Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022.
-
-Cells of a known pair as a privacy loss distribution of Google's ``dp_accounting``, to be composed with others.
+Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang 2022 (products of
+dominating pairs dominate adaptive compositions).
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from flamelib.accounting.composition.loss_sums import UNIT, Loss, LossSum, Tilt
+from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.extras import extra
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import logaddexp, probability
+from flamelib.core.logspace import UNIT, logaddexp, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
-ROUND = 1e-11
-STEEP = 700.0
-UNSURE = 0.1
-NAMES = ("low", "high", "base", "gain", "error")
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+ROUND = 1e-11  # relative error of Q's masses
+STEEP = 700.0  # largest loss whose exponential is taken
+UNSURE = 0.1  # relative error of a cell's mass from which it is left out from below
+LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
+LEAST_STEP = 0.1 / LARGEST  # of grids from below
+FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
+GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
+SKETCH = 8  # steps of the grid on which sizes are guessed
+SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
+SHARES = 2 * (1e-4, 1e-2, 0.2)  # of delta, given to the largest losses in turn
+MOST_LOSSES = 2**24  # points of a distribution that is handed on
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Cells:
     base: Reals
     gain: Reals
     error: Reals
+
+    def some(self, kept: NDArray[np.bool_]) -> "Cells":
+        """A selection."""
+        return Cells(self.low[kept], self.high[kept], self.base[kept], self.gain[kept], self.error[kept])
 
     def swapped(self) -> "Cells":
         """The cells of (Q, P); what is now ``base`` may be too small, by twice the error."""
@@ -94,12 +99,21 @@ def both_orders(cells: Cells) -> Cells:
 
     For (P, Q) whose profile is the larger one above 1, in cells without losses of both signs.
     """
-    kept = (cells.low >= 0) & (cells.high > 0)
-    ahead = Cells(*(getattr(cells, name)[kept] for name in NAMES))
+    ahead = cells.some((cells.low >= 0) & (cells.high > 0))
     back = ahead.swapped()
     rest = max(0.0, 1 - float((ahead.base + ahead.gain).sum() + (back.base + back.gain).sum()))
-    ends = (0.0, 0.0, rest, 0.0, ROUND / 10)
-    return Cells(*(np.hstack([getattr(ahead, n), getattr(back, n), end]) for n, end in zip(NAMES, ends, strict=True)))
+    return joined([ahead, back, alike(rest, ROUND / 10)])
+
+
+def joined(parts: Sequence[Cells]) -> Cells:
+    """All cells of several lists."""
+    names = ("low", "high", "base", "gain", "error")
+    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def alike(mass: float, error: float = 0.0) -> Cells:
+    """One cell of outcomes that are equally likely under both laws."""
+    return Cells(*np.array([[0.0], [0.0], [mass], [0.0], [error]]))
 
 
 def above(cells: Cells, step: float) -> Loss:
@@ -164,85 +178,60 @@ def below(cells: Cells, step: float) -> Loss:
     return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - 4 * ROUND), 0.0)
 
 
-FINE = 0.05
-CLOSE = 0.02
-LARGEST = 2**21
-LONGEST = 2**22
-SPARED = 1e-14
-FAINT = 1e-40
-NARROW = 2e-3
-SKETCH = 8
-LEAST_STEP = 0.1 / LARGEST
-SHARES = 2 * (1e-4, 1e-2, 0.2)
-CRAMPED = 4.0
-
 Parts = Sequence[tuple[Cells, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaAt:
-    """What is the logarithm of delta at this epsilon?"""
+    """What is the logarithm of delta at this epsilon?  A good tilt, the answer from above, its move and the doubt."""
 
     epsilon: float
 
     def tilt(self, law: LossSum) -> Tilt:
-        """A tilt that is good for the answer."""
         return law.tilt_to(self.epsilon)
 
     def answer(self, law: LossSum, tilt: Tilt) -> float:
-        """From above."""
-        if _is_alone(law):
+        if _count(law.parts) == 1:
             return _log_delta_once(law, self.epsilon)
-        if not _is_long(law):
+        if _count(law.parts) <= LONGEST:
             return law.log_delta(self.epsilon, tilt)
         return min(logaddexp(law.log_infinity, tilt.log_mass - tilt.t * self.epsilon), 0.0)
 
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
-        """How far the answer moved, as of the logarithm of delta, and the doubt about it."""
         return moved, moved / 2 + rest
 
 
 @dataclass(frozen=True, slots=True)
 class LeastEpsilon:
-    """What is the least epsilon for this delta?"""
+    """What is the least epsilon for this delta?  The same; the move is as of the logarithm of delta."""
 
     delta: float
 
     def tilt(self, law: LossSum) -> Tilt:
-        """A tilt that is good for the answer."""
         return law.tilt_for(math.log(self.delta)) if self.delta else law.tilt(0.0)
 
     def answer(self, law: LossSum, tilt: Tilt) -> float:
-        """From above."""
         if self.delta == 0:
             return max(law.most, 0.0) if law.log_infinity == -math.inf else math.inf
-        if _is_alone(law):
+        if _count(law.parts) == 1:
             end = max(law.most, 0.0) if _log_delta_once(law, law.most) <= math.log(self.delta) else math.inf
             return smallest_epsilon(lambda epsilon: _log_delta_once(law, epsilon), self.delta, end)
-        return law.chernoff(self.delta, tilt) if _is_long(law) else law.epsilon(self.delta, math.inf, tilt)
+        if _count(law.parts) > LONGEST:
+            return law.chernoff(self.delta, tilt)
+        return law.epsilon(self.delta, math.inf, tilt)
 
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
-        """How far the answer moved, as of the logarithm of delta, and the doubt about it."""
         return moved * t, moved / 2 + rest / max(t, 1.0)
 
 
-Question = DeltaAt | LeastEpsilon
+_Question = DeltaAt | LeastEpsilon
 
 
 def composed(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> Certified:
     """Delta at ``epsilon``, or least epsilon for ``delta``, of the composition in its worse order (upper).
 
-    Parameters
-    ----------
-    parts : sequence of (Cells, int)
-        Each pair with the number of mechanisms that it dominates; in the other order all pairs are exchanged.
-    epsilon, delta : float
-        Exactly one, within its domain.
-
-    Returns
-    -------
-    Certified
-        Its ``uncertainty`` is the estimated effect of the grid, already on the safe side.
+    Each pair comes with the number of mechanisms that it dominates; in the other order all pairs are exchanged.  The
+    ``uncertainty`` is the estimated effect of the grid, already on the safe side.
     """
     most = sum(times * cells.variation for cells, times in parts)
     if epsilon is None:
@@ -253,7 +242,7 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
     if most < FAINT:
         return Certified(most, most)
     each = max(cells.delta(epsilon) for cells, _ in parts)
-    for spared in (SPARED, 1e-4 * each * sum(times for _, times in parts), 1e-4 * each, 0.0):
+    for spared in (SPARED, 1e-4 * each * _count(parts), 1e-4 * each, 0.0):
         enough = math.log(1e4 * spared) if spared else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
@@ -264,7 +253,7 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         gained = value - again
         if gained > 0:
             value, doubt = again, doubt_again
-        if gained < CLOSE / 4 and doubt <= CLOSE:
+        if gained < GRID_EFFECT / 4 and doubt <= GRID_EFFECT:
             break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
@@ -273,13 +262,9 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
 def composed_below(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> float:
     """Delta at ``epsilon``, or epsilon for ``delta``, that the composition has in its worse order at least (lower).
 
-    Parameters
-    ----------
-    parts : sequence of (Cells, int)
-    epsilon, delta : float
-        Exactly one, within its domain; a composition that is better than ``delta`` at 0 is answered by 0.
+    A composition that is better than ``delta`` at 0 is answered by 0.
     """
-    if sum(times for _, times in parts) > LONGEST:
+    if _count(parts) > LONGEST:
         return 0.0
     if epsilon is None:
         if not delta:
@@ -293,26 +278,28 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     return found
 
 
-def _sums_below(parts: Parts, question: Question, spared: float) -> list[LossSum]:
+def _orders(parts: Parts) -> tuple[Parts, Parts]:
+    return parts, [(cells.swapped(), times) for cells, times in parts]
+
+
+def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSum]:
     """Both orders from below, without the largest losses and the smallest, of this mass at most."""
-    count = sum(times for _, times in parts)
-    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
+    count, orders = _count(parts), _orders(parts)
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
     pairs = zip(kept, steps, strict=True)
     return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
 
 
-def _worse(parts: Parts, question: Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:
+def _worse(parts: Parts, question: _Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:
     """The larger answer of both orders, and the doubt about it; of delta this much is given to the largest losses."""
-    count = sum(times for _, times in parts)
-    orders = (parts, [(cells.swapped(), times) for cells, times in parts])
-    one, two = ([(cut(cells, spared / count), times) for cells, times in order] for order in orders)
+    count, orders = _count(parts), _orders(parts)
+    one, two = ([(_cut(cells, spared / count), times) for cells, times in order] for order in orders)
     first = _settled(one, question, enough)
     return max(first, _settled(two, question, max(first[0], enough)))
 
 
-def cut(cells: Cells, spared: float) -> Cells:
+def _cut(cells: Cells, spared: float) -> Cells:
     """The largest losses, of this mass at most, counted as infinite, and the smallest raised: sums reach less far."""
     mass = cells.base + cells.gain + cells.error
     order = np.argsort(-cells.high)
@@ -326,12 +313,11 @@ def cut(cells: Cells, spared: float) -> Cells:
 
 def _without(cells: Cells, spared: float) -> Cells:
     """The cells without the largest losses and the smallest, of this mass at most each: fewer outcomes show less."""
-    near = cut(cells, spared)
-    kept = (near.high < math.inf) & (near.low <= cells.low)
-    return Cells(cells.low[kept], cells.high[kept], cells.base[kept], cells.gain[kept], cells.error[kept])
+    near = _cut(cells, spared)
+    return cells.some((near.high < math.inf) & (near.low <= cells.low))
 
 
-def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, float]:
+def _settled(parts: Parts, question: _Question, enough: float) -> tuple[float, float]:
     """The answer on a grid that is fine enough, or any answer that is at most ``enough``, and the doubt about it."""
     step, finest = _step(parts), max(cells.range for cells, _ in parts) / LARGEST
     doubtful = [(replace(cells, error=3 * cells.error), times) for cells, times in parts]
@@ -354,12 +340,12 @@ def _settled(parts: Parts, question: Question, enough: float) -> tuple[float, fl
         value = question.answer(fine, fine.tilt(t))
         moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
         best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
-        if moved <= CLOSE or 2 * size > LARGEST or step <= finest:
+        if moved <= GRID_EFFECT or 2 * size > LARGEST or step <= finest:
             return best
         step /= 2
 
 
-def _sized(parts: Parts, question: Question, step: float) -> tuple[float, float, int]:
+def _sized(parts: Parts, question: _Question, step: float) -> tuple[float, float, int]:
     """The step, or a wider one with which the grid of the sum has a reasonable size, a tilt, and about that size."""
     while True:
         sketch = LossSum([(above(cells, SKETCH * step), times) for cells, times in parts])
@@ -377,18 +363,12 @@ def _step(parts: Parts) -> float:
 
 def _spread(parts: Parts) -> float:
     """Root mean square of the losses of one mechanism."""
-    count = sum(times for _, times in parts)
-    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / count)
+    return math.sqrt(sum(times * cells.second_moment for cells, times in parts) / _count(parts))
 
 
 def _size(law: LossSum, tilt: Tilt) -> int:
     """Size of the grid of the sum, where one is needed."""
-    return 0 if _is_alone(law) or _is_long(law) else law.extent(tilt)[1]
-
-
-def _is_alone(law: LossSum) -> bool:
-    """Whether there is nothing to sum."""
-    return sum(times for _, times in law.parts) == 1
+    return law.extent(tilt)[1] if 1 < _count(law.parts) <= LONGEST else 0
 
 
 def _log_delta_once(law: LossSum, epsilon: float) -> float:
@@ -398,19 +378,13 @@ def _log_delta_once(law: LossSum, epsilon: float) -> float:
     return min(math.log(total) + len(loss.masses) * UNIT, 0.0) if total > 0 else -math.inf
 
 
-def _is_long(law: LossSum) -> bool:
-    """Whether round-off would be too much in transforms: Chernoff's bound is left."""
-    return sum(times for _, times in law.parts) > LONGEST
-
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-MOST_LOSSES = 2**24
+def _count(parts: Sequence[tuple[Any, int]]) -> int:
+    """Mechanisms; a single one needs no sum, beyond ``LONGEST`` Chernoff's bound is left."""
+    return sum(times for _, times in parts)
 
 
 def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
-    """The pair and its exchange, from above, as a pessimistic privacy loss distribution.
+    """The pair and its exchange, from above, as a pessimistic privacy loss distribution of Google's ``dp_accounting``.
 
     ``dp_accounting`` must be installed (the extra ``dev`` brings it).  Its compositions of the object err upwards, but
     for its own round-off.
@@ -425,7 +399,7 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
     """
     if not (0 < step < math.inf and 0 <= spared < 1):
         raise DomainError(f"step must be a number above 0 and spared one in [0, 1), got {step!r} and {spared!r}")
-    kept = cut(cells, spared)
+    kept = _cut(cells, spared)
     if kept.range > MOST_LOSSES * step:
         raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
     with extra("dev"):

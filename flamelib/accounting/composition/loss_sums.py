@@ -24,16 +24,15 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from flamelib.core.arrays import Reals, Wholes
-from flamelib.core.logspace import logaddexp
+from flamelib.core.logspace import UNIT, logaddexp
 from flamelib.core.search import largest, root, smallest_epsilon
 
-UNIT = 2.0**-53
-WIDTH = 14.0
-WIDEST = 2**23
-NEGLIGIBLE = 1e-9
-STEEPEST = 1e4
-PEAKED = 0.3
-FAR = 60.0
+WIDTH = 14.0  # of a window at first, in standard deviations
+WIDEST = 2**23  # points of a window that is not widened any more
+NEGLIGIBLE = 1e-9  # tilted mass outside a window, relative to an answer that is a bulk
+STEEPEST = 1e4  # largest tilt, in units of one over the step
+PEAKED = 0.3  # tilt times standard deviation below which the largest loss alone decides
+FAR = 60.0  # exponent beyond which losses above epsilon do not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +185,11 @@ class LossSum:
         each = sum(times * (16 + 4 * tilt.t * part.step * int(part.index[-1])) for part, times in self.parts)
         return UNIT * (each + 16 * abs(tilt.log_mass) + 64)
 
-    def window(self, tilt: Tilt) -> "Window":
+    def window(self, tilt: Tilt) -> "_Window":
         """The tilted law on a window around its mean that is wide enough."""
         first, size, outside = self.extent(tilt)
         law, error = self._wave(tilt.t, first, size)
-        return Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
+        return _Window(tilt, self.step, first, law, error, outside, self._rounding(tilt))
 
     def extent(self, tilt: Tilt) -> tuple[int, int, float]:
         """Where such a window begins, its size (16 million at most), and a bound on the tilted mass outside."""
@@ -230,7 +229,7 @@ class LossSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class _Window:
     """The law of the tilted sum at the losses ``step * (first + i)``; ``error`` is the Euclidean norm of round-off."""
 
     tilt: Tilt

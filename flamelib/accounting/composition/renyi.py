@@ -7,27 +7,18 @@ The Rényi divergence of order :math:`\lambda > 1` is
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from flamelib.core.logspace import exp_or_inf, log1mexp, logaddexp
+from flamelib.core.logspace import log1mexp, logaddexp
 from flamelib.core.search import GOLDEN
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
 
-STEPS = 80
+STEPS = 80  # of golden section: all digits
 
 
 def renyi_divergence(first: Sequence[float], second: Sequence[float], order: float) -> float:
-    r"""Rényi divergence of two laws on finitely many outcomes (exact).
+    """Rényi divergence of two laws on finitely many outcomes, at an order above 1 (exact).
 
-    Parameters
-    ----------
-    first, second : sequences of the same length
-        Probabilities P and Q of each outcome.
-    order : float, above 1
-
-    Returns
-    -------
-    float
-        ``inf`` where an outcome is possible under the first law alone.
+    The answer is ``inf`` where an outcome is possible under the first law alone.
 
     Source: Liew, Hasegawa, Takahashi 2022, Definition 3.
     """
@@ -82,14 +73,9 @@ def renyi_composition(divergence: float, times: int) -> float:
 
 @states("checkin", "lem-2", item="Lemma 2, Equation 3, at one order", gives="upper", adjacency="none")
 def renyi_conversion(order: int, divergence: float, delta: float) -> float:
-    r"""Epsilon at ``delta`` of a mechanism with this Rényi divergence at this order (upper).
+    r"""Epsilon at ``delta`` of a mechanism with this Rényi divergence at this order (upper); ``inf`` at 0.
 
     .. math:: \max\Big\{0,\ D + \frac{\log(1/\delta)+(\lambda-1)\log(1-1/\lambda)-\log\lambda}{\lambda-1}\Big\}
-
-    Parameters
-    ----------
-    delta : float in [0, 1]
-        At 0 the answer is ``inf``.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 2, after Canonne, Kamath, Steinke 2020.
 
@@ -110,15 +96,9 @@ def converted(order: float, total: float, delta: float) -> float:
 
 
 def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float]) -> float:
-    """Least epsilon that Lemma 2 gives at ``delta`` over some orders (upper): every one of them is valid.
+    """Least epsilon that Lemma 2 gives at ``delta`` over some orders above 1 (upper): every one of them is valid.
 
-    Parameters
-    ----------
-    curve : callable
-        Rényi divergence at each order, all rounds together.
-    delta : float in [0, 1]
-    orders : iterable of float
-        Above 1; a finer grid may only lower the answer.
+    ``curve`` is the Rényi divergence at each order, all rounds together; a finer grid may only lower the answer.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 2.
     """
@@ -133,9 +113,10 @@ def least_renyi(order: int, epsilon: float, delta: float) -> float:
     .. math:: \varepsilon + \frac1{\lambda-1}\log\min_{\delta<r<1}
               \big(r^\lambda(r-\delta)^{1-\lambda} + (1-r)^\lambda(e^\varepsilon-r+\delta)^{1-\lambda}\big)
 
-    The pair :math:`P = (r, 1-r)`, :math:`Q = e^{-\varepsilon}(r-\delta,\ e^\varepsilon-r+\delta)` has the divergence
-    ``delta`` at ``epsilon``; every pair with that much has at least this Rényi divergence.  The lemma claims that an
-    (epsilon, delta)-private mechanism has at most this; in truth it may have any, even ``inf``: see :func:`leak`.
+    The document prints the minimum alone as the divergence.  The pair :math:`P = (r, 1-r)`,
+    :math:`Q = e^{-\varepsilon}(r-\delta,\ e^\varepsilon-r+\delta)` has the divergence ``delta`` at ``epsilon``; every
+    pair with that much has at least this Rényi divergence.  The lemma claims that an (epsilon, delta)-private mechanism
+    has at most this; in truth it may have any, even ``inf``: book, chapter on check-in, *There is no such lemma*.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 3, completed.
 
@@ -147,12 +128,6 @@ def least_renyi(order: int, epsilon: float, delta: float) -> float:
     (0.0288, 0.955)
     """
     return max(0.0, epsilon + _log_least(order, epsilon, delta) / (order - 1))
-
-
-def printed_minimum(order: int, epsilon: float, delta: float) -> float:
-    """The minimum in :func:`least_renyi` by itself, which the document prints as the divergence (a value)."""
-    given = check(order=order, epsilon=epsilon, delta=delta)
-    return exp_or_inf(_log_least(given["order"], given["epsilon"], given["delta"]))
 
 
 def _log_least(order: int, epsilon: float, delta: float) -> float:

@@ -1,7 +1,8 @@
-r"""Accuracy in the shuffle model with one message a user: exact errors, the best plan, and what nobody can beat.
+"""Accuracy in the shuffle model with one message a user: exact errors, the best plan, and what nobody can beat.
 
 Errors are mean squared errors of an *unnormalised* sum of values in [0, 1]; the estimator is unbiased, so that
-they are variances.  Standard library only.
+they are variances.  Standard library only.  Proofs: book, chapter on the privacy blanket, the sections on how accurate
+a sum can be and cannot be.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Section 4.
 """
@@ -28,7 +29,7 @@ class SummationPlan:
 
 
 def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -> float:
-    r"""Mean squared error of the summation protocol on these values (exact).
+    r"""Mean squared error of the summation protocol on these values in [0, 1], one per user (exact).
 
     With :math:`f_i = k x_i - \lfloor k x_i \rfloor`,
 
@@ -36,16 +37,8 @@ def summation_mse(values: Iterable[float], n_levels: int, blanket_mass: float) -
               +\gamma\frac{2k+1}{6k}-\Big((1-\gamma)x_i+\frac\gamma2\Big)^2\Big],
 
     evaluated with the squares of :math:`x_i` cancelled by hand.
-
-    Parameters
-    ----------
-    values : iterable of float in [0, 1]
-        One value per user.
-    n_levels : int, at least 1
-    blanket_mass : float in (0, 1)
     """
-    check(n_levels=n_levels)
-    _below_one(blanket_mass)
+    _check(n_levels, blanket_mass)
     total = math.fsum(_user_variance(UNIT.accept("values", value), n_levels, blanket_mass) for value in values)
     return total / (1 - blanket_mass) ** 2
 
@@ -62,17 +55,11 @@ def _coin_variance(n_levels: int, mass: float) -> float:
 
 
 def worst_input(n_levels: int, blanket_mass: float) -> float:
-    r"""The value in [0, 1/2] at which a user adds most to the error; its mirror image adds as much (exact).
+    r"""The value in [0, 1/2] at which a user adds most to the error (exact); its mirror image adds as much.
 
-    A user's share is a constant plus :math:`(1-\gamma)` times :math:`-\gamma x(1-x) + f(1-f)/k^2`.  For a given
-    fractional part :math:`f` the second term is the same in every cell, and the first,
-    :math:`\gamma(x-\tfrac12)^2 - \tfrac\gamma4`, is greatest where :math:`x` is farthest from one half: in the first
-    cell or the last.  In the first, :math:`x = f/k` and :math:`k^2` times the sum is
-    :math:`(1-\gamma k) f - (1-\gamma) f^2`, greatest at :math:`f = (1-\gamma k)/(2(1-\gamma)) \le \tfrac12`, or at
-    0 once :math:`\gamma k \ge 1`.
+    It is :math:`(1-\gamma k)_+ / (2(1-\gamma)k)`.
     """
-    check(n_levels=n_levels)
-    _below_one(blanket_mass)
+    _check(n_levels, blanket_mass)
     return max(0.0, 1 - blanket_mass * n_levels) / (2 * (1 - blanket_mass) * n_levels)
 
 
@@ -82,8 +69,7 @@ def summation_worst_mse(n_users: int, n_levels: int, blanket_mass: float) -> flo
     .. math:: \frac{n}{(1-\gamma)^2}\Big[\frac{\max(0, 1-\gamma k)^2}{4k^2} + \gamma\frac{2k+1}{6k} -
               \frac{\gamma^2}{4}\Big].
     """
-    check(n_users=n_users, n_levels=n_levels)
-    _below_one(blanket_mass)
+    _check(n_levels, blanket_mass, n_users)
     return n_users * _worst_per_user(n_levels, blanket_mass)
 
 
@@ -94,8 +80,7 @@ def _worst_per_user(n_levels: int, mass: float) -> float:
 
 def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> float:
     r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper)."""
-    check(n_users=n_users, n_levels=n_levels)
-    _below_one(blanket_mass)
+    _check(n_levels, blanket_mass, n_users)
     return n_users * (1 / (4 * n_levels**2) + blanket_mass / 2) / (1 - blanket_mass) ** 2
 
 
@@ -104,16 +89,9 @@ def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""The number of levels with the least worst-case error at (epsilon, delta), and that error (exact).
 
     Theorem 3.1 is applied to the true alphabet of :math:`k+1` messages and :math:`n-1` other users, so that
-    :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards, until nothing better can follow: the error of
+    :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards until nothing better can follow: the error of
     :math:`k` levels is at least :math:`n\,h(\gamma_k)` with :math:`h(\gamma) = (\gamma/3-\gamma^2/4)/(1-\gamma)^2`,
-    which increases on [0, 1) since its derivative has the sign of :math:`\tfrac13-\tfrac\gamma6`; so once
-    :math:`h(\gamma_{k+1})` reaches the best error per user, all further ones lie above it.  That is about half as
-    many steps again as the best number of levels.
-
-    Returns
-    -------
-    SummationPlan
-        ``n_levels``, ``blanket_mass``, ``mse`` (exact, worst inputs) and ``mse_bound`` (the paper's, at that number).
+    which increases on [0, 1).  That is about half as many steps again as the best number of levels.
 
     Raises
     ------
@@ -184,15 +162,8 @@ def _lower_at(n_cells: int, n_users: int, epsilon: float, delta: float) -> float
 def cell_distances(n_cells: int, cell: int) -> float:
     r"""Lemma 4.3's sum over the other midpoints ``a`` of :math:`(|a-b|-\frac{1}{2k})^2` (exact).
 
-    With :math:`l` cells to the left of ``b`` and :math:`r` to its right it is
-    :math:`\big(l(4l^2-1)+r(4r^2-1)\big)/(12k^2)`.
-
-    Parameters
-    ----------
-    n_cells : int, at least 2
-        The paper's :math:`k`: cells of equal length, with midpoints :math:`(2i-1)/(2k)`.
-    cell : int in {0, ..., n_cells - 1}
-        Which midpoint is ``b``.
+    With :math:`l` cells to the left of the cell of ``b`` and :math:`r` to its right it is
+    :math:`\big(l(4l^2-1)+r(4r^2-1)\big)/(12k^2)`; the midpoints of the k cells are :math:`(2i-1)/(2k)`.
     """
     check(n_cells=n_cells)
     cell = Domain("one of the cells", whole=True, low=0, high=n_cells - 1).accept("cell", cell)
@@ -215,12 +186,9 @@ def cell_distances_bound(n_cells: int) -> float:
 def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
     r"""Lemma 4.4: what :math:`E[(X-\mathcal R(X))^2]` is at least, X uniform on the midpoints (lower).
 
-    .. math:: \sum_a\min\Big\{\frac{1-p_{a,a}}{4k^3},\ \min_{b\ne a}p_{b,a}\,\frac1{48}\Big(1-\frac1{k^2}\Big)\Big\}.
+    .. math:: \sum_a\min\Big\{\frac{1-p_{a,a}}{4k^3},\ \min_{b\ne a}p_{b,a}\,\frac1{48}\Big(1-\frac1{k^2}\Big)\Big\},
 
-    Parameters
-    ----------
-    hits : sequence of sequences of float, k by k
-        ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
+    where ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
     """
     k = len(hits)
     check(n_cells=k)
@@ -235,9 +203,8 @@ def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
 def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, float]:
     r"""Lemma 4.5: thresholds of which every private protocol respects one, for each pair of midpoints (lower).
 
-    :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` or :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for
-    :math:`\delta < \tfrac12`: else the event that no message falls into the cell of ``a`` tells a data set of ``b``
-    alone from its neighbour with one ``a``.  The answer is the pair of right-hand sides.
+    The answer is the pair of right-hand sides of :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` and
+    :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for :math:`\delta < \tfrac12`.
     """
     check(n_users=n_users, epsilon=epsilon, delta=delta)
     if delta >= 0.5:
@@ -245,6 +212,6 @@ def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, f
     return 1 - math.exp(-epsilon) / 2, (0.5 - delta) / n_users
 
 
-def _below_one(blanket_mass: float) -> None:
-    if check(blanket_mass=blanket_mass)["blanket_mass"] == 1:
+def _check(n_levels: int, blanket_mass: float, n_users: int = 2) -> None:
+    if check(n_users=n_users, n_levels=n_levels, blanket_mass=blanket_mass)["blanket_mass"] == 1:
         raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message says anything, got 1")

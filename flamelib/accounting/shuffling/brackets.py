@@ -14,11 +14,10 @@ LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]
 LogDeltaAt = Callable[[float], float]
 
-SMALLEST = 5e-324
-CLOSE = 1e-8
-STEPS = 60
-EDGE = 1e-12
-FAINTEST, LOUDEST = 1e-7, 30.0
+BELOW_TARGET = 1e-8  # how far below its target the logarithm of delta may end
+STEPS = 60  # evaluations of a search at most
+EDGE = 1e-12  # relative distance from the local budget at which to look once
+FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
 
 
 def divergence(law: LawAt, n_users: int) -> BracketAt:
@@ -38,22 +37,22 @@ def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
 
     def at(epsilon: float) -> float:
         here = law(epsilon)
-        if isinstance(here, GaussianLaw):
-            return gaussian_cut.quick(here, n_users)
-        return inversion.quick(here, n_users)
+        return gaussian_cut.quick(here, n_users) if isinstance(here, GaussianLaw) else inversion.quick(here, n_users)
 
     return at
 
 
-def answer(
-    certified: BracketAt,
-    quick: LogDeltaAt,
-    at_most: float,
-    epsilon: float | None,
-    delta: float | None,
-    *,
-    upper: bool = True,
+def of_law(
+    law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True
 ) -> Certified:
+    """The :func:`answer` for shuffled messages of this law."""
+    return answer(divergence(law, n_users), estimate(law, n_users), at_most, epsilon, delta, upper=upper)
+
+
+def answer(
+    certified: BracketAt, quick: LogDeltaAt, at_most: float, epsilon: float | None, delta: float | None,
+    *, upper: bool = True,
+) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
     A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of interest: there
@@ -110,13 +109,13 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
     slope, before = _slope(quick, at, at_most), (math.nan, math.nan)
     for _ in range(STEPS):
         here, width = miss(at)
-        if -max(CLOSE, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
-            return Certified(at if here <= 0 else 0.0, min((width + CLOSE) / slope, at_most))
+        if -max(BELOW_TARGET, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
+            return Certified(at if here <= 0 else 0.0, min((width + BELOW_TARGET) / slope, at_most))
         fails, holds = (fails, at) if here <= 0 else (at, holds)
         found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
         slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)
         low, high = min(fails, holds), max(fails, holds)
-        at += sign * (here + CLOSE / 2) / slope
+        at += sign * (here + BELOW_TARGET / 2) / slope
         if not low < at < high:
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
         if not low < at < high:

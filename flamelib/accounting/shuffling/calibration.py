@@ -11,7 +11,7 @@ from flamelib.core.profiles import KaryProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
-MOST_LEVELS = 2**40
+MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
 
 def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
@@ -19,17 +19,8 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
 
     At this mass the divergence at ``epsilon`` is at most ``delta``, and the epsilon certified at ``delta`` is at
     most ``epsilon``; so the answer errs towards more noise.  The mass :math:`k / (e^\varepsilon + k - 1)`, whose
-    local budget is ``epsilon``, always does and is never exceeded.  Adjacency: replace-one.
-
-    Parameters
-    ----------
-    n_users, n_buckets : int, at least 2
-    epsilon : float, above 0
-    delta : float in [0, 1)
-
-    Returns
-    -------
-    float in (0, 1)
+    local budget is ``epsilon``, always does and is never exceeded.  Epsilon is above 0, delta below 1.
+    Adjacency: replace-one.
     """
     given = check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
     if given["epsilon"] == 0 or given["delta"] == 1:

@@ -1,26 +1,16 @@
-r"""Amplification by shuffling in closed form: the blanket paper's bounds and their relatives.
+r"""Amplification by shuffling in closed form: the blanket paper's bounds and what they are compared with.
 
 Adjacency everywhere: one user's value is replaced.  Each pair of budgets takes exactly one of ``epsilon`` and
-``delta`` and answers with the other; an upper answer is never below what its lemma says.  Everything is computed by
-logarithms, so that delta may be ``1e-300`` and the number of users ``1e15``; a positive bound below the smallest
-double is answered as that double.  An ``epsilon`` of at least the local budget costs no delta at all (pure local
-privacy survives shuffling), and a bound that never reaches ``delta`` below the local budget answers the local budget.
-Standard library only: the same source runs in a browser.
+``delta`` and answers with the other; an upper answer is never below what its lemma says.  What Hoeffding's and
+Bennett's inequalities ask of a randomizer is three numbers of the amplification variable
+:math:`L = r - e^{\varepsilon} r'`, :math:`r, r'` being the likelihood ratios of two inputs against the blanket law.
+Everything is computed by logarithms, so that no local budget from ``1e-300`` to ``700`` cancels or overflows, delta may
+be ``1e-300`` and the number of users ``1e15``; a positive bound below the smallest double is answered as that double.
+An ``epsilon`` of at least the local budget costs no delta at all (pure local privacy survives shuffling), and a bound
+that never reaches ``delta`` below the local budget answers the local budget.  A theorem that is silent answers ``inf``.
+Standard library only: the same source runs in a browser.  Proofs: book, chapter on the privacy blanket.
 
-Tails of sums of the amplification variable: the logarithm of delta as a function of epsilon.
-
-Each curve is for epsilon in (0, epsilon0] and may exceed 0.  What does not depend on epsilon is computed once, so
-that a search over a curve costs microseconds.  Standard library only.
-
-Amplification by shuffling in closed form: bounds of other documents that the blanket paper is compared with.
-
-Adjacency: one user's value is replaced.  Each answers ``inf`` where its theorem is silent.  Standard library only.
-
-The amplification variable :math:`L = r - e^{\varepsilon} r'`: its range, its moments, its atoms.
-
-:math:`W` follows the blanket law, :math:`r, r'` are the likelihood ratios of two inputs against it.  What
-Hoeffding's and Bennett's inequalities ask of a randomizer is three numbers, kept here by their logarithms so
-that no budget from ``1e-300`` to ``700`` cancels or overflows.  Standard library only.
+Source: Balle, Bell, Gascon, Nissim 2019.
 """
 
 import math
@@ -33,6 +23,11 @@ from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
+BoundedProfile = KaryProfile | LaplaceProfile | AnyProfile
+LogDelta = Callable[[float], float]
+
+LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
+
 
 @states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper")
 def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
@@ -41,7 +36,9 @@ def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
     .. math:: \varepsilon = 12\,\varepsilon_0 \sqrt{\log(1/\delta)/n}
 
     for :math:`\varepsilon_0 \le \tfrac12`, :math:`n \ge 1000`, :math:`\delta \le 0.01` and a result of at most
-    :math:`\varepsilon_0`; ``inf`` elsewhere.  Source: Erlingsson et al. 2019, as compared in the blanket paper.
+    :math:`\varepsilon_0`; ``inf`` elsewhere.
+
+    Source: Erlingsson et al. 2019, as compared in the blanket paper.
 
     Examples
     --------
@@ -79,8 +76,9 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     .. math:: \varepsilon = \sqrt{\frac{32\log(4/\delta)}{s}}\Big(1-\frac sn\Big),\qquad
               s = \lambda - \sqrt{2\lambda\log(2/\delta)},
 
-    for :math:`14\log(4/\delta) \le \lambda \le n`; ``inf`` elsewhere.  Source: Cheu et al. 2019, as compared in
-    the blanket paper.
+    for :math:`14\log(4/\delta) \le \lambda \le n`; ``inf`` elsewhere.
+
+    Source: Cheu et al. 2019, as compared in the blanket paper.
 
     Examples
     --------
@@ -102,6 +100,7 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
               +\frac{8p}{n}\Big)\Big),\qquad p = e^{\varepsilon_0},
 
     for :math:`\varepsilon_0 \le \log\frac{n}{16\log(2/\delta)}`; ``inf`` elsewhere.
+
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
 
     Examples
@@ -113,10 +112,6 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
         return math.inf
     p = math.exp(epsilon0)
     return math.log1p(math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * math.log(4 / delta) / n_users) + 8 * p / n_users))
-
-
-LARGEST = 700.0
-BoundedProfile = KaryProfile | LaplaceProfile | AnyProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +209,7 @@ def _generic_shape(epsilon0: float) -> LossShape:
 
 
 def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
-    r"""Mean, range and second moment of the amplification variable.
+    r"""Mean, range and second moment of the amplification variable, at an epsilon in [0, 700].
 
     k-ary response and Laplace noise (inputs 0 and 1): exact,
 
@@ -229,42 +224,19 @@ def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
     and the upper bound :math:`e^{\varepsilon_0}(e^{2\varepsilon}+1) - 2 e^{\varepsilon-3\varepsilon_0}` of the second
     moment.  Values beyond the range of doubles come out infinite, outwards.
 
-    Parameters
-    ----------
-    randomizer : KaryProfile, LaplaceProfile or AnyProfile
-    epsilon : float
-        Central budget in [0, 700].
-
     Source: Balle, Bell, Gascon, Nissim 2019, Section 5; the range is sharper than the paper's generic one.
     """
     if not isinstance(randomizer, KaryProfile | LaplaceProfile | AnyProfile):
         raise DomainError(
             f"randomizer must be one of kary, laplace, any, got {getattr(randomizer, 'kind', randomizer)!r}"
         )
-    growth = _growth(epsilon)
-    shape = loss_shape(randomizer)
+    if check(epsilon=epsilon)["epsilon"] > LARGEST:
+        raise DomainError(f"epsilon must be a number in [0, {LARGEST:g}], got {epsilon!r}")
+    growth, shape = math.expm1(epsilon), loss_shape(randomizer)
     width = shape.spread * (growth + 2)
     high = shape.spread - growth * (math.exp(-shape.epsilon0) if shape.generic else shape.mass)
     second = exp_or_inf(shape.log_second_moment(epsilon, log_expm1(epsilon)))
     return LossVariable(0.0 - growth, high - width, high, second)
-
-
-def _growth(epsilon: float) -> float:
-    """``exp(epsilon) - 1``, refused where it overflows."""
-    if check(epsilon=epsilon)["epsilon"] > LARGEST:
-        raise DomainError(f"epsilon must be a number in [0, {LARGEST:g}], got {epsilon!r}")
-    return math.expm1(epsilon)
-
-
-def loss_atoms(randomizer: KaryProfile, epsilon: float) -> tuple[tuple[float, float], ...]:
-    r"""The law of L for k-ary response: (value, probability) for the first input, the second, any other."""
-    k, spread = randomizer.n_buckets, loss_shape(randomizer).spread
-    rest = -randomizer.mass * _growth(epsilon)
-    values = (rest + spread, rest - spread * math.exp(epsilon), rest)
-    return tuple(zip(values, (1 / k, 1 / k, 1 - 2 / k), strict=True))
-
-
-LogDelta = Callable[[float], float]
 
 
 def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
@@ -363,7 +335,9 @@ def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> 
     .. math:: \gamma = \frac{k}{e^{\varepsilon_0}+k-1}, \qquad e^{-\varepsilon_0/2}, \qquad 2\Phi(-\tfrac{1}{2\sigma})
 
     for k-ary response, Laplace noise of scale :math:`1/\varepsilon_0` and Gaussian noise of standard deviation
-    :math:`\sigma` on inputs in [0, 1].  Source: Balle, Bell, Gascon, Nissim 2019, Section 5.
+    :math:`\sigma` on inputs in [0, 1].
+
+    Source: Balle, Bell, Gascon, Nissim 2019, Section 5.
 
     Examples
     --------
@@ -375,17 +349,17 @@ def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> 
 
 @states("blanket", "thm-3.1", item="Theorem 3.1", gives="value")
 def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
-    r"""Blanket mass at which shuffled k-ary response is (epsilon, delta)-private by Theorem 3.1.
+    r"""Blanket mass at which shuffled k-ary response is (epsilon, delta)-private by Theorem 3.1 (a value).
 
     .. math:: \gamma = \frac{k}{n-1}\max\Big\{\frac{14\log(2/\delta)}{\varepsilon^2},\ \frac{27}{\varepsilon}\Big\}.
 
     Parameters
     ----------
-    n_buckets : int
+    n_buckets
         Size of the alphabet, at least 2 (one more than the finest message of a summation).
-    epsilon : float
+    epsilon
         In (0, 1]: the theorem's regime.
-    delta : float
+    delta
         In (0, 1].
 
     Raises
@@ -466,10 +440,8 @@ def hoeffding(
 
     Parameters
     ----------
-    randomizer : KaryProfile, LaplaceProfile or AnyProfile
+    randomizer
         ``any`` takes the authors' generic constants for every randomizer of that local budget.
-    epsilon, delta : float
-        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
 
     Source: Balle, Bell, Gascon, Nissim 2019, Section 5.
 
@@ -482,11 +454,6 @@ def hoeffding(
     0.0242334546
     """
     return _answer(hoeffding_curve, randomizer, n_users, epsilon, delta)
-
-
-def hoeffding_log_delta(randomizer: BoundedProfile, n_users: int, epsilon: float) -> float:
-    """Logarithm of the delta of :func:`hoeffding`, at most 0; ``-inf`` from the local budget on."""
-    return _log_delta(hoeffding_curve(loss_shape(randomizer), n_users), randomizer.epsilon0, epsilon)
 
 
 @states("blanket", "lem-bennett", item="Section 5, bound by Bennett's inequality, as corrected by its authors",
@@ -505,12 +472,6 @@ def bennett(
     at most 1.  Computed through :math:`u = ab_+/c` as :math:`\tfrac{b_+}{\log(1+u)} = \tfrac{c}{a}\tfrac{u}{\log(1+u)}`
     and :math:`\log x = -\tfrac{a^2}{c}\tfrac{\phi(u)}{u^2}`, which stay finite as :math:`b_+ \to 0`.
 
-    Parameters
-    ----------
-    randomizer : KaryProfile, LaplaceProfile or AnyProfile
-    epsilon, delta : float
-        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
-
     Source: Balle, Bell, Gascon, Nissim 2019, Section 5, in the form of the authors' correction of July 2020.
 
     Examples
@@ -519,11 +480,6 @@ def bennett(
     0.0035207898
     """
     return _answer(bennett_curve, randomizer, n_users, epsilon, delta)
-
-
-def bennett_log_delta(randomizer: BoundedProfile, n_users: int, epsilon: float) -> float:
-    """Logarithm of the delta of :func:`bennett`, at most 0; ``-inf`` from the local budget on."""
-    return _log_delta(bennett_curve(loss_shape(randomizer), n_users), randomizer.epsilon0, epsilon)
 
 
 @states("flame", "bennett-withdrawn", item="the bound by Bennett's inequality as it stood before its correction",
@@ -537,12 +493,6 @@ def bennett_withdrawn(
 
     .. math:: \frac{b_+}{a\,\gamma n \log(1+ab_+/c)}\ E\Big[\frac{x^M}{M}\mathbf 1_{M\ge1}\Big], \qquad
               M \sim \mathrm{Bin}(n, \gamma).
-
-    Parameters
-    ----------
-    randomizer : KaryProfile or LaplaceProfile
-    epsilon, delta : float
-        Exactly one: ``epsilon`` at least 0, ``delta`` in [0, 1].
 
     Source: the blanket authors' code before July 2020; used by FLAME (Liu et al. 2021).
 
@@ -564,6 +514,8 @@ def largest_epsilon0(
 ) -> float:
     """Greatest local budget at which the bound still gives (epsilon, delta): never too large.
 
+    The answer is at least ``epsilon``: a local budget of that size needs no shuffling.
+
     Parameters
     ----------
     bound : callable
@@ -572,8 +524,7 @@ def largest_epsilon0(
         The randomizer for a local budget, such as ``LaplaceProfile``.
     n_users : int, at least 2
     epsilon, delta : float
-        The central guarantee wanted.  The answer is at least ``epsilon``: a local budget of that size needs no
-        shuffling.
+        The central guarantee wanted.
     at_most : float
         End of the search.
     """
@@ -594,8 +545,9 @@ def _log_delta(curve: LogDelta, epsilon0: float, epsilon: float) -> float:
 
 
 def _answer(
-    bound: Curve, randomizer: BoundedProfile, n_users: int, epsilon: float | None, delta: float | None
-) -> float:
+    bound: Callable[[LossShape, int], LogDelta], randomizer: BoundedProfile, n_users: int, epsilon: float | None,
+    delta: float | None,
+) -> float:  # fmt: skip
     """The half of the pair that was not given; the door has seen to it that one was."""
     curve = bound(loss_shape(randomizer), n_users)
     if epsilon is not None:

@@ -6,26 +6,18 @@ Bin(m, 1-q) + Bin(n-1-m, q), :math:`q = 1/(1+e^{\varepsilon_0})`, and the diverg
 .. math:: D(m) = \max_j\ \alpha P(T = j-1) - (\beta-\alpha) P(T \ge j),\qquad
           \alpha = q(e^{\varepsilon_0}-e^{\varepsilon}),\ \beta = q(e^{\varepsilon_0+\varepsilon}-1):
 
-the likelihood ratio of a log-concave law is monotone, so the best test is a threshold, the one at which the law
-of T tilted by :math:`\beta/\alpha` has its mode.  Exchanging the two data sets exchanges m and n-1-m, so all m in one
-direction are all m in both.
+the best test is a threshold, the one at which the law of T tilted by :math:`\beta/\alpha` has its mode.  All m in one
+direction are all m in both.  Point probabilities and tails come from a contour integral on the circle through the tilt,
+at a cost that does not depend on n.
 
-Which m is the worst?  The ideal threshold is real, the thresholds are whole: as m grows, the ideal one slides past
-the lattice and D(m) ripples below a smooth envelope, by up to about
-:math:`\tfrac18(\log^2(\beta/\alpha) + 3/\mathrm{Var}\,T)` of itself.  The contour integral below is defined for real
-thresholds as well; its maximum over them, E(m), is that envelope: never below D(m), and smooth in m.  Skewness
-decides where its top is: at an end for all but very small epsilon, in the middle for epsilon near 0.  Up to
-``EXHAUSTIVE`` users every m is tried.  Above, the best D found so far rules out every stretch of m whose envelope is
-lower; what is left is cut finer and, once short, tried in full.  Where very many m are left, their envelope is flat
-and so many are well aligned that the best of these is close to it: the rest is the width of the bracket.  That the
-envelope has no other top between the places that are tried is seen, not proven.
+Up to ``EXHAUSTIVE`` users every m is tried.  Above, the maximum E(m) over real thresholds is a smooth envelope that is
+never below D(m): the best D found so far rules out every stretch of m whose envelope is lower; what is left is cut
+finer and, once short, tried in full.  Where very many m are left, the rest is the width of the bracket.  That the
+envelope has no other top between the places that are tried is seen, not proven.  Where T takes few values there is no
+such envelope, but a bound: without m - a of the ones and b - m of the zeros the others hide less, so that D(m), for
+every m from a to b, is at most D(a) of b - a fewer users.
 
-Where T takes few values there is no such envelope, but there is a bound: without m - a of the ones and b - m of the
-zeros the others hide less (data processing), so that D(m), for every m from a to b, is at most D(a) of b - a fewer
-users.
-
-Point probabilities and tails come from a contour integral on the circle through the tilt: a trapezoid sum of some
-hundred points, exact to round-off, at a cost that does not depend on n.
+Why: book, chapter on the privacy blanket, section on how the blanket divergence is computed.
 """
 
 import math
@@ -38,12 +30,11 @@ from numpy.typing import NDArray
 from flamelib.accounting.shuffling.inversion import NOTHING, ROUNDING, Bracket
 from flamelib.core.arrays import Reals, Wholes
 
-EXHAUSTIVE = 1500
-COVER = 256
-SPLIT = 1024
-NARROW = 6.0
-ROUNDS = 8
-ENOUGH = 1e-7
+EXHAUSTIVE = 1500  # numbers of ones that are all tried
+COVER, SPLIT = 256, 1024  # stretches of numbers of ones: of the quick ceiling, and at first where T is narrow
+NARROW = 6.0  # standard deviation of T below which there is no smooth envelope
+ROUNDS = 8  # of cutting finer
+ENOUGH = 1e-7  # width of the bracket, of the logarithm of the divergence
 
 
 def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:

@@ -1,10 +1,8 @@
 r"""Expectation of the positive part of a sum with log-normal tails: an integral around a cut in the s-plane.
 
-With :math:`M(s) = 1 + \gamma E[e^{sL}-1]` and S the sum of n users as in
-:mod:`flamelib.accounting.shuffling.inversion`,
-:math:`E[S_+]` is the integral of :math:`M^n/(2\pi i s^2)` along the imaginary axis, around 0 on the right.  M has no
-other values to the right, but an analytic continuation from above (:mod:`flamelib.accounting.shuffling.gaussian_cut`)
-and its conjugate from below, which differ along the positive real axis.  Moving the path to the right therefore leaves
+Under Gaussian noise the amplification variable L has log-normal tails, so that :math:`E\,e^{sL}` exists on the
+imaginary axis only.  With :math:`M(s) = 1 + \gamma E[e^{sL}-1]`, continued analytically from above, and S the sum of n
+users as in :mod:`flamelib.accounting.shuffling.inversion`,
 
 .. math:: E[S_+] = \frac1\pi \int_0^t \frac{\mathrm{Im}\,M(x+i0)^n}{x^2}\,dx
           + \frac1\pi\,\mathrm{Im}\int_t^{\infty e^{i\varphi}} \frac{M(s)^n - (1-\gamma)^n}{s^2}\,ds :
@@ -14,26 +12,20 @@ the t where :math:`|M^n/s^2|` is least on the lip neither part cancels, so delta
 small it is.  The law is not truncated, and the constant :math:`(1-\gamma)^n` (nobody sends a blanket message, S is 0)
 drops out exactly.
 
-*Errors.*  Both integrals run over the logarithm of the distance, where the integrand is analytic, in panels with 16
-nodes.  Every panel is halved until whole and halves agree, and then computed once more with a finer rule for M; the
-error stated is the sum over panels of what halving changed and of what the finer rule changed.  It is an estimate,
-not a proof, but a generous one: for analytic integrands the finer value is better by many orders of magnitude.  To it
-are added what lies beyond the last panels, what the law's quadrature leaves out, and a bound on round-off, part by
-part (the imaginary part of M on the lip has terms of its own size).
+*Errors.*  Both integrals run over the logarithm of the distance, in panels with 16 nodes.  Every panel is halved until
+whole and halves agree, and then computed once more with a finer rule for M; the error stated is the sum over panels of
+what halving and the finer rule changed.  It is an estimate, not a proof, but a generous one: for analytic integrands
+the finer value is better by many orders of magnitude.  Added are what lies beyond the last panels, what the law's
+quadrature leaves out, and a bound on round-off, part by part (the imaginary part of M on the lip has terms of its own
+size).
 
-Law of the amplification variable under Gaussian noise on [0, 1], with its transform off the imaginary axis.
-
-Write u for the log-likelihood ratio of the two inputs, up to a shift: :math:`(\tfrac12-y)/\sigma^2` with the blanket
-as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either half-line (*leg*; u counted from 0 upwards)
+*The law.*  Write u for the log-likelihood ratio of the two inputs, up to a shift: :math:`(\tfrac12-y)/\sigma^2` with
+the blanket as reference, :math:`(1-y)/\sigma^2` with a user who holds 1.  On either half-line (*leg*; u from 0 up)
 
 .. math:: L = L_0 + P\,(e^{\pm u} - 1), \qquad \text{density } c\, e^{-\kappa u - \sigma^2 u^2/2} .
 
-L has log-normal tails, so :math:`E\,e^{sL}` exists on the imaginary axis only.  But all is analytic in u: on a path
-of integration that is turned to :math:`\mathrm{Im}\,u = \pi - \arg s` (P > 0) or :math:`-\arg s` (P < 0) the integrand
-falls doubly exponentially, which continues the transform to the sector :math:`0 \le \arg s \le \pi/2`.  At real s > 0
-the continuation has an imaginary part: what rare large values of L contribute.  There the path stays real up to the
-saddle point, the larger root of :math:`sPe^u = \sigma^2u + \kappa`, at which :math:`e^{sL}` begins to outgrow the
-density, and leaves the axis at that point; so the imaginary part is a sum of terms of its own size.
+Why the transform continues, and on which paths in u: book, chapter on the privacy blanket, section on how the blanket
+divergence is computed.
 """
 
 import cmath
@@ -45,33 +37,54 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, wofz
 
-from flamelib.accounting.shuffling.inversion import UNIT, Bracket
+from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.logspace import UNIT
 
-NEGLIGIBLE = 45.0
-FAINTEST_LOSS = 250.0
-NEAR = 0.8
-STEEP, SHALLOW = 0.7, 1.6
-SADDLE, STEEPEST = 2.5, 8.0
-SCAN = np.linspace(0, 1, 97) ** 4
+Parts = tuple[Reals, Reals]
+
+DEPTH = 45.0  # minus the logarithm of what is left out on a path, relative to its size
+FAINTEST_LOSS = 250.0  # minus the logarithm of the size at a saddle point; smaller ones count as this
+NEAR = 0.8  # argument of s up to which the path is real as far as the saddle point
+FROM_SADDLE, FROM_ZERO = (
+    0.7,
+    1.6,
+)  # real length of a path for each unit of imaginary part: from the saddle point, from 0
+SADDLE, STEEPEST = 2.5, 8.0  # least saddle point; largest s, in noise_std over the size of a leg, without overflow
+SCAN = np.linspace(0, 1, 97) ** 4  # where on a path sizes are looked at
+PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # of a panel
+DIRECTION = cmath.exp(1j * math.radians(75))  # of the ray
+TOLERANCE = 1e-10  # change by halving, in units of the answer, at which a panel is settled
+FADED = 36.0  # minus the logarithm of an integrand that does not count
+LONGEST_RAY = 40.0  # in logarithms of the distance
+HALVINGS, MOST_PANELS = 12, 1000  # halvings, and panels at once
+FEW = 700.0  # users, or minus the logarithm of the chance that nobody sends a blanket message: M itself is computed
+QUIET = 1.5  # angle of M^n beyond which the integrand on the lip oscillates
+ROUNDING = 32 * UNIT  # of a few operations, relatively
+SHARPEST = 0.07  # standard deviation of noise so small that one message alone is the bound
+HIGHEST, FAINTEST = 600.0, -300.0  # log-likelihood ratio that a double holds; logarithm of an E[S_+] that is of use
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class _Rule:
     """Composite Gauss-Legendre rule on [0, 1]."""
 
     places: Reals
     weights: Reals
 
     @classmethod
-    def of(cls, nodes: int, panels: int) -> "Rule":
+    def of(cls, nodes: int, panels: int) -> "_Rule":
         x, w = np.polynomial.legendre.leggauss(nodes)
         places = (np.arange(panels)[:, None] + (x + 1) / 2).ravel() / panels
         return cls(places, np.tile(w / 2, panels) / panels)
 
 
+COARSE, FINE = _Rule.of(12, 4), _Rule.of(18, 4)  # for M
+Integrand = Callable[[Reals, _Rule], Parts]
+
+
 @dataclass(frozen=True, slots=True)
-class Leg:
+class _Leg:
     """One half-line: ``L = start + size * expm1(sign * u)``."""
 
     start: float
@@ -104,14 +117,14 @@ class GaussianLaw:
         return math.erf(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 0.0
 
     @cached_property
-    def legs(self) -> tuple[Leg, Leg]:
+    def legs(self) -> tuple[_Leg, _Leg]:
         """The leg towards large L first."""
         if self.blanket:
             start = -self.mass * math.expm1(self.epsilon)
-            return Leg(start, self.mass, 1), Leg(start, -self.mass * math.exp(self.epsilon), 1)
+            return _Leg(start, self.mass, 1), _Leg(start, -self.mass * math.exp(self.epsilon), 1)
         shift = -1 / (2 * self.noise_std**2)
         start = math.expm1(shift) - math.expm1(self.epsilon)
-        return Leg(start, math.exp(shift), 1), Leg(start, math.exp(shift), -1)
+        return _Leg(start, math.exp(shift), 1), _Leg(start, math.exp(shift), -1)
 
     @property
     def slant(self) -> float:
@@ -135,7 +148,7 @@ class GaussianLaw:
         """A u beyond which the law of either input has no mass that matters."""
         return (0.5 if self.blanket else 1.0) / self.noise_std**2 + 10 / self.noise_std
 
-    def transform(self, s: Complexes, rule: Rule, less_one: bool) -> tuple[Complexes, Complexes]:
+    def transform(self, s: Complexes, rule: _Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
 
         Second, the sums of the absolute real and imaginary parts of what has been added up.
@@ -153,7 +166,7 @@ class GaussianLaw:
         return np.asarray(scale * total), np.asarray(scale * size)
 
     def _along(
-        self, leg: Leg, s: Complexes, real_first: bool, rule: Rule, less_one: bool
+        self, leg: _Leg, s: Complexes, real_first: bool, rule: _Rule, less_one: bool
     ) -> tuple[Complexes, Complexes]:
         path = self._path(leg, s, real_first)
         pieces = self._pieces(leg, s, path)
@@ -169,7 +182,7 @@ class GaussianLaw:
             size += np.abs(terms.real) @ rule.weights + 1j * (np.abs(terms.imag) @ rule.weights)
         return total, size
 
-    def _path(self, leg: Leg, s: Complexes, real_first: bool) -> "_Path":
+    def _path(self, leg: _Leg, s: Complexes, real_first: bool) -> "_Path":
         """Real up to the saddle point and then steep, or turned from the start."""
         turn = (math.pi if leg is self.legs[0] else 0.0) - np.angle(s)
         size, stiff = np.abs(s * leg.size), self.noise_std**2
@@ -177,13 +190,13 @@ class GaussianLaw:
             saddle = np.maximum(np.log(2 * stiff / size), 1.0)
             for _ in range(40):
                 saddle = np.maximum(np.log((stiff * saddle + self.slant) / size), 1e-9)
-            return _Path(saddle, saddle + STEEP * turn, np.full(s.shape, 1 / STEEP))
-        length = np.maximum(SHALLOW * np.abs(turn), 1e-9)
+            return _Path(saddle, saddle + FROM_SADDLE * turn, np.full(s.shape, 1 / FROM_SADDLE))
+        length = np.maximum(FROM_ZERO * np.abs(turn), 1e-9)
         if leg.sign > 0:
             length = np.maximum(length, np.log(1.5 / size))
         return _Path(np.zeros(s.shape), length, turn / length)
 
-    def _pieces(self, leg: Leg, s: Complexes, path: "_Path") -> list[tuple[Reals, Reals]]:
+    def _pieces(self, leg: _Leg, s: Complexes, path: "_Path") -> list[tuple[Reals, Reals]]:
         """Where on the path ``e^{sL}`` times the density matters: against its maximum, or its size at the saddle."""
 
         def exponent(v: Reals) -> Reals:
@@ -197,11 +210,11 @@ class GaussianLaw:
         sizes = exponent(v)
         real = np.where(v <= path.start, sizes, -np.inf)
         top = np.where(path.start > 0, np.maximum(exponent(path.start), -FAINTEST_LOSS), sizes.max(axis=0))
-        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - NEGLIGIBLE)
+        stop = _last(v, sizes, np.minimum(top, sizes.max(axis=0)) - DEPTH)
         corner = np.minimum(path.corner, stop)
         if not path.start.any():
             return [(0 * stop, corner / 2), (corner / 2, corner), (corner, stop)]
-        bulk = np.minimum(_last(v, real, real.max(axis=0) - NEGLIGIBLE), np.minimum(path.start, stop))
+        bulk = np.minimum(_last(v, real, real.max(axis=0) - DEPTH), np.minimum(path.start, stop))
         return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
 
     def _density(self, u: Complexes) -> Complexes:
@@ -232,28 +245,12 @@ class _Path:
         return np.asarray(v + 1j * self.slope * (np.clip(v, self.start, self.corner) - self.start))
 
 
-COARSE, FINE = Rule.of(12, 4), Rule.of(18, 4)
-PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-DIRECTION = cmath.exp(1j * math.radians(75))
-TOLERANCE = 1e-10
-FADED = 36.0
-LONGEST_RAY = 40.0
-DEPTH, WIDEST = 12, 1000
-FEW = 700.0
-QUIET = 1.5
-ROUNDING = 32 * UNIT
-SHARPEST, HIGHEST, FAINTEST = 0.07, 600.0, -300.0
-
-Integrand = Callable[[Reals, Rule], tuple[Reals, Reals]]
-Parts = tuple[Reals, Reals]
-
-
 def bracket(law: GaussianLaw, n_users: int) -> Bracket:
     """Bracket of the logarithm of the divergence ``E[S_+] / (mass n)``.
 
     Where delta is beyond all use, the upper end is that of a smaller epsilon, or of one message alone.
     """
-    alone = single(law)
+    alone = _single(law)
     if law.noise_std < SHARPEST:
         return Bracket(-math.inf, alone)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -266,7 +263,7 @@ def bracket(law: GaussianLaw, n_users: int) -> Bracket:
 
 def quick(law: GaussianLaw, n_users: int) -> float:
     """The logarithm of the divergence without an error, for finding the place at which to certify."""
-    alone = single(law)
+    alone = _single(law)
     if law.noise_std < SHARPEST:
         return alone
     with np.errstate(over="ignore", invalid="ignore"):
@@ -289,7 +286,7 @@ def _faintest(law: GaussianLaw, n_users: int) -> "_Cut":
     return best
 
 
-def single(law: GaussianLaw) -> float:
+def _single(law: GaussianLaw) -> float:
     """Logarithm of the divergence of one message, which by convexity no number of users exceeds."""
     gap, half = law.epsilon * law.noise_std, 1 / (2 * law.noise_std)
     first, second = float(log_ndtr(half - gap)), law.epsilon + float(log_ndtr(-half - gap))
@@ -305,7 +302,7 @@ class _Panels:
     edges: Reals
     integrand: Integrand
 
-    def sums(self, low: Reals, high: Reals, rule: Rule) -> Parts:
+    def sums(self, low: Reals, high: Reals, rule: _Rule) -> Parts:
         """Integral and round-off on each panel from ``low`` to ``high``."""
         half = (high - low) / 2
         place = (low + half)[:, None] + half[:, None] * PLACES
@@ -320,12 +317,12 @@ class _Panels:
         low, high = self.edges[:-1], self.edges[1:]
         whole = self.sums(low, high, COARSE)[0]
         total = error = 0.0
-        for depth in range(DEPTH):
+        for depth in range(HALVINGS):
             middle, count = (low + high) / 2, len(low)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             halves = self.sums(low, high, COARSE)[0]
             change = np.abs(halves[:count] + halves[count:] - whole)
-            done = (change <= TOLERANCE) | (depth == DEPTH - 1) | (count > WIDEST)
+            done = (change <= TOLERANCE) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
             fine, rounding = self.sums(low[settled], high[settled], FINE)
             total += float(fine.sum())
@@ -389,7 +386,7 @@ class _Cut:
         capped = np.minimum(logs.real, 700) + 1j * logs.imag
         return np.asarray(np.expm1(capped) if self.constant == 1 else np.exp(capped) - self.constant)
 
-    def _powers(self, s: Complexes, rule: Rule) -> tuple[Complexes, Complexes]:
+    def _powers(self, s: Complexes, rule: _Rule) -> tuple[Complexes, Complexes]:
         """Logarithm of ``M^n``, and the round-off of its real and imaginary part."""
         moved, size = self.law.transform(s, rule, less_one=not self.few)
         if self.few and not self.law.blanket:
@@ -401,22 +398,22 @@ class _Cut:
             squared = np.maximum(2 * moved.real + np.abs(moved) ** 2, np.nextafter(-1, 0))
             logs = 0.5 * np.log1p(squared) + 1j * np.arctan2(moved.imag, 1 + moved.real)
             remains = np.abs(1 + moved)
-        left_out = (0 if self.few else math.exp(-NEGLIGIBLE)) * (1 + 1j * (s.imag > 0))
+        left_out = (0 if self.few else math.exp(-DEPTH)) * (1 + 1j * (s.imag > 0))
         rounding = (ROUNDING * size + left_out) / np.maximum(remains, 1e-300)
         return self.n * logs, self.n * (rounding + ROUNDING * (np.abs(logs.real) + 1j * np.abs(logs.imag)))
 
-    def _lip(self, place: Reals, rule: Rule) -> Parts:
+    def _lip(self, place: Reals, rule: _Rule) -> Parts:
         x = self.t * np.exp(-place)
         logs, rounding = self._powers(x.astype(np.complex128), rule)
         scale = np.exp(np.minimum(logs.real + self.base - self.unit, 700)) / (math.pi * x)
         sine = np.sin(logs.imag)
         return scale * sine, scale * (np.abs(sine) * rounding.real + rounding.imag)
 
-    def _ray(self, place: Reals, rule: Rule) -> Parts:
+    def _ray(self, place: Reals, rule: _Rule) -> Parts:
         value, rounding = self._on_ray(place, rule)
         return value.imag, rounding
 
-    def _on_ray(self, place: Reals, rule: Rule) -> tuple[Complexes, Reals]:
+    def _on_ray(self, place: Reals, rule: _Rule) -> tuple[Complexes, Reals]:
         s = np.asarray(self.t * (1 + np.expm1(place) * DIRECTION))
         logs, rounding = self._powers(s, rule)
         jacobian = DIRECTION * (self.t / s) * np.exp(place) / (math.pi * s) * math.exp(min(self.base - self.unit, 700))

@@ -1,7 +1,9 @@
-r"""Certified expectation of the positive part of a sum of independent variables, by transform inversion.
+r"""Certified expectation of the positive part of a sum of independent variables, behind every shuffling bound.
 
-S is the sum of n copies of (0 with probability :math:`1-\gamma`, else L).  Its transform :math:`M(s)^n`,
-:math:`M(s) = 1 + \gamma E[e^{sL}-1]`, is inverted on a vertical line through the saddle point t,
+S is the sum of n copies of (0 with probability :math:`1-\gamma`, else L); the divergence is the mean of its positive
+part over the mean number :math:`\gamma n` of blanket users.  Few combinations of atoms are summed one by one.  Else
+the transform :math:`M(s)^n`, :math:`M(s) = 1 + \gamma E[e^{sL}-1]`, is inverted on a vertical line through the saddle
+point t,
 
 .. math:: E[S_+] = \frac1\pi \int_0^\infty \mathrm{Re}\,\frac{M(t+iy)^n - N(t+iy)}{(t+iy)^2}\,dy ,
 
@@ -11,27 +13,17 @@ gains do not drown in it.  Every error has a sign or a bound:
 
 1. *Discretisation.*  By Poisson summation the trapezoid rule with step h returns
    :math:`\sum_j e^{-jtD} E[(S+jD)_+]`, :math:`D = 2\pi/h`: too large, by terms that Chernoff's bound controls.
-2. *Cut.*  Independent Gaussian noise of standard deviation :math:`\tau` added to S only raises the expectation
-   (convexity) and multiplies the integrand by :math:`e^{\tau^2 s^2/2}`, so that the part beyond the cut is at most
+2. *Cut.*  Independent Gaussian noise of standard deviation :math:`\tau` added to S only raises the expectation and
+   multiplies the integrand by :math:`e^{\tau^2 s^2/2}`, so that the part beyond the cut is at most
    :math:`(M(t)^n + N(t)) e^{\tau^2 t^2/2} \frac1\pi \int_{y_0}^\infty y^{-2} e^{-\tau^2y^2/2} dy` (no noise where
    the law's own decay, or for many users the central limit, is enough).  The price of the noise is at most
-   :math:`\tau^2` times the density of the noisy sum at 0, because the density at 0 with variance :math:`u \le v` is
-   at most :math:`\sqrt{v/u}` times the one with variance v; the same sum computes it, and where the price is too
-   high the noise is lowered.
+   :math:`\tau^2` times the density of the noisy sum at 0, which the same sum computes; where it is too high the noise
+   is lowered.
 3. *Quadrature* of a continuous law: ``slip`` of the law.  *Round-off*: bounded term by term.
 
 The result is a low and a high end of :math:`\log E[S_+]/(\gamma n)`; nothing in it depends on how fast the
-integrand happens to decay.
-
-A sum of independent variables on one vertical line: saddle point, powers of the transform, rates of decay.
-
-What :mod:`flamelib.accounting.shuffling.inversion` integrates; the notation is explained there.
-
-Certified expectation of the positive part of a sum: the number behind every shuffling bound.
-
-With S the sum of n independent copies of (0 with probability one minus the blanket mass, else L), the divergence is
-the mean of the positive part of S over the mean number of blanket users.  Few combinations of atoms are summed one
-by one; everything else is inverted (:mod:`flamelib.accounting.shuffling.inversion`).
+integrand happens to decay.  Proofs: book, chapter on the privacy blanket, section on how the blanket divergence is
+computed.
 """
 
 import math
@@ -42,19 +34,63 @@ from scipy.special import gammaln
 
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.logspace import UNIT
 from flamelib.core.search import root
 
-ROUNDING = 16 * 2.0**-53
-NEGLIGIBLE = 1e-9
+ROUNDING = 16 * UNIT  # of a few operations, relatively
+NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance that does not count
+NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
+FURTHEST = 2e6  # terms of a sum at most
+TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
+UNDERFLOW = -750.0  # logarithm of a delta that no double holds
+BLOCK = 2**17  # terms held at once
+PASSES = 5  # sums at most, each with less noise
+ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
 
 
-class Tilted:
-    """The sum tilted by ``exp(t S)``, t at the saddle point."""
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Lower and upper end of ``log(E[S_+] / (mass n))``."""
+
+    low: float
+    high: float
+
+
+NOTHING = Bracket(-math.inf, -math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Step along the line, noise, where to stop; bounds on what lies beyond, for the expectation and its density."""
+
+    step: float
+    noise: float
+    cut: float
+    beyond: float
+    dense: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The trapezoid sum, and bounds on its errors: of either sign, and upwards only."""
+
+    total: float
+    either: float
+    wrapped: float
+    price: float
+
+    @property
+    def width(self) -> float:
+        return 2 * self.either + self.wrapped + self.price
+
+
+class _Line:
+    """The sum tilted by ``exp(t S)``, t at the saddle point: trapezoid sums along the line, and their errors."""
 
     def __init__(self, law: LossLaw, n_users: int) -> None:
         self.law, self.n, self.mass = law, n_users, law.mass
         self.values, self.weights = law.points
-        self.active, self.passive = parted(law)
+        self.active, self.passive = _parted(law)
         self.span = _span(law)
         self.t = self._saddle()
         growth = self._growth(self.t)
@@ -64,6 +100,7 @@ class Tilted:
         self.feet = self._feet(tilted)
         self.width = (self.feet[-1][1] ** 2 * math.pi**2 / 4 + 2 / self.t**2) ** -0.5
         self.nobody = self._nobody()
+        self.slack = self._scale_error()
         self.scale = (1 - self.nobody) * self.width / (self.t**2 * math.sqrt(2 * math.pi))
 
     def _saddle(self) -> float:
@@ -136,69 +173,6 @@ class Tilted:
         close = np.exp(alone) * np.expm1(np.where(near, ratio, 0))
         return np.asarray(self.nobody * np.where(near, close, np.exp(together) - np.exp(alone)))
 
-
-def parted(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
-    """The part of a law that may be positive, and an atomic part that is not (empty for noise)."""
-    if not isinstance(law, AtomicLaw):
-        return law, AtomicLaw(np.zeros(0), np.zeros(0), law.mass, law.kept)
-    gains = law.values > 0
-    active, passive = (AtomicLaw(law.values[part], law.weights[part], law.mass, law.kept) for part in (gains, ~gains))
-    return active, passive
-
-
-def _span(law: LossLaw) -> float:
-    """Spacing of the lattice that all values lie on, where they are a few equal steps from 0; else 0."""
-    sizes = np.unique(np.abs(law.values[law.values != 0])) if isinstance(law, AtomicLaw) else np.zeros(0)
-    return float(sizes[0]) if len(sizes) == 1 else 0.0
-
-
-def _log1p(z: Complexes) -> Complexes:
-    """``log(1 + z)`` without cancellation; finite also where 1 + z is 0."""
-    squared = np.maximum(2 * z.real + np.abs(z) ** 2, np.nextafter(-1, 0))
-    return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))
-
-
-NOISE = 3e-3
-FURTHEST = 2e6
-CLOSE = 6e-7
-ROUGH = 1e-6
-UNDERFLOW = -750.0
-BLOCK = 2**17
-PASSES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Step along the line, noise, where to stop; bounds on what lies beyond, for the expectation and its density."""
-
-    step: float
-    noise: float
-    cut: float
-    beyond: float
-    dense: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """The trapezoid sum, and bounds on its errors: of either sign, and upwards only."""
-
-    total: float
-    either: float
-    wrapped: float
-    price: float
-
-    @property
-    def width(self) -> float:
-        return 2 * self.either + self.wrapped + self.price
-
-
-class Line(Tilted):
-    """The trapezoid sums along the line, and bounds on what they leave out."""
-
-    def __init__(self, law: LossLaw, n_users: int) -> None:
-        super().__init__(law, n_users)
-        self.slack = self._scale_error()
-
     def quick(self) -> float:
         """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
         most, goal = self._most(), ROUGH * self.scale
@@ -207,12 +181,12 @@ class Line(Tilted):
         total = self._sums(self._early(goal) or self._late(3 * NOISE / self.t, goal)).total
         return self.log_scale + math.log(max(total, 5e-324)) - math.log(self.mass * self.n)
 
-    def bracket(self, close: float = CLOSE) -> tuple[float, float]:
+    def bracket(self, close: float) -> Bracket:
         """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
         most = self._most()
         if most < UNDERFLOW:
-            return -math.inf, most
-        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / CLOSE
+            return Bracket(-math.inf, most)
+        wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / TIGHT
         start = max(NOISE, 0.9 * math.sqrt(close)) / self.t
         plan = self._early(goal * wanted) or self._late(start, goal * wanted)
         for _ in range(PASSES):
@@ -230,10 +204,10 @@ class Line(Tilted):
         r"""Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(et)`: enough where no double can hold delta."""
         return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.slack
 
-    def _ends(self, sums: Sums) -> tuple[float, float]:
+    def _ends(self, sums: _Sums) -> Bracket:
         common, slack = self.log_scale - math.log(self.mass * self.n), self.slack
         low, high = sums.total - sums.either - sums.wrapped - sums.price, sums.total + sums.either
-        return (common + math.log(low) - slack if low > 0 else -math.inf), common + math.log(high) + slack
+        return Bracket(common + math.log(low) - slack if low > 0 else -math.inf, common + math.log(high) + slack)
 
     def _scale_error(self) -> float:
         growth = np.abs(np.expm1(np.minimum(self.t * self.values, 700)))
@@ -245,7 +219,7 @@ class Line(Tilted):
         size = math.hypot(self.t, y)
         return self.n * self.mass * self.law.slip(min(size, self.law.reach)) / self.moment
 
-    def _sums(self, plan: Plan) -> Sums:
+    def _sums(self, plan: _Plan) -> _Sums:
         count = 2 + math.floor(plan.cut / plan.step)
         total = density = either = 0.0
         for start in range(0, count, BLOCK):
@@ -260,7 +234,7 @@ class Line(Tilted):
             density += float(damped.real.sum())
             either += float(self._doubt(y) @ np.abs(terms))
         price = plan.noise**2 * (abs(density) + plan.dense)
-        return Sums(total, either + plan.beyond, self._aliases(plan.step), price)
+        return _Sums(total, either + plan.beyond, self._aliases(plan.step), price)
 
     def _doubt(self, y: Reals) -> Reals:
         """Relative error of each term: round-off of the phases, quadrature."""
@@ -297,7 +271,7 @@ class Line(Tilted):
         """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""
         return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
 
-    def _lattice(self, goal: float) -> Plan:
+    def _lattice(self, goal: float) -> _Plan:
         r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`."""
         period = 2 * math.pi / self.span
         count = math.ceil(0.5 * period / self._step(goal))
@@ -305,10 +279,10 @@ class Line(Tilted):
         for foot, steep in self.feet:
             near = _fall(steep, goal)
             if near < min(foot, period / 2):
-                return Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
-        return Plan(step, 0.0, (count - 0.5) * step, 0.0)
+                return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        return _Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
-    def _early(self, goal: float) -> Plan | None:
+    def _early(self, goal: float) -> _Plan | None:
         """Stop near the foot, where the central limit has done its work, if noise can do the rest of the line."""
         if self.span:
             return self._lattice(goal)
@@ -320,19 +294,19 @@ class Line(Tilted):
                     noise *= 1.05
                 lift = math.exp(0.5 * (noise * self.t) ** 2)
                 inner, outer = lift * _gauss_tail(steep, near), lift * _gauss_tail(noise, foot)
-                return Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)
+                return _Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)
         return None
 
-    def _late(self, noise: float, goal: float) -> Plan:
+    def _late(self, noise: float, goal: float) -> _Plan:
         """Stop where the law's own decay is enough, or where noise is."""
         step, far = self._step(goal), _fall(noise, goal)
         fade, log_left = self._fade(goal)
         if fade < far and fade <= FURTHEST * step:
-            return Plan(step, 0.0, fade, math.exp(log_left) / (math.pi * fade))
+            return _Plan(step, 0.0, fade, math.exp(log_left) / (math.pi * fade))
         while far > FURTHEST * step:
             noise, far = 1.3 * noise, _fall(1.3 * noise, goal)
         left = (1 + self.nobody) * math.exp(0.5 * (noise * self.t) ** 2) * _gauss_tail(noise, far)
-        return Plan(step, noise, far, left, left * far**2)
+        return _Plan(step, noise, far, left, left * far**2)
 
     def _fade(self, goal: float) -> tuple[float, float]:
         """Where the law's own decay makes the rest negligible (``inf`` if it never does), and its logarithm there."""
@@ -345,6 +319,27 @@ class Line(Tilted):
             return math.inf, 0.0
         place = self.mass * smooth / wanted
         return place, self.n * math.log((1 - self.mass + self.mass * (atoms + smooth / place)) / self.moment)
+
+
+def _parted(law: LossLaw) -> tuple[LossLaw, AtomicLaw]:
+    """The part of a law that may be positive, and an atomic part that is not (empty for noise)."""
+    if not isinstance(law, AtomicLaw):
+        return law, AtomicLaw(np.zeros(0), np.zeros(0), law.mass, law.kept)
+    gains = law.values > 0
+    active, passive = (AtomicLaw(law.values[part], law.weights[part], law.mass, law.kept) for part in (gains, ~gains))
+    return active, passive
+
+
+def _span(law: LossLaw) -> float:
+    """Spacing of the lattice that all values lie on, where they are a few equal steps from 0; else 0."""
+    sizes = np.unique(np.abs(law.values[law.values != 0])) if isinstance(law, AtomicLaw) else np.zeros(0)
+    return float(sizes[0]) if len(sizes) == 1 else 0.0
+
+
+def _log1p(z: Complexes) -> Complexes:
+    """``log(1 + z)`` without cancellation; finite also where 1 + z is 0."""
+    squared = np.maximum(2 * z.real + np.abs(z) ** 2, np.nextafter(-1, 0))
+    return np.asarray(0.5 * np.log1p(squared) + 1j * np.arctan2(z.imag, 1 + z.real))
 
 
 def _lowered(steps: list[tuple[float, float]], goal: float) -> float:
@@ -373,28 +368,13 @@ def _gauss_tail(rate: float, cut: float) -> float:
     return math.exp(-0.5 * (rate * cut) ** 2) / (math.pi * (rate * cut) ** 2 * cut)
 
 
-UNIT = 2.0**-53
-ENUMERABLE = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """Lower and upper end of ``log(E[S_+] / (mass n))``."""
-
-    low: float
-    high: float
-
-
-NOTHING = Bracket(-math.inf, -math.inf)
-
-
-def bracket(law: LossLaw, n_users: int, close: float = CLOSE) -> Bracket:
+def bracket(law: LossLaw, n_users: int, close: float = TIGHT) -> Bracket:
     """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
     if law.points[0].max() <= 0:
         return NOTHING
     if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
         return _enumerated(law, n_users)
-    return Bracket(*Line(law, n_users).bracket(close))
+    return _Line(law, n_users).bracket(close)
 
 
 def quick(law: LossLaw, n_users: int) -> float:
@@ -403,7 +383,7 @@ def quick(law: LossLaw, n_users: int) -> float:
         return -math.inf
     if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
         return _enumerated(law, n_users).high
-    return Line(law, n_users).quick()
+    return _Line(law, n_users).quick()
 
 
 def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:

@@ -1,18 +1,8 @@
 r"""Laws of the amplification variable :math:`L = r - e^{\varepsilon} r'`, one message of another user.
 
 :math:`r, r'` are the likelihood ratios of the two values in question against a *reference* law: the blanket
-(then a user takes part with probability ``mass``) or the law of a user who holds a fixed value (``mass`` 1).
-A law answers what the transform inversion of :mod:`flamelib.accounting.shuffling.inversion` asks:
-
-* ``points``: atoms and quadrature nodes (values, weights), with the quadrature error bound ``slip(size)`` of
-  :math:`E\,e^{sL}` for :math:`|s| \le` ``size``;
-* ``transform(s)``: :math:`E\,e^{sL} - 1` for complex ``s`` of any size;
-* ``turn(t, y)``: :math:`E\,e^{tL}(e^{iyL} - 1)`, without cancellation for small y;
-* ``decay(t)``: numbers a, c with :math:`|E\,e^{(t+iy)L}| \le a + c/y` for every y > 0;
-* ``kept``: one minus ``mass``, without cancellation.
-
-The law of Gaussian noise has no such transform and a method of its own:
-:mod:`flamelib.accounting.shuffling.gaussian_cut`.
+(then a user takes part with probability ``mass``) or the law of a user who holds a fixed value (``mass`` 1).  The law
+of Gaussian noise has no transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_cut`.
 """
 
 import math
@@ -25,11 +15,19 @@ import numpy as np
 from scipy.special import wofz
 
 from flamelib.core.arrays import NODES, WEIGHTS, Complexes, Reals
-from flamelib.core.profiles import KaryProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
 
 class LossLaw(Protocol):
-    """What the inversion needs; ``reach`` is the largest ``|s|`` for which ``points`` stand for the law."""
+    r"""What the inversion of :mod:`flamelib.accounting.shuffling.inversion` asks of a law.
+
+    * ``points``: atoms and quadrature nodes (values, weights), with the quadrature error bound ``slip(size)`` of
+      :math:`E\,e^{sL}` for :math:`|s| \le` ``size``; they stand for the law up to :math:`|s| \le` ``reach``;
+    * ``transform(s)``: :math:`E\,e^{sL} - 1` for complex ``s`` of any size;
+    * ``turn(t, y)``: :math:`E\,e^{tL}(e^{iyL} - 1)`, without cancellation for small y;
+    * ``decay(t)``: numbers a, c with :math:`|E\,e^{(t+iy)L}| \le a + c/y` for every y > 0;
+    * ``kept``: one minus ``mass``, without cancellation.
+    """
 
     @property
     def mass(self) -> float: ...
@@ -89,6 +87,17 @@ def clone_blanket(epsilon0: float, epsilon: float, mass: float, kept: float) -> 
     """Two-point blanket of the clone reduction: a user is a clone with probability ``mass``, and not with ``kept``."""
     values = _differences(epsilon0, epsilon)[:2] / (0.5 * (math.exp(epsilon0) + 1))
     return AtomicLaw(values, np.array([0.5, 0.5]), mass, kept)
+
+
+def blanket_law(randomizer: KaryProfile | LaplaceProfile | AnyProfile) -> Callable[[float], LossLaw]:
+    """The law for the worst pair of values at each epsilon: against the blanket, or for any randomizer clones."""
+    match randomizer:
+        case KaryProfile():
+            return lambda at: kary_blanket(randomizer, at)
+        case LaplaceProfile():
+            return lambda at: LaplaceLaw(randomizer.epsilon0, at, 0.5, randomizer.mass)
+        case AnyProfile(epsilon0):
+            return lambda at: clone_blanket(epsilon0, at, math.exp(-epsilon0), -math.expm1(-epsilon0))
 
 
 def kary_others(profile: KaryProfile, epsilon: float, holds: str) -> AtomicLaw:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import closed_form as oracle
 
 from flamelib.accounting.shuffling import closed_form as cf
-from flamelib.accounting.shuffling.closed_form import loss_atoms, loss_shape, loss_variable, withdrawn_curve
+from flamelib.accounting.shuffling.closed_form import loss_shape, loss_variable, withdrawn_curve
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.statements import STATEMENTS
 from flamelib.core.vocabulary import DomainError
@@ -23,6 +23,10 @@ FAMILIES = {
     "kary-100": lambda epsilon0: KaryProfile(epsilon0, 100),
 }
 BOUNDS = {"hoeffding": cf.hoeffding, "bennett": cf.bennett}
+
+
+def log_delta(curve, profile, n, epsilon):
+    return cf._log_delta(curve(loss_shape(profile), n), profile.epsilon0, epsilon)
 
 
 def described(profile):
@@ -140,15 +144,15 @@ def test_log_delta_equals_the_formula_at_fifty_digits(log10_epsilon0, share, log
     if epsilon >= epsilon0:
         return
     for ours, theirs in (
-        (cf.hoeffding_log_delta, oracle.log_hoeffding),
-        (cf.bennett_log_delta, oracle.log_bennett),
+        (cf.hoeffding_curve, oracle.log_hoeffding),
+        (cf.bennett_curve, oracle.log_bennett),
     ):
         with mp.workdps(120):
             expected = float(min(theirs(kind, n, epsilon0, epsilon, k), 0)) if n < 1e9 else None
         if expected is None:
             with mp.workdps(80):
                 expected = float(min(theirs(kind, n, epsilon0, epsilon, k), 0))
-        assert ours(profile, n, epsilon) == pytest.approx(expected, rel=3e-13, abs=1e-11)
+        assert log_delta(ours, profile, n, epsilon) == pytest.approx(expected, rel=3e-13, abs=1e-11)
 
 
 @settings(max_examples=100, deadline=None)
@@ -228,9 +232,9 @@ def test_extreme_local_budgets_stay_finite():
             KaryProfile(epsilon0, 2**53),
         ):
             for share in (1e-9, 0.5, 1 - 1e-12):
-                for ours in (cf.hoeffding_log_delta, cf.bennett_log_delta):
+                for ours in (cf.hoeffding_curve, cf.bennett_curve):
                     for n in (2, 2**53):
-                        assert ours(profile, n, share * epsilon0) <= 0
+                        assert log_delta(ours, profile, n, share * epsilon0) <= 0
 
 
 @pytest.mark.parametrize("epsilon0", [1e-6, 0.3, 2.0, 9.0])
@@ -251,15 +255,6 @@ def test_the_amplification_variable(epsilon0, share):
     outer, inner = loss_variable(AnyProfile(epsilon0), epsilon), loss_variable(LaplaceProfile(epsilon0), epsilon)
     assert outer.low <= inner.low < inner.high <= outer.high
     assert outer.second_moment >= inner.second_moment
-
-
-def test_atoms_carry_the_moments():
-    profile = KaryProfile(1.3, 5)
-    loss, atoms = loss_variable(profile, 0.4), loss_atoms(profile, 0.4)
-    assert math.fsum(p for _, p in atoms) == pytest.approx(1, rel=1e-15)
-    assert math.fsum(v * p for v, p in atoms) == pytest.approx(loss.mean, rel=1e-13)
-    assert math.fsum(v * v * p for v, p in atoms) == pytest.approx(loss.second_moment, rel=1e-13)
-    assert (max(atoms)[0], min(atoms)[0]) == pytest.approx((loss.high, loss.low), rel=1e-14)
 
 
 def test_blanket_masses_by_integration():
