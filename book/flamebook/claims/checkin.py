@@ -189,7 +189,6 @@ def worst_over_equal(n_users: int, checkin_rate: float, epsilon0: float, epsilon
 Gain = Callable[[Reals, Reals], Reals]
 
 
-
 def sums_over_listed(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:
     """The registered exact divergence over that of clients who are all alike but one, all sets of clients listed."""
     k, chances = _counts(n_users, checkin_rate)

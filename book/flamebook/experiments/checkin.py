@@ -20,8 +20,8 @@ from matplotlib.axes import Axes
 
 from flamebook.experiments.flame import Gap
 from flamebook.experiments.participation import Learning
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Parameters, to_csv
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.checkin.summed import distributed

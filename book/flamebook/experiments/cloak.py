@@ -21,7 +21,7 @@ import numpy as np
 from flamebook.experiments import flame
 from flamebook.experiments.flame import Method
 from flamebook.experiments.flame_grid import Point, Sweep
-from flamebook.figures.curves import Parameters
+from flamebook.records import Parameters
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm

@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import DOTTED, LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import DOTTED, LOOKS, Parameters, to_csv
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
 from flamelib.core.arrays import Floats, Reals

@@ -35,8 +35,8 @@ from flamebook.experiments.flame import (
     named,
     topk,
 )
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from flamebook.experiments.flame import Gap
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import DOTTED, LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import DOTTED, LOOKS, Parameters, to_csv
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.arrays import Reals

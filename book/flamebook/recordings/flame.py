@@ -22,9 +22,9 @@ from matplotlib.axes import Axes
 from flamebook.experiments import flame_grid as tradeoffs
 from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs, fitting_gaps
 from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
-from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
 from flamebook.places import RESULTS
+from flamebook.records import Parameters, to_csv
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import Row, store
 from flamelib.core.vocabulary import DomainError

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flamebook.experiments.participation import Learning, Setting, compute_learning
-from flamebook.figures.curves import to_csv
 from flamebook.places import RESULTS
+from flamebook.records import to_csv
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import PACKAGES as COMMON
 from flamebook.runs.recorded import Row, revision, store

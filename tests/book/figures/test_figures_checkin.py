@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.checkin import accounting as figures
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.curves import Curves
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.core.vocabulary import DomainError
 
 CENTRE = Shuffled(n_users=10**6, checkin_rate=1e-3, rounds=10**5, epsilon0=1.0)

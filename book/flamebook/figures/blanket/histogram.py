@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile

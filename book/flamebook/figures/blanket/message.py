@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, to_csv
 from flamebook.figures.style import Pen, draw_arrow, draw_box
+from flamebook.records import Curves, Parameters, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 

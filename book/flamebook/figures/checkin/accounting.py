@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, draw_curves, whole_grid
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, whole_grid
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.accounting.checkin.theorems import binary_renyi
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check

@@ -13,8 +13,9 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
 from flamebook.figures.checkin.attack import BinaryCheckin
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, to_csv, words
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower

@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, to_csv, words
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance

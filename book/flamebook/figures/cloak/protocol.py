@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chisquare
 
 from flamebook.figures.cloak.shortcuts import at_least
-from flamebook.figures.curves import Curves, Parameters, to_csv
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, to_csv
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check

@@ -25,7 +25,6 @@ from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 CONFIDENCE = 0.95
 
 
-
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """What an attack recovered in independent rounds.

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from flamebook.figures.cloak.words import Words
-from flamebook.figures.curves import Curves, name_decades, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import name_decades
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, to_csv, words
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.integers.randomness import Simulation

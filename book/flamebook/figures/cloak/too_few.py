@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from flamebook.figures.cloak.shortcuts import Recovery
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.core.arrays import Reals, Wholes

@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamebook.figures.blanket.audit import bias_of_alphabet, level_table
-from flamebook.figures.curves import Curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves
 from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.accounting.coordinates.counting import Count, topk_lower
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check

@@ -19,9 +19,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from flamebook.figures.curves import Parameters, Slope, log_log_slope, to_csv
-from flamebook.figures.style import LOOKS, Pen, Point, draw_arrow, draw_box
+from flamebook.figures.style import Pen, Point, draw_arrow, draw_box
 from flamebook.places import RESULTS
+from flamebook.records import LOOKS, Parameters, Slope, log_log_slope, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing

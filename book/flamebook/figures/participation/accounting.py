@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, draw_curves, to_csv
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, to_csv
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling import known
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add

@@ -22,9 +22,9 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.participation.accounting import Setting
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.participation.accounting import Setting
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check

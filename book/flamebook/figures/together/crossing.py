@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Parameters, to_csv, words
 from flamelib.accounting.splitting.costs import cost
 from flamelib.uses.deployments import Refusal, row
 from flamelib.uses.reports import LOCAL

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from flamebook.claims.ledger import load
 from flamebook.claims.record import recorded
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.core.vocabulary import DomainError
 
 HEADER = ["guarantee", "printed", "at least", "at most", "so the printed one is"]
