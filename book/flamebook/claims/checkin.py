@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, norm
 
+from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.claims.blanket import evaluate
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.checkin.attack import BinaryCheckin
 from flamebook.recordings.checkin import recorded
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
 from flamelib.accounting.checkin.shuffled import shuffled_rounds

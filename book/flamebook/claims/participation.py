@@ -19,12 +19,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
+from flamebook.attacks.gradients import compute_angles, compute_gram_pairs, compute_search, compute_terms
+from flamebook.attacks.participation import EqualGradients, Setting
 from flamebook.claims.blanket import evaluate
 from flamebook.experiments.participation import Learning
 from flamebook.figures.participation import accounting as figures
-from flamebook.figures.participation.accounting import Setting
-from flamebook.figures.participation.attack import EqualGradients
-from flamebook.figures.participation.audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws

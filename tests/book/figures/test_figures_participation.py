@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flamebook.attacks.participation import Setting
 from flamebook.figures import present
 from flamebook.figures.participation import accounting as figures
 from flamebook.figures.participation import accounting as over_rounds
-from flamebook.figures.participation.accounting import Setting
 from flamelib.core.vocabulary import DomainError
 
 SETTING = Setting(n_records=5)

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
-from flamebook.figures.checkin.attack import BinaryCheckin
+from flamebook.attacks.checkin import BinaryCheckin, InnerRates
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, to_csv, words
@@ -271,3 +271,18 @@ def draw_orders(ax: Axes, record: Curves, pen: Pen) -> None:
     """The same with the orders evenly spaced."""
     draw_curves(ax, record, pen)
     ax.set(xscale="linear", xticks=range(0, int(record.x.max()) + 1, 4))
+
+
+def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
+    """The curves, and for each attack a bar from what it proves to its estimate."""
+    for name, values in record.curves.items():
+        ax.plot(record.rates, values, **pen.line(name))
+    seen, least = np.array([(a.estimate, a.least) for a in record.attacks]).T
+    place = [a.clients.checkin_rate for a in record.attacks]
+    ax.errorbar(place, seen, [seen - least, 0 * seen], fmt="o", color=pen.colour("green"), capsize=4,
+                label="attack, run")  # fmt: skip
+    ax.set(
+        yscale="log",
+        xlabel=words("checkin_rate"),
+        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
+    )

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chisquare
 
-from flamebook.figures.cloak.shortcuts import at_least
+from flamebook.attacks.shortcuts import at_least
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, to_csv
 from flamelib.accounting.splitting.crowds import least_messages

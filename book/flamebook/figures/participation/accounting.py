@@ -8,82 +8,25 @@ Random participation over many rounds, and beside the protocol of random check-i
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from flamebook.attacks.participation import Setting
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, to_csv
 from flamelib.accounting.noise.gaussian import analytic_noise_std
-from flamelib.accounting.sampling import known
-from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.accounting.sampling.turned_gradients import turned_gradients
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
-READINGS = ("outer", "inner", "aligned")
 SCHEMES = ("cs", "outer", "inner", "aligned", "wcs", "ols")
 ORDER = ("cs", "outer", "wcs", "ols")
-ANGLES = (0.0, 30.0, 60.0, 90.0)
 ROOM = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Public parameters of one round and the size of the affected client.
-
-    The document's values are not known; ours stand in for them.
-    """
-
-    participation_rate: float = 0.1
-    record_rate: float = 0.1
-    n_records: int = 30
-    noise_std: float = 1.0
-    clip_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in check(**asdict(self)).items():
-            object.__setattr__(self, name, value)
-
-    def as_parameters(self) -> dict[str, Any]:
-        """For the card of a figure."""
-        return asdict(self)
-
-    def delta(self, scheme: str, epsilon: float) -> float:
-        """Delta of one round at ``epsilon``; ``add`` and ``turned`` besides the schemes."""
-        if scheme == "turned":
-            return max(self.turned(angle, epsilon) for angle in ANGLES)
-        return self._guarantee(scheme, epsilon=epsilon)
-
-    def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, the other gradients turned by ``angle`` degrees (lower)."""
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **asdict(self)))
-
-    def epsilon(self, scheme: str, delta: float) -> float:
-        """Epsilon of one round at ``delta``."""
-        return self._guarantee(scheme, delta=delta)
-
-    def noise(self, scheme: str, epsilon: float, delta: float) -> float:
-        """Least noise that a scheme asks for, for this pair in each round."""
-        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
-        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
-
-    def _guarantee(self, scheme: str, **given: Any) -> float:
-        rates: dict[str, Any] = asdict(self)
-        if scheme == "add":
-            return float(random_participation_add(**rates, **given))
-        if scheme in READINGS:
-            return float(random_participation(scheme, **rates, **given))
-        del rates["n_records"]
-        baselines: dict[str, Callable[..., float]] = {
-            "ols": known.ols, "wcs": known.wcs, "cs": known.cs
-        }  # fmt: skip
-        return float(baselines[scheme](**rates, **given))
 
 
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
