@@ -17,7 +17,7 @@ from flamebook.attacks.shortcuts import compute_opened, compute_stream
 from flamebook.attacks.too_few import compute_vectors
 from flamebook.claims.blanket import evaluate
 from flamebook.claims.flame import DEVIATIONS
-from flamebook.experiments.flame import Gap
+from flamebook.experiments.runs import Gap
 from flamebook.recordings.cloak import recorded_sweep
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Simulation

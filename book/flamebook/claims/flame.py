@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from flamebook.claims import truth
 from flamebook.claims.accuracy import summation_bias
 from flamebook.claims.blanket import evaluate
-from flamebook.experiments.flame import GAPS, Gap
+from flamebook.experiments.flame import GAPS
+from flamebook.experiments.runs import Gap
 from flamebook.recordings.flame import recorded_runs, recorded_sweep
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import counting, printed

@@ -22,7 +22,7 @@ from scipy.stats import binom, norm
 from flamebook.attacks.gradients import compute_angles, compute_gram_pairs, compute_search, compute_terms
 from flamebook.attacks.participation import EqualGradients, Setting
 from flamebook.claims.blanket import evaluate
-from flamebook.experiments.participation import Learning
+from flamebook.experiments.runs import Learning
 from flamebook.figures.participation import accounting as figures
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds

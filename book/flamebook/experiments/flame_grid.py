@@ -17,26 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from flamebook.experiments.flame import (
-    Crowd,
-    Gap,
-    Method,
-    Runs,
-    Setting,
-    claimed_epsilon,
-    compute_runs,
-    dense,
-    double,
-    draw_band,
-    named,
-    topk,
-)
-from flamebook.figures.style import Pen
-from flamebook.records import Parameters, to_csv, words
+from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
+from flamebook.experiments.runs import Gap, Runs, named
+from flamebook.records import Parameters, to_csv
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
@@ -220,16 +205,6 @@ def compute_sweep(
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
 
 
-def draw_sweep(ax: Axes, record: Sweep, pen: Pen) -> None:
-    """Mean and standard deviation at each value, on a logarithmic axis that names the values."""
-    ax.set(xscale="log", xlabel=words(record.x_name), ylabel="accuracy at the end (%)")
-    for name, finals in record.finals.items():
-        draw_band(ax, record.x, finals, name, list(record.finals), pen)
-    ax.set_xticks(record.x)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-
-
 def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
     """For a table: multiples; coordinates without room and largest excess, first and last round; accuracy."""
     rows: list[tuple[object, ...]] = []
@@ -352,17 +327,3 @@ def compute_equal_budget(
     server = compute_sweep(users, setting, "epsilon", epsilons, repeats, seed)
     intervals = {key: interval(setting, users.model.dimension, key) for key in PROTOCOLS}
     return EqualBudget(server, {key: runs.final(key) for key in PROTOCOLS}, intervals)
-
-
-def draw_equal_budget(ax: Axes, record: EqualBudget, pen: Pen) -> None:
-    """The server's curves; every protocol as a bar over its certified interval, a cross at its claim."""
-    ax.set(xscale="log", xlabel=words("epsilon"), ylabel="accuracy at the end (%)")
-    for name, finals in record.server.finals.items():
-        draw_band(ax, record.server.x, finals, name, list(record.server.finals), pen)
-    for key, one in record.intervals.items():
-        gap = Gap.of(record.finals[key])
-        style = pen.line(key.partition(":")[0], label=named(key), linestyle="-", linewidth=3)
-        style |= {"marker": "s"} if ":" in key else {}
-        ax.plot([one.lower, one.upper], [gap.mean] * 2, **style)
-        ax.errorbar(one.lower, gap.mean, yerr=gap.spread, color=style["color"], capsize=3)
-        ax.plot(one.claimed, gap.mean, color=style["color"], marker="x", markersize=9, linestyle="none")

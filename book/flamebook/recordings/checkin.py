@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
-from flamebook.experiments.participation import Learning
+from flamebook.experiments.runs import Learning
 from flamebook.places import RESULTS
 from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
 from flamebook.runs import recorded as tables

@@ -30,8 +30,9 @@ from flamebook.experiments.cloak import (
     flame_setting,
     points,
 )
-from flamebook.experiments.flame import Gap, Method, Runs, compute_runs
+from flamebook.experiments.flame import Method, compute_runs
 from flamebook.experiments.flame_grid import Sweep
+from flamebook.experiments.runs import Gap, Runs
 from flamebook.places import RESULTS
 from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
 from flamebook.runs import recorded

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from flamebook.experiments import flame_grid as tradeoffs
-from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs, fitting_gaps
-from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
-from flamebook.figures.style import Pen
+from flamebook.experiments.flame import Setting, all_methods, compute_runs, fitting_gaps
+from flamebook.experiments.flame_grid import Sweep, compute_sweep
+from flamebook.experiments.runs import Runs
 from flamebook.places import RESULTS
 from flamebook.records import Parameters, to_csv
 from flamebook.runs import recorded as tables
@@ -144,14 +143,6 @@ class Beside:
     def to_csv(self) -> str:
         """The recorded values, then the fresh ones, each with its own header."""
         return self.recorded.to_csv() + self.fresh.to_csv()
-
-
-def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
-    """Recorded means in a band of one standard deviation; fresh ones as points with bars."""
-    draw_sweep(ax, record.recorded, pen)
-    for name in record.fresh.finals:
-        style = pen.line(name, label="_fresh", linestyle="none", marker="x", markersize=8)
-        ax.errorbar(record.fresh.x, record.fresh.mean(name), yerr=record.fresh.spread(name), capsize=3, **style)
 
 
 def compute_beside(

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flamebook.experiments.participation import Learning, Setting, compute_learning
+from flamebook.experiments.participation import Setting, compute_learning
+from flamebook.experiments.runs import Learning
 from flamebook.places import RESULTS
 from flamebook.records import to_csv
 from flamebook.runs import recorded as tables

@@ -13,10 +13,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from flamebook.figures.curves import draw_curves
-from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, whole_grid
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
@@ -154,9 +151,6 @@ def compute_along(
     return Curves(name, "total_epsilon", np.asarray(values, dtype=float), curves, given)
 
 
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes."""
-    draw_curves(ax, record, pen)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

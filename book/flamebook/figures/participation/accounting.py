@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from flamebook.attacks.participation import Setting
-from flamebook.figures.curves import draw_curves
-from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, to_csv
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
@@ -94,9 +91,6 @@ def compute_fixed_product(
     return Curves("record_rate", "round_delta", np.asarray(rates, dtype=float), curves, given)
 
 
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes; clients of several sizes are told apart by marks."""
-    draw_curves(ax, record, pen)
 
 
 # --- the qualitative claims ------------------------------------------------------------------------------------------
@@ -230,9 +224,6 @@ def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Cur
     return Curves("rounds", "total_epsilon", np.asarray(counts, dtype=float), curves, given | {"delta": delta})
 
 
-def draw_rounds(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes; where a budget is infinite there is nothing to draw."""
-    draw_curves(ax, record, pen)
 
 
 def headings(record: Curves) -> list[str]:
