@@ -6,8 +6,8 @@ What the commands that record results share: a table, and beside it a file that 
 import csv
 import functools
 import json
+import platform
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -76,8 +76,20 @@ def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> d
         "date": datetime.now(UTC).date().isoformat(),
         "command": f"python -m flamebook.{command}",
         **told,
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
+        "versions": versions(packages),
     }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Python's and those of the packages that are installed: what a result may depend on beside its inputs."""
+    return {"python": platform.python_version()} | {name: found for name in packages if (found := _version(name))}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def revision() -> str:
