@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
-from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
+from flamebook.records import LOOKS, Curves, Parameters, to_csv, verdict, words
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
@@ -172,7 +172,7 @@ class ThenAndNow:
             kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
         return [
             (name, one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"],
-             _verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
+             verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
             for name, one, kind in kinds
         ]  # fmt: skip
 
@@ -184,10 +184,6 @@ class ThenAndNow:
     def to_csv(self) -> str:
         """The rows."""
         return to_csv(["budget", *self.budgets], self.rows())
-
-
-def _verdict(claimed: float, lower: float, upper: float) -> str:
-    return "holds" if claimed >= upper else "refuted" if claimed < lower else "open"
 
 
 def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS) -> ThenAndNow:
