@@ -46,7 +46,7 @@ class Curves:
 
     def to_csv(self) -> str:
         """One row a point; the first line names the columns."""
-        return to_csv([self.x_name, *self.curves], zip(self.x, *self.curves.values(), strict=True))
+        return columns_csv({self.x_name: self.x, **self.curves})
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -60,6 +60,15 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     writer.writerow(header)
     writer.writerows([_plain(cell) for cell in row] for row in rows)
     return text.getvalue()
+
+
+def columns_csv(columns: Mapping[str, Iterable[object]]) -> str:
+    """The same from columns of one length, by name.
+
+    >>> columns_csv({"n_users": [1000, 2000], "epsilon": [0.1, 0.05]})
+    'n_users,epsilon\\n1000,0.1\\n2000,0.05\\n'
+    """
+    return to_csv(list(columns), zip(*columns.values(), strict=True))
 
 
 def _plain(cell: object) -> object:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamebook.attacks.participation import Setting
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
@@ -51,7 +51,7 @@ class Angles:
 
     def to_csv(self) -> str:
         """One row an angle."""
-        return to_csv(["angle", *self.curves], zip(self.angles, *self.curves.values(), strict=True))
+        return columns_csv({"angle": self.angles, **self.curves})
 
 
 def compute_angles(setting: Setting, epsilon: float, sizes: Sequence[int], points: int) -> Angles:
@@ -116,8 +116,8 @@ class Search:
 
     def to_csv(self) -> str:
         """One row a start."""
-        return to_csv(
-            ["n_records", "epsilon", "remove", "add"], zip(self.records, self.epsilon, *self.ratios.T, strict=True)
+        return columns_csv(
+            {"n_records": self.records, "epsilon": self.epsilon, "remove": self.ratios[:, 0], "add": self.ratios[:, 1]}
         )
 
 
@@ -194,7 +194,7 @@ class GramPairs:
 
     def to_csv(self) -> str:
         """One row a pair."""
-        return to_csv(["smaller Gram matrix", "larger Gram matrix"], zip(self.smaller, self.larger, strict=True))
+        return columns_csv({"smaller Gram matrix": self.smaller, "larger Gram matrix": self.larger})
 
 
 def compute_gram_pairs(pairs: int, seed: int) -> GramPairs:

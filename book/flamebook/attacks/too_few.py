@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from flamebook.attacks.shortcuts import Recovery
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.core.arrays import Reals, Wholes
@@ -297,8 +297,7 @@ class Moduli:
 
     def to_csv(self) -> str:
         """One row a modulus."""
-        header = ["modulus", *(f"recovered at m={m}" for m in self.shares)]
-        return to_csv(header, zip(self.moduli, *self.shares.values(), strict=True))
+        return columns_csv({"modulus": self.moduli} | {f"recovered at m={m}": one for m, one in self.shares.items()})
 
 
 def compute_moduli(
@@ -335,8 +334,8 @@ class Counted:
 
     def to_csv(self) -> str:
         """One row a dimension."""
-        rows = zip(self.dimensions, self.refuted, self.proven, strict=True)
-        return to_csv(["dimension", "smallest left open by counting", "enough by the theorem"], rows)
+        found = {"smallest left open by counting": self.refuted, "enough by the theorem": self.proven}
+        return columns_csv({"dimension": self.dimensions, **found})
 
 
 def compute_counted(n_users: int, modulus: int, scale: int, security_bits: float, dimensions: Sequence[int]) -> Counted:

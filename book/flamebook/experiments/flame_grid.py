@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
 from flamebook.experiments.runs import Gap, Runs, named
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Parameters, columns_csv, to_csv
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
@@ -177,9 +177,10 @@ class Sweep:
 
     def to_csv(self) -> str:
         """One row a value: mean and standard deviation of each method."""
-        header = [self.x_name, *(f"{name} {what}" for name in self.finals for what in ("mean", "spread"))]
-        columns = [one for name in self.finals for one in (self.mean(name), self.spread(name))]
-        return to_csv(header, zip(self.x, *columns, strict=True))
+        columns = {self.x_name: self.x}
+        for name in self.finals:
+            columns |= {f"{name} mean": self.mean(name), f"{name} spread": self.spread(name)}
+        return columns_csv(columns)
 
 
 def compute_sweep(

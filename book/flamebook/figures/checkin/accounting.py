@@ -151,8 +151,6 @@ def compute_along(
     return Curves(name, "total_epsilon", np.asarray(values, dtype=float), curves, given)
 
 
-
-
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 

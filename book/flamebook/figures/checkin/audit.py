@@ -15,7 +15,7 @@ from scipy.stats import binom
 from flamebook.attacks.checkin import BinaryCheckin, InnerRates
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
-from flamebook.records import Curves, Parameters, to_csv, words
+from flamebook.records import Curves, Parameters, columns_csv, words
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
@@ -58,10 +58,8 @@ class Leaks:
 
     def to_csv(self) -> str:
         """One row a budget."""
-        return to_csv(
-            ["budget", *(f"leaks with {delta:g}" for delta in self.curves)],
-            zip(self.budgets, *self.curves.values(), strict=True),
-        )
+        leaks = {f"leaks with {delta:g}": values for delta, values in self.curves.items()}
+        return columns_csv({"budget": self.budgets, **leaks})
 
 
 def compute_leaks(order: int, deltas: Sequence[float], budgets: Sequence[float]) -> Leaks:
@@ -228,10 +226,7 @@ class DataSets:
 
     def to_csv(self) -> str:
         """One row an epsilon."""
-        return to_csv(
-            ["epsilon", *(f"{ones} others hold 1" for ones in self.curves)],
-            zip(self.epsilon, *self.curves.values(), strict=True),
-        )
+        return columns_csv({"epsilon": self.epsilon} | {f"{k} others hold 1": one for k, one in self.curves.items()})
 
 
 def compute_data_sets(clients: BinaryCheckin, points: int) -> DataSets:

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 
 from flamebook.attacks.shortcuts import at_least
 from flamebook.figures.style import Pen
-from flamebook.records import Curves, Parameters, to_csv
+from flamebook.records import Curves, Parameters, columns_csv, to_csv
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
@@ -111,7 +111,7 @@ class Bias:
 
     def to_csv(self) -> str:
         """One row a number of rounds."""
-        return to_csv(["rounds", *self.means], zip(self.rounds, *self.means.values(), strict=True))
+        return columns_csv({"rounds": self.rounds, **self.means})
 
 
 def compute_bias(protocol: CloakProtocol, rounds: int, points: int, seed: int) -> Bias:
@@ -253,9 +253,7 @@ class Seen:
 
     def to_csv(self) -> str:
         """One row a cell."""
-        return to_csv(
-            ["cell", "values", "messages"], zip(range(self.values.size), self.values, self.messages, strict=True)
-        )
+        return columns_csv({"cell": range(self.values.size), "values": self.values, "messages": self.messages})
 
 
 def compute_seen(protocol: CloakProtocol, value: float, cells: int, seed: int) -> Seen:
@@ -305,8 +303,8 @@ class Reading:
 
     def to_csv(self) -> str:
         """One row a residue."""
-        columns = self.clipped, self.centred, self.chance
-        return to_csv(["residue", "clipped", "centred", "chance"], zip(range(self.chance.size), *columns, strict=True))
+        columns = {"clipped": self.clipped, "centred": self.centred, "chance": self.chance}
+        return columns_csv({"residue": range(self.chance.size), **columns})
 
 
 def compute_reading(protocol: CloakProtocol, whole_sum: int) -> Reading:

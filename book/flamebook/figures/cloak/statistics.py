@@ -19,7 +19,7 @@ from scipy.stats import binom
 from flamebook.figures.cloak.words import Words
 from flamebook.figures.curves import name_decades
 from flamebook.figures.style import Pen
-from flamebook.records import LOOKS, Curves, to_csv, words
+from flamebook.records import LOOKS, Curves, columns_csv, words
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.integers.randomness import Simulation
@@ -267,7 +267,7 @@ class Frequent:
 
     def to_csv(self) -> str:
         """One row a word."""
-        return to_csv(["word", "count", "reported"], zip(self.names, self.true, self.reported, strict=True))
+        return columns_csv({"word": self.names, "count": self.true, "reported": self.reported})
 
 
 def search_sketch(levels: int, columns: int, rows: int, seed: int, signed: bool = True) -> PrefixSearch:

@@ -4,7 +4,7 @@ Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 3 and 4, Corollaries 2 and 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
-from flamebook.records import Curves, Parameters, Rates, log_log_slope, to_csv, words
+from flamebook.records import Curves, Parameters, Rates, columns_csv, log_log_slope, words
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import index_privacy, printed
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
@@ -96,9 +96,10 @@ class Region:
 
     def to_csv(self) -> str:
         """One row an index privacy; for each rate the least multiples (empty beyond 1 / rate) and the most."""
-        header = ["index_privacy", *(f"{end} at {rate:g}" for rate in self.least for end in ("least", "most"))]
-        columns = [column for rate, least in self.least.items() for column in (least, [self.most[rate]] * least.size)]
-        return to_csv(header, zip(self.index_privacy, *columns, strict=True))
+        columns: dict[str, Iterable[object]] = {"index_privacy": self.index_privacy}
+        for rate, least in self.least.items():
+            columns |= {f"least at {rate:g}": least, f"most at {rate:g}": [self.most[rate]] * least.size}
+        return columns_csv(columns)
 
 
 def compute_region(rates: Sequence[float], points: int) -> Region:

@@ -91,8 +91,6 @@ def compute_fixed_product(
     return Curves("record_rate", "round_delta", np.asarray(rates, dtype=float), curves, given)
 
 
-
-
 # --- the qualitative claims ------------------------------------------------------------------------------------------
 
 
@@ -222,8 +220,6 @@ def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Cur
     }
     curves["lower"] = np.array([float(aligned_rounds_lower(**given, rounds=int(t), delta=delta)) for t in counts])
     return Curves("rounds", "total_epsilon", np.asarray(counts, dtype=float), curves, given | {"delta": delta})
-
-
 
 
 def headings(record: Curves) -> list[str]:

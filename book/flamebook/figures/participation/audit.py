@@ -10,6 +10,7 @@ from flamebook.records import words
 
 HUES = ("blue", "ochre", "purple", "vermillion")
 
+
 def draw_angles(ax: Axes, record: Angles, pen: Pen) -> None:
     """A curve a size, with marks of its own, and the upper bound as a thin line of the same colour."""
     for hue, marker, (name, values) in zip(HUES, "osD^", record.curves.items(), strict=False):
