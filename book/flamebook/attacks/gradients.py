@@ -1,4 +1,4 @@
-r"""The audit of random participation: which direction of the other gradients is worst, and a search for worse ones."""
+"""Other gradients of a client: which direction of them is worst, a search for worse ones, and the lemma."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,8 @@ The messages of a user add up to a number in {0, ..., k} modulo N; others do so 
 messages lists all groups of m that could be a user's.  A message that stands in one group only proves that group, for
 its true group is always listed; the messages of a proven group are taken out, which proves others.  Nothing is guessed.
 
-How many messages are too few: data sets of equal sum told apart by counting the groups that messages can form.
+Data sets of equal sum are told apart by counting the groups that messages can form: with fewer messages than that, most
+are; with as many as a theorem asks for, none.
 """
 
 import math

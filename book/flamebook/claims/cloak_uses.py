@@ -1,9 +1,8 @@
-"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches.
+"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches, learning.
 
-Claims about learning through cloak aggregation, judged by the recorded runs (``data/results``), never by fresh ones.
-
-Runs of two methods share their random numbers, so a method counts as ahead of another if the mean of paired differences
-exceeds two of their standard deviations.
+Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two methods share their random
+numbers, so a method counts as ahead of another if the mean of paired differences exceeds two of their standard
+deviations.
 """
 
 import math

@@ -1,12 +1,11 @@
-"""Claims about random participation: tools, the theorem's readings, baselines, rounds.
+"""Claims about random participation: tools, the theorem's readings, baselines, rounds, learning.
 
 Truth is enumerated for laws on few outcomes, integrated from densities as they are defined, or bounded from below by
 boxes; no formula of the theorem is on that side.
 
-Claims about learning with random participation, judged by the recorded runs (``data/results``), never by fresh ones.
-
-Runs of two schemes share their random numbers, so an order is one of paired differences: one scheme counts as ahead of
-another if the 95 % confidence interval of the mean difference is above zero.
+Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two schemes share their random
+numbers, so an order is one of paired differences: one scheme counts as ahead of another if the 95 % confidence interval
+of the mean difference is above zero.
 """
 
 import functools

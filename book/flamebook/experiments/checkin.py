@@ -1,13 +1,9 @@
 r"""Learning with self check-in: vector randomizers against no noise and no clip, and accuracy against the budget spent.
 
 Training does not know how its privacy is accounted for.  Every run is made once; a model tested after t rounds stands
-at the epsilon that an accountant finds for t rounds.
-
-Accuracy of models trained with self check-in against the budget spent on them, accountant by accountant.
-
-A model tested after t rounds stands at the epsilon that an accountant finds for t rounds, at one failure probability.
-Points of a sphere keep :math:`\varepsilon_0` for certain, so that any bound on shuffled check-in holds for them; with
-Gaussian noise the *sum* of the messages is accounted for (distributed check-in), at the same accuracy.
+at the epsilon that an accountant finds for t rounds, at one failure probability.  Points of a sphere keep
+:math:`\varepsilon_0` for certain, so that any bound on shuffled check-in holds for them; with Gaussian noise the *sum*
+of the messages is accounted for (distributed check-in), at the same accuracy.
 """
 
 import math

@@ -1,11 +1,6 @@
-"""What FLAME's experiments compare: their public parameters, and every method with the noise that its budget asks for.
+"""FLAME's experiments: their public parameters, every method with the noise that its budget asks for, and its runs.
 
 What a method publishes comes from the mechanism side, how much noise it needs from the privacy side; they meet here.
-
-Learning under FLAME: runs of all methods over several seeds, their curves, and the gaps between them.
-
-The methods are those of :mod:`flamebook.experiments.flame`.  Every figure of accuracy is a record of single runs,
-so that a mean never stands without its spread.
 """
 
 import math

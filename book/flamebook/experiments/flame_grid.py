@@ -1,14 +1,11 @@
 """What the accuracy of FLAME depends on: local budget, padding, sampling, hiding indices, the size of the step.
 
 A sweep trains at the points of a grid.  The same grids are run here at a quick size and, in full, for the recorded
-results (:mod:`flamebook.recordings.flame`).
+results (:mod:`flamebook.recordings.flame`).  The experiments compare methods at epsilons that nobody proved; at equal
+budgets every protocol stands over the certified interval of its epsilon, and the trusted server, whose epsilon is
+exact, along all of them.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 6 to 8; steps, multiples and equal budgets are this book's.
-
-Accuracy at the budget that a round truly keeps: claimed epsilons, certified ones, and a trusted server beside them.
-
-The experiments compare methods at epsilons that nobody proved.  Here every protocol stands over the certified interval
-of its epsilon, and the trusted server, whose epsilon is exact, is drawn along all of them.
 """
 
 import math

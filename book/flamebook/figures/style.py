@@ -2,9 +2,8 @@
 
 Colours follow the Okabe-Ito palette, darkened for a light page and lightened for a dark one until each has a contrast
 of at least 4.5 to its page; curves that share a hue differ in their dash, so no figure relies on colour alone.
-Nothing here touches matplotlib's global settings: :func:`look` is a context.
-
-What the diagrams of parties are drawn with.
+Nothing here touches matplotlib's global settings: :func:`look` is a context.  Which bound has which look stands in
+:mod:`flamebook.records`.
 """
 
 from collections.abc import Iterator

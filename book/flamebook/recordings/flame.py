@@ -1,12 +1,9 @@
-"""Recorded results of the full grid of training runs: read back as the records that a fresh run makes.
+"""Recorded results of FLAME's full grid of training runs: read back, and made by running this module.
 
 ``data/results/flame_learning.csv`` holds one row a run: the data set, which experiment, what stood on its axis, the
-method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.
-
-Train the full grid once and store it: ``python -m flamebook.recordings.flame`` (half an hour on one core).
-
-The table and its provenance go to ``data/results``; the notebook shows them beside its own quick runs, and the ledger
-judges the documents' accuracies by them.
+method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.  The grid
+takes half an hour on one core.  The notebook shows the table beside its own quick runs, and the ledger judges the
+documents' accuracies by it.
 """
 
 import sys

@@ -4,10 +4,8 @@ An edition is a built book, or the folder of its runs (``_build/runs``).  Its nu
 notebooks, the tables behind their figures, and the values of the ledger where the edition has one.  The reasons are
 read from the receipts: parameters, versions and inputs that differ.
 
-Two makings of one book, byte for byte: ``python -m flamebook.runs.editions FIRST SECOND``.
-
-Time and memory stand in the receipts, and on the page that shows them; everything else is decided by the inputs and
-has to be equal.
+``python -m flamebook.runs.editions FIRST SECOND`` compares two makings of one book byte for byte.  Time and memory
+stand in the receipts, and on the page that shows them; everything else is decided by the inputs and has to be equal.
 """
 
 import csv

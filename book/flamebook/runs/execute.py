@@ -2,8 +2,7 @@
 
 The folder of a run holds the executed notebook, ``figures/``, ``results.json`` and ``receipt.json``; the
 receipt names everything the result depends on by content, and is what decides whether a run is current.
-
-An executed notebook as one HTML file that needs no network: styles, figures and formulas are inside it.
+An executed notebook can be written as one HTML file that needs no network: styles, figures and formulas are inside it.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Recorded results of full training runs: a table with a row a run, and a file beside it with how it came about.
-
-What the commands that record results share: a table, and beside it a file that says how it came about.
-"""
+"""Recorded results of long runs: a table, a file beside it that says how it came about, and how both are read."""
 
 import csv
 import functools

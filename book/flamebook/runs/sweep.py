@@ -1,10 +1,9 @@
 """A grid of runs: every combination of the given values, scheduled by Snakemake, one table and one picture.
 
 A sweep's folder holds ``sweep.json`` (the grid), ``Snakefile``, ``points/DIGEST/`` (one run each), ``sweep.csv``
-and ``comparison.svg``/``.png``.  Points are named by a digest of their parameters, so a killed sweep resumes where
-it stopped and a larger grid in the same folder reuses what is there.
-
-The picture of a sweep: every result against a swept parameter, one line for each combination of the others.
+and ``comparison.svg``/``.png``: every result against a swept parameter, one line for each combination of the others.
+Points are named by a digest of their parameters, so a killed sweep resumes where it stopped and a larger grid in the
+same folder reuses what is there.
 """
 
 import json

@@ -36,9 +36,13 @@ class HistogramError:
 
     def to_csv(self) -> str:
         """One row a bucket."""
-        counts: dict[str, Iterable[object]] = {"bucket": self.names, "true_count": self.truth, "estimate": self.estimate}
-        spread = {"measured_standard_deviation": self.measured, "exact_standard_deviation": self.theory}
-        return columns_csv(counts | spread)
+        counts: dict[str, Iterable[object]] = {"bucket": self.names, "true_count": self.truth}
+        found = {
+            "estimate": self.estimate,
+            "measured_standard_deviation": self.measured,
+            "exact_standard_deviation": self.theory,
+        }
+        return columns_csv(counts | found)
 
     @property
     def pooled_ratio(self) -> float:

@@ -1,4 +1,4 @@
-r"""The audit of self check-in: a lemma turned round, small crowds, rare rounds left out, other data sets."""
+"""The audit of self check-in: the inner rate, a lemma turned round, small crowds, rare rounds left out, data sets."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Statements on cloak aggregation that do not hold, or say less than they seem to: the smallest cases, in numbers.
 
-Where a sum of shares goes wrong: overflow, messages lost or sent twice, values nobody may hold.
-
-Each with what goes right beside it.  Rounds are run side by side, as coordinates of one vector with a shuffle each.
+Where a sum of shares goes wrong (overflow, messages lost or sent twice, values nobody may hold), what goes right stands
+beside it.  Rounds are run side by side, as coordinates of one vector with a shuffle each.
 """
 
 import math

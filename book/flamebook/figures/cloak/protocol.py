@@ -1,10 +1,7 @@
-"""The cloak protocol step by step: the shares of one value, what the parties see, noise, and rounding.
+"""The cloak protocol step by step: the shares of one value, chains of shufflers, noise, rounding, reading a noisy sum.
 
-What goes through the shufflers: where a message ends up behind a chain of them, and how much they carry.
-
-How a noisy sum is read: the clipped estimate and the centred one, their exact expectations and means over rounds.
-
-Rounds are run side by side, as coordinates of one vector with a shuffle each.
+Rounds are run side by side, as coordinates of one vector with a shuffle each.  A noisy sum is read by the clipped
+estimate and by the centred one, with their exact expectations beside means over rounds.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,8 @@
-"""Statistics by cloak aggregation, measured against theory: sums, counts, ranks.
+"""Statistics by cloak aggregation, measured against theory: sums, counts, ranks, frequent words.
 
 Errors are measured on simulated releases (:func:`flamelib.uses.statistics.simulate`): the table of real data, with the
 law of all users' noise.  A curve called ``name:theory`` is an exact standard deviation or mean, unless its function
 says otherwise; where noise is added, its budget is that of the whole table.
-
-Frequent words by cloak aggregation: one search through a simulated release, beside what really occurs often.
 """
 
 import math

@@ -1,8 +1,7 @@
 """FLAME's budgets: as printed, corrected, certified, and what a count gives away, for all three protocols.
 
-A printed budget is the value of a formula.  Certified ones are upper bounds; those of counting are lower bounds.
-
-FLAME's budgets along one parameter: the local budget, the number of coordinates, the share that is reported.
+A printed budget is the value of a formula.  Certified ones are upper bounds; those of counting are lower bounds.  They
+are drawn side by side, and along the local budget, the number of coordinates, and the share that is reported.
 """
 
 from collections.abc import Mapping, Sequence

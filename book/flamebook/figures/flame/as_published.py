@@ -1,12 +1,9 @@
-"""What an algorithm as printed does when it is carried out: the printed alphabet, messages permuted as wholes.
+"""What happens when FLAME is carried out as published: the algorithms as printed, and the authors' code as released.
 
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 1 to 3.
+Algorithms: the printed alphabet, and messages permuted as wholes.  Code: noise by the classical Gaussian formula, sums
+in half precision, and noise that is the same in every round.
 
-What the authors' code as released does when it is carried out.
-
-Noise by the classical Gaussian formula, sums in half precision, and noise that is the same in every round.
-
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Section "Evaluation", with the authors' code.
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 1 to 3 and Section "Evaluation", with the authors' code.
 """
 
 import math

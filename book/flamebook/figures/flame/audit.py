@@ -1,7 +1,4 @@
-"""Figures of the audit of FLAME's budgets: claims between certified bounds, and the two counts behind Theorem 4.
-
-Verdicts on FLAME, with what each of them rests on.
-"""
+"""The audit of FLAME's budgets: claims between certified bounds, the two counts behind Theorem 4, and all verdicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

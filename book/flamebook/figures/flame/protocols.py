@@ -1,10 +1,7 @@
-"""Figures of FLAME's protocols: what a round costs, what sealing costs, and what happens to one value.
+"""Figures of FLAME's protocols: whom one has to trust, what travels, what happens to one value, what it costs.
 
-Time is measured once and recorded, so that a page is the same whenever it is made.
-
-FLAME's diagrams: whom one has to trust in three models of learning, and what travels in one round.
-
-Sealed rounds of FLAME with somebody on the way between users and shuffler: what is rejected, and why.
+Time is measured once and recorded, so that a page is the same whenever it is made.  Sealed rounds are run with somebody
+on the way between users and shuffler: what is rejected, and why.
 """
 
 import json

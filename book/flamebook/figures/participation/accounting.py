@@ -1,10 +1,9 @@
-"""Random participation: what one round keeps under each reading of the theorem and under its three baselines.
+"""Random participation: one round under each reading of the theorem and under its three baselines, and many rounds.
 
 ``outer`` is a certified upper bound, ``inner`` a value that promises nothing, ``aligned`` exact for one data set and
 so a lower bound; ``ols``, ``wcs`` and ``cs`` are the document's baselines.  Budgets are those of one round, after
-amplification: the document's primed pair.
-
-Random participation over many rounds, and beside the protocol of random check-ins, which bounds a whole window.
+amplification: the document's primed pair.  Over many rounds the protocol of random check-ins stands beside them, which
+bounds a whole window.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-r"""The audit of random participation: which direction of the other gradients is worst, and a search for worse ones."""
+"""The audit of random participation, drawn: the reading ``inner``, turned gradients, and a search for worse ones."""
 
 import numpy as np
 from matplotlib.axes import Axes

@@ -1,7 +1,4 @@
-"""Budgets as documents print them, beside what is certified of the same mechanism from above and below.
-
-The budgets that the documents print, beside what the ledger has recorded of the same mechanisms.
-"""
+"""The budgets that documents print, beside what the ledger recorded of the same mechanisms from above and below."""
 
 import math
 from dataclasses import dataclass
