@@ -23,8 +23,10 @@ FLOORS = (
     ("flamelib.answers",),
     ("flamelib",),
     ("flamebook.places",),
+    ("flamebook.records",),
     ("flamebook.figures.style", "flamebook.figures.curves", "flamebook.figures.present"),
     ("flamebook.runs",),
+    ("flamebook.attacks",),
     ("flamebook.figures",),
     ("flamebook.experiments",),
     ("flamebook.recordings",),
@@ -33,6 +35,8 @@ FLOORS = (
     ("flamebook.site",),
     ("flamebook",),
 )
+# Computed, never drawn.
+UNDRAWN = ("flamebook.attacks", "flamebook.claims", "flamebook.experiments")
 # More than a person takes in at a glance, and why.
 HEAPS = {
     "flamebook.site": "a module for each kind of page that is made, and the two programs that record what they show",
@@ -176,6 +180,12 @@ def test_the_library_never_reaches_the_book_nor_what_only_the_book_needs(module:
     assert "torch" not in _outside(module) or module == "flamelib.learning.networks"
 
 
+@pytest.mark.parametrize("module", [name for name in FILES if _room(name, 2) in UNDRAWN])
+def test_what_is_computed_never_reaches_what_draws(module: str) -> None:
+    asked = set().union(*(_outside(name) for name in (module, *BELOW[module])))
+    assert "matplotlib" not in asked
+
+
 # --- rooms ------------------------------------------------------------------------------------------
 
 
@@ -247,6 +257,11 @@ def test_importing_and_evaluating_never_imports_torch() -> None:
     ask = "answer('blanket:lem-reduction', {'randomizer': 'laplace', 'epsilon0': 1, 'n_users': 100, 'epsilon': 0.1})"
     loaded = _loaded_by(f"import flamelib\nfrom flamelib.answers import answer, load_all\nload_all()\n{ask}")
     assert not loaded & {"torch", "sklearn", "matplotlib", "papermill"}
+
+
+def test_the_whole_ledger_loads_without_matplotlib() -> None:
+    code = "".join(f"import {name}\n" for name in FILES if _room(name, 2) in UNDRAWN)
+    assert "matplotlib" not in _loaded_by(code)
 
 
 def test_every_statement_is_found_by_walking_the_folders() -> None:

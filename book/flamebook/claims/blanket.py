@@ -1,13 +1,10 @@
-"""Claims about privacy that no registered function states: each a named function of the inputs in a row.
+"""Claims about the privacy blanket that no registered function states: each a named function of the inputs in a row.
 
 A check answers ``True`` or ``False``, or a number that the ledger compares.  The truth comes from
 :mod:`flamelib.core.divergences` and :mod:`flamebook.claims.truth`; the library's bound, where a claim is
-about one, stands on the other side.
-
-Claims about blankets and the amplification variable L, by tables and quadrature.
-
-Integrals use Simpson's rule on pieces on which the integrand is smooth, least densities a brute search
-over inputs; no closed form of the library is on this side.
+about one, stands on the other side.  Blankets and the amplification variable L are computed by tables and quadrature
+(Simpson's rule on pieces on which the integrand is smooth, least densities by a brute search over inputs), with no
+closed form of the library.
 """
 
 import math

@@ -1,18 +1,12 @@
-"""Claims about self check-in: Rényi divergences, the number of clients, a round of binary response.
+"""Claims about self check-in: Rényi divergences, rounds of binary response and of noisy sums, many rounds, learning.
 
-Truth is enumerated (every set of clients, every report) or summed over counts of clients; a formula of the document is
-on the other side of each comparison.
+Truth is enumerated (every set of clients, every report), summed over counts of clients, or, for noisy sums, integrated
+as a mixture of normal laws over all sets of clients; a formula of the document is on the other side of each comparison.
+What all rounds cost is taken from the figures' schemes, certified accounts and rules of composition.
 
-Claims about a round of distributed check-in, whose noisy vectors are summed.
-
-Truth is a mixture of normal laws over all sets of clients, listed and integrated.
-
-Claims about what self check-in costs after all rounds: figures, certified accounts, rules of composition.
-
-Claims about learning with self check-in, judged by the recorded runs (``data/results``), never by fresh ones.
-
-Runs of two schemes share their random numbers, so an order is one of paired differences: one scheme counts as ahead of
-another if the 95 % confidence interval of the mean difference is above zero.
+Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two schemes share their random
+numbers, so an order is one of paired differences: one scheme counts as ahead of another if the 95 % confidence interval
+of the mean difference is above zero.
 """
 
 import functools
@@ -24,9 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, norm
 
+from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.claims.blanket import evaluate
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.checkin.attack import BinaryCheckin
 from flamebook.recordings.checkin import recorded
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
@@ -47,11 +41,6 @@ def gaussian_over_formula(order: int, shift: float) -> float:
     x = np.arange(-REACH, order * shift + REACH, STEP)
     found = math.log(norm.pdf(x) @ np.exp(order * (shift * x - shift**2 / 2)) * STEP) / (order - 1)
     return found / (order * shift**2 / 2)
-
-
-def pure_over_registry(order: int, epsilon: float) -> float:
-    """Divergence of binary response from its two probabilities, over the registered largest one."""
-    return _response(order, epsilon) / evaluate("checkin:def-3", {"order": order, "epsilon": epsilon})
 
 
 def adaptive_over_sum(outcomes: int, order: int, seed: int) -> float:
@@ -187,7 +176,6 @@ def worst_over_equal(n_users: int, checkin_rate: float, epsilon0: float, epsilon
 
 
 Gain = Callable[[Reals, Reals], Reals]
-
 
 
 def sums_over_listed(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:

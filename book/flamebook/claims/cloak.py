@@ -1,11 +1,7 @@
-"""Claims about splitting into shares: messages, subsets, two users, all users.
+"""Claims about splitting into shares, and about noise before it: messages, subsets, two users, all users, error, rules.
 
-Truth is enumerated, as the law of the shuffled messages or over every sequence of them; a formula of the document is
-on the other side of each comparison.
-
-Claims about noise before splitting: its law, what it hides, what it adds to the error, rules for parameters.
-
-Laws are summed term by term; a formula of the document is on the other side of each comparison.
+Truth is enumerated, as the law of the shuffled messages or over every sequence of them; laws of noise are summed term
+by term.  A formula of the document is on the other side of each comparison.
 """
 
 import math

@@ -1,9 +1,8 @@
-"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches.
+"""Claims about what shares are used for: the protocol's own code run, shortcuts attacked, linear sketches, learning.
 
-Claims about learning through cloak aggregation, judged by the recorded runs (``data/results``), never by fresh ones.
-
-Runs of two methods share their random numbers, so a method counts as ahead of another if the mean of paired differences
-exceeds two of their standard deviations.
+Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two methods share their random
+numbers, so a method counts as ahead of another if the mean of paired differences exceeds two of their standard
+deviations.
 """
 
 import math
@@ -13,11 +12,11 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.integrate import quad
 
+from flamebook.attacks.shortcuts import compute_opened, compute_stream
+from flamebook.attacks.too_few import compute_vectors
 from flamebook.claims.blanket import evaluate
 from flamebook.claims.flame import DEVIATIONS
-from flamebook.experiments.flame import Gap
-from flamebook.figures.cloak.shortcuts import compute_opened, compute_stream
-from flamebook.figures.cloak.too_few import compute_vectors
+from flamebook.experiments.runs import Gap
 from flamebook.recordings.cloak import recorded_sweep
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Simulation

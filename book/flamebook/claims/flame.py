@@ -1,15 +1,12 @@
-"""Claims about FLAME's accounting that no registered function states: composition, sampling, routes, corollaries.
+"""Claims about FLAME that no registered function states: accounting, definitions and algorithms, accuracy.
 
-The truth is enumerated: binary response repeated, a sample drawn in every way, one coordinate hidden among many.
+Accounting: the truth is enumerated (binary response repeated, a sample drawn in every way, one coordinate hidden among
+many).  Definitions and algorithms: outcomes and index sets are enumerated, the latter in exact fractions; what concerns
+the parties runs their functions.
 
-Claims about FLAME's definitions, algorithms and index privacy: parties, padding, permutation, reports.
-
-Outcomes and index sets are enumerated, the latter in exact fractions; what concerns the parties runs their functions.
-
-Claims about accuracy, judged by the recorded training runs (``data/results``), never by a fresh one.
-
-A printed gap comes from a single run.  It is compared with the mean of ours; the tolerance of its row is half the width
-of the interval that would hold one more of our runs with 95 %, which a test recomputes from the same runs.
+Accuracy is judged by the recorded training runs (``data/results``), never by a fresh one.  A printed gap comes from a
+single run.  It is compared with the mean of ours; the tolerance of its row is half the width of the interval that would
+hold one more of our runs with 95 %, which a test recomputes from the same runs.
 """
 
 import math
@@ -24,7 +21,8 @@ from numpy.typing import NDArray
 from flamebook.claims import truth
 from flamebook.claims.accuracy import summation_bias
 from flamebook.claims.blanket import evaluate
-from flamebook.experiments.flame import GAPS, Gap
+from flamebook.experiments.flame import GAPS
+from flamebook.experiments.runs import Gap
 from flamebook.recordings.flame import recorded_runs, recorded_sweep
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import counting, printed
@@ -94,11 +92,6 @@ def lemma_over_certified(n_users: int, n_buckets: int, epsilon0: float, delta: f
     """Epsilon of Lemma 1 over the one of the certified blanket divergence; at least 1 for a valid bound."""
     inputs = {"n_users": n_users, "n_buckets": n_buckets, "epsilon0": epsilon0, "delta": delta}
     return evaluate("flame:lem-1", inputs) / evaluate("blanket:lem-reduction", inputs | {"randomizer": "kary"})
-
-
-def printed_lemma(n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
-    """Lemma 1 as printed, without the second branch of the theorem that it quotes."""
-    return math.sqrt(14 * math.log(2 / delta) * (math.exp(epsilon0) + n_buckets - 1) / (n_users - 1))
 
 
 def mass_at_lower_condition(n_users: int, n_buckets: int, delta: float) -> float:

@@ -1,12 +1,11 @@
-"""Claims about random participation: tools, the theorem's readings, baselines, rounds.
+"""Claims about random participation: tools, the theorem's readings, baselines, rounds, learning.
 
 Truth is enumerated for laws on few outcomes, integrated from densities as they are defined, or bounded from below by
 boxes; no formula of the theorem is on that side.
 
-Claims about learning with random participation, judged by the recorded runs (``data/results``), never by fresh ones.
-
-Runs of two schemes share their random numbers, so an order is one of paired differences: one scheme counts as ahead of
-another if the 95 % confidence interval of the mean difference is above zero.
+Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two schemes share their random
+numbers, so an order is one of paired differences: one scheme counts as ahead of another if the 95 % confidence interval
+of the mean difference is above zero.
 """
 
 import functools
@@ -19,12 +18,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
+from flamebook.attacks.gradients import compute_angles, compute_gram_pairs, compute_search, compute_terms
+from flamebook.attacks.participation import EqualGradients, Setting
 from flamebook.claims.blanket import evaluate
-from flamebook.experiments.participation import Learning
+from flamebook.experiments.runs import Learning
 from flamebook.figures.participation import accounting as figures
-from flamebook.figures.participation.accounting import Setting
-from flamebook.figures.participation.attack import EqualGradients
-from flamebook.figures.participation.audit import compute_angles, compute_gram_pairs, compute_search, compute_terms
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws

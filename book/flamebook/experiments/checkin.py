@@ -1,13 +1,9 @@
 r"""Learning with self check-in: vector randomizers against no noise and no clip, and accuracy against the budget spent.
 
 Training does not know how its privacy is accounted for.  Every run is made once; a model tested after t rounds stands
-at the epsilon that an accountant finds for t rounds.
-
-Accuracy of models trained with self check-in against the budget spent on them, accountant by accountant.
-
-A model tested after t rounds stands at the epsilon that an accountant finds for t rounds, at one failure probability.
-Points of a sphere keep :math:`\varepsilon_0` for certain, so that any bound on shuffled check-in holds for them; with
-Gaussian noise the *sum* of the messages is accounted for (distributed check-in), at the same accuracy.
+at the epsilon that an accountant finds for t rounds, at one failure probability.  Points of a sphere keep
+:math:`\varepsilon_0` for certain, so that any bound on shuffled check-in holds for them; with Gaussian noise the *sum*
+of the messages is accounted for (distributed check-in), at the same accuracy.
 """
 
 import math
@@ -16,12 +12,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from flamebook.experiments.flame import Gap
-from flamebook.experiments.participation import Learning
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.experiments.runs import Gap, Learning
+from flamebook.records import LOOKS, Parameters, to_csv
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.checkin.summed import distributed
@@ -203,18 +196,6 @@ def shown(values: Sequence[float] | np.typing.NDArray[np.float64]) -> str:
     return str(Gap.of(array)) if len(array) > 1 else f"{array[0]:.2f}"
 
 
-def draw_learning(ax: Axes, record: Learning, pen: Pen) -> None:
-    """Mean accuracy against rounds, in a band of one standard deviation."""
-    ax.set(xlabel="rounds", ylabel="accuracy on the test images (%)")
-    for name, runs in record.curves.items():
-        style = pen.line(name, markevery=max(1, len(record.rounds) // 6))
-        mean = 100 * runs.mean(axis=0)
-        band = 100 * runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
-        ax.plot(record.rounds, mean, **style)
-        ax.fill_between(record.rounds, mean - band, mean + band, color=style["color"], alpha=0.14, linewidth=0)
-    ax.set_ylim(bottom=0)
-
-
 SHUFFLED = {"clones": "checkin-any", "numerical": "baseline-numerical", "thm-2": "thm-2", "thm-3": "thm-3"}
 DISTRIBUTED = {"pld": "losses", "rdp-exact": "renyi-cut", "thm-4": "eq-10-exact", "kov": "baseline-kov"}
 
@@ -285,15 +266,3 @@ def spent_rows(found: Spent) -> list[tuple[object, ...]]:
     looks = SHUFFLED | DISTRIBUTED
     last = shown(100 * found.accuracy[:, -1])
     return [(LOOKS[looks[name]].label, spent[-1], last) for name, spent in found.epsilon.items()]
-
-
-def draw_spent(ax: Axes, found: Spent, pen: Pen) -> None:
-    """Mean accuracy against epsilon, one curve an accountant."""
-    ax.set(
-        xlabel=r"central budget $\varepsilon$ after the rounds so far",
-        ylabel="accuracy on the test images (%)",
-        xscale="log",
-    )
-    mean = 100 * found.accuracy.mean(axis=0)
-    for name, spent in found.epsilon.items():
-        ax.plot(spent, mean, **pen.line((SHUFFLED | DISTRIBUTED)[name]))

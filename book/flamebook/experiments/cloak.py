@@ -4,11 +4,9 @@ How much noise, how many messages and which modulus come from the privacy side, 
 mechanism side; they meet here.  Guarantees are for the whole training and for replacing everything that one user
 holds: who takes part in :math:`T` rounds is protected by the composition of :math:`T` rounds.
 
-What the accuracy of cloak aggregation depends on, and FLAME beside it at the same certified epsilon.
-
-FLAME's certified epsilon of one round is that of so many independent coordinates
-(:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has :math:`T` times
-as many; so the same statements account for the whole training.
+FLAME stands beside it at the same certified epsilon.  That of one round is the epsilon of so many independent
+coordinates (:mod:`flamelib.accounting.coordinates.certified`), and a user who takes part in :math:`T` rounds has
+:math:`T` times as many; so the same statements account for the whole training.
 """
 
 import math
@@ -21,7 +19,7 @@ import numpy as np
 from flamebook.experiments import flame
 from flamebook.experiments.flame import Method
 from flamebook.experiments.flame_grid import Point, Sweep
-from flamebook.figures.curves import Parameters
+from flamebook.records import Parameters
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm

@@ -1,29 +1,21 @@
-"""What FLAME's experiments compare: their public parameters, and every method with the noise that its budget asks for.
+"""FLAME's experiments: their public parameters, every method with the noise that its budget asks for, and its runs.
 
 What a method publishes comes from the mechanism side, how much noise it needs from the privacy side; they meet here.
-
-Learning under FLAME: runs of all methods over several seeds, their curves, and the gaps between them.
-
-The methods are those of :mod:`flamebook.experiments.flame`.  Every figure of accuracy is a record of single runs,
-so that a mean never stands without its spread.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
-from matplotlib.axes import Axes
-from numpy.typing import NDArray
-from scipy.stats import t as student
 
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import DOTTED, LOOKS, Pen
+from flamebook.experiments.runs import Gap, Runs, named
+from flamebook.records import Parameters
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
-from flamelib.core.arrays import Floats, Reals
+from flamelib.core.arrays import Floats
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.federated import Aggregate, Published, Users, train
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -184,15 +176,6 @@ def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
     return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
 
 
-MARKERS = ("o", "s", "^", "D", "v")
-KINDS = {
-    "claimed": "budget claimed for SS-Topk",
-    "unsampled": "the same without sampling",
-    "dense": "one coordinate in ten",
-    "step": "step four times as long",
-}
-
-
 # Printed with the experiments: (method ahead, method behind, percentage points).
 GAPS = {
     "claim-4.07": ("double", "simple", 4.07),
@@ -201,79 +184,6 @@ GAPS = {
     "claim-60.7": ("topk", "ldp:Gaussian", 60.7),
     "claim-1.48": ("np", "topk:dense", 1.48),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Accuracy of several methods over several seeds; run i of every method starts from the same model.
-
-    Attributes
-    ----------
-    curves : mapping from method to array of shape (repeats, rounds + 1)
-        Share of the users' own test images told right, the initial model's first.
-    official, untouched : mapping from method to array of shape (repeats,)
-        At the end, on the published test part and on those of it that no user holds.
-    full : mapping from method to array of shape (repeats, rounds, 2)
-        Of every round, the coordinates with more reports than padding has room for, and the most that did not fit.
-    parameters : mapping
-    """
-
-    curves: Mapping[str, Reals]
-    official: Mapping[str, Reals]
-    untouched: Mapping[str, Reals]
-    full: Mapping[str, NDArray[np.int64]]
-    parameters: Parameters
-
-    def final(self, method: str) -> Reals:
-        """Accuracy of every run's last model, in percent."""
-        return np.asarray(100 * self.curves[method][:, -1])
-
-    def gap(self, one: str, other: str) -> "Gap":
-        """How far the first method is ahead of the second at the end."""
-        return Gap.of(self.final(one) - self.final(other))
-
-    def to_csv(self) -> str:
-        """One row a method, seed and round."""
-        rows = [
-            (method, run, count, value)
-            for method, curves in self.curves.items()
-            for run, curve in enumerate(curves)
-            for count, value in enumerate(curve)
-        ]
-        return to_csv(["method", "run", "round", "accuracy"], rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A difference in percentage points: its mean over runs, their standard deviation, how many there were."""
-
-    mean: float
-    spread: float
-    repeats: int
-
-    @classmethod
-    def of(cls, differences: Reals) -> "Gap":
-        """From one difference a run.
-
-        >>> Gap.of(np.array([1.0, 2.0, 3.0]))
-        Gap(mean=2.0, spread=1.0, repeats=3)
-        """
-        if len(differences) < 2:
-            raise DomainError(f"repeats must be 2 or more for a spread, got {len(differences)}")
-        return cls(float(differences.mean()), float(differences.std(ddof=1)), len(differences))
-
-    @property
-    def reach(self) -> float:
-        """Half the width of the interval that holds one more run with 95 % (Gaussian runs)."""
-        quantile = float(student.ppf(0.975, self.repeats - 1))
-        return quantile * self.spread * math.sqrt(1 + 1 / self.repeats)
-
-    def agrees(self, printed: float) -> bool:
-        """Whether one printed run may be one more of these."""
-        return abs(printed - self.mean) <= self.reach
-
-    def __str__(self) -> str:
-        return f"{self.mean:.2f} \N{PLUS-MINUS SIGN} {self.spread:.2f}"
 
 
 def compute_runs(
@@ -356,35 +266,3 @@ def accuracy_rows(record: Runs) -> list[tuple[object, ...]]:
     finals = {name: curves[:, -1] for name, curves in record.curves.items()}
     sets = (finals, record.official, record.untouched)
     return [(named(name), *(str(Gap.of(100 * one[name])) for one in sets)) for name in finals]
-
-
-def draw_runs(ax: Axes, record: Runs, pen: Pen) -> None:
-    """Mean accuracy after every round, one standard deviation to either side."""
-    ax.set(xlabel="rounds", ylabel="accuracy on the users' test images (%)")
-    for name, runs in record.curves.items():
-        draw_band(ax, np.arange(runs.shape[1]), 100 * runs, name, list(record.curves), pen)
-    ax.set_ylim(bottom=0)
-
-
-def named(method: str) -> str:
-    """A method in words.
-
-    >>> named("topk:dense")
-    'SS-Topk, one coordinate in ten'
-    """
-    key, _, kind = method.partition(":")
-    return LOOKS[key].label + (f", {KINDS.get(kind, kind)}" if kind else "")
-
-
-def draw_band(ax: Axes, x: Reals | NDArray[np.int64], runs: Reals, name: str, names: Sequence[str], pen: Pen) -> None:
-    """One curve: the mean of the runs over x, in a band of one standard deviation."""
-    key = name.partition(":")[0]
-    same = [other for other in names if other.partition(":")[0] == key]
-    style = pen.line(key, label=named(name))
-    if len(same) > 1:
-        style |= {"marker": MARKERS[same.index(name) % len(MARKERS)]}
-        style |= {"linestyle": DOTTED} if same.index(name) else {}
-    mean = runs.mean(axis=0)
-    spread = runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
-    ax.plot(x, mean, **style, markevery=max(1, len(x) // 6))
-    ax.fill_between(x, mean - spread, mean + spread, color=style["color"], alpha=0.14, linewidth=0)

@@ -1,14 +1,11 @@
 """What the accuracy of FLAME depends on: local budget, padding, sampling, hiding indices, the size of the step.
 
 A sweep trains at the points of a grid.  The same grids are run here at a quick size and, in full, for the recorded
-results (:mod:`flamebook.recordings.flame`).
+results (:mod:`flamebook.recordings.flame`).  The experiments compare methods at epsilons that nobody proved; at equal
+budgets every protocol stands over the certified interval of its epsilon, and the trusted server, whose epsilon is
+exact, along all of them.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 6 to 8; steps, multiples and equal budgets are this book's.
-
-Accuracy at the budget that a round truly keeps: claimed epsilons, certified ones, and a trusted server beside them.
-
-The experiments compare methods at epsilons that nobody proved.  Here every protocol stands over the certified interval
-of its epsilon, and the trusted server, whose epsilon is exact, is drawn along all of them.
 """
 
 import math
@@ -17,26 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from flamebook.experiments.flame import (
-    Crowd,
-    Gap,
-    Method,
-    Runs,
-    Setting,
-    claimed_epsilon,
-    compute_runs,
-    dense,
-    double,
-    draw_band,
-    named,
-    topk,
-)
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.style import Pen
+from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
+from flamebook.experiments.runs import Gap, Runs, named
+from flamebook.records import Parameters, columns_csv, to_csv
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
@@ -192,9 +174,10 @@ class Sweep:
 
     def to_csv(self) -> str:
         """One row a value: mean and standard deviation of each method."""
-        header = [self.x_name, *(f"{name} {what}" for name in self.finals for what in ("mean", "spread"))]
-        columns = [one for name in self.finals for one in (self.mean(name), self.spread(name))]
-        return to_csv(header, zip(self.x, *columns, strict=True))
+        columns = {self.x_name: self.x}
+        for name in self.finals:
+            columns |= {f"{name} mean": self.mean(name), f"{name} spread": self.spread(name)}
+        return columns_csv(columns)
 
 
 def compute_sweep(
@@ -218,16 +201,6 @@ def compute_sweep(
     found = [(one.value, one.train(users, repeats, seed)) for one in grid]
     fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
-
-
-def draw_sweep(ax: Axes, record: Sweep, pen: Pen) -> None:
-    """Mean and standard deviation at each value, on a logarithmic axis that names the values."""
-    ax.set(xscale="log", xlabel=words(record.x_name), ylabel="accuracy at the end (%)")
-    for name, finals in record.finals.items():
-        draw_band(ax, record.x, finals, name, list(record.finals), pen)
-    ax.set_xticks(record.x)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
@@ -352,17 +325,3 @@ def compute_equal_budget(
     server = compute_sweep(users, setting, "epsilon", epsilons, repeats, seed)
     intervals = {key: interval(setting, users.model.dimension, key) for key in PROTOCOLS}
     return EqualBudget(server, {key: runs.final(key) for key in PROTOCOLS}, intervals)
-
-
-def draw_equal_budget(ax: Axes, record: EqualBudget, pen: Pen) -> None:
-    """The server's curves; every protocol as a bar over its certified interval, a cross at its claim."""
-    ax.set(xscale="log", xlabel=words("epsilon"), ylabel="accuracy at the end (%)")
-    for name, finals in record.server.finals.items():
-        draw_band(ax, record.server.x, finals, name, list(record.server.finals), pen)
-    for key, one in record.intervals.items():
-        gap = Gap.of(record.finals[key])
-        style = pen.line(key.partition(":")[0], label=named(key), linestyle="-", linewidth=3)
-        style |= {"marker": "s"} if ":" in key else {}
-        ax.plot([one.lower, one.upper], [gap.mean] * 2, **style)
-        ax.errorbar(one.lower, gap.mean, yerr=gap.spread, color=style["color"], capsize=3)
-        ax.plot(one.claimed, gap.mean, color=style["color"], marker="x", markersize=9, linestyle="none")

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from matplotlib.axes import Axes
-from numpy.typing import NDArray
-from scipy.stats import t as student
 
-from flamebook.experiments.flame import Gap
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import DOTTED, LOOKS, Pen
+from flamebook.experiments.runs import Gap, Learning, half_width, named
+from flamebook.records import Parameters
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
-from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.models import Model
 from flamelib.learning.participation import Scheme, train
@@ -31,7 +26,6 @@ BASELINES = ("wcs", "ols")
 RANKING = (UNPROTECTED, "outer", *BASELINES)
 PAIRS = (*pairwise(RANKING), (UNPROTECTED, NOISELESS), (NOISELESS, "outer"), ("inner", "outer"))
 SLOW = "slow"
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,64 +128,6 @@ def settings(
     return [Setting(*one, slow_learning_rate=rate, **common) for one, rate in zip(rates, slow, strict=True)]  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """Accuracy of several schemes over several runs; run i of every scheme has the same random numbers.
-
-    Attributes
-    ----------
-    rounds : array of shape (points + 1,)
-        After how many rounds models were tested.
-    curves : mapping from scheme to array of shape (repeats, points + 1)
-        Share of the test images told right.
-    noise : mapping from scheme to float
-        Standard deviation of the noise on the sum.
-    parameters : mapping
-    """
-
-    rounds: NDArray[np.int64]
-    curves: Mapping[str, Reals]
-    noise: Mapping[str, float]
-    parameters: Parameters
-
-    def final(self, scheme: str) -> Reals:
-        """Accuracy of every run's last model, in percent."""
-        return np.asarray(100 * self.curves[scheme][:, -1])
-
-    def gap(self, one: str, other: str) -> Gap:
-        """How far the first scheme is ahead of the second at the end, run by run."""
-        return Gap.of(self.final(one) - self.final(other))
-
-    def ahead(self, one: str, other: str) -> bool:
-        """Whether the runs show the first scheme ahead of the second."""
-        gap = self.gap(one, other)
-        return gap.mean > half_width(gap)
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """The pairs that are compared, as far as both were trained."""
-        return [(one, other) for one, other in PAIRS if {one, other} <= set(self.curves)]
-
-    def to_csv(self) -> str:
-        """One row a scheme, run and test."""
-        rows = (
-            (scheme, self.noise[scheme], run, count, value)
-            for scheme, curves in self.curves.items()
-            for run, curve in enumerate(curves)
-            for count, value in zip(self.rounds, curve, strict=True)
-        )
-        return to_csv(["scheme", "noise_std", "run", "round", "accuracy"], rows)
-
-
-def half_width(gap: Gap) -> float:
-    """Half of the 95 % confidence interval of a mean difference (Gaussian runs).
-
-    >>> round(half_width(Gap(mean=1.0, spread=2.0, repeats=4)), 4)
-    3.1824
-    """
-    quantile = float(student.ppf((1 + CONFIDENCE) / 2, gap.repeats - 1))
-    return quantile * gap.spread / math.sqrt(gap.repeats)
-
-
 def compute_learning(
     records: Records, setting: Setting, repeats: int, seed: int, *, model: Model | None = None, points: int = 10
 ) -> Learning:
@@ -238,37 +174,18 @@ def scheme_rows(record: Learning, totals: Mapping[str, float]) -> list[tuple[obj
     return rows
 
 
+def pairs(record: Learning) -> list[tuple[str, str]]:
+    """The pairs that are compared, as far as both were trained."""
+    return [(one, other) for one, other in PAIRS if {one, other} <= set(record.curves)]
+
+
 def pair_rows(record: Learning) -> list[tuple[object, ...]]:
     """For a table: mean and spread of paired differences, the interval of the mean, and what it shows."""
     rows: list[tuple[object, ...]] = []
-    for one, other in record.pairs():
+    for one, other in pairs(record):
         gap = record.gap(one, other)
         reach = half_width(gap)
         interval = f"[{gap.mean - reach:.2f}, {gap.mean + reach:.2f}]"
         verdict = "ahead" if gap.mean > reach else "behind" if gap.mean < -reach else "not told apart"
         rows.append((f"{named(one)} \N{MINUS SIGN} {named(other)}", str(gap), interval, verdict))
     return rows
-
-
-def named(scheme: str) -> str:
-    """A scheme in words.
-
-    >>> named("ols:slow")
-    'OLS, smaller step'
-    """
-    key, _, kind = scheme.partition(":")
-    word = key.upper() if key in BASELINES else LOOKS[key].label.removeprefix("Theorem 4.1, ")
-    return word + (", smaller step" if kind else "")
-
-
-def draw_learning(ax: Axes, record: Learning, pen: Pen) -> None:
-    """Mean accuracy against rounds, in a band of one standard deviation."""
-    ax.set(xlabel="rounds", ylabel="accuracy on the test images (%)")
-    for name, runs in record.curves.items():
-        key, _, kind = name.partition(":")
-        style = pen.line(key, label=named(name)) | ({"linestyle": DOTTED, "marker": "x"} if kind else {})
-        mean = 100 * runs.mean(axis=0)
-        spread = 100 * runs.std(axis=0, ddof=1) if len(runs) > 1 else 0 * mean
-        ax.plot(record.rounds, mean, **style)
-        ax.fill_between(record.rounds, mean - spread, mean + spread, color=style["color"], alpha=0.14, linewidth=0)
-    ax.set_ylim(bottom=0)

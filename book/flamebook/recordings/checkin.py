@@ -1,13 +1,9 @@
-"""Recorded results of full training runs with self check-in, read back as the records that a fresh run makes.
+"""Recorded results of full training runs with self check-in: read back, and made by running this module.
 
 ``data/results/checkin_learning.csv`` holds one row a run, as for random participation
-(:mod:`flamebook.recordings.participation`); ``checkin_learning.json`` beside it says how they came about.
-
-Train with self check-in at full size once: ``python -m flamebook.recordings.checkin``.
-
-Half an hour on one idle core.  The table and its provenance go to ``data/results`` after every job, so that what was
-finished is kept; the notebook shows them beside its own quick runs.  Jobs of one experiment may make some runs, or
-train some schemes, each: random numbers are as if all had been made together.
+(:mod:`flamebook.recordings.participation`); ``checkin_learning.json`` beside it says how they came about.  Half an hour
+on one idle core; both files are written after every job, so that what was finished is kept.  Jobs of one experiment may
+make some runs, or train some schemes, each: random numbers are as if all had been made together.
 """
 
 import sys
@@ -20,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
-from flamebook.experiments.participation import Learning
+from flamebook.experiments.runs import Learning
 from flamebook.places import RESULTS
 from flamebook.recordings.participation import PACKAGES, Key, as_csv, read_back
 from flamebook.runs import recorded as tables

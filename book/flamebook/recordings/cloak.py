@@ -1,13 +1,9 @@
-"""Recorded results of training through cloak aggregation, read back as the records that a fresh run makes.
+"""Recorded results of training through cloak aggregation: read back, and made by running this module.
 
 ``data/results/cloak_learning.csv`` holds one row a run, as for FLAME (:mod:`flamebook.recordings.flame`), with
-sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.
-
-Train through cloak aggregation at full size once: ``python -m flamebook.recordings.cloak``.
-
-Twenty minutes on one core.  The table and its provenance go to ``data/results`` after every group of runs; the
-notebook shows them beside its own quick runs.  Every method takes the step that was the best of a few on one run of
-another seed; finding it costs privacy that nobody accounts for, for all methods alike.
+sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.  Twenty
+minutes on one core; both files are written after every group of runs.  Every method takes the step that was the best of
+a few on one run of another seed; finding it costs privacy that nobody accounts for, for all methods alike.
 """
 
 import sys
@@ -30,8 +26,9 @@ from flamebook.experiments.cloak import (
     flame_setting,
     points,
 )
-from flamebook.experiments.flame import Gap, Method, Runs, compute_runs
+from flamebook.experiments.flame import Method, compute_runs
 from flamebook.experiments.flame_grid import Sweep
+from flamebook.experiments.runs import Gap, Runs
 from flamebook.places import RESULTS
 from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
 from flamebook.runs import recorded

@@ -5,11 +5,10 @@ The page shows what was recorded, so that it does not change from one making to 
 
 import json
 import platform
-from datetime import UTC, datetime
 from pathlib import Path
 
 from flamebook.figures.flame.protocols import RECORDED, compute_round_cost, compute_sealing_cost
-from flamebook.runs.recorded import revision
+from flamebook.runs.recorded import how_made, revision
 
 USERS = (250, 500, 1000, 2000)
 ENVELOPES = (500, 1000, 2000, 4000)
@@ -19,13 +18,8 @@ def record(path: Path = RECORDED) -> None:
     """Measure, and write seconds, date, machine and commit."""
     commit = revision()
     costs = {"round": compute_round_cost(USERS), "sealing": compute_sealing_cost(ENVELOPES, 1000, 7850, 157, 333)}
-    whole = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": "python -m flamebook.recordings.costs",
-        "commit": commit,
-        "machine": processor(),
-        "costs": {what: found.to_json() for what, found in costs.items()},
-    }
+    told = {what: found.to_json() for what, found in costs.items()}
+    whole = how_made("recordings.costs", commit=commit, machine=processor(), costs=told)
     path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,12 +1,9 @@
-"""Recorded results of the full grid of training runs: read back as the records that a fresh run makes.
+"""Recorded results of FLAME's full grid of training runs: read back, and made by running this module.
 
 ``data/results/flame_learning.csv`` holds one row a run: the data set, which experiment, what stood on its axis, the
-method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.
-
-Train the full grid once and store it: ``python -m flamebook.recordings.flame`` (half an hour on one core).
-
-The table and its provenance go to ``data/results``; the notebook shows them beside its own quick runs, and the ledger
-judges the documents' accuracies by them.
+method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.  The grid
+takes half an hour on one core.  The notebook shows the table beside its own quick runs, and the ledger judges the
+documents' accuracies by it.
 """
 
 import sys
@@ -17,14 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from flamebook.experiments import flame_grid as tradeoffs
-from flamebook.experiments.flame import Runs, Setting, all_methods, compute_runs, fitting_gaps
-from flamebook.experiments.flame_grid import Sweep, compute_sweep, draw_sweep
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.style import Pen
+from flamebook.experiments.flame import Setting, all_methods, compute_runs, fitting_gaps
+from flamebook.experiments.flame_grid import Sweep, compute_sweep
+from flamebook.experiments.runs import Runs
 from flamebook.places import RESULTS
+from flamebook.records import Parameters, to_csv
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import Row, store
 from flamelib.core.vocabulary import DomainError
@@ -144,14 +140,6 @@ class Beside:
     def to_csv(self) -> str:
         """The recorded values, then the fresh ones, each with its own header."""
         return self.recorded.to_csv() + self.fresh.to_csv()
-
-
-def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
-    """Recorded means in a band of one standard deviation; fresh ones as points with bars."""
-    draw_sweep(ax, record.recorded, pen)
-    for name in record.fresh.finals:
-        style = pen.line(name, label="_fresh", linestyle="none", marker="x", markersize=8)
-        ax.errorbar(record.fresh.x, record.fresh.mean(name), yerr=record.fresh.spread(name), capsize=3, **style)
 
 
 def compute_beside(

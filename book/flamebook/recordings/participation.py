@@ -1,12 +1,9 @@
-"""Recorded results of full training runs with random participation, read back as the records that a fresh run makes.
+"""Recorded results of full training runs with random participation: read back, and made by running this module.
 
 ``data/results/participation_learning.csv`` holds one row a run: the experiment, the model, the scheme with its noise
 and step, and accuracies at equal distances; ``participation_learning.json`` beside it says how they came about.
-
-Train with random participation at full size once: ``python -m flamebook.recordings.participation``.
-
-Half an hour on one core.  The table and its provenance go to ``data/results``; the notebook shows them beside its own
-quick runs, and the ledger judges the document's rankings by them.
+``python -m flamebook.recordings.participation`` takes half an hour on one core.  The notebook shows the table beside
+its own quick runs, and the ledger judges the document's rankings by it.
 """
 
 import sys
@@ -18,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flamebook.experiments.participation import Learning, Setting, compute_learning
-from flamebook.figures.curves import to_csv
+from flamebook.experiments.participation import Setting, compute_learning
+from flamebook.experiments.runs import Learning
 from flamebook.places import RESULTS
+from flamebook.records import to_csv
 from flamebook.runs import recorded as tables
 from flamebook.runs.recorded import PACKAGES as COMMON
 from flamebook.runs.recorded import Row, revision, store

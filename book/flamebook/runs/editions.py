@@ -4,10 +4,8 @@ An edition is a built book, or the folder of its runs (``_build/runs``).  Its nu
 notebooks, the tables behind their figures, and the values of the ledger where the edition has one.  The reasons are
 read from the receipts: parameters, versions and inputs that differ.
 
-Two makings of one book, byte for byte: ``python -m flamebook.runs.editions FIRST SECOND``.
-
-Time and memory stand in the receipts, and on the page that shows them; everything else is decided by the inputs and
-has to be equal.
+``python -m flamebook.runs.editions FIRST SECOND`` compares two makings of one book byte for byte.  Time and memory
+stand in the receipts, and on the page that shows them; everything else is decided by the inputs and has to be equal.
 """
 
 import csv
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import FINGERPRINT
+from flamebook.runs import files
 from flamebook.runs.execute import RECEIPT, RESULTS, Receipt, receipt_of
 from flamelib.core.vocabulary import DomainError
 
@@ -181,10 +180,9 @@ def _is_number(value: Any) -> bool:
 
 def write(differences: Sequence[Difference], path: Path) -> None:
     """Everything that differs, as JSON; the file appears whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(json.dumps([asdict(one) for one in differences], indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        with files.whole(path) as part:
+            part.write_text(json.dumps([asdict(one) for one in differences], indent=1) + "\n", encoding="utf-8")
     except OSError as fault:
         raise DomainError(f"output must be a file that can be written, got {str(path)!r} ({fault.strerror})") from None
 

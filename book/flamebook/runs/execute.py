@@ -2,15 +2,13 @@
 
 The folder of a run holds the executed notebook, ``figures/``, ``results.json`` and ``receipt.json``; the
 receipt names everything the result depends on by content, and is what decides whether a run is current.
-
-An executed notebook as one HTML file that needs no network: styles, figures and formulas are inside it.
+An executed notebook can be written as one HTML file that needs no network: styles, figures and formulas are inside it.
 """
 
 import contextlib
 import html
 import json
 import os
-import platform
 import re
 import resource
 import shutil
@@ -19,12 +17,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from flamebook.runs import inputs
+from flamebook.runs import files, inputs, recorded
 from flamebook.runs import notebook as stamp
 from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError
@@ -107,7 +104,7 @@ def execute(template: Path, output_folder: Path, parameters: Mapping[str, Any], 
     part = _part(output_folder)
     try:
         receipt = _execute_into(part, run, name or template.stem)
-        _put_in_place(part, output_folder)
+        files.put_in_place(part, output_folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return receipt
@@ -129,15 +126,6 @@ def _ours(folder: Path) -> bool:
     return not any(folder.iterdir()) or any((folder / name).exists() for name in (RECEIPT, RESULTS, "figures"))
 
 
-def _put_in_place(part: Path, folder: Path) -> None:
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    part.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _execute_into(part: Path, run: Run, name: str) -> Receipt:
     used = inputs.digests(run.template, run.root)
     page = part / run.template.name
@@ -155,7 +143,7 @@ def _execute_into(part: Path, run: Run, name: str) -> Receipt:
         seed=run.parameters.get("seed"),
         seconds=round(seconds, 2),
         peak_memory_mb=_peak_memory_mb(),
-        versions=_versions(),
+        versions=recorded.versions(PACKAGES),
         inputs=used,
         outputs={path.relative_to(part).as_posix(): inputs.sha256(path) for path in _files(part)},
     )
@@ -228,18 +216,6 @@ def _files(folder: Path) -> list[Path]:
 def _peak_memory_mb() -> float:
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
-
-
-def _versions() -> dict[str, str]:
-    installed = {package: _version(package) for package in PACKAGES}
-    return {"python": platform.python_version()} | {name: found for name, found in installed.items() if found}
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def receipt_of(folder: Path) -> Receipt | None:

@@ -1,14 +1,11 @@
-"""What is done to a notebook's text before and after it is executed, so that equal inputs give equal bytes.
-
-Before: the values of a run are written into the cell tagged ``parameters`` (no second, injected cell).
-After: words like ``@n_users@`` in the text and the captions become the values that were really used, and
-papermill's times are dropped.  Standard library only.
-
-What a notebook may be asked: its declared parameters, and ``name=value`` words checked against them.
+"""The text of a notebook: what it may be asked, and what is done to it before and after it is executed.
 
 A notebook declares its parameters in the code cell tagged ``parameters``, one a line, as
 ``name: type = default  # help``.  Names of the vocabulary have its domain; others are checked by type.
-Standard library only, so that a refusal comes at once.
+
+Before a run its values are written into that cell (no second, injected cell).  After it, words like ``@n_users@`` in
+the text and the captions become the values that were really used, and papermill's times are dropped, so that equal
+inputs give equal bytes.  Standard library only, so that a refusal comes at once.
 """
 
 import ast

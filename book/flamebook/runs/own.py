@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamebook.runs import notebook
+from flamebook.runs import files, notebook
 from flamelib.core.vocabulary import DomainError
 
 MARK = "own.json"
@@ -89,17 +89,6 @@ def table(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, its folder made if need be; refuses where the system does."""
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as fault:
-        raise unwritable(path.parent, fault) from None
-
-
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
     """A path in a hidden sibling to put the result at; it takes the folder's place at the end, or vanishes."""
@@ -108,10 +97,10 @@ def replaced(folder: Path) -> Iterator[Path]:
     try:
         desk = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
     except OSError as fault:
-        raise unwritable(folder, fault) from None
+        raise files.unwritable(folder, fault) from None
     try:
         yield desk / "result"
-        _exchange(desk / "result", folder, desk / "replaced")
+        files.put_in_place(desk / "result", folder)
     finally:
         shutil.rmtree(desk, ignore_errors=True)
         for parent in made:
@@ -119,18 +108,12 @@ def replaced(folder: Path) -> Iterator[Path]:
                 parent.rmdir()
 
 
-def _exchange(result: Path, folder: Path, old: Path) -> None:
-    if folder.exists():
-        folder.rename(old)
-    result.rename(folder)
-
-
 def _make_parents(folder: Path) -> list[Path]:
     missing = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise unwritable(folder, fault) from None
+        raise files.unwritable(folder, fault) from None
     return missing
 
 
@@ -156,8 +139,3 @@ def _ours(folder: Path) -> list[str]:
 
 def _listed(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
-
-
-def unwritable(folder: Path, fault: OSError) -> DomainError:
-    """The refusal of a folder that the system does not let us write."""
-    return DomainError(f"output must be a folder that can be written, got {str(folder)!r} ({fault.strerror})")

@@ -1,13 +1,10 @@
-"""Recorded results of full training runs: a table with a row a run, and a file beside it with how it came about.
-
-What the commands that record results share: a table, and beside it a file that says how it came about.
-"""
+"""Recorded results of long runs: a table, a file beside it that says how it came about, and how both are read."""
 
 import csv
 import functools
 import json
+import platform
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -76,8 +73,20 @@ def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> d
         "date": datetime.now(UTC).date().isoformat(),
         "command": f"python -m flamebook.{command}",
         **told,
-        "versions": {"python": sys.version.split()[0], **{name: metadata.version(name) for name in packages}},
+        "versions": versions(packages),
     }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Python's and those of the packages that are installed: what a result may depend on beside its inputs."""
+    return {"python": platform.python_version()} | {name: found for name in packages if (found := _version(name))}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def revision() -> str:

@@ -4,30 +4,32 @@ What is current is decided by content, from the receipts; Snakemake brings the o
 way to a cluster.
 """
 
-import fcntl
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import yaml
 
-from flamebook.runs import execute, inputs
+from flamebook.places import ROOT
+from flamebook.runs import execute, files, inputs
 from flamebook.runs.execute import Run
 from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError, known
 
 RUNS = Path("_build/runs")
 PROFILES = ("quick", "paper")
-_STEP_SECONDS = 0.5
-_NEWS_SECONDS = 20.0
+LOG = ".snakemake.log"
+UNSAID = "ended without a message"
+STEP_SECONDS = 0.3  # between two looks at what is finished
+NEWS_SECONDS = 20.0  # between two lines about what takes long
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,62 +102,65 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
         Further words for Snakemake, such as ``--executor slurm``.
     """
     plan.folder.mkdir(parents=True, exist_ok=True)
-    with _alone(plan.folder) as lock:
-        why = {name: execute.reason(run, plan.folder / name) for name, run in plan.runs.items()}
-        due = [name for name, words in why.items() if words]
-        for name in due:
-            # Snakemake sees what is missing; what is merely outdated is made so.
-            (plan.folder / name / execute.RECEIPT).unlink(missing_ok=True)
-            _message(plan.folder, name).unlink(missing_ok=True)
-            shutil.rmtree(plan.folder / f".{name}.part", ignore_errors=True)  # what a killed build left is no progress
-            say(f"due      {name}: {why[name]}")
-        if due:
-            _snakemake(plan, due, jobs, options, lock)
-        failed = {name: _failure(plan.folder, name) for name in due if not execute.receipt_of(plan.folder / name)}
-    ran = tuple(name for name in due if name not in failed)
-    return Outcome(ran, tuple(name for name in plan.runs if name not in due), failed)
+    with files.held(plan.folder, lambda: say(f"waiting  another build is at work in {plan.folder}")) as lock:
+        why = outdated(plan.runs, plan.folder)
+        for name, reason in why.items():
+            say(f"due      {name}: {reason}")
+        if why:
+            words = ["--snakefile", str(plan.root / "Snakefile"), "--directory", str(plan.root), "--cores", str(jobs)]
+            words += ["--config", f"profile={plan.profile}", *options]
+            snakemake(words, plan.folder / LOG, lock, lambda ticks: _tell(ticks, plan.folder, list(why)))
+        missing = [name for name in why if not execute.receipt_of(plan.folder / name)]
+        unsaid = f"{UNSAID}; {plan.folder / LOG} may say why"
+        failed = {name: failure(plan.folder, name) or f"{name}: {unsaid}" for name in missing}
+    ran = tuple(name for name in why if name not in failed)
+    return Outcome(ran, tuple(name for name in plan.runs if name not in why), failed)
 
 
-def say(line: str) -> None:
-    """One line of progress, at once."""
-    print(line, flush=True)
+def outdated(runs: Mapping[str, Run], folder: Path) -> dict[str, str]:
+    """The runs in a folder that are not current, each with the reason; what is left of them is taken away.
+
+    Snakemake sees what is missing; what is merely outdated is made so.
+    """
+    why = {name: execute.reason(run, folder / name) for name, run in runs.items()}
+    due = {name: words for name, words in why.items() if words}
+    for name in due:
+        (folder / name / execute.RECEIPT).unlink(missing_ok=True)
+        _message(folder, name).unlink(missing_ok=True)
+        shutil.rmtree(folder / f".{name}.part", ignore_errors=True)  # what a killed run left is no progress
+    return due
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[IO[str]]:
-    """Hold the folder's lock; the system frees it when its holder dies, however that happens."""
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting  another build is at work in {folder}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
-
-
-def _snakemake(plan: Plan, due: list[str], jobs: int, options: Sequence[str], lock: IO[str]) -> None:
-    words = ["--snakefile", str(plan.root / "Snakefile"), "--directory", str(plan.root), "--cores", str(jobs)]
+def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[Iterator[None]], None]) -> None:
+    """Run Snakemake with these words to its end, while ``tell`` goes through its ticks and says how far it is."""
     # A lock that Snakemake left behind is stale, for ours is held here; so its own is not asked for.
-    words += ["--config", f"profile={plan.profile}", "--keep-going", "--nolock", "--rerun-incomplete", "--nocolor"]
-    with (plan.folder / ".snakemake.log").open("w") as log:
+    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--rerun-incomplete", "--nocolor", *words]
+    places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    with log.open("w", encoding="utf-8") as out:
         # The child holds our lock too, should this process be killed alone.
-        engine = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *words, *options], stdout=log, stderr=log, pass_fds=[lock.fileno()]
-        )
+        engine = subprocess.Popen(command, stdout=out, stderr=out, pass_fds=[lock.fileno()], env=surroundings)
         try:
-            _watch(engine, plan.folder, due)
+            tell(_ticks(engine))
         finally:
             if engine.poll() is None:
                 engine.terminate()
-                engine.wait()
+            engine.wait()
 
 
-def _watch(engine: "subprocess.Popen[bytes]", folder: Path, due: list[str]) -> None:
+def _ticks(engine: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Now and then while a process runs, and once after its end."""
+    while engine.poll() is None:
+        yield
+        time.sleep(STEP_SECONDS)
+    yield
+
+
+def _tell(ticks: Iterator[None], folder: Path, due: Sequence[str]) -> None:
     begun: dict[str, float] = {}
     done: set[str] = set()
     news = time.monotonic()
-    while len(done) < len(due) and engine.poll() is None:
-        time.sleep(_STEP_SECONDS)
+    for _ in ticks:
         now = time.monotonic()
         for name in due:
             if name not in begun and (folder / f".{name}.part").exists():
@@ -165,11 +170,10 @@ def _watch(engine: "subprocess.Popen[bytes]", folder: Path, due: list[str]) -> N
                 done.add(name)
                 state = "failed" if _message(folder, name).exists() else "ran"
                 say(f"{state:8} {name} in {now - begun.get(name, now):.0f} s ({len(done)} of {len(due)})")
-        if now - news > _NEWS_SECONDS:
+        if now - news > NEWS_SECONDS:
             news = now
             for name in sorted(begun.keys() - done):
                 say(f"running  {name}, {_cells(folder / f'.{name}.part' / f'{name}.ipynb')}{now - begun[name]:.0f} s")
-    engine.wait()
 
 
 def _cells(page: Path) -> str:
@@ -181,15 +185,21 @@ def _cells(page: Path) -> str:
     return f"cell {passed} of {len(cells)}, "
 
 
+def failure(folder: Path, name: str) -> str:
+    """What a failed run said; empty where it ended without a word."""
+    try:
+        return _message(folder, name).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
 def _message(folder: Path, name: str) -> Path:
     return folder / execute.FAILED / f"{name}.txt"
 
 
-def _failure(folder: Path, name: str) -> str:
-    try:
-        return _message(folder, name).read_text(encoding="utf-8")
-    except OSError:
-        return f"{name}: ended without a message; {folder / '.snakemake.log'} may say why"
+def say(line: str) -> None:
+    """One line of progress, at once."""
+    print(line, flush=True)
 
 
 def main(words: Sequence[str]) -> int:

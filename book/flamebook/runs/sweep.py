@@ -1,31 +1,25 @@
 """A grid of runs: every combination of the given values, scheduled by Snakemake, one table and one picture.
 
 A sweep's folder holds ``sweep.json`` (the grid), ``Snakefile``, ``points/DIGEST/`` (one run each), ``sweep.csv``
-and ``comparison.svg``/``.png``.  Points are named by a digest of their parameters, so a killed sweep resumes where
-it stopped and a larger grid in the same folder reuses what is there.
-
-The picture of a sweep: every result against a swept parameter, one line for each combination of the others.
+and ``comparison.svg``/``.png``: every result against a swept parameter, one line for each combination of the others.
+Points are named by a digest of their parameters, so a killed sweep resumes where it stopped and a larger grid in the
+same folder reuses what is there.
 """
 
-import fcntl
 import json
 import math
-import os
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flamebook.figures.style import LIGHT, look
-from flamebook.places import ROOT
-from flamebook.runs import notebook, own
+from flamebook.runs import files, notebook, own
 from flamelib.core.vocabulary import DomainError
 
 Row = Mapping[str, Any]
@@ -173,7 +167,7 @@ def sweep(
     folder = (output or own.default_folder("sweeps", template.stem, notebook.digest(template, named))).resolve()
     _refuse_foreign(folder, template)
     grid = {"made_by": MADE_BY, "notebook": str(template), "swept": swept, "points": named}
-    own.write(folder / "sweep.json", json.dumps(grid, indent=1) + "\n")
+    files.write(folder / "sweep.json", json.dumps(grid, indent=1) + "\n")
     _run_points(template, named, folder, jobs, extra)
     combine(folder)
     return folder
@@ -183,78 +177,36 @@ def _run_points(
     template: Path, named: Mapping[str, dict[str, Any]], folder: Path, jobs: int, extra: Sequence[str]
 ) -> None:
     # Imported here with what it needs: a refusal should not wait for it.
-    from flamebook.runs import execute
+    from flamebook.runs import execute, schedule
 
     points = folder / "points"
-    own.write(folder / "Snakefile", SNAKEFILE)
-    why = {name: execute.reason(execute.Run(template, point), points / name) for name, point in named.items()}
-    due = [name for name, words in why.items() if words]
-    for name in due:
-        # The scheduler sees what is missing; what is merely outdated is made so.
-        (points / name / execute.RECEIPT).unlink(missing_ok=True)
-        _message(points, name).unlink(missing_ok=True)
-    with _alone(folder) as lock:
+    files.write(folder / "Snakefile", SNAKEFILE)
+    with files.held(folder, partial(_refuse_in_use, folder)) as lock:
+        due = list(schedule.outdated({name: execute.Run(template, point) for name, point in named.items()}, points))
         if due:
-            _snakemake(folder, due, len(named), jobs, extra, lock)
+            words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
+            words += ["--jobs", str(jobs), "--rerun-triggers", "mtime", *extra]
+            tell = partial(_tell, points=points, due=due, total=len(named))
+            schedule.snakemake(words, folder / "snakemake.log", lock, tell)
     failed = [name for name in due if execute.receipt_of(points / name) is None]
     if failed:
-        told = [_told(named[name], _message(points, name)) for name in failed]
+        why = {name: schedule.failure(points, name).strip() or schedule.UNSAID for name in failed}
+        told = [", ".join(f"{key}={value}" for key, value in named[name].items()) + f": {why[name]}" for name in failed]
         done = f"{len(failed)} of {len(named)} points failed; the others are kept, repeat the command to resume"
         raise execute.RunFailed("\n".join([*told[:5], *(["..."] if len(told) > 5 else []), done]))
 
 
-def _snakemake(folder: Path, due: list[str], total: int, jobs: int, extra: Sequence[str], lock: IO[str]) -> None:
-    words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
-    # Its own lock is not asked for: ours is held, so one that it left behind is stale.
-    words += ["--jobs", str(jobs), "--keep-going", "--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime"]
-    with (folder / "snakemake.log").open("w", encoding="utf-8") as log:
-        # The child holds our lock too, should this process be killed alone.
-        command = [sys.executable, "-m", "snakemake", *words, "--nocolor", *extra]
-        engine = subprocess.Popen(command, stdout=log, stderr=log, pass_fds=[lock.fileno()], env=_environment())
-        try:
-            _watch(engine, folder / "points", due, total)
-        finally:
-            if engine.poll() is None:
-                engine.terminate()
-                engine.wait()
-
-
-def _watch(engine: "subprocess.Popen[bytes]", points: Path, due: list[str], total: int) -> None:
+def _tell(ticks: Iterator[None], points: Path, due: Sequence[str], total: int) -> None:
     shown = -1
-    while True:
-        ended = engine.poll() is not None
+    for _ in ticks:
         done = sum((points / name / "receipt.json").exists() for name in due)
         if done != shown:
             shown = done
             print(f"{total - len(due) + done} of {total} points", file=sys.stderr, flush=True)
-        if ended:
-            return
-        time.sleep(0.3)
 
 
-def _environment() -> dict[str, str]:
-    places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[IO[str]]:
-    """Hold the folder's lock; the system frees it when its holder dies, however that happens."""
-    with (folder / ".lock").open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use") from None
-        yield lock
-
-
-def _message(points: Path, name: str) -> Path:
-    return points / ".failed" / f"{name}.txt"
-
-
-def _told(point: Mapping[str, Any], message: Path) -> str:
-    why = message.read_text(encoding="utf-8").strip() if message.exists() else "ended without a message"
-    return ", ".join(f"{name}={value}" for name, value in point.items()) + f": {why}"
+def _refuse_in_use(folder: Path) -> None:
+    raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use")
 
 
 def _refuse_foreign(folder: Path, template: Path) -> None:
@@ -273,8 +225,6 @@ def _refuse_foreign(folder: Path, template: Path) -> None:
 
 def combine(folder: Path) -> None:
     """Write ``sweep.csv`` and the comparison picture from the finished points of a sweep."""
-    # Matplotlib takes a while to import: a refusal should not wait for it.
-
     grid = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     rows = []
     for name, point in grid["points"].items():
@@ -283,7 +233,7 @@ def combine(folder: Path) -> None:
     asked = next(iter(grid["points"].values()))
     measured = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in asked]
     draw(rows, grid["swept"], measured, folder)
-    own.write(folder / "sweep.csv", own.table(rows))
+    files.write(folder / "sweep.csv", own.table(rows))
 
 
 def scalars(results: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flamebook.places import FINGERPRINT
-from flamebook.runs import execute, inputs, schedule
+from flamebook.runs import execute, files, inputs, schedule
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
@@ -60,7 +60,8 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     _copy_results(root, made)
     finish(made)
     (made / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
-    _put_in_place(made, root / HTML)
+    files.put_in_place(made, root / HTML)
+    shutil.rmtree(root / WORK, ignore_errors=True)
     return outcome
 
 
@@ -121,16 +122,6 @@ def _copy_results(root: Path, html: Path) -> None:
     for receipt in sorted((root / schedule.RUNS).glob(f"*/{execute.RECEIPT}")):
         if (html / "notebooks" / f"{receipt.parent.name}.html").is_file():
             shutil.copytree(receipt.parent, html / "files" / receipt.parent.name)
-
-
-def _put_in_place(made: Path, html: Path) -> None:
-    old = html.with_name(".html.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if html.exists():
-        html.rename(old)
-    made.rename(html)
-    shutil.rmtree(old, ignore_errors=True)
-    shutil.rmtree(html.parent / WORK.name, ignore_errors=True)
 
 
 def summary(root: Path, outcome: Outcome, seconds: float) -> str:

@@ -20,8 +20,9 @@ from playwright.sync_api import Browser, Error, Page, ViewportSize, sync_playwri
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NullObject
 
+from flamebook.runs.files import whole
 from flamebook.runs.schedule import say
-from flamebook.site.release import files, main
+from flamebook.site.release import main, place
 from flamelib.core.vocabulary import DomainError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -93,12 +94,12 @@ def write(html: Path, folder: Path) -> Path:
     DomainError
         If ``html`` holds no built book, or there is no browser to print it with.
     """
-    part, whole = files(html, folder, "pdf")
+    path = place(html, folder, "pdf")
     with browser() as opened:
         chapters = list(printed(opened, html.resolve()))
-    joined(chapters).write(part)
-    part.replace(whole)
-    return whole
+    with whole(path) as part:
+        joined(chapters).write(part)
+    return path
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from flamebook.places import FINGERPRINT
+from flamebook.runs.files import whole
 from flamebook.site.build import HTML
 from flamelib.core.vocabulary import DomainError
 
@@ -31,18 +32,17 @@ def pack(html: Path, folder: Path) -> Path:
     DomainError
         If ``html`` holds no built book.
     """
-    part, whole = files(html, folder, "zip")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(path for path in html.rglob("*") if path.is_file()):
-            entry = zipfile.ZipInfo(f"{whole.stem}/{path.relative_to(html).as_posix()}", EPOCH)
+    path = place(html, folder, "zip")
+    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file in sorted(file for file in html.rglob("*") if file.is_file()):
+            entry = zipfile.ZipInfo(f"{path.stem}/{file.relative_to(html).as_posix()}", EPOCH)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            packed.writestr(entry, path.read_bytes())
-    part.replace(whole)
-    return whole
+            packed.writestr(entry, file.read_bytes())
+    return path
 
 
-def files(html: Path, folder: Path, ending: str) -> tuple[Path, Path]:
-    """The hidden file to fill, and the file that it is renamed to once it is whole.
+def place(html: Path, folder: Path, ending: str) -> Path:
+    """The file to hand on, of this version and ending.
 
     Raises
     ------
@@ -52,8 +52,7 @@ def files(html: Path, folder: Path, ending: str) -> tuple[Path, Path]:
     if not (html / FINGERPRINT).is_file():
         raise DomainError(f"html must be the folder of a built book (run `make book`), got {str(html)!r}")
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"flamelib-book-{version('flamelib')}.{ending}"
-    return folder / f".{name}.part", folder / name
+    return folder / f"flamelib-book-{version('flamelib')}.{ending}"
 
 
 def main(words: Sequence[str], made: Callable[[Path, Path], Path] = pack) -> int:

@@ -13,6 +13,7 @@ from flamebook.experiments import checkin as checkin_spent
 from flamebook.experiments import checkin as learning
 from flamebook.experiments.checkin import Setting
 from flamebook.figures import present
+from flamebook.figures.together import learning as drawn
 from flamebook.recordings import checkin as checkin_recorded
 from flamebook.recordings import checkin as record_checkin
 from flamebook.recordings.checkin import Job
@@ -86,7 +87,7 @@ def test_figures_have_words_on_their_axes_and_their_numbers_beside_them(runs, mo
     seen = []
 
     def watched(ax, given, pen):
-        learning.draw_learning(ax, given, pen)
+        drawn.draw_learning(ax, given, pen)
         seen.append((ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())))
 
     present.show(runs, watched, name="learning", alt="A figure of the test.")
@@ -105,7 +106,7 @@ def test_a_model_stands_at_what_its_rounds_cost(runs, monkeypatch, tmp_path):
         assert np.array_equal(found.accuracy, runs.curves[scheme][:, [1, 4]])
         assert set(found.epsilon) == set(accountants)
         assert all(0 < first < last for first, last in found.epsilon.values())
-        present.show(found, checkin_spent.draw_spent, name=f"spent-{scheme}", alt="A figure of the test.")
+        present.show(found, drawn.draw_spent, name=f"spent-{scheme}", alt="A figure of the test.")
         assert len(checkin_spent.spent_rows(found)) == 4
         assert len(found.to_csv().splitlines()) == 1 + 4 * 2 * 2
 

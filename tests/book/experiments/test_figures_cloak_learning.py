@@ -10,8 +10,8 @@ from flamebook.experiments import cloak as cloak_learning
 from flamebook.experiments import cloak as tradeoffs
 from flamebook.experiments import flame
 from flamebook.experiments.cloak import Setting
-from flamebook.experiments.flame_grid import draw_sweep
 from flamebook.figures import present
+from flamebook.figures.together.learning import draw_sweep
 from flamebook.recordings import cloak as cloak_recorded
 from flamebook.recordings import cloak as record_cloak
 from flamebook.runs import recorded

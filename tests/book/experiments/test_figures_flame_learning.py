@@ -12,9 +12,11 @@ from flamebook.claims import flame, ledger
 from flamebook.experiments import flame as flame_learning
 from flamebook.experiments import flame as flame_methods
 from flamebook.experiments import flame_grid
-from flamebook.experiments.flame import Gap, Setting
+from flamebook.experiments.flame import Setting
 from flamebook.experiments.flame_grid import EqualBudget, Interval
+from flamebook.experiments.runs import Gap
 from flamebook.figures import present
+from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
 from flamebook.runs import recorded
@@ -233,10 +235,10 @@ def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, t
     budget = EqualBudget(sweeps["epsilon"], {"topk": runs.final("topk")}, {"topk": Interval(0.1, 1.0, 2.0)})
     beside = flame_recorded.Beside(sweeps["padded"], sweeps["padded"])
     for name, record, draw in (
-        ("runs", runs, flame_learning.draw_runs),
-        ("sweep", sweeps["server_step"], flame_grid.draw_sweep),
-        ("beside", beside, flame_recorded.draw_beside),
-        ("equal", budget, flame_grid.draw_equal_budget),
+        ("runs", runs, drawn.draw_runs),
+        ("sweep", sweeps["server_step"], drawn.draw_sweep),
+        ("beside", beside, drawn.draw_beside),
+        ("equal", budget, drawn.draw_equal_budget),
     ):
         seen = []
 

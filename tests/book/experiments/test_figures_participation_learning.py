@@ -9,9 +9,10 @@ import pytest
 
 from flamebook.claims import participation as checks
 from flamebook.experiments import participation as learning
-from flamebook.experiments.flame import Gap
-from flamebook.experiments.participation import Learning, Setting
+from flamebook.experiments.participation import Setting
+from flamebook.experiments.runs import Gap, Learning, half_width
 from flamebook.figures import present
+from flamebook.figures.together import learning as drawn
 from flamebook.recordings import participation
 from flamebook.recordings.participation import Size
 from flamebook.runs import recorded
@@ -108,14 +109,14 @@ def test_differences_are_taken_run_by_run():
     assert gap.mean == pytest.approx(1)
     assert gap.spread == pytest.approx(0, abs=1e-9)
     assert record.ahead("outer", "wcs")
-    assert record.pairs() == [("outer", "wcs")]
+    assert learning.pairs(record) == [("outer", "wcs")]
     assert learning.pair_rows(record)[0][-1] == "ahead"
 
 
 def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
     draws = np.random.default_rng(0).normal(loc=0.3, size=(2000, 4))
     gaps = [Gap.of(row) for row in draws]
-    inside = np.mean([abs(gap.mean - 0.3) <= learning.half_width(gap) for gap in gaps])
+    inside = np.mean([abs(gap.mean - 0.3) <= half_width(gap) for gap in gaps])
     assert inside == pytest.approx(0.95, abs=0.02)
 
 
@@ -125,7 +126,7 @@ def test_tables_have_a_row_for_each_scheme_and_each_pair(records, runs):
     assert rows["no privacy"][1:3] == (0, np.inf)
     assert rows["OLS, smaller step"][2] == rows["OLS"][2] == 5.0
     assert len(rows) == len(runs.curves)
-    assert len(learning.pair_rows(runs)) == len(runs.pairs()) == 6
+    assert len(learning.pair_rows(runs)) == len(learning.pairs(runs)) == 6
     [row] = learning.setting_rows(records, [SMALL])
     assert row[0] == "50 \N{MULTIPLICATION SIGN} 30"
     assert row[3] == pytest.approx(90)
@@ -144,7 +145,7 @@ def test_the_figure_has_words_on_its_axes_and_its_numbers_beside_it(runs, monkey
     seen = []
 
     def watched(ax, given, pen):
-        learning.draw_learning(ax, given, pen)
+        drawn.draw_learning(ax, given, pen)
         seen.append((ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())))
 
     present.show(runs, watched, name="learning", alt="A figure of the test.")

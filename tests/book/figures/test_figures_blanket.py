@@ -11,7 +11,8 @@ import pytest
 from flamebook.figures import present
 from flamebook.figures.blanket import amplification, audit, histogram, message
 from flamebook.figures.blanket import summation as blanket_summation
-from flamebook.figures.curves import draw_curves, draw_rates, whole_grid
+from flamebook.figures.curves import draw_curves, draw_rates
+from flamebook.records import whole_grid
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.protocols.blanket import HistogramProtocol, SummationProtocol

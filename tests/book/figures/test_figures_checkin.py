@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.checkin import accounting as figures
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.curves import Curves
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.core.vocabulary import DomainError
 
 CENTRE = Shuffled(n_users=10**6, checkin_rate=1e-3, rounds=10**5, epsilon0=1.0)
@@ -72,7 +73,7 @@ def test_a_figure_names_its_curves() -> None:
     record = figures.compute_along(SUMS, "rounds", [10, 1000], ("eq-10", "baseline-kov"))
     with look(LIGHT, "test") as pen:
         ax = Figure().add_subplot()
-        figures.draw(ax, record, pen)
+        draw_curves(ax, record, pen)
     assert ax.get_legend_handles_labels()[1] == ["Eq. 10 (no bound)", "baseline, Kairouz et al."]
     assert record.parameters["noise_std"] == 1.0
     assert "rounds" not in record.parameters

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flamebook.attacks import checkin as attack
+from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.figures import present
-from flamebook.figures.checkin import attack
-from flamebook.figures.checkin.attack import BinaryCheckin
+from flamebook.figures.checkin import audit
 from flamelib.core.vocabulary import DomainError
 
 TWO = BinaryCheckin(2, 0.3, 1.0)
@@ -75,7 +76,7 @@ def test_along_the_rate() -> None:
     assert (record.curves["inner-paper"] < record.curves["exact"])[:4].all()
     assert all(one.least <= one.clients.renyi(2) for one in record.attacks)
     assert record.to_csv().count("\n") == 1 + 5 + len(record.attacks)
-    shown = present.show(record, attack.draw_inner_rates, name="inner", alt="a test of a figure and its words")
+    shown = present.show(record, audit.draw_inner_rates, name="inner", alt="a test of a figure and its words")
     assert "NaN" not in shown.markup
 
 

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
+from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.figures.checkin import audit
-from flamebook.figures.checkin.attack import BinaryCheckin
 from flamebook.figures.style import LIGHT, look
 from flamelib.accounting.checkin.theorems import exact_renyi
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from flamebook.figures.cloak import shortcuts as attack
-from flamebook.figures.cloak import shortcuts as generators
-from flamebook.figures.cloak import too_few as pairing
+from flamebook.attacks import shortcuts as attack
+from flamebook.attacks import shortcuts as generators
+from flamebook.attacks import too_few as pairing
+from flamebook.figures.cloak import audit
 from flamebook.figures.style import LIGHT, look
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
@@ -106,7 +107,7 @@ def test_more_messages_ask_for_a_looser_modulus() -> None:
     assert all(values[-1] == 1.0 for values in record.shares.values())
     assert record.shares[2][0] > record.shares[3][0] >= record.shares[4][0] == 0.0
     assert record.to_csv().count("\n") == 4
-    assert labels(pairing.draw_moduli, record) == ["m = 2", "m = 3", "m = 4", "N = 3nk"]
+    assert labels(audit.draw_moduli, record) == ["m = 2", "m = 3", "m = 4", "N = 3nk"]
 
 
 def test_too_many_candidates_are_refused() -> None:

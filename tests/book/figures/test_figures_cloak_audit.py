@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from flamebook.attacks import too_few as counting
 from flamebook.figures.cloak import audit
 from flamebook.figures.cloak import audit as faults
 from flamebook.figures.cloak import protocol as reading
-from flamebook.figures.cloak import too_few as counting
 from flamebook.figures.style import LIGHT, look
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
@@ -193,7 +193,7 @@ def test_whole_vectors_need_messages_in_proportion_to_their_length() -> None:
     assert record.refuted[2] / record.refuted[1] == pytest.approx(10, rel=0.1)
     assert record.proven[2] == messages_needed(40, 50, 100 * math.log2(2**31 - 1))
     assert record.to_csv().count("\n") == 4
-    assert len(labels(counting.draw_counted, record)) == 3
+    assert len(labels(audit.draw_counted, record)) == 3
 
 
 # --- proofs and constants ---------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamebook.figures.cloak import parameters, privacy
-from flamebook.figures.curves import Curves
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.accounting.splitting.small_worlds import shuffled_distance, subset_counts
 from flamelib.core.vocabulary import DomainError
 

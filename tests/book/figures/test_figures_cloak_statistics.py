@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.cloak import moments, statistics
 from flamebook.figures.cloak.words import Words
-from flamebook.figures.curves import Curves
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.mechanisms.sketches.counts import CountSketch
 from flamelib.mechanisms.sketches.hashing import numbered
 from flamelib.mechanisms.sketches.linear import direct_table

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flamebook.attacks.participation import Setting
 from flamebook.figures import present
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.participation import accounting as figures
 from flamebook.figures.participation import accounting as over_rounds
-from flamebook.figures.participation.accounting import Setting
 from flamelib.core.vocabulary import DomainError
 
 SETTING = Setting(n_records=5)
@@ -27,7 +28,7 @@ def test_curves_of_several_sizes_lie_between_cs_and_wcs() -> None:
     assert list(record.curves) == ["ols", "wcs", "outer:L = 100", "outer:L = 5", "outer:L = 1", "cs"]
     assert all((low <= high * (1 + 1e-9)).all() for high, low in pairwise(curves))
     assert record.curves["outer:L = 1"] == pytest.approx(record.curves["cs"], rel=1e-9)
-    present.show(record, figures.draw, name="tradeoff", alt="a test of a figure and its words")
+    present.show(record, draw_curves, name="tradeoff", alt="a test of a figure and its words")
 
 
 def test_readings_around_the_lower_bound() -> None:
@@ -57,7 +58,7 @@ def test_at_a_fixed_product_all_coincide_where_every_client_joins() -> None:
     assert first == pytest.approx([first[0]] * len(first), rel=1e-6)
     assert np.ptp(record.curves["cs"]) < 1e-12
     assert (np.diff(record.curves["outer:L = 30"]) > 0).all()
-    present.show(record, figures.draw, name="product", alt="a test of a figure and its words")
+    present.show(record, draw_curves, name="product", alt="a test of a figure and its words")
 
 
 def test_the_five_claims_hold_for_outer() -> None:
@@ -108,7 +109,7 @@ def test_rounds_lie_above_their_lower_bound_and_begin_with_one() -> None:
     assert all((np.diff(values) > 0).all() for values in curves.values())
     assert [row[0] for row in over_rounds.rows(record)] == [1, 20]
     assert over_rounds.headings(record)[-1] == "lower bound"
-    present.show(record, over_rounds.draw_rounds, name="rounds", alt="a test of a figure and its words")
+    present.show(record, draw_curves, name="rounds", alt="a test of a figure and its words")
 
 
 def test_check_ins_are_drawn_with_the_budget_that_their_theorem_allows() -> None:

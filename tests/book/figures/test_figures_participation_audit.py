@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from flamebook.attacks import gradients
+from flamebook.attacks import participation as attack
+from flamebook.attacks.participation import Setting
 from flamebook.figures import present
-from flamebook.figures.participation import attack, audit
-from flamebook.figures.participation.accounting import Setting
+from flamebook.figures.participation import audit
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta
 from flamelib.core.vocabulary import DomainError
@@ -61,12 +63,12 @@ def test_the_curve_of_inner_is_drawn_with_its_attacks() -> None:
     assert (record.curves["inner"] < record.curves["exact"]).all()
     assert (record.curves["exact"] < record.curves["outer"]).all()
     assert record.to_csv().count("\n") == 1 + 3 + len(record.attacks)
-    shown = present.show(record, attack.draw_inner_curve, name="inner", alt="a test of a figure and its words")
+    shown = present.show(record, audit.draw_inner_curve, name="inner", alt="a test of a figure and its words")
     assert "NaN" not in shown.markup
 
 
 def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() -> None:
-    record = audit.compute_angles(Setting(), 0.1, (5, 30), points=3)
+    record = gradients.compute_angles(Setting(), 0.1, (5, 30), points=3)
     rows = {row[0]: row for row in record.rows()}
     assert rows["L = 30"][3] > 5 * rows["L = 30"][1]
     assert rows["L = 5"][2] == 0
@@ -75,18 +77,18 @@ def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() 
 
 
 def test_each_term_is_worst_for_aligned_gradients() -> None:
-    record = audit.compute_terms(Setting(), 0.1, (1, 3), points=7)
+    record = gradients.compute_terms(Setting(), 0.1, (1, 3), points=7)
     assert all((np.diff(values) <= 1e-4 * values[0]).all() for values in record.curves.values())
-    term = audit._term(Setting(), 0.1, 0, 77.0)
+    term = gradients._term(Setting(), 0.1, 0, 77.0)
     assert term == pytest.approx(float(random_participation("outer", 0.1, 0.1, 1, 1.0, 1.0, epsilon=0.1)), rel=1e-3)
 
 
 def test_the_search_stays_below_the_bounds_and_repeats_itself() -> None:
-    record = audit.compute_search(starts=6, steps=2, seed=5)
+    record = gradients.compute_search(starts=6, steps=2, seed=5)
     assert record.tried == 18
     assert record.exceeding == 0
     assert record.ratios.max() > 0.3
-    again = audit.compute_search(starts=6, steps=2, seed=5)
+    again = gradients.compute_search(starts=6, steps=2, seed=5)
     assert np.array_equal(record.ratios, again.ratios)
     assert sum(row[1] for row in record.rows()) == 6
     present.show(record, audit.draw_search, name="search", alt="a test of a figure and its words")
@@ -96,11 +98,11 @@ def test_a_search_would_see_a_bound_that_is_none() -> None:
     """With inner in the place of outer, the equal gradients of the counterexample exceed it."""
     place = np.tile([1.0, 0.0], (5, 1))
     bounds = np.array([FIVE.delta("inner", 0.1), FIVE.delta("add", 0.1)])
-    assert audit._ratios(FIVE, 0.1, place, bounds)[0] > 2
+    assert gradients._ratios(FIVE, 0.1, place, bounds)[0] > 2
 
 
 def test_gram_matrices_that_grow_do_not_lower_the_integral() -> None:
-    record = audit.compute_gram_pairs(12, seed=4)
+    record = gradients.compute_gram_pairs(12, seed=4)
     assert record.ordered == 12
     assert (record.larger > 1.01 * record.smaller).any()
     assert record.to_csv().count("\n") == 13
@@ -119,4 +121,4 @@ def test_a_search_and_an_attack_need_repeats(repeats: float) -> None:
     with pytest.raises(DomainError, match="repeats"):
         attack.compute_counterexample(FIVE, 0.1, repeats, 1)  # type: ignore[arg-type]
     with pytest.raises(DomainError, match="repeats"):
-        audit.compute_search(repeats, 2, 1)  # type: ignore[arg-type]
+        gradients.compute_search(repeats, 2, 1)  # type: ignore[arg-type]

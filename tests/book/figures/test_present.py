@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from flamebook.figures import present
-from flamebook.figures.curves import Curves, draw_curves, log_log_slope, to_csv, whole_grid
-from flamebook.figures.style import DARK, LIGHT, LOOKS, THEMES, look
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import DARK, LIGHT, THEMES, look
+from flamebook.records import LOOKS, Curves, log_log_slope, to_csv, whole_grid
 from flamelib.core.vocabulary import DomainError
 
 RECORD = Curves(

@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, Rates, draw_curves, log_log_slope, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, Parameters, Rates, log_log_slope, words
 from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
 from flamelib.accounting.shuffling.numerical import blanket_divergence, clones_2021, clones_2023
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import (

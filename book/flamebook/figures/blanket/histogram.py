@@ -2,7 +2,7 @@
 
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from flamebook.figures.curves import Parameters, to_csv
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile
@@ -36,9 +36,13 @@ class HistogramError:
 
     def to_csv(self) -> str:
         """One row a bucket."""
-        columns = (self.names, self.truth, self.estimate, self.measured, self.theory)
-        header = ["bucket", "true_count", "estimate", "measured_standard_deviation", "exact_standard_deviation"]
-        return to_csv(header, zip(*columns, strict=True))
+        counts: dict[str, Iterable[object]] = {"bucket": self.names, "true_count": self.truth}
+        found = {
+            "estimate": self.estimate,
+            "measured_standard_deviation": self.measured,
+            "exact_standard_deviation": self.theory,
+        }
+        return columns_csv(counts | found)
 
     @property
     def pooled_ratio(self) -> float:

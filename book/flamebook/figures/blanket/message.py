@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, to_csv
 from flamebook.figures.style import Pen, draw_arrow, draw_box
+from flamebook.records import Curves, Parameters, columns_csv, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 
@@ -22,7 +22,7 @@ class MessageLaw:
 
     def to_csv(self) -> str:
         """One row a message."""
-        return to_csv(["message", "kept", "blanket"], zip(range(len(self.kept)), self.kept, self.blanket, strict=True))
+        return columns_csv({"message": range(len(self.kept)), "kept": self.kept, "blanket": self.blanket})
 
 
 def compute_kary_message(n_buckets: int, epsilon0: float, value: int) -> MessageLaw:

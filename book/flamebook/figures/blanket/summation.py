@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from flamebook.figures.curves import Curves, Parameters, Slope, log_log_slope, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, Parameters, Slope, log_log_slope, words
 from flamelib.accounting.shuffling.accuracy import summation_lower, summation_mse, summation_plan
 from flamelib.accounting.shuffling.closed_form import cheu
 from flamelib.core.arrays import Reals

@@ -13,10 +13,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, draw_curves, whole_grid
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.records import LOOKS, Curves, whole_grid
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
@@ -151,11 +149,6 @@ def compute_along(
     curves = {scheme: np.array([one.epsilon(scheme) for one in settings]) for scheme in names}
     given = {key: value for key, value in setting.as_parameters().items() if key != name}
     return Curves(name, "total_epsilon", np.asarray(values, dtype=float), curves, given)
-
-
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes."""
-    draw_curves(ax, record, pen)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

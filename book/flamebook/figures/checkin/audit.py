@@ -1,4 +1,4 @@
-r"""The audit of self check-in: a lemma turned round, small crowds, rare rounds left out, other data sets."""
+"""The audit of self check-in: the inner rate, a lemma turned round, small crowds, rare rounds left out, data sets."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,10 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
-from flamebook.figures.checkin.attack import BinaryCheckin
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
+from flamebook.attacks.checkin import BinaryCheckin, InnerRates
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, columns_csv, words
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
@@ -57,10 +58,8 @@ class Leaks:
 
     def to_csv(self) -> str:
         """One row a budget."""
-        return to_csv(
-            ["budget", *(f"leaks with {delta:g}" for delta in self.curves)],
-            zip(self.budgets, *self.curves.values(), strict=True),
-        )
+        leaks = {f"leaks with {delta:g}": values for delta, values in self.curves.items()}
+        return columns_csv({"budget": self.budgets, **leaks})
 
 
 def compute_leaks(order: int, deltas: Sequence[float], budgets: Sequence[float]) -> Leaks:
@@ -227,10 +226,7 @@ class DataSets:
 
     def to_csv(self) -> str:
         """One row an epsilon."""
-        return to_csv(
-            ["epsilon", *(f"{ones} others hold 1" for ones in self.curves)],
-            zip(self.epsilon, *self.curves.values(), strict=True),
-        )
+        return columns_csv({"epsilon": self.epsilon} | {f"{k} others hold 1": one for k, one in self.curves.items()})
 
 
 def compute_data_sets(clients: BinaryCheckin, points: int) -> DataSets:
@@ -270,3 +266,18 @@ def draw_orders(ax: Axes, record: Curves, pen: Pen) -> None:
     """The same with the orders evenly spaced."""
     draw_curves(ax, record, pen)
     ax.set(xscale="linear", xticks=range(0, int(record.x.max()) + 1, 4))
+
+
+def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
+    """The curves, and for each attack a bar from what it proves to its estimate."""
+    for name, values in record.curves.items():
+        ax.plot(record.rates, values, **pen.line(name))
+    seen, least = np.array([(a.estimate, a.least) for a in record.attacks]).T
+    place = [a.clients.checkin_rate for a in record.attacks]
+    ax.errorbar(place, seen, [seen - least, 0 * seen], fmt="o", color=pen.colour("green"), capsize=4,
+                label="attack, run")  # fmt: skip
+    ax.set(
+        yscale="log",
+        xlabel=words("checkin_rate"),
+        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
+    )

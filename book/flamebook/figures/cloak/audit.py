@@ -1,8 +1,7 @@
 """Statements on cloak aggregation that do not hold, or say less than they seem to: the smallest cases, in numbers.
 
-Where a sum of shares goes wrong: overflow, messages lost or sent twice, values nobody may hold.
-
-Each with what goes right beside it.  Rounds are run side by side, as coordinates of one vector with a shuffle each.
+Where a sum of shares goes wrong (overflow, messages lost or sent twice, values nobody may hold), what goes right stands
+beside it.  Rounds are run side by side, as coordinates of one vector with a shuffle each.
 """
 
 import math
@@ -11,9 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from matplotlib.axes import Axes
 from scipy.stats import binomtest, chisquare
 
-from flamebook.figures.cloak.shortcuts import CONFIDENCE
+from flamebook.attacks.shortcuts import CONFIDENCE
+from flamebook.attacks.too_few import Counted, Moduli
+from flamebook.figures.style import Pen
+from flamebook.records import words
 from flamelib.accounting.noise.sums import thinned_sum
 from flamelib.accounting.splitting.lemmas import smooth_failure, swap_budget
 from flamelib.accounting.splitting.rules import noisy_rule
@@ -392,3 +395,33 @@ def poisoned(protocol: CloakProtocol, wanted: float, seed: int) -> tuple[float, 
 def poisoned_rows(protocol: CloakProtocol, wanted: Sequence[float], seed: int) -> list[tuple[str, ...]]:
     """For a table: what the liar wants, and both estimates."""
     return [(f"{one:g}", *(f"{found:.1f}" for found in poisoned(protocol, one, seed))) for one in wanted]
+
+
+MARKS = {2: ("blue", "o", "-"), 3: ("ochre", "s", (0, (6, 2))), 4: ("vermillion", "^", (0, (7, 2, 1.5, 2)))}
+
+
+def draw_moduli(ax: Axes, record: Moduli, pen: Pen) -> None:
+    """A curve a number of messages; on the left the smallest modulus that noise may have, 3nk."""
+    for m, values in record.shares.items():
+        hue, marker, dash = MARKS[m]
+        ax.plot(record.loose, values, color=pen.colour(hue), marker=marker, linestyle=dash, label=f"m = {m}")
+    ax.axvline(math.log2(3 * float(record.parameters["n_users"])), color=pen.colour("grey"), linestyle=":",
+               label="N = 3nk")  # fmt: skip
+    ax.set(xlabel=r"$\log_2(N/k)$", ylabel="share of values recovered for certain", ylim=(-0.03, 1.03))
+
+
+def draw_counted(ax: Axes, record: Counted, pen: Pen) -> None:
+    """Both curves, and the messages that suffice if each coordinate is shuffled on its own."""
+    shown = {
+        "enough, vectors as units (theorem)": (record.proven, "blue", "-", "o"),
+        "told apart below (counting)": (record.refuted, "vermillion", (0, (6, 2)), "s"),
+        "enough, each coordinate on its own": (
+            np.full(len(record.dimensions), record.apart),
+            "green",
+            (0, (7, 2, 1.5, 2)),
+            "",
+        ),
+    }
+    for label, (values, hue, dash, marker) in shown.items():
+        ax.plot(record.dimensions, values, color=pen.colour(hue), linestyle=dash, marker=marker, label=label)
+    ax.set(xscale="log", yscale="log", xlabel=words("dimension"), ylabel=words("n_messages"))

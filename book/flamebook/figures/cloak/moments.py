@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from flamebook.figures.cloak.statistics import each, rms
 from flamebook.figures.cloak.words import Words
-from flamebook.figures.curves import Curves
+from flamebook.records import Curves
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flamebook.figures.curves import Curves
+from flamebook.records import Curves
 from flamelib.accounting.noise.discrete_laplace import shared_noise
 from flamelib.accounting.noise.sum_laws import ThinnedNoise
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum

@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, columns_csv, words
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
@@ -99,8 +100,8 @@ class Sampled:
 
     def to_csv(self) -> str:
         """One row a number of messages."""
-        columns = (self.x, self.distance, self.error, *self.bounds.values())
-        return to_csv(["n_messages", "distance", "standard_error", *self.bounds], zip(*columns, strict=True))
+        measured = {"n_messages": self.x, "distance": self.distance, "standard_error": self.error}
+        return columns_csv({**measured, **self.bounds})
 
     @property
     def bounded(self) -> bool:

@@ -1,10 +1,7 @@
-"""The cloak protocol step by step: the shares of one value, what the parties see, noise, and rounding.
+"""The cloak protocol step by step: the shares of one value, chains of shufflers, noise, rounding, reading a noisy sum.
 
-What goes through the shufflers: where a message ends up behind a chain of them, and how much they carry.
-
-How a noisy sum is read: the clipped estimate and the centred one, their exact expectations and means over rounds.
-
-Rounds are run side by side, as coordinates of one vector with a shuffle each.
+Rounds are run side by side, as coordinates of one vector with a shuffle each.  A noisy sum is read by the clipped
+estimate and by the centred one, with their exact expectations beside means over rounds.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +12,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chisquare
 
-from flamebook.figures.cloak.shortcuts import at_least
-from flamebook.figures.curves import Curves, Parameters, to_csv
+from flamebook.attacks.shortcuts import at_least
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, columns_csv, to_csv
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
@@ -111,7 +108,7 @@ class Bias:
 
     def to_csv(self) -> str:
         """One row a number of rounds."""
-        return to_csv(["rounds", *self.means], zip(self.rounds, *self.means.values(), strict=True))
+        return columns_csv({"rounds": self.rounds, **self.means})
 
 
 def compute_bias(protocol: CloakProtocol, rounds: int, points: int, seed: int) -> Bias:
@@ -253,9 +250,7 @@ class Seen:
 
     def to_csv(self) -> str:
         """One row a cell."""
-        return to_csv(
-            ["cell", "values", "messages"], zip(range(self.values.size), self.values, self.messages, strict=True)
-        )
+        return columns_csv({"cell": range(self.values.size), "values": self.values, "messages": self.messages})
 
 
 def compute_seen(protocol: CloakProtocol, value: float, cells: int, seed: int) -> Seen:
@@ -305,8 +300,8 @@ class Reading:
 
     def to_csv(self) -> str:
         """One row a residue."""
-        columns = self.clipped, self.centred, self.chance
-        return to_csv(["residue", "clipped", "centred", "chance"], zip(range(self.chance.size), *columns, strict=True))
+        columns = {"clipped": self.clipped, "centred": self.centred, "chance": self.chance}
+        return columns_csv({"residue": range(self.chance.size), **columns})
 
 
 def compute_reading(protocol: CloakProtocol, whole_sum: int) -> Reading:

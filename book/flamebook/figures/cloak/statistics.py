@@ -1,10 +1,8 @@
-"""Statistics by cloak aggregation, measured against theory: sums, counts, ranks.
+"""Statistics by cloak aggregation, measured against theory: sums, counts, ranks, frequent words.
 
 Errors are measured on simulated releases (:func:`flamelib.uses.statistics.simulate`): the table of real data, with the
 law of all users' noise.  A curve called ``name:theory`` is an exact standard deviation or mean, unless its function
 says otherwise; where noise is added, its budget is that of the whole table.
-
-Frequent words by cloak aggregation: one search through a simulated release, beside what really occurs often.
 """
 
 import math
@@ -17,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from flamebook.figures.cloak.words import Words
-from flamebook.figures.curves import Curves, name_decades, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import name_decades
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, columns_csv, words
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.integers.randomness import Simulation
@@ -266,7 +265,7 @@ class Frequent:
 
     def to_csv(self) -> str:
         """One row a word."""
-        return to_csv(["word", "count", "reported"], zip(self.names, self.true, self.reported, strict=True))
+        return columns_csv({"word": self.names, "count": self.true, "reported": self.reported})
 
 
 def search_sketch(levels: int, columns: int, rows: int, seed: int, signed: bool = True) -> PrefixSearch:

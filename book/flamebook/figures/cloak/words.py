@@ -14,8 +14,7 @@ WORDS = DATA / "words.csv"
 
 
 class Words(NamedTuple):
-    """The words of a book as numbers (:mod:`flamelib.mechanisms.sketches.hashing`), and how often each half has each.
-    """
+    """Words as numbers (:mod:`flamelib.mechanisms.sketches.hashing`), and how often each half of a book has each."""
 
     spelling: tuple[str, ...]
     items: Wholes

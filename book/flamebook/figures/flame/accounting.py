@@ -1,8 +1,7 @@
 """FLAME's budgets: as printed, corrected, certified, and what a count gives away, for all three protocols.
 
-A printed budget is the value of a formula.  Certified ones are upper bounds; those of counting are lower bounds.
-
-FLAME's budgets along one parameter: the local budget, the number of coordinates, the share that is reported.
+A printed budget is the value of a formula.  Certified ones are upper bounds; those of counting are lower bounds.  They
+are drawn side by side, and along the local budget, the number of coordinates, and the share that is reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,9 @@ from functools import cache
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, draw_curves, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.curves import draw_curves
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Curves, Parameters, to_csv, verdict, words
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
@@ -171,7 +171,7 @@ class ThenAndNow:
             kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
         return [
             (name, one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"],
-             _verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
+             verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
             for name, one, kind in kinds
         ]  # fmt: skip
 
@@ -183,10 +183,6 @@ class ThenAndNow:
     def to_csv(self) -> str:
         """The rows."""
         return to_csv(["budget", *self.budgets], self.rows())
-
-
-def _verdict(claimed: float, lower: float, upper: float) -> str:
-    return "holds" if claimed >= upper else "refuted" if claimed < lower else "open"
 
 
 def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS) -> ThenAndNow:

@@ -1,12 +1,9 @@
-"""What an algorithm as printed does when it is carried out: the printed alphabet, messages permuted as wholes.
+"""What happens when FLAME is carried out as published: the algorithms as printed, and the authors' code as released.
 
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 1 to 3.
+Algorithms: the printed alphabet, and messages permuted as wholes.  Code: noise by the classical Gaussian formula, sums
+in half precision, and noise that is the same in every round.
 
-What the authors' code as released does when it is carried out.
-
-Noise by the classical Gaussian formula, sums in half precision, and noise that is the same in every round.
-
-Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Section "Evaluation", with the authors' code.
+Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 1 to 3 and Section "Evaluation", with the authors' code.
 """
 
 import math
@@ -19,8 +16,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from flamebook.figures.blanket.audit import bias_of_alphabet, level_table
-from flamebook.figures.curves import Curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves
 from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, columns_csv, to_csv, words
 from flamelib.accounting.coordinates.counting import Count, topk_lower
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
@@ -109,8 +109,8 @@ class Attack:
     def to_csv(self) -> str:
         """One row a possible count: both probabilities, and in how many rounds it was seen."""
         seen = [[int((counts == place).sum()) for place in self.places] for counts in (self.plus, self.minus)]
-        header = ["count", "law at +C", "law at -C", "rounds at +C", "rounds at -C"]
-        return to_csv(header, zip(self.places, *self.laws, *seen, strict=True))
+        names = ("law at +C", "law at -C", "rounds at +C", "rounds at -C")
+        return columns_csv({"count": self.places} | dict(zip(names, (*self.laws, *seen), strict=True)))
 
 
 def compute_attack(kept: int, padded: int, epsilon0: float, epsilon: float, repeats: int, seed: int) -> Attack:

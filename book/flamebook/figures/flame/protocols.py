@@ -1,10 +1,7 @@
-"""Figures of FLAME's protocols: what a round costs, what sealing costs, and what happens to one value.
+"""Figures of FLAME's protocols: whom one has to trust, what travels, what happens to one value, what it costs.
 
-Time is measured once and recorded, so that a page is the same whenever it is made.
-
-FLAME's diagrams: whom one has to trust in three models of learning, and what travels in one round.
-
-Sealed rounds of FLAME with somebody on the way between users and shuffler: what is rejected, and why.
+Time is measured once and recorded, so that a page is the same whenever it is made.  Sealed rounds are run with somebody
+on the way between users and shuffler: what is rejected, and why.
 """
 
 import json
@@ -19,9 +16,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from flamebook.figures.curves import Parameters, Slope, log_log_slope, to_csv
-from flamebook.figures.style import LOOKS, Pen, Point, draw_arrow, draw_box
+from flamebook.figures.style import Pen, Point, draw_arrow, draw_box
 from flamebook.places import RESULTS
+from flamebook.records import LOOKS, Parameters, Slope, log_log_slope, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing

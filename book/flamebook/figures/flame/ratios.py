@@ -4,14 +4,15 @@ Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 3 and 4, Corollaries 2 and 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, Parameters, Rates, draw_curves, log_log_slope, to_csv, words
+from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
+from flamebook.records import Curves, Parameters, Rates, columns_csv, log_log_slope, words
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import index_privacy, printed
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
@@ -42,9 +43,7 @@ class RatioSetting:
 
     def double(self, epsilon0: float) -> float:
         """Ratio of SS-Double by Theorems 3 and 4 as printed; 0 where they are silent."""
-        return printed.double_ratio(
-            self.dimension, self.kept, self.padded, self.n_buckets, epsilon0, self.delta
-        )
+        return printed.double_ratio(self.dimension, self.kept, self.padded, self.n_buckets, epsilon0, self.delta)
 
     def hidden(self, epsilon0: float) -> float:
         """The same with all coordinates counted; 0 where Theorem 3 is silent."""
@@ -97,9 +96,10 @@ class Region:
 
     def to_csv(self) -> str:
         """One row an index privacy; for each rate the least multiples (empty beyond 1 / rate) and the most."""
-        header = ["index_privacy", *(f"{end} at {rate:g}" for rate in self.least for end in ("least", "most"))]
-        columns = [column for rate, least in self.least.items() for column in (least, [self.most[rate]] * least.size)]
-        return to_csv(header, zip(self.index_privacy, *columns, strict=True))
+        columns: dict[str, Iterable[object]] = {"index_privacy": self.index_privacy}
+        for rate, least in self.least.items():
+            columns |= {f"least at {rate:g}": least, f"most at {rate:g}": [self.most[rate]] * least.size}
+        return columns_csv(columns)
 
 
 def compute_region(rates: Sequence[float], points: int) -> Region:
@@ -177,9 +177,7 @@ def compute_rates(
     ):
         bounds[name] = np.array([_generic(epsilon0, int(m), delta / (count + 1), rate, count) for m in messages])
     rates["simple"] = [printed.simple_rate(epsilon0, dimension, int(m), delta) for m in messages]
-    rates["double"] = [
-        printed.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages
-    ]
+    rates["double"] = [printed.double_rate(epsilon0, dimension, sampling_rate, int(m), delta) for m in messages]
     curves = {name: bounds[name] / np.array(rates[name]) for name in bounds}
     x = np.asarray(messages, dtype=float)
     given = {"dimension": dimension, "sampling_rate": sampling_rate, "epsilon0": epsilon0, "delta": delta}

@@ -1,88 +1,28 @@
-"""Random participation: what one round keeps under each reading of the theorem and under its three baselines.
+"""Random participation: one round under each reading of the theorem and under its three baselines, and many rounds.
 
 ``outer`` is a certified upper bound, ``inner`` a value that promises nothing, ``aligned`` exact for one data set and
 so a lower bound; ``ols``, ``wcs`` and ``cs`` are the document's baselines.  Budgets are those of one round, after
-amplification: the document's primed pair.
-
-Random participation over many rounds, and beside the protocol of random check-ins, which bounds a whole window.
+amplification: the document's primed pair.  Over many rounds the protocol of random check-ins stands beside them, which
+bounds a whole window.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Curves, draw_curves, to_csv
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.attacks.participation import Setting
+from flamebook.records import LOOKS, Curves, to_csv
 from flamelib.accounting.noise.gaussian import analytic_noise_std
-from flamelib.accounting.sampling import known
-from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.accounting.sampling.turned_gradients import turned_gradients
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
-READINGS = ("outer", "inner", "aligned")
 SCHEMES = ("cs", "outer", "inner", "aligned", "wcs", "ols")
 ORDER = ("cs", "outer", "wcs", "ols")
-ANGLES = (0.0, 30.0, 60.0, 90.0)
 ROOM = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Public parameters of one round and the size of the affected client.
-
-    The document's values are not known; ours stand in for them.
-    """
-
-    participation_rate: float = 0.1
-    record_rate: float = 0.1
-    n_records: int = 30
-    noise_std: float = 1.0
-    clip_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in check(**asdict(self)).items():
-            object.__setattr__(self, name, value)
-
-    def as_parameters(self) -> dict[str, Any]:
-        """For the card of a figure."""
-        return asdict(self)
-
-    def delta(self, scheme: str, epsilon: float) -> float:
-        """Delta of one round at ``epsilon``; ``add`` and ``turned`` besides the schemes."""
-        if scheme == "turned":
-            return max(self.turned(angle, epsilon) for angle in ANGLES)
-        return self._guarantee(scheme, epsilon=epsilon)
-
-    def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, the other gradients turned by ``angle`` degrees (lower)."""
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **asdict(self)))
-
-    def epsilon(self, scheme: str, delta: float) -> float:
-        """Epsilon of one round at ``delta``."""
-        return self._guarantee(scheme, delta=delta)
-
-    def noise(self, scheme: str, epsilon: float, delta: float) -> float:
-        """Least noise that a scheme asks for, for this pair in each round."""
-        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
-        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
-
-    def _guarantee(self, scheme: str, **given: Any) -> float:
-        rates: dict[str, Any] = asdict(self)
-        if scheme == "add":
-            return float(random_participation_add(**rates, **given))
-        if scheme in READINGS:
-            return float(random_participation(scheme, **rates, **given))
-        del rates["n_records"]
-        baselines: dict[str, Callable[..., float]] = {
-            "ols": known.ols, "wcs": known.wcs, "cs": known.cs
-        }  # fmt: skip
-        return float(baselines[scheme](**rates, **given))
 
 
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
@@ -148,11 +88,6 @@ def compute_fixed_product(
     curves["cs"] = np.array([one.delta("cs", epsilon) for one in settings])
     given = _without(setting, "participation_rate", "record_rate") | {"product": product, "round_epsilon": epsilon}
     return Curves("record_rate", "round_delta", np.asarray(rates, dtype=float), curves, given)
-
-
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes; clients of several sizes are told apart by marks."""
-    draw_curves(ax, record, pen)
 
 
 # --- the qualitative claims ------------------------------------------------------------------------------------------
@@ -284,11 +219,6 @@ def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Cur
     }
     curves["lower"] = np.array([float(aligned_rounds_lower(**given, rounds=int(t), delta=delta)) for t in counts])
     return Curves("rounds", "total_epsilon", np.asarray(counts, dtype=float), curves, given | {"delta": delta})
-
-
-def draw_rounds(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes; where a budget is infinite there is nothing to draw."""
-    draw_curves(ax, record, pen)
 
 
 def headings(record: Curves) -> list[str]:

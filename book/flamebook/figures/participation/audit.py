@@ -1,89 +1,14 @@
-r"""The audit of random participation: which direction of the other gradients is worst, and a search for worse ones."""
-
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+"""The audit of random participation, drawn: the reading ``inner``, turned gradients, and a search for worse ones."""
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
-from flamebook.figures.curves import Parameters, to_csv
-from flamebook.figures.participation.accounting import Setting
+from flamebook.attacks.gradients import Angles, Search
+from flamebook.attacks.participation import InnerCurve
 from flamebook.figures.style import Pen
-from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
-from flamelib.core.arrays import Reals
-from flamelib.core.vocabulary import check
+from flamebook.records import words
 
 HUES = ("blue", "ochre", "purple", "vermillion")
-SEARCH_BOXES = 2**16
-
-# --- turned gradients ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Angles:
-    """Divergence against the angle of the other gradients, with the readings as levels.
-
-    Attributes
-    ----------
-    angles : array of shape (angles,)
-        In degrees.
-    curves : mapping from what tells curves apart to an array of shape (angles,)
-        Lower bounds, never above the divergence and within a thousandth of it.
-    levels : mapping from the same to the upper bound
-    """
-
-    angles: Reals
-    curves: Mapping[str, Reals]
-    levels: Mapping[str, float]
-    ylabel: str
-    scale: str
-    parameters: Parameters
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """For each curve: at 0 degrees, the worst angle, the value there, the upper bound."""
-        worst = {name: int(values.argmax()) for name, values in self.curves.items()}
-        return [
-            (name, values[0], self.angles[worst[name]], values.max(), self.levels[name])
-            for name, values in self.curves.items()
-        ]
-
-    @property
-    def below(self) -> bool:
-        """Whether every value is at most its level."""
-        return all(values.max() <= self.levels[name] for name, values in self.curves.items())
-
-    def to_csv(self) -> str:
-        """One row an angle."""
-        return to_csv(["angle", *self.curves], zip(self.angles, *self.curves.values(), strict=True))
-
-
-def compute_angles(setting: Setting, epsilon: float, sizes: Sequence[int], points: int) -> Angles:
-    """Delta of the round against the angle, for clients of several sizes, with ``outer`` as levels."""
-    angles = np.linspace(0, 180, points)
-    sized = {f"L = {size}": replace(setting, n_records=size) for size in sizes}
-    curves = {name: np.array([one.turned(a, epsilon) for a in angles]) for name, one in sized.items()}
-    levels = {name: one.delta("outer", epsilon) for name, one in sized.items()}
-    given = {name: value for name, value in setting.as_parameters().items() if name != "n_records"}
-    return Angles(angles, curves, levels, r"$\delta'$ at least", "log", given | {"epsilon": epsilon})
-
-
-def compute_terms(setting: Setting, epsilon: float, counts: Sequence[int], points: int) -> Angles:
-    """The same term by term: the divergence given that ``j`` other records were drawn; it falls with the angle."""
-    angles = np.linspace(0, 180, points)
-    curves = {f"j = {j}": np.array([_term(setting, epsilon, j, a) for a in angles]) for j in counts}
-    levels = {name: float(values[0]) * (1 + 1e-3) for name, values in curves.items()}
-    label = r"$\delta'$ given that $j$ others are drawn"
-    return Angles(angles, curves, levels, label, "linear", setting.as_parameters() | {"epsilon": epsilon})
-
-
-def _term(setting: Setting, epsilon: float, count: int, angle: float) -> float:
-    """One number of other records, surely drawn: the sum of their gradients has one place only."""
-    ratio, turn = setting.clip_norm / setting.noise_std, math.radians(angle)
-    place = count * ratio * np.array([[math.cos(turn), math.sin(turn)]])
-    draws = Draws(np.ones(1), place, np.array([ratio, 0.0]))
-    return float(draws_delta(draws, setting.participation_rate, setting.record_rate, epsilon, add=False))
 
 
 def draw_angles(ax: Axes, record: Angles, pen: Pen) -> None:
@@ -101,107 +26,6 @@ def draw_angles(ax: Axes, record: Angles, pen: Pen) -> None:
     )
 
 
-# --- a search --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Configurations of gradients that were tried, and how near the bound they came.
-
-    Attributes
-    ----------
-    records, epsilon : arrays of shape (starts,)
-        Size of the client and budget of each start.
-    ratios : array of shape (starts, 2)
-        Largest divergence found over the certified bound: remove direction, add direction.
-    tried : int
-        Configurations evaluated, both directions of each.
-    """
-
-    records: NDArray[np.int64]
-    epsilon: Reals
-    ratios: Reals
-    tried: int
-    parameters: Parameters
-
-    @property
-    def exceeding(self) -> int:
-        """Starts whose search exceeded the bound of its direction."""
-        return int(np.count_nonzero(self.ratios.max(axis=1) > 1))
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """For each size: starts, the largest ratio of each direction, how many exceed."""
-        found = []
-        for size in np.unique(self.records):
-            chosen = self.ratios[self.records == size]
-            found.append((int(size), len(chosen), *chosen.max(axis=0), int((chosen.max(axis=1) > 1).sum())))
-        return found
-
-    def to_csv(self) -> str:
-        """One row a start."""
-        return to_csv(
-            ["n_records", "epsilon", "remove", "add"], zip(self.records, self.epsilon, *self.ratios.T, strict=True)
-        )
-
-
-def compute_search(starts: int, steps: int, seed: int) -> Search:
-    """Random gradients of random norms in one to three dimensions, each start improved by random moves.
-
-    Settings are random too: both rates in (0.02, 1), noise from 0.3 to 3 clipping norms, epsilon' from 0.003 to 1,
-    2 to 6 records.  Every second start has all gradients of the largest norm.
-
-    Examples
-    --------
-    >>> found = compute_search(starts=2, steps=2, seed=0)
-    >>> found.tried, found.exceeding
-    (6, 0)
-    """
-    check(repeats=starts, seed=seed)
-    found = [
-        _climb(rng, full=at % 2 == 0, steps=steps) for at, rng in enumerate(np.random.default_rng(seed).spawn(starts))
-    ]
-    records, epsilon, remove, add = np.array(found).T
-    return Search(
-        records.astype(np.int64), epsilon, np.column_stack([remove, add]), starts * (steps + 1),
-        {"starts": starts, "steps": steps, "seed": seed},
-    )  # fmt: skip
-
-
-def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, float, float, float]:
-    """Moves are kept where they bring one of the two directions nearer to its bound."""
-    size, dimensions = int(rng.integers(2, 7)), int(rng.integers(1, 4))
-    joins, drawn = 10 ** rng.uniform(-1.7, 0, 2)
-    setting = Setting(float(joins), float(drawn), size, float(10 ** rng.uniform(-0.5, 0.5)))
-    epsilon = float(10 ** rng.uniform(-2.5, 0))
-    bounds = np.array([setting.delta("outer", epsilon), setting.delta("add", epsilon)])
-    place = _gradients(rng, size, dimensions, full)
-    best = largest = _ratios(setting, epsilon, place, bounds)
-    for _ in range(steps):
-        moved = _clipped(place + 0.4 * rng.standard_normal(place.shape), full)
-        found = _ratios(setting, epsilon, moved, bounds)
-        largest = np.maximum(largest, found)
-        if found.max() > best.max():
-            place, best = moved, found
-    return size, epsilon, float(largest[0]), float(largest[1])
-
-
-def _gradients(rng: np.random.Generator, size: int, dimensions: int, full: bool) -> Reals:
-    return _clipped(rng.standard_normal((size, dimensions)) * rng.uniform(0.2, 1.5, (size, 1)), full)
-
-
-def _clipped(gradients: Reals, full: bool) -> Reals:
-    """No row longer than 1; or every row of length 1."""
-    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-    return np.asarray(gradients / (norms if full else np.maximum(norms, 1.0)))
-
-
-def _ratios(setting: Setting, epsilon: float, gradients: Reals, bounds: Reals) -> Reals:
-    draws = subset_draws(gradients / setting.noise_std, setting.record_rate)
-    rates = (setting.participation_rate, setting.record_rate, epsilon)
-    found = np.array([draws_delta(draws, *rates, add, SEARCH_BOXES) for add in (False, True)])
-    return np.asarray(np.divide(found, bounds, out=np.zeros(2), where=bounds > 0))
-
-
 def draw_search(ax: Axes, record: Search, pen: Pen) -> None:
     """A mark a start and direction: how much of the bound the worst configuration reached, against the size."""
     spread = np.linspace(-0.3, 0.3, len(record.records))
@@ -212,46 +36,14 @@ def draw_search(ax: Axes, record: Search, pen: Pen) -> None:
     ax.set(xlabel="records of the client", ylabel="divergence found / certified bound", ylim=(0, 1.08))
 
 
-# --- the lemma -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GramPairs:
-    """Pairs of configurations of which the second has no smaller entry in its Gram matrix, and both functionals."""
-
-    smaller: Reals
-    larger: Reals
-    parameters: Parameters
-
-    @property
-    def ordered(self) -> int:
-        """How many pairs are in the order that the lemma says, up to what the boxes leave out."""
-        return int(np.count_nonzero(self.larger >= self.smaller * (1 - 1e-3)))
-
-    def to_csv(self) -> str:
-        """One row a pair."""
-        return to_csv(["smaller Gram matrix", "larger Gram matrix"], zip(self.smaller, self.larger, strict=True))
-
-
-def compute_gram_pairs(pairs: int, seed: int) -> GramPairs:
-    r"""Integrals of :math:`(\varphi_0-a_1\varphi_{u_1}-a_0\varphi_{u_0})_+` before and after :math:`w w^T` is added.
-
-    With :math:`w\ge0` no entry of the Gram matrix falls.
-    """
-    check(repeats=pairs, seed=seed)
-    rng = np.random.default_rng(seed)
-    found = [_gram_pair(rng) for _ in range(pairs)]
-    smaller, larger = np.array(found).T
-    return GramPairs(smaller, larger, {"pairs": pairs, "seed": seed})
-
-
-def _gram_pair(rng: np.random.Generator) -> tuple[float, float]:
-    vectors, extra = rng.standard_normal((2, 2)), rng.uniform(0, 1.5, 2)
-    joins, drawn, epsilon = rng.uniform(0.1, 0.9), rng.uniform(0.1, 0.9), rng.uniform(0.01, 0.5)
-    pair = []
-    for gram in (vectors @ vectors.T, vectors @ vectors.T + np.outer(extra, extra)):
-        # Seen from the law of the drawn record: the sum without it, and the silent client.
-        near, far = np.linalg.cholesky(gram)
-        draws = Draws(np.ones(1), (near - far)[None, :], -near)
-        pair.append(float(draws_delta(draws, joins, drawn, epsilon, add=False, boxes=SEARCH_BOXES)))
-    return pair[0], pair[1]
+def draw_inner_curve(ax: Axes, record: InnerCurve, pen: Pen) -> None:
+    """The curves, and the attacks with their intervals; what is not above zero is cut at the lower edge."""
+    floor = float(record.curves["inner"].min()) / 2
+    for name, values in record.curves.items():
+        ax.plot(record.epsilon, values, **pen.line(name))
+    low, high = np.array([one.interval for one in record.attacks]).T
+    seen = np.array([one.estimate for one in record.attacks])
+    reach = np.array([seen - np.maximum(low, floor), high - seen])
+    ax.errorbar([one.epsilon for one in record.attacks], np.maximum(seen, floor), np.maximum(reach, 0), fmt="o",
+                color=pen.colour("green"), capsize=4, label="attack, run")  # fmt: skip
+    ax.set(yscale="log", ylim=(floor, None), xlabel=words("round_epsilon"), ylabel=words("round_delta"))

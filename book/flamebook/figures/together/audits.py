@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed_rounds
 from flamelib.accounting.coordinates.certified import account, topk_truncated

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.style import LOOKS, Pen
+from flamebook.figures.style import Pen
+from flamebook.records import LOOKS, Parameters, columns_csv, to_csv, words
 from flamelib.accounting.splitting.costs import cost
 from flamelib.uses.deployments import Refusal, row
 from flamelib.uses.reports import LOCAL
@@ -127,7 +127,7 @@ class Bits:
 
     def to_csv(self) -> str:
         """One row a number of users."""
-        return to_csv(["n_users", *self.bits], zip(self.n_users, *self.bits.values(), strict=True))
+        return columns_csv({"n_users": self.n_users, **self.bits})
 
 
 def compute_bits(request: Request, epsilon: float, n_users: Iterable[int]) -> Bits:

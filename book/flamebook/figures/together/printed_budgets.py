@@ -1,7 +1,4 @@
-"""Budgets as documents print them, beside what is certified of the same mechanism from above and below.
-
-The budgets that the documents print, beside what the ledger has recorded of the same mechanisms.
-"""
+"""The budgets that documents print, beside what the ledger recorded of the same mechanisms from above and below."""
 
 import math
 from dataclasses import dataclass
@@ -10,8 +7,8 @@ from matplotlib.axes import Axes
 
 from flamebook.claims.ledger import load
 from flamebook.claims.record import recorded
-from flamebook.figures.curves import Parameters, to_csv, words
 from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv, words
 from flamelib.core.vocabulary import DomainError
 
 HEADER = ["guarantee", "printed", "at least", "at most", "so the printed one is"]

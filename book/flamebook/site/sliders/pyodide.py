@@ -11,7 +11,6 @@ import functools
 import gzip
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
+from flamebook.runs import files
 from flamebook.site.sliders import page
 from flamebook.site.sliders.grids import RECORDED
 from flamelib.core.statements import homes
@@ -173,7 +173,7 @@ def _runtime(archive: Path, folder: Path) -> dict[str, Any]:
     ready = archive.with_suffix("")
     if not (ready / "told.json").is_file():
         ready.mkdir(exist_ok=True)
-        _keep(ready / "told.json", _unpack(archive, ready))
+        files.write(ready / "told.json", json.dumps(_unpack(archive, ready), allow_nan=False))
     for script in ready.glob("*.js"):
         shutil.copyfile(script, folder / script.name)
     told: dict[str, Any] = json.loads((ready / "told.json").read_text(encoding="utf-8"))
@@ -211,13 +211,6 @@ def _facts(cache: Path, carried: dict[str, str]) -> dict[str, Any]:
     if not kept.is_file():
         from flamebook.site.sliders import page
 
-        _keep(kept, page.layout() | {"grid": page.grid()})
+        files.write(kept, json.dumps(page.layout() | {"grid": page.grid()}, allow_nan=False))
     facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
     return facts
-
-
-def _keep(path: Path, content: Any) -> None:
-    """Write a file of the cache whole or not at all."""
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    part.replace(path)

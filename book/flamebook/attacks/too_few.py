@@ -4,7 +4,8 @@ The messages of a user add up to a number in {0, ..., k} modulo N; others do so 
 messages lists all groups of m that could be a user's.  A message that stands in one group only proves that group, for
 its true group is always listed; the messages of a proven group are taken out, which proves others.  Nothing is guessed.
 
-How many messages are too few: data sets of equal sum told apart by counting the groups that messages can form.
+Data sets of equal sum are told apart by counting the groups that messages can form: with fewer messages than that, most
+are; with as many as a theorem asks for, none.
 """
 
 import math
@@ -13,13 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from flamebook.figures.cloak.shortcuts import Recovery
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.style import Pen
+from flamebook.attacks.shortcuts import Recovery
+from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.core.arrays import Reals, Wholes
@@ -29,10 +28,6 @@ from flamelib.protocols.cloak import CloakProtocol, pool, split
 
 MOST_MESSAGES = 4
 MOST_GROUPS = 8_000_000
-MARKS = {2: ("blue", "o", "-"), 3: ("ochre", "s", (0, (6, 2))), 4: ("vermillion", "^", (0, (7, 2, 1.5, 2)))}
-
-
-# --- the algorithm ---------------------------------------------------------------------------------------------------
 
 
 def groups(messages: Wholes, n_messages: int, modulus: int, scale: int) -> Wholes:
@@ -118,9 +113,6 @@ def proven(found: Wholes, count: int) -> Wholes:
     return np.concatenate(sure)
 
 
-# --- vectors ---------------------------------------------------------------------------------------------------------
-
-
 def compute_vectors(protocol: CloakProtocol, dimension: int, together: bool, repeats: int, seed: int) -> Recovery:
     """Rounds in which every user splits a random vector, shuffled as units or coordinate by coordinate, and attacked.
 
@@ -195,55 +187,6 @@ def closing_chance(protocol: CloakProtocol) -> float:
     return math.exp(
         math.comb(p.n_users * (p.n_messages - 1), p.n_messages - 1) * math.log1p(-(p.scale + 1) / p.modulus)
     )
-
-
-# --- one number a user -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Moduli:
-    """Share of values recovered from the shuffled messages, against the modulus, for several numbers of messages."""
-
-    moduli: Sequence[int]
-    shares: dict[int, Reals]
-    wrong: int
-    parameters: Parameters
-
-    @property
-    def loose(self) -> Reals:
-        """Bits of N / k, where a chance group has probability about 2 to the minus that."""
-        return np.log2(np.asarray(self.moduli, dtype=float) / float(self.parameters["scale"]))
-
-    def to_csv(self) -> str:
-        """One row a modulus."""
-        header = ["modulus", *(f"recovered at m={m}" for m in self.shares)]
-        return to_csv(header, zip(self.moduli, *self.shares.values(), strict=True))
-
-
-def compute_moduli(
-    n_users: int, scale: int, n_messages: Sequence[int], moduli: Sequence[int], repeats: int, seed: int
-) -> Moduli:
-    """Random values, split, shuffled and attacked at every modulus that leaves few enough candidates."""
-    check(n_users=n_users, scale=scale, repeats=repeats, seed=seed)
-    shares, wrong = {}, 0
-    for m in n_messages:
-        found = [
-            compute_vectors(CloakProtocol(n_users, modulus, scale, m), 1, True, repeats, seed) for modulus in moduli
-        ]
-        shares[m] = np.array([one.share for one in found])
-        wrong += sum(one.wrong for one in found)
-    given: Parameters = {"n_users": n_users, "scale": scale, "repeats": repeats, "seed": seed}
-    return Moduli(tuple(moduli), shares, wrong, given)
-
-
-def draw_moduli(ax: Axes, record: Moduli, pen: Pen) -> None:
-    """A curve a number of messages; on the left the smallest modulus that noise may have, 3nk."""
-    for m, values in record.shares.items():
-        hue, marker, dash = MARKS[m]
-        ax.plot(record.loose, values, color=pen.colour(hue), marker=marker, linestyle=dash, label=f"m = {m}")
-    ax.axvline(math.log2(3 * float(record.parameters["n_users"])), color=pen.colour("grey"), linestyle=":",
-               label="N = 3nk")  # fmt: skip
-    ax.set(xlabel=r"$\log_2(N/k)$", ylabel="share of values recovered for certain", ylim=(-0.03, 1.03))
 
 
 def ambiguity(n_users: int, n_messages: int, modulus: int, scale: int, dimension: int = 1) -> float:
@@ -340,6 +283,41 @@ def between(n_users: int, modulus: int, scale: int, messages: Sequence[int]) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class Moduli:
+    """Share of values recovered from the shuffled messages, against the modulus, for several numbers of messages."""
+
+    moduli: Sequence[int]
+    shares: dict[int, Reals]
+    wrong: int
+    parameters: Parameters
+
+    @property
+    def loose(self) -> Reals:
+        """Bits of N / k, where a chance group has probability about 2 to the minus that."""
+        return np.log2(np.asarray(self.moduli, dtype=float) / float(self.parameters["scale"]))
+
+    def to_csv(self) -> str:
+        """One row a modulus."""
+        return columns_csv({"modulus": self.moduli} | {f"recovered at m={m}": one for m, one in self.shares.items()})
+
+
+def compute_moduli(
+    n_users: int, scale: int, n_messages: Sequence[int], moduli: Sequence[int], repeats: int, seed: int
+) -> Moduli:
+    """Random values, split, shuffled and attacked at every modulus that leaves few enough candidates."""
+    check(n_users=n_users, scale=scale, repeats=repeats, seed=seed)
+    shares, wrong = {}, 0
+    for m in n_messages:
+        found = [
+            compute_vectors(CloakProtocol(n_users, modulus, scale, m), 1, True, repeats, seed) for modulus in moduli
+        ]
+        shares[m] = np.array([one.share for one in found])
+        wrong += sum(one.wrong for one in found)
+    given: Parameters = {"n_users": n_users, "scale": scale, "repeats": repeats, "seed": seed}
+    return Moduli(tuple(moduli), shares, wrong, given)
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """Messages of a user against the coordinates that are shuffled together: refuted below one curve, proven above.
 
@@ -357,8 +335,8 @@ class Counted:
 
     def to_csv(self) -> str:
         """One row a dimension."""
-        rows = zip(self.dimensions, self.refuted, self.proven, strict=True)
-        return to_csv(["dimension", "smallest left open by counting", "enough by the theorem"], rows)
+        found = {"smallest left open by counting": self.refuted, "enough by the theorem": self.proven}
+        return columns_csv({"dimension": self.dimensions, **found})
 
 
 def compute_counted(n_users: int, modulus: int, scale: int, security_bits: float, dimensions: Sequence[int]) -> Counted:
@@ -368,20 +346,3 @@ def compute_counted(n_users: int, modulus: int, scale: int, security_bits: float
     apart = messages_needed(security_bits + math.log2(max(dimensions)), n_users, math.log2(modulus))
     given: Parameters = {"n_users": n_users, "modulus": modulus, "scale": scale, "security_bits": security_bits}
     return Counted(tuple(dimensions), np.array(refuted, dtype=float), np.array(proven, dtype=float), apart, given)
-
-
-def draw_counted(ax: Axes, record: Counted, pen: Pen) -> None:
-    """Both curves, and the messages that suffice if each coordinate is shuffled on its own."""
-    shown = {
-        "enough, vectors as units (theorem)": (record.proven, "blue", "-", "o"),
-        "told apart below (counting)": (record.refuted, "vermillion", (0, (6, 2)), "s"),
-        "enough, each coordinate on its own": (
-            np.full(len(record.dimensions), record.apart),
-            "green",
-            (0, (7, 2, 1.5, 2)),
-            "",
-        ),
-    }
-    for label, (values, hue, dash, marker) in shown.items():
-        ax.plot(record.dimensions, values, color=pen.colour(hue), linestyle=dash, marker=marker, label=label)
-    ax.set(xscale="log", yscale="log", xlabel=words("dimension"), ylabel=words("n_messages"))

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from matplotlib.axes import Axes
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv
 from flamelib.accounting.checkin.theorems import binary_renyi
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
@@ -25,7 +23,6 @@ from flamelib.core.vocabulary import DomainError, check
 CONFIDENCE = 0.95
 MOST_LISTED = 8
 AT_ONCE = 2**18
-
 View = tuple[int, int]
 
 
@@ -99,9 +96,6 @@ def event_divergence(p: float, q: float, order: int) -> float:
     return math.log(both) / (order - 1)
 
 
-# --- the attack ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Attack:
     """Rounds that were run with the differing client and without, and in how many of each some message said 1."""
@@ -158,9 +152,6 @@ def compute_attack(clients: BinaryCheckin, order: int, repeats: int, seed: int) 
     return Attack(clients, order, (with_one, without), repeats)
 
 
-# --- along the rate --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class InnerRates:
     """Divergence against the rate of checking in: exact, with each inner rate, and attacks that were run."""
@@ -190,18 +181,3 @@ def compute_inner_rates(
     attacks = [compute_attack(one, order, repeats, seed) for one in each[:: max(1, len(each) // 5)]]
     given: Parameters = {"n_users": clients.n_users, "epsilon0": clients.epsilon0, "order": order, "repeats": repeats}
     return InnerRates(np.asarray(rates, dtype=float), curves, attacks, {**given, "seed": seed})
-
-
-def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
-    """The curves, and for each attack a bar from what it proves to its estimate."""
-    for name, values in record.curves.items():
-        ax.plot(record.rates, values, **pen.line(name))
-    seen, least = np.array([(a.estimate, a.least) for a in record.attacks]).T
-    place = [a.clients.checkin_rate for a in record.attacks]
-    ax.errorbar(place, seen, [seen - least, 0 * seen], fmt="o", color=pen.colour("green"), capsize=4,
-                label="attack, run")  # fmt: skip
-    ax.set(
-        yscale="log",
-        xlabel=words("checkin_rate"),
-        ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
-    )

@@ -10,26 +10,82 @@ with the differing record, and with L - 1 in the place of L without it.  The att
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from flamebook.figures.curves import Parameters, to_csv, words
-from flamebook.figures.participation.accounting import Setting
-from flamebook.figures.style import Pen
+from flamebook.records import Parameters, to_csv
+from flamelib.accounting.sampling import known
+from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
+from flamelib.accounting.sampling.turned_gradients import turned_gradients
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
 AT_ONCE = 2**20
 CONFIDENCE = 0.95
+READINGS = ("outer", "inner", "aligned")
+ANGLES = (0.0, 30.0, 60.0, 90.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Public parameters of one round and the size of the affected client.
+
+    The document's values are not known; ours stand in for them.
+    """
+
+    participation_rate: float = 0.1
+    record_rate: float = 0.1
+    n_records: int = 30
+    noise_std: float = 1.0
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in check(**asdict(self)).items():
+            object.__setattr__(self, name, value)
+
+    def as_parameters(self) -> dict[str, Any]:
+        """For the card of a figure."""
+        return asdict(self)
+
+    def delta(self, scheme: str, epsilon: float) -> float:
+        """Delta of one round at ``epsilon``; ``add`` and ``turned`` besides the schemes."""
+        if scheme == "turned":
+            return max(self.turned(angle, epsilon) for angle in ANGLES)
+        return self._guarantee(scheme, epsilon=epsilon)
+
+    def turned(self, angle: float, epsilon: float) -> float:
+        """Delta at least, the other gradients turned by ``angle`` degrees (lower)."""
+        return float(turned_gradients(angle=angle, epsilon=epsilon, **asdict(self)))
+
+    def epsilon(self, scheme: str, delta: float) -> float:
+        """Epsilon of one round at ``delta``."""
+        return self._guarantee(scheme, delta=delta)
+
+    def noise(self, scheme: str, epsilon: float, delta: float) -> float:
+        """Least noise that a scheme asks for, for this pair in each round."""
+        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
+        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
+
+    def _guarantee(self, scheme: str, **given: Any) -> float:
+        rates: dict[str, Any] = asdict(self)
+        if scheme == "add":
+            return float(random_participation_add(**rates, **given))
+        if scheme in READINGS:
+            return float(random_participation(scheme, **rates, **given))
+        del rates["n_records"]
+        baselines: dict[str, Callable[..., float]] = {
+            "ols": known.ols, "wcs": known.wcs, "cs": known.cs
+        }  # fmt: skip
+        return float(baselines[scheme](**rates, **given))
 
 
 @dataclass(frozen=True)
@@ -167,9 +223,6 @@ def _exceed(weights: Reals, ratio: float, threshold: float, repeats: int, rng: n
     return found
 
 
-# --- along epsilon ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class InnerCurve:
     """Delta along epsilon for equal gradients: readings, the exact value, and the attacks that were run."""
@@ -196,16 +249,3 @@ def compute_inner_curve(setting: Setting, epsilons: NDArray[np.float64], repeats
     marks = np.unique(epsilons[:: max(1, len(epsilons) // 4)])
     attacks = [compute_counterexample(setting, float(e), repeats, seed) for e in marks]
     return InnerCurve(epsilons, curves, attacks, setting.as_parameters() | {"repeats": repeats, "seed": seed})
-
-
-def draw_inner_curve(ax: Axes, record: InnerCurve, pen: Pen) -> None:
-    """The curves, and the attacks with their intervals; what is not above zero is cut at the lower edge."""
-    floor = float(record.curves["inner"].min()) / 2
-    for name, values in record.curves.items():
-        ax.plot(record.epsilon, values, **pen.line(name))
-    low, high = np.array([one.interval for one in record.attacks]).T
-    seen = np.array([one.estimate for one in record.attacks])
-    reach = np.array([seen - np.maximum(low, floor), high - seen])
-    ax.errorbar([one.epsilon for one in record.attacks], np.maximum(seen, floor), np.maximum(reach, 0), fmt="o",
-                color=pen.colour("green"), capsize=4, label="attack, run")  # fmt: skip
-    ax.set(yscale="log", ylim=(floor, None), xlabel=words("round_epsilon"), ylabel=words("round_delta"))

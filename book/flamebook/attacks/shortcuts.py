@@ -1,11 +1,8 @@
-"""Attacks on shortcuts of cloak aggregation, run: messages in the clear, and two messages a user.
+"""Attacks on shortcuts of cloak aggregation, run: messages in the clear, two messages a user, predictable generators.
 
 Who attacks sees the shuffled messages of a round, and what each attack says besides.  A value counts as recovered if
-it is the only one that fits; whether it is right is counted apart.
-
-Attacks on predictable generators, run: whoever foretells the masks of a user takes them off its value.
-
-Against each stands the same round with shares as in a release, under keys that nobody knows.
+it is the only one that fits; whether it is right is counted apart.  Whoever foretells the masks of a user takes them
+off its value; beside each such attack stands the same round with shares as in a release, under keys that nobody knows.
 """
 
 import math
@@ -23,7 +20,6 @@ from flamelib.mechanisms.integers.randomness import Randomness, Release, Simulat
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 
 CONFIDENCE = 0.95
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Attacks that are run or worked out exactly, on what the documents say; nothing here draws."""

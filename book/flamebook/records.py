@@ -1,0 +1,341 @@
+"""What is computed before anything is drawn: named curves and tables, and what each bound is called in all of them.
+
+Nothing here draws, so that claims, attacks and experiments can share it.  How a look becomes a line on a page stands in
+:mod:`flamebook.figures.style`.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flamelib.core.arrays import Reals
+from flamelib.core.vocabulary import DomainError
+
+Parameters = Mapping[str, float | str]
+
+Dash = str | tuple[float, tuple[float, ...]]  # of a line: a name, or an offset and the lengths of strokes and gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Curves over a common axis; NaN or infinity marks where a statement is silent.
+
+    Attributes
+    ----------
+    x_name, y_name : str
+        Column name of the axis, and what the curves hold (both with units where there are any).
+    x : array of shape (points,)
+    curves : mapping from name to an array of shape (points,)
+        A name is a key of :data:`LOOKS`, or such a key, a colon and what tells apart curves
+        of one look: ``"hoeffding"``, ``"hoeffding:2-ary"``.
+    parameters : mapping
+        What the curves were computed from.
+    """
+
+    x_name: str
+    y_name: str
+    x: Reals
+    curves: Mapping[str, Reals]
+    parameters: Parameters = field(default_factory=dict)
+
+    def to_csv(self) -> str:
+        """One row a point; the first line names the columns."""
+        return columns_csv({self.x_name: self.x, **self.curves})
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """Comma-separated text with every digit of every number.
+
+    >>> to_csv(["n_users", "epsilon"], [(1000, 0.1)])
+    'n_users,epsilon\\n1000,0.1\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_plain(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def columns_csv(columns: Mapping[str, Iterable[object]]) -> str:
+    """The same from columns of one length, by name.
+
+    >>> columns_csv({"n_users": [1000, 2000], "epsilon": [0.1, 0.05]})
+    'n_users,epsilon\\n1000,0.1\\n2000,0.05\\n'
+    """
+    return to_csv(list(columns), zip(*columns.values(), strict=True))
+
+
+def _plain(cell: object) -> object:
+    value = cell.item() if isinstance(cell, np.generic) else cell
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+
+
+def whole_grid(low: float, high: float, points: int) -> NDArray[np.int64]:
+    """Whole numbers in geometric progression, ends included, without repeats.
+
+    >>> whole_grid(100, 1000, 3).tolist()
+    [100, 316, 1000]
+    """
+    if not 0 < low < high < math.inf or points < 2:
+        raise DomainError(f"a grid needs 0 < low < high and 2 points or more, got {low}, {high}, {points}")
+    return np.unique(np.round(np.geomspace(low, high, points)).astype(np.int64))
+
+
+def words(name: str) -> str:
+    """Axis label of a column: its symbol and what it is."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def verdict(claimed: float, lower: float, upper: float = math.inf) -> str:
+    """What certified bounds say of a claim that something is at most so much.
+
+    ``refuted`` below the lower bound, ``holds`` from the upper bound on, ``open`` between.
+
+    >>> [verdict(claimed, 1.0, 2.0) for claimed in (0.9, 1.5, 2.0)]
+    ['refuted', 'open', 'holds']
+    """
+    return "refuted" if claimed < lower else "holds" if claimed >= upper else "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """Exponent of a power law fitted on log-log axes, with its standard error."""
+
+    exponent: float
+    standard_error: float
+
+    def __str__(self) -> str:
+        return f"{self.exponent:.3f} \N{PLUS-MINUS SIGN} {self.standard_error:.3f}"
+
+
+def log_log_slope(x: ArrayLike, y: ArrayLike) -> Slope:
+    """Ordinary least squares of log y on log x; the standard error is that of independent, equal residuals.
+
+    Parameters
+    ----------
+    x, y : array of shape (points,)
+        Positive and finite, three points or more, not all at one x.
+
+    Examples
+    --------
+    >>> slope = log_log_slope([1, 10, 100, 1000], [2, 20, 200, 2000])
+    >>> round(slope.exponent, 12), slope.standard_error < 1e-12
+    (1.0, True)
+    """
+    u, v = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    usable = np.isfinite(u) & np.isfinite(v) & (u > 0) & (v > 0) if u.shape == v.shape else np.zeros(1, dtype=bool)
+    if u.size < 3 or not usable.all() or np.ptp(u) == 0:
+        raise DomainError("x and y must be positive and finite, three points or more, not all at one x")
+    u, v = np.log(u), np.log(v)
+    centred = u - u.mean()
+    spread = float(centred @ centred)
+    exponent = float(centred @ v) / spread
+    residuals = v - v.mean() - exponent * centred
+    return Slope(exponent, math.sqrt(float(residuals @ residuals) / (u.size - 2) / spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bounds over the rates that corollaries name for them; slopes of the bounds, by their names or parameters."""
+
+    scaled: Curves
+    slopes: Mapping[Any, Slope]
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.scaled.parameters
+
+    def to_csv(self) -> str:
+        """The scaled curves."""
+        return self.scaled.to_csv()
+
+
+# --- what bounds and protocols are called ----------------------------------------------------------------------------
+
+WORDS = {
+    "n_users": r"users $n$",
+    "epsilon": r"central budget $\varepsilon$",
+    "epsilon0": r"local budget $\varepsilon_0$",
+    "delta": r"$\delta$",
+    "promised": r"budget promised by the theorem, $\varepsilon$",
+    "standard_deviation": "standard deviation of the sum (users)",
+    "ratio": "upper bound / lower bound",
+    "sampling_rate": r"share of coordinates reported, $\beta$",
+    "padded": r"messages of a coordinate after padding, $n_p$",
+    "server_step": "step, in units of the honest mean",
+    "vector_epsilon0": r"local budget of the vector, $\varepsilon_l$",
+    "dimension": r"coordinates $d$",
+    "index_privacy": r"index privacy $\nu$",
+    "multiples": r"reported coordinates for each true one, $l$",
+    "round_epsilon": r"$\varepsilon'$ of one round",
+    "round_delta": r"$\delta'$ of one round",
+    "total_epsilon": r"central budget $\varepsilon$ after all rounds",
+    "noise_std": r"noise $\sigma$ on the sum, $C=1$",
+    "record_rate": r"record rate $q$, with $pq$ fixed",
+    "rounds": "rounds $T$",
+    "window": "slots of the window, or rounds",
+    "checkin_rate": r"check-in rate $\gamma$",
+    "slack_delta": "failure probability chosen for a round",
+    "clip_norm": r"clip of an update, $c$",
+    "scale": r"steps of the grid, $k$",
+    "log2_modulus": r"bits of a message, $\log_2 N$",
+    "columns": "counters in a row, $w$",
+    "rows": "counters, $K$",
+    "n_messages": "messages of a user, $m$",
+    "distance": r"total variation, or $\delta$",
+    "bits": "bits of a user",
+    "megabytes": "megabytes at the shuffler",
+    "error": "error of the sum (users)",
+    "order": r"Rényi order $\lambda$",
+    "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
+}
+
+SOLID: Dash = "-"
+DASHED: Dash = (0, (6, 2))
+DOTTED: Dash = (0, (1.2, 1.6))
+DASHDOT: Dash = (0, (7, 2, 1.5, 2))
+DASHDOTDOT: Dash = (0, (7, 2, 1.5, 2, 1.5, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one bound or protocol is drawn, and what it is called."""
+
+    label: str
+    hue: str
+    dash: Dash = SOLID
+    marker: str = ""
+    width: float = 2.0
+
+
+LOOKS: dict[str, Look] = {
+    "hoeffding": Look("Hoeffding", "vermillion", DASHED),
+    "bennett": Look("Bennett", "purple", DASHDOT),
+    "withdrawn": Look("Bennett, withdrawn", "purple", DOTTED, width=2.6),
+    "blanket": Look("blanket divergence", "blue", SOLID, width=2.6),
+    "clones-2021": Look("clones 2021", "ochre", DASHDOTDOT),
+    "clones-2023": Look("clones 2023", "ochre", SOLID),
+    "three-component": Look("clones in three parts", "vermillion", DOTTED, width=2.6),
+    "exact": Look("exact", "black", DOTTED, width=2.8),
+    "lower": Look("lower bound", "green", DASHED),
+    "erlingsson": Look("Erlingsson et al.", "grey", DASHDOT),
+    "theorem": Look("Theorem 3.1", "vermillion", SOLID),
+    "cheu": Look("one bit per user (Cheu et al.)", "vermillion", DASHED, "s"),
+    "local-budget": Look("no shuffler", "grey", DOTTED),
+    "curator": Look("trusted curator", "green", SOLID, "v"),
+    "local": Look("local, no shuffler", "purple", DASHDOT, "^"),
+    "blanket-protocol": Look("blanket protocol", "blue", SOLID, "o"),
+    "theorem-protocol": Look("blanket protocol, Theorem 3.1", "sky", DASHED, "D"),
+    "kept": Look("kept value", "vermillion"),
+    "blanket-part": Look("blanket", "blue"),
+    "truth": Look("truth", "black", DOTTED, "o"),
+    "estimate": Look("estimate", "blue", SOLID, "D"),
+    "right-alphabet": Look("blanket on 0..k", "blue", SOLID),
+    "wrong-alphabet": Look("blanket on 1..k", "vermillion", DASHED),
+    "theory": Look("theory", "vermillion", DASHED),
+    "np": Look("NP-FL", "black", DOTTED, width=2.6),
+    "dp": Look("DP-FL", "green", DASHED, "v"),
+    "ldp": Look("LDP-FL", "grey", DASHDOT, "s"),
+    "simple": Look("SS-Simple", "purple", DASHDOTDOT, "^"),
+    "double": Look("SS-Double", "ochre", DASHED, "D"),
+    "topk": Look("SS-Topk", "blue", SOLID, "o", width=2.6),
+    "sparse": Look("largest coordinates, no noise", "sky", DASHED, "s"),
+    "certified": Look("certified upper bound", "blue", SOLID, "o", width=2.6),
+    "certified-full": Look("certified, bags may overflow", "sky", SOLID, "^"),
+    "certified-subset": Look("certified, exactly k", "purple", SOLID, "v"),
+    "lower-full": Look("lower bound, bags overflow", "ochre", DASHED),
+    "theorem-4": Look("Theorem 4, blanket divergence", "vermillion", DASHED, "s"),
+    "double-hidden": Look("SS-Double, every coordinate counted", "ochre", DOTTED, width=2.6),
+    "unshuffled": Look("composition alone, no shuffler", "grey", DASHDOT),
+    "clipped": Look("all coordinates, no noise", "vermillion", DASHDOT, "^"),
+    "outer": Look("outer (certified)", "blue", SOLID, width=2.6),
+    "inner": Look("inner (no bound)", "vermillion", DOTTED, width=2.6),
+    "aligned": Look("aligned (one data set)", "green", DASHDOT),
+    "turned": Look("turned (lower bound)", "green", DASHED),
+    "add": Look("add direction (certified)", "sky", DASHED),
+    "ols": Look("OLS", "grey", DASHED),
+    "wcs": Look("WCS", "ochre", DASHDOT),
+    "cs": Look("CS", "purple", SOLID),
+    "checkins": Look("check-ins, any randomizer", "vermillion", DASHED),
+    "checkins-noise": Look("check-ins, Gaussian noise", "vermillion", DASHDOT),
+    "inner-exact": Look("inner rate k/n", "blue", SOLID, width=2.6),
+    "inner-paper": Look("inner rate \N{GREEK SMALL LETTER GAMMA} (no bound)", "vermillion", DOTTED, width=2.6),
+    "thm-2-paper": Look("Thm 2 as printed (no bound)", "vermillion", DASHED),
+    "thm-2": Look("Thm 2 with k/n (certified)", "sky", SOLID, "^"),
+    "thm-3": Look("Thm 3, converted (no bound)", "purple", DOTTED, width=2.6),
+    "baseline-closed": Look("baseline, closed form", "grey", DASHED),
+    "baseline-numerical": Look("baseline, clones by numbers", "grey", DASHDOTDOT, "v"),
+    "checkin-any": Look("any randomizer (certified)", "ochre", SOLID, "s"),
+    "checkin-binary": Look("binary response (certified)", "blue", SOLID, "o", width=2.6),
+    "eq-11": Look("Eq. 11 (no bound)", "vermillion", DASHDOT),
+    "eq-10": Look("Eq. 10 (no bound)", "vermillion", DASHED),
+    "eq-10-exact": Look("Eq. 10 with k/n (certified)", "sky", SOLID, "^"),
+    "renyi": Look("exact moments of the pair", "ochre", DASHED, "s"),
+    "renyi-cut": Look("cut moments of the pair", "ochre", SOLID, "D"),
+    "losses": Look("privacy losses (certified)", "blue", SOLID, "o", width=2.6),
+    "baseline-kov": Look("baseline, Kairouz et al.", "grey", DASHED),
+    "baseline-drv": Look("baseline, Dwork et al.", "grey", DASHDOT),
+    "lemma-3": Look("what Lemma 3 gives", "vermillion", DASHED),
+    "exact-response": Look("exact, binary response", "black", DOTTED, width=2.8),
+    "generic": Look("route through Lemma 3 (no bound)", "vermillion", DASHED),
+    "response": Look("binary response", "blue", SOLID, width=2.6),
+    "all-counts": Look("exact moments, all counts", "blue", SOLID, width=2.6),
+    "likely-counts": Look("window of counts (no bound)", "green", DASHDOT),
+    "unprotected": Look("no privacy", "black", DOTTED, "o", width=2.6),
+    "noiseless": Look("clipped, no noise", "sky", DASHED, "^"),
+    "privunit2": Look("PrivUnit2", "blue", SOLID, "D", width=2.6),
+    "duchi": Look("Duchi et al.", "ochre", DASHDOT, "s"),
+    "gaussian": Look("Gaussian noise", "purple", DASHDOTDOT, "v"),
+    "cloak": Look("cloak, Skellam noise", "vermillion", SOLID, "s", width=2.6),
+    "server": Look("trusted server, Gaussian noise", "green", DASHED, "v"),
+    "count-min": Look("Count-Min, one row", "blue", SOLID, "o"),
+    "count-min-rows": Look("Count-Min, least of several rows", "sky", DASHED, "^"),
+    "count-sketch": Look("Count-Sketch, one row", "vermillion", SOLID, "s"),
+    "count-sketch-noisy": Look("Count-Sketch, one row, noise", "purple", DASHDOT, "D"),
+    "one-row": Look("one row", "blue", SOLID, "o"),
+    "three-rows": Look("median of three rows", "vermillion", DASHED, "s"),
+    "five-rows": Look("median of five rows", "green", DASHDOT, "^"),
+    "tree": Look("binary tree", "blue", SOLID, "o"),
+    "flat": Look("one counter for each value", "vermillion", DASHED, "s"),
+    "split-and-mix": Look("cloak with P\N{LATIN SMALL LETTER O WITH ACUTE}lya noise", "blue", SOLID, "o"),
+    "support": Look("empty buckets, no noise", "blue", SOLID, "o"),
+    "unmixed": Look("noise taken out", "vermillion", DASHED, "s"),
+    "threshold": Look("buckets above a threshold", "ochre", DASHDOT, "^"),
+    "all-signs": Look("every user signs every counter", "vermillion", DASHED, "s"),
+    "one-sign": Look("every user signs one counter", "blue", SOLID, "o"),
+    "entropy": Look("entropy of words, no noise", "blue", SOLID, "o"),
+    "entropy-noisy": Look("entropy of labels, noise", "purple", DASHDOT, "D"),
+    "norm": Look("distance of two halves, no noise", "vermillion", DASHED, "s"),
+    "lemma-5": Look("Lemma 5 at this epsilon", "vermillion", DASHED, "s"),
+    "own-1": Look("bound for two users", "blue", SOLID, width=2.6),
+    "own-2": Look("bound for two users at this epsilon", "sky", DASHDOT),
+    "own-3": Look("all users, by components", "blue", SOLID, "o", width=2.6),
+    "best-1": Look("all users, closed form", "ochre", DASHED, "D"),
+    "chained": Look("two users, swap by swap", "vermillion", DASHDOT, "s"),
+    "exact-distance": Look("exact total variation", "black", DOTTED, "o", width=2.8),
+    "exact-delta": Look("exact at this epsilon", "green", DOTTED, "v", width=2.6),
+    "sampled-distance": Look("total variation, sampled", "black", DOTTED, "o", width=2.8),
+    "rule-t1": Look("rule T1", "vermillion", DASHED, "s"),
+    "sharp-t1": Look("T1, bound for two users", "ochre", DASHDOT, "D"),
+    "mix-best-1": Look("P\N{LATIN SMALL LETTER O WITH ACUTE}lya, closed form", "sky", DASHED, "^"),
+    "mix-own-3": Look("P\N{LATIN SMALL LETTER O WITH ACUTE}lya, by components", "blue", SOLID, "o", width=2.6),
+    "least-thinned": Look("least noise of as many users", "ochre", DASHDOT, "D"),
+    "polya": Look("P\N{LATIN SMALL LETTER O WITH ACUTE}lya shares", "blue", SOLID, "o", width=2.6),
+    "bonawitz": Look("secure aggregation 2017", "green", DASHDOTDOT, "v"),
+    "recursive": Look("recursive blanket", "grey", DASHED, "D"),
+    "one-message": Look("one message", "grey", DASHDOT, "s"),
+    "rounding-floor": Look("rounded down", "vermillion", SOLID, "s"),
+    "rounding-floor-law": Look("n / 2k", "vermillion", DASHED),
+    "rounding-random": Look("rounded at random", "blue", SOLID, "o"),
+    "rounding-random-law": Look("square root of n/6, over k", "blue", DASHED),
+    "all-shares": Look("shares of all users", "blue", SOLID, "o", width=2.6),
+    "bare-values": Look("the scaled values alone", "grey", DASHED, "s"),
+    "seal": Look("sealing", "vermillion", SOLID, "s"),
+    "open": Look("opening", "blue", SOLID, "o"),
+}
