@@ -9,24 +9,6 @@ Importing this loads the standard library alone; numpy and scipy come with the f
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from flamelib.core.guarantees import Adjacency, ApproxDP
-    from flamelib.core.profiles import AnyProfile as AnyRandomizer
-    from flamelib.core.vocabulary import DomainError
-    from flamelib.front.asking import audit, compare, evaluate
-    from flamelib.front.checkin import Checkin, Summed
-    from flamelib.front.cloak import Cloak
-    from flamelib.front.flame import FlameDouble, FlameSimple, FlameTopk
-    from flamelib.front.participation import Participation
-    from flamelib.front.questions import account, bounds, calibrate, run
-    from flamelib.front.results import Bounds, Calibrated, Guarantee
-    from flamelib.front.shuffled import Shuffled
-    from flamelib.mechanisms.integers.noise import PolyaShare
-    from flamelib.mechanisms.randomizers import GaussianNoise, KaryResponse, LaplaceNoise
-    from flamelib.mechanisms.tables import TableRandomizer
-    from flamelib.uses.client_ledger import ClientLedger
 
 # Public name to the module that has it, and its name there where that is another.
 _HOMES = {
@@ -92,7 +74,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'flamelib' has no attribute {name!r}")
     module, _, other = _HOMES[name].partition(":")

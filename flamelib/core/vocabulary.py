@@ -196,6 +196,7 @@ VOCABULARY: dict[str, Domain] = {
     "n_records": _count("records of the affected client in the larger data set, the differing one included"),
     "n_clients": _count("clients available in a round"),
     "angle": Domain("angle between the gradients of two records, in degrees", low=0, high=180),
+    "clip": _positive("largest absolute value of a coordinate"),
     "clip_norm": _positive("largest size of a contribution"),
     "sensitivity": _positive("largest change that one member makes"),
     "rounds": _count("rounds of training"),

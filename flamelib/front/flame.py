@@ -22,10 +22,8 @@ from flamelib.front import questions
 from flamelib.front.results import CITED, Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.protocols import flame
+from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk
 
-FlameSimple = flame.SimpleProtocol
-FlameDouble = flame.DoubleProtocol
-FlameTopk = flame.TopkProtocol
 Protocol = FlameSimple | FlameDouble | FlameTopk
 NO_OVERFLOW = "no coordinate has more messages than the padded number"
 # No delta below exp(-RAREST) is looked for.
@@ -45,7 +43,7 @@ def _local(protocol: Protocol) -> float:
 def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     """The smallest epsilon that can be certified for a whole vector, all rounds together."""
     epsilon0, size = _local(protocol), protocol.dimension * rounds
-    if isinstance(protocol, FlameDouble) and protocol.inclusion == "subset":
+    if isinstance(protocol, FlameDouble) and protocol.inclusion == "exact":
         return certified.double_revealed(protocol.kept * rounds, protocol.padded, epsilon0, delta)
     kind = {FlameSimple: "simple", FlameDouble: "double", FlameTopk: "topk"}[type(protocol)]
     shape = (None, None) if isinstance(protocol, FlameSimple) else (protocol.kept * rounds, protocol.padded)
@@ -83,7 +81,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
     if isinstance(protocol, FlameTopk):
         given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
         return max(counting.topk_lower(*given), counting.disjoint_lower(*given))
-    if protocol.inclusion == "subset":
+    if protocol.inclusion == "exact":
         return 0.0  # a set that is drawn at random tells less than one that is known: nothing is claimed
     return counting.double_lower(size, protocol.kept / protocol.dimension, protocol.padded, epsilon0, epsilon, delta)
 

@@ -18,9 +18,7 @@ from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
 from flamelib.front.results import CITED, PROVEN, Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
-from flamelib.protocols.participation import ParticipationProtocol, run
-
-Participation = ParticipationProtocol
+from flamelib.protocols.participation import Participation, run
 
 # Noise is sought between these multiples of the clipping norm.
 QUIETEST, LOUDEST = 1e-3, 1e6

@@ -120,8 +120,8 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
     values : array_like
         The users' values: one number each for ``Shuffled``, ``Checkin`` and ``Cloak``, a row each for FLAME, a table
         of gradients each for ``Participation``.
-    rng : numpy.random.Generator
-        Every party gets a generator of its own, spawned from it.
+    rng : numpy.random.Generator or int
+        A generator, or the seed of one.  Every party gets a generator of its own, spawned from it.
 
     Examples
     --------
@@ -131,12 +131,18 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
     >>> run(survey, np.arange(1000) % 3, np.random.default_rng(0)).round()
     array([342., 312., 346.])
     """
-    return _run(protocol, values, rng)
+    return _run(protocol, values, _generator(rng))
 
 
 def view(protocol: Any, values: Any, rng: Any) -> Any:
     """One run of a protocol: what an observer behind the shuffler, or of the server's output, sees."""
-    return _view(protocol, values, rng)
+    return _view(protocol, values, _generator(rng))
+
+
+def _generator(rng: Any) -> Any:
+    import numpy as np
+
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(check(seed=rng)["seed"])
 
 
 def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[float | None, float | None, int]:

@@ -16,7 +16,7 @@ from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 from flamelib.learning.models import Model
 from flamelib.learning.records import History, Records, Samples, follow, tester
-from flamelib.protocols.participation import ParticipationProtocol, draw_records
+from flamelib.protocols.participation import Participation, draw_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def train(
     """
     given = check(rounds=rounds, points=points, momentum=momentum, n_records=n_records)
     n_clients = records.n_clients(given["n_records"])
-    scale = ParticipationProtocol(participation_rate, record_rate, n_records, 1, 1).expected_records(n_clients)
+    scale = Participation(participation_rate, record_rate, n_records, 1, 1).expected_records(n_clients)
     for_model, for_batches, for_noise = rng.spawn(3)
     start = model.initial(for_model)
     runners = {name: _Runner(scheme, start.copy(), np.zeros_like(start)) for name, scheme in schemes.items()}

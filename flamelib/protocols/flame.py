@@ -40,24 +40,24 @@ from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Messages, Randomizer, 
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.mechanisms.shuffling import fill_bags, random_ranks
 
-Inclusion = Literal["subset", "bernoulli"]
+Inclusion = Literal["exact", "independent"]
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleProtocol:
+class FlameSimple:
     """SS-Simple: every user reports every coordinate.
 
-    Each is clipped to [-clip_norm, clip_norm], the paper's :math:`C`, and sent through the randomizer; a response on
+    Each is clipped to [-clip, clip], the paper's :math:`C`, and sent through the randomizer; a response on
     ``b + 1`` buckets is the paper's with :math:`b` levels.
     """
 
     n_users: int
     dimension: int
-    clip_norm: float
+    clip: float
     randomizer: Randomizer
 
     def __post_init__(self) -> None:
-        _convert(self, "n_users", "dimension", "clip_norm")
+        _convert(self, "n_users", "dimension", "clip")
 
     @property
     def kept(self) -> int:
@@ -71,7 +71,7 @@ class SimpleProtocol:
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleProtocol:
+class FlameDouble:
     r"""SS-Double: every user reports ``kept`` random coordinates, bags are padded to ``padded`` messages.
 
     Parameters
@@ -80,28 +80,28 @@ class DoubleProtocol:
         The paper's :math:`k`.
     padded : int, at least 2 and at least :math:`n\beta`
         The paper's :math:`n_p`.
-    inclusion : "subset" or "bernoulli"
+    inclusion : "exact" or "independent"
         Exactly ``kept`` coordinates without replacement, as in the paper; or each coordinate on its own with chance
         ``kept / dimension`` (then ``kept`` may be any number), which accounting of hidden index sets asks for.
     """
 
     n_users: int
     dimension: int
-    clip_norm: float
+    clip: float
     randomizer: Randomizer
     kept: float
     padded: int
-    inclusion: Inclusion = "subset"
+    inclusion: Inclusion = "exact"
 
     def __post_init__(self) -> None:
-        if self.inclusion not in ("subset", "bernoulli"):
-            raise DomainError(f"inclusion must be one of subset, bernoulli, got {self.inclusion!r}")
-        _convert(self, "n_users", "dimension", "clip_norm", "kept", "padded")
-        _fits(self, whole=self.inclusion == "subset")
+        if self.inclusion not in ("exact", "independent"):
+            raise DomainError(f"inclusion must be one of exact, independent, got {self.inclusion!r}")
+        _convert(self, "n_users", "dimension", "clip", "kept", "padded")
+        _fits(self, whole=self.inclusion == "exact")
 
 
 @dataclass(frozen=True, slots=True)
-class TopkProtocol:
+class FlameTopk:
     r"""SS-Topk: every user reports its ``kept`` largest coordinates, hidden among ``multiples`` times as many.
 
     Parameters
@@ -117,14 +117,14 @@ class TopkProtocol:
 
     n_users: int
     dimension: int
-    clip_norm: float
+    clip: float
     randomizer: Randomizer
     kept: int
     padded: int
     multiples: int = 1
 
     def __post_init__(self) -> None:
-        _convert(self, "n_users", "dimension", "clip_norm", "kept", "padded", "multiples")
+        _convert(self, "n_users", "dimension", "clip", "kept", "padded", "multiples")
         _fits(self, whole=True)
         if (self.multiples - 1) * self.kept >= self.dimension:
             raise DomainError(f"multiples must be below dimension / kept + 1, got {self.multiples}")
@@ -132,7 +132,7 @@ class TopkProtocol:
             raise DomainError(f"multiples must be at most padded / (n_users kept / dimension), got {self.multiples}")
 
 
-Protocol = SimpleProtocol | DoubleProtocol | TopkProtocol
+Protocol = FlameSimple | FlameDouble | FlameTopk
 
 
 def _convert(protocol: Protocol, *names: str) -> None:
@@ -143,7 +143,7 @@ def _convert(protocol: Protocol, *names: str) -> None:
         raise DomainError(f"randomizer must be LaplaceNoise or KaryResponse, got {protocol.randomizer!r}")
 
 
-def _fits(protocol: DoubleProtocol | TopkProtocol, whole: bool) -> None:
+def _fits(protocol: FlameDouble | FlameTopk, whole: bool) -> None:
     kept, dimension = protocol.kept, protocol.dimension
     if kept > dimension or (whole and kept != int(kept)):
         kind = "whole number" if whole else "number"
@@ -189,7 +189,7 @@ def user(protocol: Protocol, updates: ArrayLike, rng: np.random.Generator) -> Re
     true, hiding = _choose(protocol, rows, rng)
     reported = np.flatnonzero(true if hiding is None else true | hiding)
     mine = true.reshape(-1)[reported]
-    values = coordinates.to_unit(rows.reshape(-1)[reported[mine]], protocol.clip_norm)
+    values = coordinates.to_unit(rows.reshape(-1)[reported[mine]], protocol.clip)
     sent = coordinates.sample(protocol.randomizer, values, rng)
     messages = np.empty(reported.size, dtype=sent.dtype)
     messages[mine] = sent
@@ -250,11 +250,11 @@ def observer(model: ArrayLike, estimate: ArrayLike) -> Reals:
 def _choose(protocol: Protocol, rows: Reals, rng: np.random.Generator) -> tuple[Flags, Flags | None]:
     """Coordinates that each user reports as true ones, and those it hides them among, if any."""
     none = np.zeros(rows.shape, dtype=bool)
-    if isinstance(protocol, SimpleProtocol):
+    if isinstance(protocol, FlameSimple):
         return ~none, None
-    if isinstance(protocol, DoubleProtocol):
+    if isinstance(protocol, FlameDouble):
         chance = protocol.kept / protocol.dimension
-        subset = protocol.inclusion == "subset"
+        subset = protocol.inclusion == "exact"
         sizes = np.full(len(rows), int(protocol.kept)) if subset else rng.binomial(rows.shape[1], chance, len(rows))
         return random_subsets(sizes, none, rng), None
     true = largest(rows, protocol.kept)
@@ -278,7 +278,7 @@ def _all_rows(protocol: Protocol, blocks: Iterator[ArrayLike]) -> Iterator[Reals
 def _estimated(protocol: Protocol, sums: Reals) -> Reals:
     r"""From sums of decoded messages minus one half: :math:`2C / (n\beta)` times as much."""
     expected = protocol.n_users * protocol.kept / protocol.dimension
-    return np.asarray(2 * protocol.clip_norm / expected * sums)
+    return np.asarray(2 * protocol.clip / expected * sums)
 
 
 def _rows(protocol: Protocol, updates: ArrayLike) -> Reals:
@@ -387,7 +387,7 @@ def _run_by_sums(
     protocol: Protocol, blocks: Iterator[Reals], for_users: np.random.Generator, for_shuffler: np.random.Generator
 ) -> RoundResult:
     size, dimension = protocol.padded, protocol.dimension
-    if isinstance(protocol, SimpleProtocol):
+    if isinstance(protocol, FlameSimple):
         overflow, sums = np.zeros(dimension, dtype=np.int64), _sums_of_all(protocol, blocks, for_users)
     else:
         places, values, hiding = _gathered(protocol, blocks, for_users)
@@ -404,12 +404,12 @@ def _run_by_sums(
     return RoundResult(_estimated(protocol, sums), received, overflow, {"stray": 0})
 
 
-def _sums_of_all(protocol: SimpleProtocol, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
+def _sums_of_all(protocol: FlameSimple, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
     """Sums of decoded messages minus one half where every user reports every coordinate."""
     sums, laplace = np.zeros(protocol.dimension), isinstance(protocol.randomizer, LaplaceNoise)
     for rows in blocks:
         for start in range(0, len(rows), ROWS_AT_ONCE):
-            values = coordinates.to_unit(rows[start : start + ROWS_AT_ONCE], protocol.clip_norm)
+            values = coordinates.to_unit(rows[start : start + ROWS_AT_ONCE], protocol.clip)
             if not laplace:
                 messages = coordinates.sample(protocol.randomizer, values, rng)
                 values = coordinates.decode(protocol.randomizer, messages)
@@ -426,7 +426,7 @@ def _gathered(protocol: Protocol, blocks: Iterator[Reals], rng: np.random.Genera
         true, others = _choose(protocol, rows, rng)
         reported = np.flatnonzero(true)
         places.append(reported % protocol.dimension)
-        values.append(coordinates.to_unit(rows.reshape(-1)[reported], protocol.clip_norm))
+        values.append(coordinates.to_unit(rows.reshape(-1)[reported], protocol.clip))
         if others is not None:
             hiding += np.bincount(np.flatnonzero(others) % protocol.dimension, minlength=protocol.dimension)
     return np.concatenate(places), np.concatenate(values), hiding
@@ -454,8 +454,8 @@ def variance(protocol: Protocol, updates: ArrayLike) -> Reals:
     :math:`\beta` for SS-Double (users are independent, so both kinds of inclusion agree), 0 or 1 for SS-Topk.
     """
     [rows] = _all_rows(protocol, iter([updates]))
-    chance = largest(rows, protocol.kept) if isinstance(protocol, TopkProtocol) else protocol.kept / protocol.dimension
-    unit = coordinates.to_unit(rows, protocol.clip_norm)
+    chance = largest(rows, protocol.kept) if isinstance(protocol, FlameTopk) else protocol.kept / protocol.dimension
+    unit = coordinates.to_unit(rows, protocol.clip)
     own = chance * coordinates.variance(protocol.randomizer, unit) + chance * (1 - chance) * (unit - 0.5) ** 2
     dummies = protocol.padded - (chance * np.ones_like(unit)).sum(axis=0)
     total = own.sum(axis=0) + dummies * coordinates.blanket_variance(protocol.randomizer)

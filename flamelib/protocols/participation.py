@@ -20,7 +20,7 @@ from flamelib.mechanisms.vectors import clipped_sum
 
 
 @dataclass(frozen=True, slots=True)
-class ParticipationProtocol:
+class Participation:
     r"""What everybody knows of a round.
 
     A client joins with chance ``participation_rate``, the paper's :math:`p`, and then draws each record of its own with
@@ -45,7 +45,7 @@ class ParticipationProtocol:
         )
 
 
-def client(protocol: ParticipationProtocol, gradients: ArrayLike, rng: np.random.Generator) -> Reals | None:
+def client(protocol: Participation, gradients: ArrayLike, rng: np.random.Generator) -> Reals | None:
     """What a client sends: the sum of clipped gradients of the records it draws, or nothing if it stays away.
 
     ``gradients`` has one row a record, at the model of this round; more rows than the protocol declares are refused,
@@ -61,7 +61,7 @@ def client(protocol: ParticipationProtocol, gradients: ArrayLike, rng: np.random
 
 
 def server(
-    protocol: ParticipationProtocol,
+    protocol: Participation,
     messages: Sequence[ArrayLike],
     dimension: int,
     n_clients: int,
@@ -80,7 +80,7 @@ def server(
     return np.asarray(sum(received, noise) / protocol.expected_records(n_clients))
 
 
-def run(protocol: ParticipationProtocol, gradients: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
+def run(protocol: Participation, gradients: Sequence[ArrayLike], rng: np.random.Generator) -> Reals:
     """One round: what is published about the gradients, one row a record, of each client available in it.
 
     Every client and the server get generators of their own, spawned from ``rng``.

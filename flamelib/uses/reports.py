@@ -90,7 +90,7 @@ def _shuffled(request: Request, epsilon0: float) -> Row:
 
 
 def _simple(request: Request, epsilon0: float) -> Row:
-    protocol = flame.SimpleProtocol(request.n_users, request.dimension, 0.5, LaplaceNoise(epsilon0))
+    protocol = flame.FlameSimple(request.n_users, request.dimension, 0.5, LaplaceNoise(epsilon0))
     return _flame(request, "simple", protocol, flame.noise_std(protocol) ** 2)
 
 
@@ -99,7 +99,7 @@ def _double(request: Request, epsilon0: float) -> Row:
     n, kept = request.n_users, request.sampling_rate * request.dimension
     likely = n * request.sampling_rate
     padded = max(2, math.ceil(likely + _SPARED * math.sqrt(likely)))
-    protocol = flame.DoubleProtocol(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "bernoulli")
+    protocol = flame.FlameDouble(n, request.dimension, 0.5, LaplaceNoise(epsilon0), kept, padded, "independent")
     absent = (1 - request.sampling_rate) / (4 * likely)
     return _flame(request, "double", protocol, flame.noise_std(protocol) ** 2 + absent)
 
@@ -108,7 +108,7 @@ def _topk(request: Request, epsilon0: float) -> Row:
     """The item is the only coordinate that is not 0; bags have room for all users, and the sum is divided by n."""
     if request.task == "mean":
         raise DomainError("it reports the largest coordinates only, so that the mean of full vectors comes out wrong")
-    protocol = flame.TopkProtocol(request.n_users, request.dimension, 1.0, LaplaceNoise(epsilon0), 1, request.n_users)
+    protocol = flame.FlameTopk(request.n_users, request.dimension, 1.0, LaplaceNoise(epsilon0), 1, request.n_users)
     return _flame(request, "topk", protocol, (flame.noise_std(protocol) / request.dimension) ** 2)
 
 

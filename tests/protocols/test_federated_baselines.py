@@ -89,7 +89,7 @@ def test_topk_in_order_is_the_protocol():
     still = OrderedTopk(0.01, 700.0, 8, 60).run(UPDATES, RNG(0)).estimate
     sparse = SparseAverage(0.01, 8).run(UPDATES, RNG(0)).estimate * 400 / 8
     assert still == pytest.approx(sparse, abs=3e-4)
-    protocol = flame.TopkProtocol(300, 400, 0.01, LaplaceNoise(0.02), 8, 60)
+    protocol = flame.FlameTopk(300, 400, 0.01, LaplaceNoise(0.02), 8, 60)
     ours = OrderedTopk(0.01, 0.02, 8, 60).run(UPDATES, RNG(1)).estimate
     theirs = flame.run(protocol, UPDATES, RNG(2)).estimate
     spread = 0.02 / 6 * (2 * 60) ** 0.5 / 0.02

@@ -14,10 +14,10 @@ from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.protocols import flame
 from flamelib.protocols.flame import (
-    DoubleProtocol,
+    FlameDouble,
+    FlameSimple,
+    FlameTopk,
     Reports,
-    SimpleProtocol,
-    TopkProtocol,
     noise_std,
     run,
     run_sealed,
@@ -33,11 +33,11 @@ LAPLACE, LETTERS = LaplaceNoise(1.0), KaryResponse(1.0, 4)
 def protocols(randomizer, copies=COPIES):
     shared = (USERS, 6 * copies, CLIP, randomizer)
     return {
-        "simple": SimpleProtocol(*shared),
-        "double": DoubleProtocol(*shared, kept=2 * copies, padded=50),
-        "bernoulli": DoubleProtocol(*shared, kept=2 * copies, padded=50, inclusion="bernoulli"),
-        "topk": TopkProtocol(*shared, kept=2 * copies, padded=50),
-        "hidden": TopkProtocol(*shared, kept=2 * copies, padded=50, multiples=2),
+        "simple": FlameSimple(*shared),
+        "double": FlameDouble(*shared, kept=2 * copies, padded=50),
+        "bernoulli": FlameDouble(*shared, kept=2 * copies, padded=50, inclusion="independent"),
+        "topk": FlameTopk(*shared, kept=2 * copies, padded=50),
+        "hidden": FlameTopk(*shared, kept=2 * copies, padded=50, multiples=2),
     }
 
 
@@ -128,8 +128,8 @@ def test_the_sealed_round_has_the_law_of_the_open_one(kind):
 
 def test_noise_has_the_published_sizes():
     figure_five = (1000, 7850, 0.01)
-    assert noise_std(SimpleProtocol(*figure_five, LaplaceNoise(0.01))) == pytest.approx(0.0894, abs=5e-5)
-    for make in (DoubleProtocol, TopkProtocol):
+    assert noise_std(FlameSimple(*figure_five, LaplaceNoise(0.01))) == pytest.approx(0.0894, abs=5e-5)
+    for make in (FlameDouble, FlameTopk):
         assert noise_std(make(*figure_five, LaplaceNoise(0.5), 157, 333)) == pytest.approx(0.0516, abs=5e-5)
         assert noise_std(make(*figure_five, LaplaceNoise(0.5), 785, 666)) == pytest.approx(0.0146, abs=5e-5)
 
@@ -254,7 +254,7 @@ def test_the_analyzer_sees_multisets_only(kind, randomizer):
 
 def test_the_slots_of_a_sender_in_two_bags_say_nothing():
     """Where the first user's messages lie in two bags: every pair of slots equally likely."""
-    protocol = TopkProtocol(3, 2, 1.0, LAPLACE, kept=2, padded=3)
+    protocol = FlameTopk(3, 2, 1.0, LAPLACE, kept=2, padded=3)
     pairs = np.zeros((3, 3), dtype=int)
     for rng in np.random.default_rng(8).spawn(4500):
         bags = flame.shuffler(protocol, tokens(protocol, np.ones((3, 2)), rng), rng).bags
@@ -286,7 +286,7 @@ CROWD = np.tile([1.0, 0.1, 0.0, 0.0, 0.2], (30, 1))  # all users agree on the to
 
 @pytest.mark.parametrize("literal", [False, True], ids=["sums", "literal"])
 def test_a_full_bag_keeps_a_random_part_and_counts_the_rest(literal):
-    protocol = TopkProtocol(30, 5, 1.0, LaplaceNoise(20.0), kept=1, padded=10)
+    protocol = FlameTopk(30, 5, 1.0, LaplaceNoise(20.0), kept=1, padded=10)
     updates = CROWD * np.linspace(0.5, 1, 30)[:, None]
     found = [run(protocol, updates, rng, literal=literal) for rng in np.random.default_rng(0).spawn(1500)]
     assert all(result.overflow.tolist() == [20, 0, 0, 0, 0] for result in found)
@@ -302,7 +302,7 @@ def test_a_full_bag_keeps_a_random_part_and_counts_the_rest(literal):
 @pytest.mark.parametrize("randomizer", [LaplaceNoise(5.0), KaryResponse(5.0, 3)], ids=["laplace", "letters"])
 @pytest.mark.parametrize("multiples", [1, 2])
 def test_full_bags_have_the_same_law_on_both_paths(randomizer, multiples):
-    protocol = TopkProtocol(30, 5, 1.0, randomizer, kept=1, padded=12, multiples=multiples)
+    protocol = FlameTopk(30, 5, 1.0, randomizer, kept=1, padded=12, multiples=multiples)
     paths = [
         np.array([run(protocol, CROWD, rng, literal=literal).estimate for rng in stream.spawn(1200)])
         for stream, literal in zip(np.random.default_rng(11).spawn(2), (False, True), strict=True)
@@ -312,7 +312,7 @@ def test_full_bags_have_the_same_law_on_both_paths(randomizer, multiples):
 
 
 def test_what_the_analyzer_gets_has_the_same_shape_with_and_without_overflow():
-    protocol = TopkProtocol(30, 5, 1.0, LAPLACE, kept=1, padded=10)
+    protocol = FlameTopk(30, 5, 1.0, LAPLACE, kept=1, padded=10)
     spread = np.eye(5)[np.arange(30) % 5]
     for updates, dropped in ((CROWD, 20), (spread, 0)):
         made = flame.shuffler(
@@ -325,7 +325,7 @@ def test_what_the_analyzer_gets_has_the_same_shape_with_and_without_overflow():
 def test_hiding_among_as_many_as_the_theorem_allows_overflows_the_padding():
     """n_p = 333, n beta = 20: Theorem 5 allows 16 multiples, 320 messages on average; every fifth bag overflows."""
     users, dimension, padded = 1000, 500, 333
-    protocol = TopkProtocol(users, dimension, 0.01, LaplaceNoise(0.5), kept=10, padded=padded, multiples=16)
+    protocol = FlameTopk(users, dimension, 0.01, LaplaceNoise(0.5), kept=10, padded=padded, multiples=16)
     updates = np.random.default_rng(0).normal(size=(users, dimension))
     share = float(np.mean(run(protocol, updates, np.random.default_rng(1)).overflow > 0))
     exact = float(binom.sf(padded, users, 16 * 10 / dimension))
@@ -338,14 +338,14 @@ def test_hiding_among_as_many_as_the_theorem_allows_overflows_the_padding():
 
 
 def test_more_multiples_than_coordinates_report_everything():
-    protocol = TopkProtocol(4, 5, 1.0, LAPLACE, kept=2, padded=5, multiples=3)
+    protocol = FlameTopk(4, 5, 1.0, LAPLACE, kept=2, padded=5, multiples=3)
     reports = flame.user(protocol, CROWD[:4], np.random.default_rng(0))
     assert reports.places.tolist() == 4 * [0, 1, 2, 3, 4]
 
 
 # --- envelopes on the way ---------------------------------------------------------------------------------------------
 
-SMALL = TopkProtocol(6, 4, 1.0, LETTERS, kept=2, padded=6)
+SMALL = FlameTopk(6, 4, 1.0, LETTERS, kept=2, padded=6)
 ROWS = np.array([[1.0, 0.5, 0.0, 0.1]] * 6)
 
 
@@ -464,24 +464,24 @@ WRONG = [math.nan, math.inf, -1, 0, None, "x", True, [2], 10**400]
 
 def cases():
     for make, good in (
-        (SimpleProtocol, GOOD),
-        (DoubleProtocol, GOOD | MORE),
-        (TopkProtocol, GOOD | MORE | {"multiples": 2}),
+        (FlameSimple, GOOD),
+        (FlameDouble, GOOD | MORE),
+        (FlameTopk, GOOD | MORE | {"multiples": 2}),
     ):
         for name in good:
             for value in WRONG:
                 yield make, good, name, value
-    for make in (DoubleProtocol, TopkProtocol):
+    for make in (FlameDouble, FlameTopk):
         yield make, GOOD | MORE, "kept", 7
         yield make, GOOD | MORE, "kept", 2.5
         yield make, GOOD | MORE, "padded", 13
         yield make, GOOD | MORE, "padded", 2.5
     for value in (4, 2.5):
-        yield TopkProtocol, GOOD | MORE, "multiples", value
-    yield TopkProtocol, GOOD | {"kept": 2, "padded": 20}, "multiples", 2
-    yield DoubleProtocol, GOOD | MORE, "inclusion", "poisson"
-    yield SimpleProtocol, GOOD, "n_users", 1
-    yield SimpleProtocol, GOOD, "dimension", 2.5
+        yield FlameTopk, GOOD | MORE, "multiples", value
+    yield FlameTopk, GOOD | {"kept": 2, "padded": 20}, "multiples", 2
+    yield FlameDouble, GOOD | MORE, "inclusion", "poisson"
+    yield FlameSimple, GOOD, "n_users", 1
+    yield FlameSimple, GOOD, "dimension", 2.5
 
 
 @pytest.mark.parametrize(("make", "good", "name", "value"), cases())
@@ -492,13 +492,13 @@ def test_wrong_parameters_are_refused_by_name(make, good, name, value):
 
 
 def test_a_chance_may_belong_to_any_number_of_coordinates():
-    protocol = DoubleProtocol(**GOOD, kept=2.5, padded=50, inclusion="bernoulli")
+    protocol = FlameDouble(**GOOD, kept=2.5, padded=50, inclusion="independent")
     counts = [flame.user(protocol, BASE, rng).places.size for rng in np.random.default_rng(0).spawn(300)]
     assert abs(np.mean(counts) - 100) < 5 * math.sqrt(40 * 6 * (2.5 / 6) * (3.5 / 6) / 300)
 
 
 def test_numbers_of_other_types_are_taken_as_what_they_are():
-    assert TopkProtocol("40", 6.0, "0.5", LAPLACE, 2.0, 5e1) == TopkProtocol(40, 6, 0.5, LAPLACE, 2, 50)
+    assert FlameTopk("40", 6.0, "0.5", LAPLACE, 2.0, 5e1) == FlameTopk(40, 6, 0.5, LAPLACE, 2, 50)
 
 
 @pytest.mark.parametrize("play", [run, run_sealed, lambda p, u, rng: run(p, u, rng, literal=True)])

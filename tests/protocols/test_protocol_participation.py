@@ -8,7 +8,7 @@ from scipy.stats import chi2, norm
 
 from flamelib.core.vocabulary import DomainError
 from flamelib.protocols.participation import (
-    ParticipationProtocol,
+    Participation,
     batch_size,
     client,
     draw_records,
@@ -16,8 +16,8 @@ from flamelib.protocols.participation import (
     server,
 )
 
-PROTOCOL = ParticipationProtocol(0.4, 0.3, 3, clip_norm=1.0, noise_std=2.0)
-SILENT = ParticipationProtocol(0.4, 0.3, 3, clip_norm=1.0, noise_std=1e-12)
+PROTOCOL = Participation(0.4, 0.3, 3, clip_norm=1.0, noise_std=2.0)
+SILENT = Participation(0.4, 0.3, 3, clip_norm=1.0, noise_std=1e-12)
 
 
 def subset_law(p, q, n_clients, n_records):
@@ -56,7 +56,7 @@ def test_sets_of_drawn_records_have_the_law_of_two_coins(p, q):
 
 def test_clients_that_toss_their_own_coins_draw_by_the_same_law():
     """Records have gradients along axes of their own, so the published sum tells which were drawn."""
-    protocol, repeats = ParticipationProtocol(0.4, 0.3, 2, clip_norm=1.0, noise_std=1e-12), 4000
+    protocol, repeats = Participation(0.4, 0.3, 2, clip_norm=1.0, noise_std=1e-12), 4000
     rng, gradients = np.random.default_rng(4), np.eye(4).reshape(2, 2, 4)
     found = tally(tuple(map(int, np.flatnonzero(run(protocol, gradients, rng) > 1e-6))) for _ in range(repeats))
     assert fits(found, subset_law(0.4, 0.3, 2, 2), repeats)
@@ -118,7 +118,7 @@ def test_availability_may_change_from_round_to_round():
 
 
 def test_one_record_moves_the_sum_by_at_most_the_clip():
-    certain, rng = ParticipationProtocol(1.0, 1.0, 4, clip_norm=0.7, noise_std=1.0), np.random.default_rng(2)
+    certain, rng = Participation(1.0, 1.0, 4, clip_norm=0.7, noise_std=1.0), np.random.default_rng(2)
     for _ in range(50):
         rows = rng.normal(size=(4, 3)) * 10 ** rng.uniform(-3, 3)
         with_it, without = client(certain, rows, rng), client(certain, rows[:-1], rng)
@@ -127,8 +127,8 @@ def test_one_record_moves_the_sum_by_at_most_the_clip():
 
 def test_a_client_that_draws_nothing_sends_zeros_and_one_that_stays_away_nothing():
     rng, rows = np.random.default_rng(0), np.ones((3, 2))
-    joining = ParticipationProtocol(1.0, 1e-12, 3, clip_norm=1.0, noise_std=1.0)
-    away = ParticipationProtocol(1e-12, 1.0, 3, clip_norm=1.0, noise_std=1.0)
+    joining = Participation(1.0, 1e-12, 3, clip_norm=1.0, noise_std=1.0)
+    away = Participation(1e-12, 1.0, 3, clip_norm=1.0, noise_std=1.0)
     assert client(joining, rows, rng).tolist() == [0, 0]
     assert client(away, rows, rng) is None
     assert client(joining, np.zeros((0, 2)), rng).tolist() == [0, 0]
@@ -152,11 +152,11 @@ def test_a_seed_fixes_a_round():
         (lambda rng: server(PROTOCOL, [], 0, 1, rng), "dimension"),
         (lambda rng: server(PROTOCOL, [np.ones(3)], 2, 1, rng), "messages"),
         (lambda rng: server(PROTOCOL, [np.ones(2)] * 3, 2, 2, rng), "messages"),
-        (lambda rng: ParticipationProtocol(0, 0.1, 3, 1.0, 1.0), "participation_rate"),
-        (lambda rng: ParticipationProtocol(0.1, 1.1, 3, 1.0, 1.0), "record_rate"),
-        (lambda rng: ParticipationProtocol(0.1, 0.1, 0, 1.0, 1.0), "n_records"),
-        (lambda rng: ParticipationProtocol(0.1, 0.1, 3, 0.0, 1.0), "clip_norm"),
-        (lambda rng: ParticipationProtocol(0.1, 0.1, 3, 1.0, 0.0), "noise_std"),
+        (lambda rng: Participation(0, 0.1, 3, 1.0, 1.0), "participation_rate"),
+        (lambda rng: Participation(0.1, 1.1, 3, 1.0, 1.0), "record_rate"),
+        (lambda rng: Participation(0.1, 0.1, 0, 1.0, 1.0), "n_records"),
+        (lambda rng: Participation(0.1, 0.1, 3, 0.0, 1.0), "clip_norm"),
+        (lambda rng: Participation(0.1, 0.1, 3, 1.0, 0.0), "noise_std"),
         (lambda rng: batch_size(0.1, 0.1, 0, 3), "n_clients"),
     ],
 )

@@ -19,11 +19,11 @@ UPDATES = np.random.default_rng(0).normal(scale=CLIP, size=(USERS, DIMENSION))
 SIZES = (USERS, DIMENSION, CLIP)
 NOISE = LaplaceNoise(0.5)
 PROTOCOLS = {
-    "simple": flame.SimpleProtocol(*SIZES, LaplaceNoise(0.01)),
-    "double": flame.DoubleProtocol(*SIZES, NOISE, KEPT, PADDED),
-    "topk": flame.TopkProtocol(*SIZES, NOISE, KEPT, PADDED),
-    "topk of letters": flame.TopkProtocol(*SIZES, KaryResponse(0.5, 3), KEPT, PADDED),
-    "topk among 16 times as many": flame.TopkProtocol(*SIZES, NOISE, KEPT, PADDED, multiples=16),
+    "simple": flame.FlameSimple(*SIZES, LaplaceNoise(0.01)),
+    "double": flame.FlameDouble(*SIZES, NOISE, KEPT, PADDED),
+    "topk": flame.FlameTopk(*SIZES, NOISE, KEPT, PADDED),
+    "topk of letters": flame.FlameTopk(*SIZES, KaryResponse(0.5, 3), KEPT, PADDED),
+    "topk among 16 times as many": flame.FlameTopk(*SIZES, NOISE, KEPT, PADDED, multiples=16),
 }
 
 
@@ -104,7 +104,7 @@ def test_opening_a_thousand_messages(benchmark):
 
 def test_a_small_sealed_round(benchmark):
     """20 users, 10 of 50 coordinates each, bags of 8: 400 envelopes sealed and opened."""
-    protocol = flame.TopkProtocol(20, 50, CLIP, NOISE, kept=10, padded=8)
+    protocol = flame.FlameTopk(20, 50, CLIP, NOISE, kept=10, padded=8)
     result = benchmark.pedantic(
         flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5
     )

@@ -17,7 +17,7 @@ from flamelib.protocols import flame
 from flamelib.protocols.averages import PlainAverage
 
 MODEL = SoftmaxRegression(784, 10)
-TOPK = flame.TopkProtocol(1000, MODEL.dimension, 0.01, LaplaceNoise(0.5), 157, 333)
+TOPK = flame.FlameTopk(1000, MODEL.dimension, 0.01, LaplaceNoise(0.5), 157, 333)
 
 
 @pytest.fixture(scope="module")

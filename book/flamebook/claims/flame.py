@@ -359,8 +359,8 @@ def debiasing_is_exact(values: list[float], n_levels: int, blanket_mass: float, 
 # --- parties -----------------------------------------------------------------------------------------------------
 
 
-def _round(seed: int) -> tuple[flame.TopkProtocol, flame.Reports]:
-    protocol = flame.TopkProtocol(20, 12, 1.0, LaplaceNoise(1.0), kept=3, padded=11, multiples=2)
+def _round(seed: int) -> tuple[flame.FlameTopk, flame.Reports]:
+    protocol = flame.FlameTopk(20, 12, 1.0, LaplaceNoise(1.0), kept=3, padded=11, multiples=2)
     rng = np.random.default_rng(seed)
     return protocol, flame.user(protocol, rng.normal(size=(20, 12)), rng)
 

@@ -261,7 +261,7 @@ def flame_method(protocol: str, setting: flame.Setting, dimension: int) -> Metho
         return flame.topk(setting, dimension)
     if protocol == "simple":
         return flame.simple(setting, dimension)
-    return replace(flame.double(setting, dimension), inclusion="bernoulli")
+    return replace(flame.double(setting, dimension), inclusion="independent")
 
 
 def points(setting: Setting, users: Users, experiment: str, values: Iterable[float], steps: Steps) -> list[Point]:

@@ -98,22 +98,22 @@ class Averaging(Protocol):
 Method = Averaging | flame.Protocol
 
 
-def topk(setting: Setting, dimension: int, multiples: int = 1) -> flame.TopkProtocol:
+def topk(setting: Setting, dimension: int, multiples: int = 1) -> flame.FlameTopk:
     """SS-Topk with Laplace noise in this setting."""
     kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
-    return flame.TopkProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded, multiples)
+    return flame.FlameTopk(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded, multiples)
 
 
-def double(setting: Setting, dimension: int) -> flame.DoubleProtocol:
+def double(setting: Setting, dimension: int) -> flame.FlameDouble:
     """SS-Double with Laplace noise in this setting."""
     kept, noise = setting.kept(dimension), LaplaceNoise(setting.epsilon0)
-    return flame.DoubleProtocol(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded)
+    return flame.FlameDouble(setting.n_users, dimension, setting.clip_norm, noise, kept, setting.padded)
 
 
-def simple(setting: Setting, dimension: int) -> flame.SimpleProtocol:
+def simple(setting: Setting, dimension: int) -> flame.FlameSimple:
     """SS-Simple with the same budget for the vector, spread over all coordinates."""
     spread = LaplaceNoise(setting.epsilon0 * setting.kept(dimension) / dimension)
-    return flame.SimpleProtocol(setting.n_users, dimension, setting.clip_norm, spread)
+    return flame.FlameSimple(setting.n_users, dimension, setting.clip_norm, spread)
 
 
 def dp_fl(setting: Setting, dimension: int, epsilon: float) -> CentralGaussian:
@@ -168,11 +168,11 @@ def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
     A generator that every round finds in the same state makes the noise of all others the very same again; that of
     SS-Topk depends on the order in which it is drawn, which then is that of the authors' code.
     """
-    if isinstance(method, flame.TopkProtocol) and repeat_noise:
+    if isinstance(method, flame.FlameTopk) and repeat_noise:
         noise = method.randomizer
         if not isinstance(noise, LaplaceNoise):
             raise DomainError(f"randomizer must be LaplaceNoise for noise in order, got {noise!r}")
-        return OrderedTopk(method.clip_norm, noise.epsilon0, method.kept, method.padded).run
+        return OrderedTopk(method.clip, noise.epsilon0, method.kept, method.padded).run
     return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
 
 

@@ -78,7 +78,25 @@ def _package(path: Path, root: Path) -> str:
 
 
 def _files(name: str, root: Path) -> Iterator[Path]:
-    """The files that importing ``a.b.c`` runs: a, a.b and a.b.c, as far as they lie under the root."""
+    """The files that importing ``a.b.c`` runs: a, a.b and a.b.c, as far as they lie under the root.
+
+    A name that a package loads when it is first asked for stands for the module that has it.
+    """
+    package, _, rest = name.partition(".")
+    yield from _run_by(f"{package}.{_lazy(root, package).get(rest, rest)}" if rest else name, root)
+
+
+def _lazy(root: Path, package: str) -> dict[str, str]:
+    """Public name to module, of a package whose ``__init__.py`` holds such a table under the name ``_HOMES``."""
+    entrance = root / package / "__init__.py"
+    tree = ast.parse(entrance.read_text(encoding="utf-8")) if entrance.is_file() else ast.Module([], [])
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            return {name: home.partition(":")[0] for name, home in ast.literal_eval(node.value).items()}
+    return {}
+
+
+def _run_by(name: str, root: Path) -> Iterator[Path]:
     place = root / "book" if name.split(".")[0] == "flamebook" else root
     for part in name.split("."):
         place = place / part

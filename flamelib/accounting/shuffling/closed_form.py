@@ -324,7 +324,6 @@ def _mean_inverse(n: int, odds: float) -> float:
     return total
 
 
-Curve = Callable[[LossShape, int], LogDelta]
 
 
 @states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", adjacency="none",

@@ -117,7 +117,7 @@ def test_the_protocols_are_those_that_are_accounted_for():
     setting = flame.Setting()
     assert tradeoffs.flame_method("topk", setting, 7850) == flame.topk(setting, 7850)
     assert tradeoffs.flame_method("simple", setting, 7850) == flame.simple(setting, 7850)
-    assert tradeoffs.flame_method("double", setting, 7850).inclusion == "bernoulli"
+    assert tradeoffs.flame_method("double", setting, 7850).inclusion == "independent"
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------------

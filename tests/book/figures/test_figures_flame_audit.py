@@ -64,7 +64,7 @@ def test_rounds_follow_the_law(attack):
 
 def whole_round(value, rng):
     """The count in a round with all its users and coordinates: the others' top coordinates lie elsewhere."""
-    protocol = flame.TopkProtocol(30, 16, 1.0, LaplaceNoise(2.0), kept=4, padded=8, multiples=1)
+    protocol = flame.FlameTopk(30, 16, 1.0, LaplaceNoise(2.0), kept=4, padded=8, multiples=1)
     updates = np.zeros((30, 16))
     updates[:, 4:] = rng.normal(size=(30, 12))
     updates[0] = np.where(np.arange(16) < 4, value, 0.0)

@@ -54,9 +54,9 @@ class Setting:
         """Standard deviation of the noise on each coordinate of the published mean, in units of the clip."""
         laplace = LaplaceNoise(self.budget(protocol))
         if protocol == "simple":
-            return flame.noise_std(flame.SimpleProtocol(self.n_users, self.dimension, 1.0, laplace))
+            return flame.noise_std(flame.FlameSimple(self.n_users, self.dimension, 1.0, laplace))
         shape = (self.n_users, self.dimension, 1.0, laplace, self.kept, self.padded)
-        return flame.noise_std(flame.DoubleProtocol(*shape, inclusion="bernoulli"))
+        return flame.noise_std(flame.FlameDouble(*shape, inclusion="independent"))
 
     def epsilon(self, protocol: str, bound: str = "blanket", route: str = "sound") -> float:
         """Budget of the vector: upper with route ``sound``, else the value of a formula."""

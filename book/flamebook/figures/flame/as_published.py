@@ -128,18 +128,18 @@ def compute_linked(n_users: int, dimension: int, kept: int, padded: int, repeats
     given = check(n_users=n_users, dimension=dimension, kept=kept, padded=padded, repeats=repeats, seed=seed)
     if 2 * given["kept"] > dimension or kept % 1:
         raise DomainError(f"kept must be a whole number of at most half of dimension = {dimension}, got {kept!r}")
-    protocol = flame.TopkProtocol(n_users, dimension, 1.0, LaplaceNoise(1.0), kept, padded)
+    protocol = flame.FlameTopk(n_users, dimension, 1.0, LaplaceNoise(1.0), kept, padded)
     look = partial(_carried, protocol, rng=np.random.default_rng(seed))
     found, mistaken = (sum(look(here) for _ in range(repeats)) for here in (True, False))
     vectors = _dummy_vectors(protocol) + n_users - 1
     return Linked(found, mistaken, repeats, -math.expm1(vectors * math.log1p(-1 / math.comb(dimension, kept))))
 
 
-def _dummy_vectors(protocol: flame.TopkProtocol) -> int:
+def _dummy_vectors(protocol: flame.FlameTopk) -> int:
     return protocol.dimension * protocol.padded // protocol.kept - protocol.n_users
 
 
-def _carried(protocol: flame.TopkProtocol, here: bool, rng: np.random.Generator) -> bool:
+def _carried(protocol: flame.FlameTopk, here: bool, rng: np.random.Generator) -> bool:
     """Whether one of the permuted messages lists the first coordinates, which the victim holds only if ``here``."""
     kept, dimension = protocol.kept, protocol.dimension
     updates = rng.normal(size=(protocol.n_users, dimension))
@@ -311,7 +311,7 @@ def compute_repeated_noise(
     check(n_users=n_users, dimension=dimension, epsilon=epsilon, epsilon0=epsilon0, rounds=rounds, seed=seed)
     clip = math.sqrt(dimension)
     server = CentralGaussian(clip, classical_noise_std(2 * clip, epsilon, 0.01 / n_users**1.1))
-    simple = partial(flame.run, flame.SimpleProtocol(n_users, dimension, 1.0, LaplaceNoise(epsilon0)))
+    simple = partial(flame.run, flame.FlameSimple(n_users, dimension, 1.0, LaplaceNoise(epsilon0)))
     curves, differences = {}, {}
     for name, publish in (("dp", server.run), ("simple", simple)):
         for kind in ("fresh", "repeated"):

@@ -154,7 +154,7 @@ def _counts(
     for start in range(0, repeats, AT_ONCE):
         rounds = min(AT_ONCE, repeats - start)
         dimension = kept * rounds
-        protocol = flame.TopkProtocol(2, dimension, 1.0, noise, kept=dimension, padded=padded)
+        protocol = flame.FlameTopk(2, dimension, 1.0, noise, kept=dimension, padded=padded)
         updates = np.outer([value, 0.0], np.ones(dimension))
         bags = np.asarray(flame.shuffler(protocol, flame.user(protocol, updates, rng), rng).bags, dtype=float)
         found.append(np.count_nonzero((bags > 0.5).reshape(rounds, -1), axis=1))

@@ -24,7 +24,7 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
-from flamelib.protocols.flame import DoubleProtocol, Reports, TopkProtocol
+from flamelib.protocols.flame import FlameDouble, FlameTopk, Reports
 
 BLOCK = 1000  # users whose updates are in memory at once
 RECORDED = RESULTS / "flame_costs.json"
@@ -124,7 +124,7 @@ def compute_round_cost(
 
     measured = {
         name: np.array([(n_users * kept, seconds(make, n_users)) for n_users in users], dtype=float)
-        for name, make in (("topk", TopkProtocol), ("double", DoubleProtocol))
+        for name, make in (("topk", FlameTopk), ("double", FlameDouble))
     }
     return Costs("true messages", measured, {f"{up_to:,} users": up_to * kept}, given)
 
@@ -230,7 +230,7 @@ def compute_one_value(update: float, n_users: int, padded: int, epsilon0: float,
     """
     if not 0 < abs(update) < np.inf:
         raise DomainError(f"update must be a finite number other than 0, got {update!r}")
-    protocol = TopkProtocol(n_users, 50, 1.0, LaplaceNoise(epsilon0), kept=1, padded=padded)
+    protocol = FlameTopk(n_users, 50, 1.0, LaplaceNoise(epsilon0), kept=1, padded=padded)
     for_updates, for_users, for_shuffler = np.random.default_rng(seed).spawn(3)
     rows = np.zeros((n_users, 50))
     rows[np.arange(n_users), for_updates.integers(50, size=n_users)] = for_updates.normal(0.3, 0.6, size=n_users)
@@ -441,7 +441,7 @@ def sealed_rounds(
 
     Every round draws its keys anew, from the operating system; updates and noise come from the seed.
     """
-    protocol = flame.TopkProtocol(n_users, dimension, 1.0, LaplaceNoise(epsilon0), kept, padded)
+    protocol = flame.FlameTopk(n_users, dimension, 1.0, LaplaceNoise(epsilon0), kept, padded)
     updates = np.random.default_rng(seed).normal(size=(n_users, dimension))
     rows: list[list[object]] = []
     for name, adversary in ADVERSARIES:

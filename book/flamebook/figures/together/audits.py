@@ -96,7 +96,7 @@ def unary_sum(setting: Setting) -> Case:
 def simple_vector(setting: Setting) -> Case:
     """SS-Simple on two coordinates with Laplace noise; all others hold -1 everywhere, the victim 1 or -1."""
     randomizer = LaplaceNoise(setting.epsilon0 / 2)
-    protocol = flame.SimpleProtocol(setting.n_users, 2, 1.0, randomizer)
+    protocol = flame.FlameSimple(setting.n_users, 2, 1.0, randomizer)
     promised = account("simple", 2, setting.n_users, randomizer.epsilon0, setting.delta, "blanket", "sound")
     rows = np.full((setting.n_users, 2), -1.0)
     return Case("SS-Simple", _bags(protocol), _last(rows, 1.0), _above_half, promised, setting.delta)
@@ -105,7 +105,7 @@ def simple_vector(setting: Setting) -> Case:
 def double_vector(setting: Setting) -> Case:
     """SS-Double, each of two coordinates reported with chance one half; all others hold -1, the victim 1 or -1."""
     randomizer, n_users = LaplaceNoise(setting.epsilon0), setting.n_users
-    protocol = flame.DoubleProtocol(n_users, 2, 1.0, randomizer, kept=1, padded=n_users, inclusion="bernoulli")
+    protocol = flame.FlameDouble(n_users, 2, 1.0, randomizer, kept=1, padded=n_users, inclusion="independent")
     size = protocol.kept, protocol.padded
     promised = account("double", 2, n_users, randomizer.epsilon0, setting.delta, "blanket", "sound", *size)
     rows = np.full((n_users, 2), -1.0)
@@ -115,7 +115,7 @@ def double_vector(setting: Setting) -> Case:
 def topk_vector(setting: Setting) -> Case:
     """SS-Topk, one of two coordinates; all report the first one, all others -1, the victim 1 or -1."""
     randomizer = LaplaceNoise(setting.epsilon0)
-    protocol = flame.TopkProtocol(setting.n_users, 2, 1.0, randomizer, kept=1, padded=setting.n_users)
+    protocol = flame.FlameTopk(setting.n_users, 2, 1.0, randomizer, kept=1, padded=setting.n_users)
     promised = float(topk_truncated(protocol.kept, protocol.padded, setting.epsilon0, setting.delta))
     rows = np.tile([-1.0, 0.0], (setting.n_users, 1))
     return Case("SS-Topk", _bags(protocol), _last(rows, [1.0, 0.0]), _above_half, promised, setting.delta)
@@ -123,7 +123,7 @@ def topk_vector(setting: Setting) -> Case:
 
 def random_participation(setting: Setting) -> Case:
     """A noisy sum of drawn records; the one client holds two equal gradients, or one of them."""
-    protocol = participation.ParticipationProtocol(0.6, 0.6, 2, clip_norm=1.0, noise_std=0.6)
+    protocol = participation.Participation(0.6, 0.6, 2, clip_norm=1.0, noise_std=0.6)
     words = (0.6, 0.6, 2, 0.6, 1.0)
     promised = max(
         float(accounts.random_participation("outer", *words, delta=setting.delta)),
