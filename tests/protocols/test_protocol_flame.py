@@ -457,7 +457,7 @@ def test_nobody_reporting_leaves_dummies():
 
 # --- bad input --------------------------------------------------------------------------------------------------------
 
-GOOD = {"n_users": 40, "dimension": 6, "clip_norm": 0.5, "randomizer": LAPLACE}
+GOOD = {"n_users": 40, "dimension": 6, "clip": 0.5, "randomizer": LAPLACE}
 MORE = {"kept": 2, "padded": 50}
 WRONG = [math.nan, math.inf, -1, 0, None, "x", True, [2], 10**400]
 
