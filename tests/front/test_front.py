@@ -1,7 +1,9 @@
 """The front door: the contract's examples, both ends around the truth, refusals, lazy names."""
 
+import ast
 import itertools
 import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import flamelib
+from flamebook.places import ROOT
 from flamelib import (
     AnyRandomizer,
     Checkin,
@@ -230,3 +233,23 @@ def test_importing_loads_the_standard_library_alone() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "['flamelib']"
+
+
+def test_the_first_example_of_the_readme_runs_and_says_what_it_promises() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    given: dict[str, Any] = {}
+    promised = []
+    for line in first.splitlines():
+        code, _, told = line.partition("#")
+        if not told:
+            exec(line, given)
+            continue
+        found = eval(code.strip(), given)
+        shown = repr(found) if not isinstance(found, float) else f"{found:.3g}"
+        promised.append((shown, told.strip()))
+    assert len(promised) == 5
+    for shown, told in promised:
+        assert told.split(":")[0].split(", replace")[0] in shown or shown in told, (shown, told)
+    names = {node.id for node in ast.walk(ast.parse(second)) if isinstance(node, ast.Name)}
+    assert names - {"vectors", "training"} <= set(flamelib.__all__)

@@ -6,6 +6,7 @@ and receipts they are the same, byte for byte.
 The page "Run status", from the receipts: what ran, from what, how long, and what the machine measured.
 """
 
+import ast
 import csv
 import io
 import json
@@ -57,7 +58,33 @@ def status_page(runs_folder: Path, benchmarks: Path = BENCHMARKS) -> str:
     """
     receipts = [found for path in sorted(runs_folder.glob(f"*/{RECEIPT}")) if (found := receipt_of(path.parent))]
     parts = [_HEAD, _runs(receipts), _versions(receipts), *(_one(receipt) for receipt in receipts)]
-    return "\n".join([*parts, _speeds(benchmarks)])
+    return "\n".join([*parts, _house(ROOT), _speeds(benchmarks)])
+
+
+def _house(root: Path) -> str:
+    """How large the library and the book's program are, counted from the sources."""
+    rows = []
+    for name, folder in (("flamelib", root / "flamelib"), ("flamebook", root / "book" / "flamebook")):
+        sizes = [_size(path) for path in folder.rglob("*.py")]
+        rooms = [folder, *(path for path in folder.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+        entries = max(sum(1 for one in room.iterdir() if not one.name.startswith("__")) for room in rooms)
+        rows.append(
+            f"| `{name}` | {len(sizes)} | {sum(a for a, _ in sizes)} | {sum(b for _, b in sizes)} | {entries} |"
+        )
+    head = ["| package | files | lines | lines of code | entries of its largest folder |", "|---|--:|--:|--:|--:|"]
+    told = "Lines of code leave out docstrings, comments and blank lines."
+    return "\n".join(["## The house", "", *head, *rows, "", told, ""])
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """All lines, and those that hold code."""
+    text = path.read_text(encoding="utf-8")
+    holders = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
+    spoken = [node.body[0] for node in holders if ast.get_docstring(node) is not None]
+    silent = {line for one in spoken for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    lines = text.splitlines()
+    kept = [one for i, one in enumerate(lines, 1) if i not in silent and one.strip() and one.strip()[0] != "#"]
+    return len(lines), len(kept)
 
 
 def _runs(receipts: list[Receipt]) -> str:
