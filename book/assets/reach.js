@@ -10,6 +10,11 @@
   };
   /* Entries of a bibliography have a role of their own, which a list may not have as its children. */
   addEventListener("DOMContentLoaded", () => document.querySelectorAll(".citation-list[role=list]").forEach((e) => e.removeAttribute("role")));
+  /* The arrow that unfolds pages in the list of contents bears the name of the page that they stand under. */
+  addEventListener("DOMContentLoaded", () => document.querySelectorAll("details > summary").forEach((arrow) => {
+    const page = arrow.parentElement.parentElement.querySelector(":scope > a");
+    if (page && !arrow.textContent.trim()) arrow.setAttribute("aria-label", `Pages under ${page.textContent.trim()}`);
+  }));
   addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(mark));
   addEventListener("resize", mark);
 })();

@@ -18,6 +18,8 @@ from flamelib.core.vocabulary import DomainError, check
 
 # How far the entries of a row may be from adding up to 1: rounding of printed tables.
 ROW_SUM = 1e-12
+# Rarer messages than this leave the range in which ratios of probabilities are computed.
+RAREST_MESSAGE = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,18 @@ class TableProfile:
     table: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        rows = [[float(entry) for entry in row] for row in self.table]
+        try:
+            rows = [[float(entry) for entry in row] for row in self.table]
+        except (TypeError, ValueError):
+            raise DomainError(f"table must be rows of numbers, got {self.table!r}") from None
         if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
             raise DomainError("table must have two rows of two entries or more, all rows of one length")
         if any(not 0 <= entry <= 1 for row in rows for entry in row):
             raise DomainError("table must hold probabilities in [0, 1]")
         if any(abs(math.fsum(row) - 1) > ROW_SUM for row in rows):
             raise DomainError(f"table must have rows that sum to 1 within {ROW_SUM:g}")
+        if any(0 < entry < RAREST_MESSAGE for row in rows for entry in row):
+            raise DomainError(f"table must hold no positive probability below {RAREST_MESSAGE:g}")
         if any(0 < sum(entry > 0 for entry in column) < len(column) for column in zip(*rows, strict=True)):
             raise DomainError("table must not have a message that some values send and others never do")
         exact = tuple(tuple(entry / math.fsum(row) for entry in row) for row in rows)

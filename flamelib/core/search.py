@@ -288,11 +288,14 @@ def _place(start: float, stop: float, step: float, least: float) -> float:
     return min(max(start + step * (stop - start), low + least), high - least)
 
 
-def close_below(rising: Callable[[float], float], target: float, low: float, high: float, near: float) -> float:
+def close_below(
+    rising: Callable[[float], float], target: float, low: float, high: float, near: float, name: str = "target"
+) -> float:
     """An argument in [low, high] at which a rising function was seen at or below the target; ``high`` if it is there.
 
     Within ``near`` of the target, relative, where the function is smooth: for functions that take a second to compute.
     Straight lines on logarithmic axes are followed, and the middle is taken where they leave the bracket's inner part.
+    A target that is not kept at ``low`` is refused under its ``name``.
 
     >>> round(close_below(lambda x: x**3, 2.0, 0.1, 10.0, 1e-6), 5)
     1.25992
@@ -302,7 +305,7 @@ def close_below(rising: Callable[[float], float], target: float, low: float, hig
         return high
     below = rising(low)
     if below > target:
-        raise DomainError(f"target must be one that is reached in [{low:g}, {high:g}], got {target!r}")
+        raise DomainError(f"{name} must be one that is reached in [{low:g}, {high:g}], got {target!r}")
     for _ in range(60):
         if below >= (1 - near) * target or high <= low * (1 + near / 10):
             break

@@ -33,7 +33,10 @@ def evaluate(statement: str, /, **inputs: Any) -> Answer:
     'value'
     """
     from flamelib import answers
+    from flamelib.core.vocabulary import DomainError
 
+    if not isinstance(statement, str):
+        raise DomainError(f"id must be a text, got {statement!r}")
     return Answer(answers.answer(statement, inputs))
 
 
@@ -87,7 +90,8 @@ def compare(
         Of the guarantee after all rounds.
     task : {"mean", "histogram"}
     epsilon, epsilon0 : float
-        A central budget, a local one, or both: mechanisms without noise of their own are asked at the local budget.
+        Exactly one of them: a central budget, or the local budget of one report, at which mechanisms whose reports are
+        private by themselves are asked.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.accounting.checkin.shuffled import HARDEST
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
 from flamelib.core.arrays import Reals, reals
+from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
@@ -33,6 +34,9 @@ from flamelib.front.shuffled import (
 from flamelib.mechanisms.shuffling import shuffle
 from flamelib.mechanisms.vectors import clipped_sum
 from flamelib.protocols.checkin import draw_clients
+
+# Where nobody is there, any noise keeps the budget.
+LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,10 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
     else:
         found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
         rests_on = PROVEN if rounds == 1 else CITED
+        if delta and math.isinf(found):
+            # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
+            each = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, 1, None, delta / rounds)
+            found = Certified(rounds * each, rounds * each.uncertainty)
     return guarantee(found, rests_on, epsilon, delta)
 
 
@@ -123,7 +131,7 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
     if isinstance(inner, Summed):
         if over not in (None, "noise_std"):
             raise DomainError(f"over must be noise_std or n_users, got {over!r}")
-        value = distributed_noise(inner.n_users, protocol.rate, rounds, epsilon, delta)
+        value = distributed_noise(inner.n_users, protocol.rate, rounds, epsilon, delta) or LEAST_NOISE
         kept: Any = replace(inner, noise_std=value)
         return calibrated("noise_std", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
     if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
@@ -136,7 +144,10 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
 @questions.answers_view(Checkin)
 def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     """What is left after shuffling, or the one sum, of those who came."""
-    held = np.asarray(values)
+    try:
+        held = np.asarray(values)
+    except ValueError:
+        raise DomainError("values must be entries of one shape, one for each user") from None
     if held.shape[:1] != (protocol.n_users,):
         raise DomainError(f"values must have one entry for each of {protocol.n_users} users, got shape {held.shape}")
     for_coins, for_users, for_shuffler = rng.spawn(3)
@@ -151,7 +162,7 @@ def _view(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> NDA
 
 @questions.answers_run(Checkin)
 def _run(protocol: Checkin, values: ArrayLike, rng: np.random.Generator) -> Reals | float:
-    seen = _view(protocol, values, rng)
-    if isinstance(protocol.protocol, Summed) or not protocol.rate:
-        return np.asarray(seen) / (protocol.rate or 1.0)
-    return estimated(protocol.protocol.randomizer, seen) / protocol.rate
+    seen, rate = _view(protocol, values, rng), protocol.rate or 1.0
+    if isinstance(protocol.protocol, Summed):
+        return np.asarray(seen) / rate
+    return estimated(protocol.protocol.randomizer, seen) / rate

@@ -43,6 +43,8 @@ class Cloak(cloak.CloakProtocol):
         What a user adds before it splits, such as ``PolyaShare(n_users, decay)``.
     noise_rate : float
         Chance that a user adds noise at all, in (0, 1].
+    colluding : int
+        Users who may tell an attacker all they know; the guarantee is that of the others.
 
     Examples
     --------
@@ -50,6 +52,8 @@ class Cloak(cloak.CloakProtocol):
     >>> account(Cloak.plan(n_users=1000, epsilon=1.0, delta=1e-6, error=1.5), delta=1e-6)
     (1, 1e-06)-DP, replace-one; proven
     """
+
+    colluding: int = 0
 
     @classmethod
     def plan(cls, n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0) -> Self:
@@ -70,7 +74,8 @@ class Cloak(cloak.CloakProtocol):
             raise DomainError(f"error must be one that some plan reaches with (epsilon, delta) here, got {error!r}")
         best = found[0]
         noise = _law(best, n_users)
-        return cls(n_users, best.modulus, best.scale, best.n_messages, best.rounding, noise, best.noise_rate)
+        shape = (n_users, best.modulus, best.scale, best.n_messages, best.rounding)
+        return cls(*shape, noise, best.noise_rate, colluding)
 
 
 def _law(plan: Plan, n_users: int) -> cloak.Noise:
@@ -81,8 +86,10 @@ def _law(plan: Plan, n_users: int) -> cloak.Noise:
 
 def _once(protocol: Cloak, delta: float) -> float:
     """Epsilon for the change of one user's value; infinite where the shares alone tell more than delta."""
+    if delta == 1:
+        return 0.0
     try:
-        one = cloak.account(protocol, delta).one_user
+        one = cloak.account(protocol, delta, protocol.colluding).one_user
     except DomainError:
         return math.inf
     return one.epsilon if one else math.inf
@@ -106,13 +113,13 @@ def _account(protocol: Cloak, delta: float | None, epsilon: float | None, rounds
         # Rounds add up: a share of delta for each.
         return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, PROVEN)
     each = float(epsilon or 0.0) / rounds
-    least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0) if each else 1.0
+    least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0)
     return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, PROVEN)
 
 
 def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     """Without noise: data sets of equal scaled sums, by the distance of what the shuffler sends."""
-    alike = cloak.account(protocol, 0.5).equal_sums
+    alike = cloak.account(protocol, 0.5, protocol.colluding).equal_sums
     told = min(rounds * alike.delta, 1.0) if alike else 1.0
     if delta is None:
         return Guarantee(float(epsilon or 0.0), told, Adjacency.SUM_PRESERVING, PROVEN)

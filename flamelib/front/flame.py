@@ -28,6 +28,8 @@ Protocol = FlameSimple | FlameDouble | FlameTopk
 NO_OVERFLOW = "no coordinate has more messages than the padded number"
 # No delta below exp(-RAREST) is looked for.
 RAREST = 690.0
+# Nor one so near to 1 that it promises nothing.
+LEAST_SIZE = 1e-9
 # Local budgets between which one is sought.
 MILDEST, HARDEST = 1e-6, 30.0
 # Searches end when epsilon is within this of the one asked for, relative.
@@ -52,9 +54,9 @@ def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
 
 def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     """The smallest delta at which epsilon is kept, on the safe side."""
-    if not epsilon or epsilon_at(1.0) > epsilon:
+    if epsilon_at(math.exp(-LEAST_SIZE)) > epsilon:
         return 1.0
-    rarity = close_below(lambda size: epsilon_at(math.exp(-size)), epsilon, 1e-9, RAREST, NEAR)
+    rarity = close_below(lambda size: epsilon_at(math.exp(-size)), epsilon, LEAST_SIZE, RAREST, NEAR)
     return min(math.nextafter(math.exp(-rarity), 2), 1.0)
 
 
@@ -62,7 +64,8 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
 @questions.answers_account(FlameDouble)
 @questions.answers_account(FlameTopk)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    assumes = "" if isinstance(protocol, FlameSimple) else NO_OVERFLOW
+    # Sets of coordinates that do not depend on data may overflow: that is counted, or seen by everybody.
+    assumes = NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
         uncertainty = getattr(found, "uncertainty", 0.0)
@@ -83,7 +86,10 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         return max(counting.topk_lower(*given), counting.disjoint_lower(*given))
     if protocol.inclusion == "exact":
         return 0.0  # a set that is drawn at random tells less than one that is known: nothing is claimed
-    return counting.double_lower(size, protocol.kept / protocol.dimension, protocol.padded, epsilon0, epsilon, delta)
+    rate = protocol.kept / protocol.dimension
+    if protocol.padded < protocol.n_users:
+        return 0.0  # a bag may overflow, which the count leaves out
+    return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta)
 
 
 @questions.answers_calibrate(FlameSimple)
@@ -94,7 +100,7 @@ def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, ov
         raise DomainError(f"over must be epsilon0, got {over!r}")
 
     value = close_below(
-        lambda epsilon0: _epsilon(_with(protocol, epsilon0), delta, rounds), epsilon, MILDEST, HARDEST, NEAR
+        lambda epsilon0: _epsilon(_with(protocol, epsilon0), delta, rounds), epsilon, MILDEST, HARDEST, NEAR, "epsilon"
     )
     return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
 

@@ -3,6 +3,7 @@
 The document is Hasircioglu, Gunduz 2022.  Adjacency: one record is added or removed.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency, Certified
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
@@ -41,6 +42,9 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
         )
     else:
         found = participation_rounds("outer", *given, rounds, epsilon, delta)
+        if delta and math.isinf(found):
+            # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
+            found = Certified(rounds * _account(protocol, delta / rounds, None, 1).epsilon, 0.0)
     at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
     rests_on = PROVEN if rounds == 1 else CITED
     return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, rests_on, found.uncertainty)
@@ -64,7 +68,7 @@ def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: in
     else:
         value = protocol.clip_norm / close_below(
             lambda part: _account(_with(protocol, part), delta, None, rounds).epsilon,
-            epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR,
+            epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR, "epsilon",
         )  # fmt: skip
     kept = replace(protocol, noise_std=max(value, QUIETEST * protocol.clip_norm))
     return calibrated("noise_std", kept.noise_std, kept, epsilon, delta, rounds)

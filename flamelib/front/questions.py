@@ -5,11 +5,14 @@ an argument happens before any work.  Standard library only; what answers is loa
 """
 
 from functools import singledispatch
+from importlib import import_module
 from typing import Any
 
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front.results import Bounds, Calibrated, Guarantee
 
+# How far certified ends may cross by rounding, relatively and at the bottom of the range of doubles.
+ROUNDING, TINIEST = 1e-6, 1e-300
 _KNOWN = "Shuffled, Checkin, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
 
 
@@ -72,8 +75,10 @@ def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None =
     most = _account(protocol, *given)
     asked = "delta" if delta is None else "epsilon"
     upper: float = getattr(most, asked)
-    lower = min(max(float(_lower(protocol, *given)), 0.0), upper)
-    return Bounds(lower, upper, asked, most.adjacency, most.rests_on)
+    lower = max(float(_lower(protocol, *given)), 0.0)
+    if lower > upper * (1 + ROUNDING) + TINIEST:
+        raise ArithmeticError(f"the lower bound {lower!r} is above the upper one {upper!r} for {protocol!r}")
+    return Bounds(min(lower, upper), upper, asked, most.adjacency, most.rests_on, most.assumes)
 
 
 def calibrate(protocol: Any, *, epsilon: float, delta: float, rounds: int = 1, over: str | None = None) -> Calibrated:
@@ -153,33 +158,42 @@ def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[flo
     return checked.get("delta"), checked.get("epsilon"), checked["rounds"]
 
 
-def _unknown(protocol: Any) -> DomainError:
-    return DomainError(f"protocol must be one of {_KNOWN}, got {protocol!r}")
+def _later(question: str, protocol: Any, *given: Any) -> Any:
+    """Ask again with every record known: one that was unpickled, say, may have come without its file of this folder."""
+    for module in ("shuffled", "checkin", "participation", "flame", "cloak"):
+        import_module(f"{__package__}.{module}")
+    asked = globals()[question]
+    found = asked.dispatch(type(protocol))
+    if found is asked.dispatch(object):
+        raise DomainError(f"protocol must be one of {_KNOWN}, got {protocol!r}")
+    return found(protocol, *given)
 
 
 @singledispatch
 def _account(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    raise _unknown(protocol)
+    found: Guarantee = _later("_account", protocol, delta, epsilon, rounds)
+    return found
 
 
 @singledispatch
 def _lower(protocol: Any, delta: float | None, epsilon: float | None, rounds: int) -> float:
-    raise _unknown(protocol)
+    return float(_later("_lower", protocol, delta, epsilon, rounds))
 
 
 @singledispatch
 def _calibrate(protocol: Any, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
-    raise _unknown(protocol)
+    found: Calibrated = _later("_calibrate", protocol, epsilon, delta, rounds, over)
+    return found
 
 
 @singledispatch
 def _run(protocol: Any, values: Any, rng: Any) -> Any:
-    raise _unknown(protocol)
+    return _later("_run", protocol, values, rng)
 
 
 @singledispatch
 def _view(protocol: Any, values: Any, rng: Any) -> Any:
-    raise _unknown(protocol)
+    return _later("_view", protocol, values, rng)
 
 
 # What a file of this folder answers is marked ``@questions.answers_account(Record)`` and so on.

@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.vocabulary import check
 
 # Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
 DIGITS = 4
@@ -33,7 +34,7 @@ def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
     ('0.03074', '0.03073', '1e-08')
     """
     if math.isinf(value) or float(short := f"{value:.{digits}g}") == value:
-        return "inf" if math.isinf(value) else short
+        return str(value) if math.isinf(value) else short
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     return f"{float(context.create_decimal(Decimal(value))):g}"
 
@@ -51,7 +52,7 @@ class Guarantee(ApproxDP):
     Parameters
     ----------
     epsilon, delta : float
-        The budget.  The one that was asked for carries the numerical error, already added.
+        The budget; an infinite epsilon promises nothing.  The numerical error is added to what was asked for.
     adjacency : Adjacency
         Which two data sets are compared.
     rests_on : str
@@ -71,6 +72,9 @@ class Guarantee(ApproxDP):
     rests_on: str = PROVEN
     uncertainty: float = 0.0
     assumes: str = ""
+
+    def __post_init__(self) -> None:
+        check(delta=self.delta, **({} if self.epsilon == math.inf else {"epsilon": self.epsilon}))
 
     def __repr__(self) -> str:
         assumed = f", if {self.assumes}" if self.assumes else ""
@@ -93,7 +97,7 @@ class Bounds:
     asked : str
         ``epsilon`` or ``delta``: which of them is in between.
     adjacency : Adjacency
-    rests_on : str
+    rests_on, assumes : str
         As for :class:`Guarantee`.
 
     Examples
@@ -108,17 +112,19 @@ class Bounds:
     asked: str
     adjacency: Adjacency
     rests_on: str = PROVEN
+    assumes: str = ""
 
     def __iter__(self) -> Iterator[float]:
         yield from (self.lower, self.upper)
 
     def __repr__(self) -> str:
         ends = f"{rounded(self.lower, up=False)} and {rounded(self.upper)}"
-        return f"{self.asked} between {ends}, {self.adjacency}; {self.rests_on}"
+        assumed = f", if {self.assumes}" if self.assumes else ""
+        return f"{self.asked} between {ends}, {self.adjacency}; {self.rests_on}{assumed}"
 
     def _repr_html_(self) -> str:
         rows = {"at least": rounded(self.lower, up=False), "at most": rounded(self.upper), "adjacency": self.adjacency}
-        return table(rows | {"rests on": self.rests_on}, self.asked)
+        return table(rows | {"rests on": self.rests_on} | ({"if": self.assumes} if self.assumes else {}), self.asked)
 
 
 @dataclass(frozen=True, slots=True)

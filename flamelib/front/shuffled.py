@@ -33,6 +33,8 @@ ENUMERATED = 1500
 HARDEST = 30.0
 # Noise is sought between one over this and this, for values in [0, 1].
 LOUDEST = 1e6
+# How far apart, relatively, two searches for one epsilon may end.
+APART = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: flo
     match randomizer:
         case AnyProfile():
             return clones_2021(randomizer.epsilon0, n_users, epsilon, delta), CITED
+        case TableProfile() if not randomizer.epsilon0:
+            return Certified(0.0, 0.0), PROVEN
         case TableProfile():
             return table_divergence(randomizer, n_users, epsilon, delta), PROVEN
         case KaryProfile(n_buckets=2):
@@ -85,8 +89,15 @@ def many(
         return once(randomizer, n_users, epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
         raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
-    pair = AnyProfile(randomizer.epsilon0) if isinstance(randomizer, TableProfile) else randomizer
-    return shuffled_rounds(pair, n_users, rounds, epsilon, delta, rate), CITED
+    if not isinstance(randomizer, TableProfile):
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), CITED
+    if not randomizer.epsilon0:
+        return Certified(0.0, 0.0), PROVEN  # all values send alike
+    found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
+    if rounds == 1:
+        # Who stays away only drops a message, which everybody could do to the round of all.
+        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), CITED
+    return found, CITED
 
 
 def at_least(
@@ -99,6 +110,8 @@ def at_least(
         case _:
             alike = randomizer
     found = 0.0
+    if not alike.epsilon0:
+        return found
     if rate == 1 and isinstance(alike, TableProfile):
         found = table_lower(alike, n_users, epsilon, delta)
     elif rate == 1 and not isinstance(alike, TableProfile | AnyProfile):
@@ -131,6 +144,8 @@ def _lower(protocol: Shuffled, delta: float | None, epsilon: float | None, round
 def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     randomizer = protocol.randomizer
     sought = over or ("noise_std" if isinstance(randomizer, GaussianProfile) else "epsilon0")
+    if isinstance(randomizer, GaussianProfile) and rounds > 1:
+        raise DomainError("rounds must be 1 for Gaussian noise, of which no account of more is known here")
     if sought == "n_users":
         return fewest_users(lambda n_users: replace(protocol, n_users=n_users), epsilon, delta, rounds)
     if (
@@ -195,8 +210,12 @@ def fewest_users(crowd: Callable[[int], Any], epsilon: float, delta: float, roun
 def calibrated(name: str, value: float, protocol: Any, epsilon: float, delta: float, rounds: int) -> Calibrated:
     """The answer, with the guarantee that the protocol then has: what was asked for, once more certified."""
     found = questions.account(protocol, delta=delta, rounds=rounds)
-    # Two searches may end an error apart; the budget that was asked for is what the first of them kept.
-    return Calibrated(name, value, protocol, replace(found, epsilon=max(min(found.epsilon, epsilon), 0.0)))
+    # Two searches may end a rounding apart; what is further off does not keep the budget.
+    if found.epsilon > epsilon * (1 + APART):
+        raise DomainError(
+            f"epsilon must be one that some {name} within reach keeps, got {epsilon!r} at delta = {delta!r}"
+        )
+    return Calibrated(name, value, protocol, replace(found, epsilon=min(found.epsilon, epsilon)))
 
 
 def messages(randomizer: Any, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:

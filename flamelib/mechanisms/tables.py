@@ -28,4 +28,6 @@ class TableRandomizer(TableProfile):
         """A message for each value; the values are whole numbers below the number of rows, any shape."""
         held = wholes("values", values, 0, len(self.table) - 1)
         chances = np.cumsum(np.array(self.table), axis=1)
-        return np.asarray((rng.random(held.shape)[..., None] > chances[held]).sum(axis=-1).clip(0, len(chances[0]) - 1))
+        # Messages that nobody sends end where they begin, so that "at or above" passes them over.
+        drawn = rng.random(held.shape)[..., None] * chances[held][..., -1:]
+        return np.asarray((drawn >= chances[held]).sum(axis=-1))

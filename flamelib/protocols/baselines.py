@@ -72,8 +72,9 @@ def unary_log_delta(protocol: UnarySumProtocol, epsilon: float) -> float:
     .. math:: \delta \le \Pr[\mathrm{Bin}((n-1)r, p) < m]
        + \max_t \big(\Pr[B \ge t - r] - e^\varepsilon \Pr[B \ge t]\big), \qquad B \sim \mathrm{Bin}(m, \tfrac12)
 
-    for every whole :math:`m`; the best of a few is returned.  The proof is in the book (:doc:`/book/blanket`, *Many bits a
-    user*).  Rounding: both terms are raised by 1e-10 of the probabilities they are made of.
+    for every whole :math:`m`; the best of a few is returned.  The proof is in the book
+    (:doc:`/book/blanket`, *Many bits a user*).
+    Rounding: both terms are raised by 1e-10 of the probabilities they are made of.
     """
     coins, mass = (protocol.n_users - 1) * protocol.n_messages, protocol.blanket_mass
     spread = math.sqrt(coins * mass * (1 - mass))

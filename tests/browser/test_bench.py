@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from flamebook.runs.notebook import assignments
 from flamebook.site.bench import EPSILON0, compared
 from flamebook.site.record_bench import upwards
+from flamelib.answers import assignments
 from flamelib.uses.deployments import Refusal, mechanisms, rows
 from flamelib.uses.requests import Request, Row
 

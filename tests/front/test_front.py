@@ -3,6 +3,7 @@
 import ast
 import itertools
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from flamelib import (
     evaluate,
     run,
 )
+from flamelib.front.results import rounded
 
 SURVEY = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
 TRAINING = Participation(participation_rate=0.1, record_rate=0.1, n_records=30, clip_norm=1, noise_std=1)
@@ -253,3 +255,54 @@ def test_the_first_example_of_the_readme_runs_and_says_what_it_promises() -> Non
         assert told.split(":")[0].split(", replace")[0] in shown or shown in told, (shown, told)
     names = {node.id for node in ast.walk(ast.parse(second)) if isinstance(node, ast.Name)}
     assert names - {"vectors", "training"} <= set(flamelib.__all__)
+
+
+# --- what a hostile reader found --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_pairs_of_a_table_that_nearly_agree_are_told_apart(order: tuple[int, ...]) -> None:
+    rare, apart = 1e-8, 4e-6
+    rows = [[rare * (1 + apart), 1 - rare * (1 + apart)], [rare, 1 - rare], [1 - 3 * rare, 3 * rare]]
+    table = TableRandomizer([rows[i] for i in order])
+    epsilon = math.log((1 - 3 * rare) / rare) - 2e-6
+    worst = 0.0
+    for one, other in _neighbors(3, 2):
+        first, second = _law(table.table, one), _law(table.table, other)
+        worst = max(worst, sum(max(first[y] - math.exp(epsilon) * second[y], 0.0) for y in first))
+    assert account(Shuffled(table, 2), epsilon=epsilon).delta >= worst * (1 - 1e-6)
+
+
+def test_a_budget_out_of_reach_is_refused_and_not_promised() -> None:
+    with pytest.raises(DomainError, match="epsilon must be"):
+        calibrate(Shuffled(GaussianNoise(1.0), 2), epsilon=1e-8, delta=1e-12)
+
+
+def test_nothing_is_claimed_from_below_where_bags_overflow() -> None:
+    crowded = FlameDouble(100, 1, 1.0, LaplaceNoise(0.2), kept=0.02, padded=2, inclusion="independent")
+    assert bounds(crowded, epsilon=0.0).lower == 0
+
+
+def test_a_record_from_another_process_is_known() -> None:
+    program = (
+        "import pickle, sys; record = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
+        "from flamelib import account; print(account(record, delta=1e-3).epsilon < 20)"
+    )
+    told = pickle.dumps(TRAINING).hex()
+    done = subprocess.run([sys.executable, "-c", program, told], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("True", "")
+
+
+def test_no_guarantee_is_an_infinite_one_and_rare_failures_are_finite() -> None:
+    assert account(Shuffled(GaussianNoise(1.0), 10), delta=0).epsilon == math.inf
+    assert account(Cloak.plan(100, 1.0, 1e-6, 3.0), delta=1e-300).epsilon == math.inf
+    assert account(Cloak.plan(100, 1.0, 1e-6, 3.0), delta=1).epsilon == 0
+    assert math.isfinite(account(TRAINING, delta=1e-300, rounds=7).epsilon)
+    assert account(Shuffled(TableRandomizer([[0.5, 0.5], [0.5, 0.5]]), 10), delta=1e-9, rounds=5).epsilon == 0
+
+
+def test_printed_numbers_err_to_their_side() -> None:
+    rng = np.random.default_rng(0)
+    for value in [*np.exp(rng.uniform(-300, 300, 2000)), 5e-324, 1.0, 0.0, 1e300]:
+        assert float(rounded(value)) >= value
+        assert float(rounded(value, up=False)) <= value

@@ -2,7 +2,7 @@ r"""Shuffling a randomizer that is given by its table: every pair of values is t
 
 A row is the law of the message for one value.  The blanket is :math:`\gamma\omega(y) = \min_z \mu_z(y)`, and for each
 ordered pair of values :math:`L = (\mu_x - e^\varepsilon\mu_{x'})/\omega` has finitely many values, so that the sums of
-the blanket reduction are certified as for k-ary response.  Pairs whose laws agree are computed once.
+the blanket reduction are certified as for k-ary response.  Pairs whose laws are equal are computed once.
 
 Source: the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5, for each pair.
 """
@@ -18,9 +18,6 @@ from flamelib.accounting.shuffling.laws import AtomicLaw
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import TableProfile
-
-# Laws are told apart by this many digits of their ratios and weights.
-TOLD_APART = 12
 
 
 def table_divergence(
@@ -60,12 +57,11 @@ def table_lower(
 
 
 def _laws(ratios: Reals, weights: Reals, mass: float, kept: float) -> list[LawAt]:
-    """A law for each ordered pair of values, equal ones once."""
+    """A law for each ordered pair of values, those that are equal to the last digit once."""
     found: dict[tuple[tuple[float, ...], ...], LawAt] = {}
     for first, second in itertools.permutations(ratios, 2):
-        atoms = np.stack([first, second, weights])
-        key = tuple(map(tuple, np.round(atoms[:, np.lexsort(atoms)], TOLD_APART)))
-        found.setdefault(key, _law(first, second, weights, mass, kept))
+        atoms = sorted(zip(first.tolist(), second.tolist(), weights.tolist(), strict=True))
+        found.setdefault(tuple(atoms), _law(first, second, weights, mass, kept))
     return list(found.values())
 
 
