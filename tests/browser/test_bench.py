@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from flamebook.site.bench import EPSILON0, compared
+from flamebook.site.bench import EPSILON0
 from flamebook.site.record_bench import upwards
 from flamelib.answers import assignments
-from flamelib.uses.deployments import Refusal, mechanisms, rows
+from flamelib.uses.deployments import Refusal, compared, mechanisms, rows
 from flamelib.uses.requests import Request, Row
 
 from .conftest import ORIGINS, Visit, settle, switch_theme
