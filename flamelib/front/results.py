@@ -40,9 +40,9 @@ def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
 
 
 def table(rows: Mapping[str, Any], caption: str) -> str:
-    """A table of two columns for a notebook."""
+    """A table of two columns for a notebook, of the class that themes style in light and dark."""
     cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in rows.items())
-    return f"<table><caption>{html.escape(caption)}</caption>{cells}</table>"
+    return f'<table class="dataframe"><caption>{html.escape(caption)}</caption>{cells}</table>'
 
 
 @dataclass(frozen=True, slots=True)

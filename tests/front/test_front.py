@@ -111,7 +111,7 @@ def test_the_truth_has_room_between_the_ends_and_answers_agree(protocol: Any, ro
     assert back.delta <= 1e-3 * 1.02, "the way back does not lose what the way there had"
     assert account(protocol, delta=1e-4, rounds=rounds).epsilon >= found.upper * (1 - 1e-9)
     assert repr(found)
-    assert "<table>" in back._repr_html_()
+    assert "<table" in back._repr_html_()
 
 
 @pytest.mark.parametrize("protocol", VECTORS, ids=lambda one: type(one).__name__)
