@@ -8,7 +8,7 @@ import typer
 from flamebook.runs import editions, own
 from flamebook.runs import notebook as parameters
 from flamebook.runs import sweep as sweeps
-from flamebook.runs.execute import RunFailed
+from flamebook.runs.execute import RunFailed, receipt_of
 from flamelib import cli
 from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError
@@ -62,9 +62,10 @@ def run(
     show_parameters: Annotated[
         bool, typer.Option("--parameters", help="List what the notebook declares and stop.")
     ] = False,
-) -> None:
+) -> int:
     """Run a notebook with parameters of your own; prints the folder of its page, figures and results.
 
+    Where a cell cannot compute its figure, the page says why in its place, and so does this command (status 1).
     The folder holds the executed notebook, an HTML page that needs no network, figures as SVG and PNG, the numbers
     behind them as CSV, and the results as JSON and CSV.  It appears whole or not at all; the default is
     _build/own/NOTEBOOK/DIGEST under the current folder.
@@ -73,8 +74,13 @@ def run(
     if show_parameters:
         for one in parameters.declared(template).values():
             typer.echo(f"{one.name}: {one.kind} = {one.default}   {one.about} ({one.domain})")
-        return
-    typer.echo(own.run(template, assignments(given or []), output))
+        return 0
+    folder = own.run(template, assignments(given or []), output)
+    faults = getattr(receipt_of(folder), "faults", [])
+    for fault in faults:
+        typer.echo(f"not made: {fault}", err=True)
+    typer.echo(folder)
+    return 1 if faults else 0
 
 
 @app.command(

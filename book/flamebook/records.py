@@ -92,17 +92,6 @@ def words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def verdict(claimed: float, lower: float, upper: float = math.inf) -> str:
-    """What certified bounds say of a claim that something is at most so much.
-
-    ``refuted`` below the lower bound, ``holds`` from the upper bound on, ``open`` between.
-
-    >>> [verdict(claimed, 1.0, 2.0) for claimed in (0.9, 1.5, 2.0)]
-    ['refuted', 'open', 'holds']
-    """
-    return "refuted" if claimed < lower else "holds" if claimed >= upper else "open"
-
-
 @dataclass(frozen=True, slots=True)
 class Slope:
     """Exponent of a power law fitted on log-log axes, with its standard error."""

@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
+from flamebook.statements import FAILS, HOLDS, SILENT, Finding, found
 from flamelib.core.vocabulary import DomainError
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -58,7 +59,7 @@ class Html:
 
 
 class CheckError(RuntimeError):
-    """A statement of the page does not hold for the parameters of this run."""
+    """A statement of the page does not hold in an edition of the book."""
 
 
 def show(
@@ -142,8 +143,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     return Html(f'{STYLE}<div class="fl-table">{grid}</div>', words)
 
 
-def check(condition: bool, sentence: str) -> Html:
-    """Show the sentence if it holds for this run; stop the run with it if it does not.
+Condition = Finding | bool | np.bool_ | None
+
+
+def check(condition: Condition, sentence: str) -> Html:
+    """Show whether a sentence holds for this run.
 
     >>> check(1 < 2, "one is less than two")
     holds: one is less than two
@@ -151,13 +155,57 @@ def check(condition: bool, sentence: str) -> Html:
     return checks((condition, sentence))
 
 
-def checks(*claims: tuple[bool, str]) -> Html:
-    """Several claims of the page, each as in :func:`check`, shown as a list."""
-    for condition, sentence in claims:
-        if not condition:
-            raise CheckError(f"does not hold for these parameters: {sentence}")
-    lines = "".join(f'<p class="fl-check">\N{CHECK MARK} {html.escape(sentence)}</p>' for _, sentence in claims)
-    return Html(STYLE + lines, "\n".join(f"holds: {sentence}" for _, sentence in claims))
+def checks(*statements: tuple[Condition, str]) -> Html:
+    """Whether sentences of the page hold for this run, as a list; ``statements.json`` of the run keeps them.
+
+    Each sentence holds in the editions of the book: a build of one stops where it does not
+    (:class:`CheckError`).  A run with values of one's own shows it with the numbers, beside the book's verdict.
+
+    >>> from flamebook.statements import compared
+    >>> checks((compared(0.84, ">", 1.0), "the claim exceeds the lower bound"))
+    does not hold here: the claim exceeds the lower bound (0.84 against 1; it holds in the book)
+    """
+    told = [(found(condition), sentence) for condition, sentence in statements]
+    edition = os.environ.get("FLAMELIB_EDITION", "")
+    wrong = [_told(*one) for one in told if one[0].holds is not True]
+    if edition and wrong:
+        raise CheckError(f"edition {edition}: {'; '.join(wrong)}")
+    if "FLAMELIB_RUN_FOLDER" in os.environ:
+        _append("statements.json", [{"sentence": words, "verdict": one.verdict} for one, words in told])
+    lines = "".join(
+        f'<p class="fl-check fl-{one.verdict.replace(" ", "-")}">{_MARKS[one.verdict]} {html.escape(text)}</p>'
+        for one, text in ((one, _told(one, words) if one.holds is not True else words) for one, words in told)
+    )
+    return Html(STYLE + lines, "\n".join(_told(*one) for one in told))
+
+
+_MARKS = {HOLDS: "\N{CHECK MARK}", FAILS: "\N{BALLOT X}", SILENT: "\N{EN DASH}"}
+
+
+def _told(finding: Finding, sentence: str) -> str:
+    if finding.holds:
+        return f"{HOLDS}: {sentence}"
+    words = "does not hold here" if finding.holds is False else "says nothing here"
+    return f"{words}: {sentence} ({finding.numbers}{'; ' if finding.numbers else ''}it holds in the book)"
+
+
+def tell(**texts: str) -> None:
+    """Words for the page's own text: ``@name@`` in a text, heading or caption of the notebook becomes them.
+
+    They are kept in ``texts.json`` of the run; unlike results they are not shown where they are told.
+    """
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise DomainError(f"{name} must be a text, got {text!r}")
+    path = run_folder() / "texts.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    _replace(path, (json.dumps(known | texts, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _append(name: str, entries: list[Any]) -> None:
+    path = run_folder() / name
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    _replace(path, (json.dumps([*known, *entries], indent=1) + "\n").encode())
 
 
 def note(sentence: str) -> Html:

@@ -28,6 +28,7 @@ from flamelib.core.vocabulary import DomainError
 
 RECEIPT = "receipt.json"
 RESULTS = "results.json"
+TEXTS = "texts.json"
 FAILED = ".failed"
 PACKAGES = ("flamelib", "numpy", "scipy", "matplotlib", "scikit-learn", "dp-accounting", "torch", "papermill")
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -66,6 +67,8 @@ class Receipt:
         Largest resident memory of the kernel.
     versions : dict of str to str
         Python and the packages that compute.
+    faults : list of str
+        What cells raised in a run that went on.
     """
 
     notebook: str
@@ -76,9 +79,17 @@ class Receipt:
     versions: dict[str, str]
     inputs: dict[str, str]
     outputs: dict[str, str]
+    faults: list[str] = field(default_factory=list)
 
 
-def execute(template: Path, output_folder: Path, parameters: Mapping[str, Any], name: str = "") -> Receipt:
+def execute(
+    template: Path,
+    output_folder: Path,
+    parameters: Mapping[str, Any],
+    name: str = "",
+    edition: str = "",
+    tolerant: bool = False,
+) -> Receipt:
     """Execute a notebook and leave its whole result in a folder, or leave the folder as it was.
 
     Parameters
@@ -91,6 +102,10 @@ def execute(template: Path, output_folder: Path, parameters: Mapping[str, Any], 
         Values for some of the declared parameters; the others keep their defaults.
     name : str
         Name of the run in links between pages; the notebook's by default.
+    edition : str
+        The profile of the book that the run belongs to: its statements have to hold then.  Empty for others.
+    tolerant : bool
+        Go on where a cell raises an error: a sentence stands in place of its output, and the receipt names it.
 
     Raises
     ------
@@ -98,12 +113,12 @@ def execute(template: Path, output_folder: Path, parameters: Mapping[str, Any], 
         For a parameter that is not declared or does not belong to its domain, a folder that holds
         other things or cannot be written; before anything is started.
     RunFailed
-        If a cell raises an error.
+        If a cell raises an error, unless ``tolerant``.
     """
     run = Run(template, values(template, parameters))
     part = _part(output_folder)
     try:
-        receipt = _execute_into(part, run, name or template.stem)
+        receipt = _execute_into(part, run, name or template.stem, edition, tolerant)
         files.put_in_place(part, output_folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -126,17 +141,20 @@ def _ours(folder: Path) -> bool:
     return not any(folder.iterdir()) or any((folder / name).exists() for name in (RECEIPT, RESULTS, "figures"))
 
 
-def _execute_into(part: Path, run: Run, name: str) -> Receipt:
+def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool) -> Receipt:
     used = inputs.digests(run.template, run.root)
     page = part / run.template.name
     template = part / ".template.ipynb"
-    stamp.write(template, stamp.with_values(stamp.read(run.template), run.parameters))
+    filled = stamp.with_values(stamp.read(run.template), run.parameters)
+    stamp.write(template, stamp.going_on(filled) if tolerant else filled)
     started = time.perf_counter()
-    with _surroundings(part, run, name):
-        _papermill(template, page)
+    with _surroundings(part, run, name, edition):
+        _papermill(template, page, tolerant)
     seconds = time.perf_counter() - started
     template.unlink()
-    stamp.write(page, stamp.finished(stamp.read(page), _results(part) | run.parameters))
+    executed, faults = stamp.faults_told(stamp.read(page), filled) if tolerant else (stamp.read(page), [])
+    known = _read(part / RESULTS) | _read(part / TEXTS) | run.parameters
+    stamp.write(page, stamp.finished(executed, known, missing="(not computed)" if faults else None))
     receipt = Receipt(
         notebook=run.template.stem,
         parameters=run.parameters,
@@ -146,12 +164,13 @@ def _execute_into(part: Path, run: Run, name: str) -> Receipt:
         versions=recorded.versions(PACKAGES),
         inputs=used,
         outputs={path.relative_to(part).as_posix(): inputs.sha256(path) for path in _files(part)},
+        faults=faults,
     )
     (part / RECEIPT).write_text(json.dumps(asdict(receipt), indent=1) + "\n", encoding="utf-8")
     return receipt
 
 
-def _papermill(template: Path, page: Path) -> None:
+def _papermill(template: Path, page: Path, tolerant: bool) -> None:
     # Imported here: it takes a second, and checks of arguments come first.
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -170,6 +189,8 @@ def _papermill(template: Path, page: Path) -> None:
             config=sockets,
         )
     except PapermillExecutionError as fault:
+        if tolerant:
+            return
         _keep_failed(page)
         raise RunFailed(
             f"{page.stem}: cell {fault.cell_index + 1} raised {fault.ename}: {fault.evalue}\n"
@@ -184,12 +205,13 @@ def _keep_failed(page: Path) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings(folder: Path, run: Run, name: str) -> Iterator[None]:
+def _surroundings(folder: Path, run: Run, name: str, edition: str) -> Iterator[None]:
     """The kernel's environment: one thread, the run's folder, and no settings of the user's own."""
     path = os.pathsep.join(part for part in (str(run.root), os.environ.get("PYTHONPATH", "")) if part)
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="flamelib-") as private:
         own = {"FLAMELIB_RUN": name, "FLAMELIB_RUN_FOLDER": str(folder.resolve()), "PYTHONPATH": path}
+        own |= {"FLAMELIB_EDITION": edition}
         own |= {"FLAMELIB_RUN_PARAMETERS": json.dumps(run.parameters)}
         own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
         own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -203,8 +225,7 @@ def _surroundings(folder: Path, run: Run, name: str) -> Iterator[None]:
             os.environ.update(before)
 
 
-def _results(folder: Path) -> dict[str, Any]:
-    path = folder / RESULTS
+def _read(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return found
 

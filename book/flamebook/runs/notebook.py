@@ -11,6 +11,7 @@ inputs give equal bytes.  Standard library only, so that a refusal comes at once
 import ast
 import difflib
 import hashlib
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
+from flamebook.runs import domain
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known
 
 Notebook = dict[str, Any]
@@ -80,14 +82,71 @@ def _splice(lines: list[bytes], place: ast.expr, text: bytes) -> None:
     lines[first : last + 1] = [lines[first][: place.col_offset] + text + lines[last][place.end_col_offset :]]
 
 
-def finished(notebook: Notebook, known: Mapping[str, Any]) -> Notebook:
+def going_on(notebook: Notebook) -> Notebook:
+    """The notebook with every cell marked so that an error in it does not stop those behind it."""
+    return notebook | {"cells": [_with_tags(cell, [*_tags(cell), _GO_ON]) for cell in notebook["cells"]]}
+
+
+def faults_told(executed: Notebook, template: Notebook) -> tuple[Notebook, list[str]]:
+    """A notebook that went on, with a sentence in place of every error, and those that were no mere consequence.
+
+    Parameters
+    ----------
+    executed : dict
+        What was left by papermill, whose own cells about an error are dropped.
+    template : dict
+        The same before it was marked by :func:`going_on`.
+    """
+    ours = {cell["id"]: cell for cell in template["cells"]}
+    cells, faults = list[dict[str, Any]](), list[str]()
+    for cell in executed["cells"]:
+        if cell["id"] not in ours:
+            continue
+        cell = _with_tags(cell, _tags(ours[cell["id"]]))
+        errors = [one for one in cell.get("outputs", ()) if one["output_type"] == "error"]
+        if errors:
+            own = f"{errors[0]['ename']}: {errors[0]['evalue']}"
+            follows = bool(faults) and errors[0]["ename"] == "NameError"
+            sentence = "This needs what a cell above could not compute." if follows else f"Not made: {own}"
+            faults += [] if follows else [own]
+            kept = [one for one in cell["outputs"] if one["output_type"] not in ("error", "stream")]
+            cell = _without_figure(cell) | {"outputs": [*kept, _sentence(sentence)]}
+        cells.append(cell)
+    return executed | {"cells": cells}, faults
+
+
+_GO_ON = "raises-exception"
+
+
+def _tags(cell: Mapping[str, Any]) -> list[str]:
+    return list(cell["metadata"].get("tags", ()))
+
+
+def _with_tags(cell: dict[str, Any], tags: list[str]) -> dict[str, Any]:
+    metadata = {name: value for name, value in cell["metadata"].items() if name != "tags"}
+    return cell | {"metadata": metadata | ({"tags": tags} if tags else {})}
+
+
+def _without_figure(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell that made no figure has no caption either; references to it are left without a number."""
+    return cell | {"metadata": {name: value for name, value in cell["metadata"].items() if name != "mystnb"}}
+
+
+def _sentence(text: str) -> dict[str, Any]:
+    markup = f'<p class="fl-check fl-fault">\N{EN DASH} {html.escape(text)}</p>'
+    return {"output_type": "display_data", "metadata": {}, "data": {"text/html": markup, "text/plain": text}}
+
+
+def finished(notebook: Notebook, known: Mapping[str, Any], missing: str | None = None) -> Notebook:
     """An executed notebook without times, its ``@name@`` words replaced by the values of this run.
 
     Raises
     ------
     DomainError
-        If a word names nothing in ``known``.
+        If a word names nothing in ``known``, unless ``missing`` says what to write then.
     """
+    if missing is not None:
+        known = {**dict.fromkeys(tokens(notebook), missing), **known}
     metadata = {name: value for name, value in notebook["metadata"].items() if name != "papermill"}
     return notebook | {"metadata": metadata, "cells": [_finished_cell(cell, known) for cell in notebook["cells"]]}
 
@@ -198,16 +257,18 @@ def declared(notebook: Path) -> dict[str, Declared]:
     DomainError
         If the file is no notebook, or a line of the cell is not ``name: type = default``.
     """
+    return _read_cell(notebook.name, _tagged(notebook, "parameters"))
+
+
+def _tagged(notebook: Path, tag: str) -> str:
+    """The code of the first cell with a tag; empty where there is none."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        tagged = [c for c in cells if c["cell_type"] == "code" and "parameters" in c["metadata"].get("tags", ())]
+        sources = [c["source"] for c in cells if c["cell_type"] == "code" and tag in c["metadata"].get("tags", ())]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         fault_name = type(fault).__name__
         raise DomainError(f"notebook must be a readable .ipynb file, got {str(notebook)!r} ({fault_name})") from None
-    if not tagged:
-        return {}
-    source = tagged[0]["source"]
-    return _read_cell(notebook.name, source if isinstance(source, str) else "".join(source))
+    return "".join(sources[0]) if sources else ""
 
 
 def _read_cell(where: str, source: str) -> dict[str, Declared]:
@@ -233,10 +294,44 @@ def _read_line(line: ast.stmt, source: list[str]) -> Declared:
 
 
 def values(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every declared parameter with its given value or its default; refuses names it does not declare."""
+    """Every declared parameter with its given value or its default.
+
+    Raises
+    ------
+    DomainError
+        For a name that is not declared, a value outside its domain, or values that do not go together.
+    """
     allowed = declared(notebook)
     known(given, allowed or {"no parameters": None}, (), notebook.name)
-    return {name: one.accept(given[name]) if name in given else one.default for name, one in allowed.items()}
+    taken = {name: one.accept(given[name]) if name in given else one.default for name, one in allowed.items()}
+    _refuse_jointly(notebook, allowed, taken)
+    return taken
+
+
+def _refuse_jointly(notebook: Path, allowed: Mapping[str, Declared], taken: Mapping[str, Any]) -> None:
+    conditions = domain.read(notebook.name, _tagged(notebook, "domain"), taken)
+    broken = domain.broken(conditions, taken)
+    if broken is not None:
+        near = _mended(conditions, allowed, taken, broken.nearest(taken))
+        raise DomainError(broken.sentence(taken) + (f"; the nearest admissible value is {near}" if near else ""))
+
+
+def _mended(
+    conditions: list[domain.Condition],
+    allowed: Mapping[str, Declared],
+    taken: Mapping[str, Any],
+    nearest: tuple[str, Any] | None,
+) -> str:
+    """``name=value`` with which all conditions hold; empty where the remedy does not reach so far."""
+    if nearest is None:
+        return ""
+    name, value = nearest
+    try:
+        fitting = allowed[name].accept(value)
+    except DomainError:
+        return ""
+    text = ",".join(map(str, fitting)) if isinstance(fitting, list) else str(fitting)
+    return f"{name}={text}" if domain.broken(conditions, {**taken, name: fitting}) is None else ""
 
 
 def grid(notebook: Path, given: Mapping[str, str], limit: int) -> tuple[list[str], list[dict[str, Any]]]:
@@ -258,6 +353,8 @@ def grid(notebook: Path, given: Mapping[str, str], limit: int) -> tuple[list[str
             raise DomainError(f"{name} names a value twice: {given[name]}; every value must be {allowed[name].domain}")
     defaults = {name: one.default for name, one in allowed.items()}
     points = [defaults | dict(zip(taken, point, strict=True)) for point in product(*taken.values())]
+    for point in points:
+        _refuse_jointly(notebook, allowed, point)
     return [name for name, accepted in taken.items() if len(accepted) > 1], points
 
 

@@ -63,7 +63,7 @@ def fill(template: Path, full: Mapping[str, Any], work: Path) -> None:
     # Papermill takes a second to import: a refusal should not wait for it.
     from flamebook.runs.execute import execute, write_page
 
-    execute(template, work, dict(full))
+    execute(template, work, dict(full), tolerant=True)
     write_page(work / template.name)
     results = read_results(work)
     (work / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")

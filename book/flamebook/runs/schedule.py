@@ -58,6 +58,7 @@ class Plan:
     def command(self, name: str) -> str:
         """The shell command that makes one run."""
         words = [str(self.runs[name].template), str(self.folder / name), json.dumps(self.runs[name].parameters)]
+        words += [self.profile]
         return shlex.join([sys.executable, "-m", "flamebook.runs.schedule", *words])
 
 
@@ -203,10 +204,10 @@ def say(line: str) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """One job of the scheduler: template, folder and parameters as JSON."""
-    template, folder, parameters = Path(words[0]), Path(words[1]), json.loads(words[2])
+    """One job of the scheduler: template, folder, parameters as JSON, and the edition that it belongs to, if any."""
+    template, folder, parameters, *edition = Path(words[0]), Path(words[1]), json.loads(words[2]), *words[3:]
     try:
-        execute.execute(template, folder, parameters)
+        execute.execute(template, folder, parameters, edition="".join(edition), tolerant=not edition)
     except (execute.RunFailed, DomainError) as fault:
         message = _message(folder.parent, folder.name)
         message.parent.mkdir(exist_ok=True)

@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
-from flamebook.records import LOOKS, Curves, Parameters, to_csv, verdict, words
+from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
+from flamebook.statements import verdict
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from flamebook.figures.curves import name_decades
 from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
 from flamebook.figures.style import Pen
-from flamebook.records import Parameters, to_csv, verdict, words
+from flamebook.records import Parameters, to_csv, words
+from flamebook.statements import verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.counting import Count, double_lower, simple_lower, topk_lower

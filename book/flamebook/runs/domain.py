@@ -1,0 +1,190 @@
+"""Which parameters of a notebook go together: conditions that join several, declared with it and checked at the door.
+
+A notebook may have a code cell tagged ``domain``.  Each of its lines is a condition, and the comment behind it gives
+the nearest admissible value of one parameter::
+
+    modulus > n_users * scale  # modulus = n_users * scale + 1
+
+Only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions of numbers and lists are understood;
+nothing is executed.
+"""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.core.vocabulary import DomainError
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.In: lambda one, others: one in others,
+    ast.NotIn: lambda one, others: one not in others,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "exp": math.exp,
+    "expm1": math.expm1,
+    "floor": math.floor,
+    "len": len,
+    "log": math.log,
+    "log1p": math.log1p,
+    "log2": math.log2,
+    "max": max,
+    "min": min,
+    "round": round,
+    "sqrt": math.sqrt,
+    "sum": sum,
+}
+_PARTS = (
+    *(ast.Constant, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.BinOp, ast.UnaryOp),
+    *(ast.Call, ast.Tuple, ast.List, ast.Subscript),
+)
+_WORDS: dict[type[ast.AST], str] = {
+    ast.Lt: "below",
+    ast.LtE: "at most",
+    ast.Gt: "above",
+    ast.GtE: "at least",
+    ast.Eq: "",
+    ast.NotEq: "other than",
+    ast.In: "one of",
+    ast.NotIn: "none of",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One line of the cell: what has to be true, and which value of which parameter would make it so.
+
+    >>> given = {"modulus": 601, "n_users": 20, "scale": 100}
+    >>> one = read("a.ipynb", "modulus > n_users * scale  # modulus = n_users * scale + 1", given)[0]
+    >>> one.sentence(given), one.nearest(given)
+    ('modulus must be above n_users * scale = 2000, got 601', ('modulus', 2001))
+    """
+
+    source: str
+    tree: ast.expr
+    remedy: tuple[str, ast.expr] | None
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is true; arithmetic that fails is not."""
+        try:
+            return bool(_value(self.tree, values))
+        except (ArithmeticError, ValueError):
+            return False
+
+    def nearest(self, values: Mapping[str, Any]) -> tuple[str, Any] | None:
+        """A parameter and the value of it that the comment gives; ``None`` where there is none."""
+        if self.remedy is None:
+            return None
+        try:
+            return self.remedy[0], _value(self.remedy[1], values)
+        except (ArithmeticError, ValueError):
+            return None
+
+    def sentence(self, values: Mapping[str, Any]) -> str:
+        """What must hold, and what was given."""
+        tree = self.tree
+        if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.left, ast.Name):
+            right = ast.unparse(tree.comparators[0])
+            value = _text(_value(tree.comparators[0], values))
+            limit = value if isinstance(tree.comparators[0], ast.Constant) else f"{right} = {value}"
+            words = f"{_WORDS[type(tree.ops[0])]} {limit}".strip()
+            return f"{tree.left.id} must be {words}, got {_text(values[tree.left.id])}"
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & set(values)
+        return f"{self.source} must hold, got {', '.join(f'{name}={_text(values[name])}' for name in sorted(used))}"
+
+
+def read(where: str, source: str, names: Collection[str]) -> list[Condition]:
+    """The conditions of a cell on parameters of these names, line by line.
+
+    Raises
+    ------
+    DomainError
+        If a line is not understood.
+    """
+    found = []
+    for number, line in enumerate(source.splitlines(), start=1):
+        condition, _, remedy = (part.strip() for part in line.partition("#"))
+        if not condition:
+            continue
+        try:
+            tree = _checked(condition, names)
+            name, _, value = (part.strip() for part in remedy.partition("="))
+            mending = (name, _checked(value, names)) if remedy else None
+        except SyntaxError:
+            raise DomainError(f"the domain cell of {where} must hold conditions, line {number} is {line!r}") from None
+        found.append(Condition(condition, tree, mending))
+    return found
+
+
+def broken(conditions: list[Condition], values: Mapping[str, Any]) -> Condition | None:
+    """The first condition that does not hold; ``None`` if all do."""
+    return next((one for one in conditions if not one.holds(values)), None)
+
+
+def _checked(source: str, names: Collection[str]) -> ast.expr:
+    """The expression, if nothing is in it but what :func:`_value` understands."""
+    tree = ast.parse(source, mode="eval").body
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and not node.keywords}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            known = node.id in (_FUNCTIONS if node in called else names)
+        else:
+            known = isinstance(node, _PARTS) or type(node) in _OPERATORS
+        if not known or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
+            raise SyntaxError(ast.unparse(tree))
+    return tree
+
+
+def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    def of(part: ast.expr) -> Any:
+        return _value(part, values)
+
+    match tree:
+        case ast.Constant():
+            return tree.value
+        case ast.Name():
+            return values[tree.id]
+        case ast.Tuple() | ast.List():
+            return [of(part) for part in tree.elts]
+        case ast.Subscript():
+            return of(tree.value)[of(tree.slice)]
+        case ast.BoolOp(op=ast.And()):
+            return all(of(part) for part in tree.values)
+        case ast.BoolOp():
+            return any(of(part) for part in tree.values)
+        case ast.UnaryOp():
+            return _OPERATORS[type(tree.op)](of(tree.operand))
+        case ast.BinOp():
+            return _OPERATORS[type(tree.op)](of(tree.left), of(tree.right))
+        case ast.Compare():
+            parts = [of(part) for part in (tree.left, *tree.comparators)]
+            signs = [_OPERATORS[type(sign)] for sign in tree.ops]
+            return all(sign(parts[at], parts[at + 1]) for at, sign in enumerate(signs))
+        case ast.Call(func=ast.Name(id=name)):
+            return _FUNCTIONS[name](*(of(part) for part in tree.args))
+    raise ValueError(f"not understood: {ast.unparse(tree)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
