@@ -10,6 +10,7 @@ nothing is executed.
 """
 
 import ast
+import contextlib
 import math
 import operator
 from collections.abc import Callable, Collection, Mapping
@@ -103,11 +104,11 @@ class Condition:
         """What must hold, and what was given."""
         tree = self.tree
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.left, ast.Name):
-            right = ast.unparse(tree.comparators[0])
-            value = _text(_value(tree.comparators[0], values))
-            limit = value if isinstance(tree.comparators[0], ast.Constant) else f"{right} = {value}"
-            words = f"{_WORDS[type(tree.ops[0])]} {limit}".strip()
-            return f"{tree.left.id} must be {words}, got {_text(values[tree.left.id])}"
+            [right], [sign], name = tree.comparators, tree.ops, tree.left.id
+            with contextlib.suppress(ArithmeticError, ValueError):
+                value = _text(_value(right, values))
+                limit = value if isinstance(right, ast.Constant) else f"{ast.unparse(right)} = {value}"
+                return f"{name} must be {f'{_WORDS[type(sign)]} {limit}'.strip()}, got {_text(values[name])}"
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & set(values)
         return f"{self.source} must hold, got {', '.join(f'{name}={_text(values[name])}' for name in sorted(used))}"
 

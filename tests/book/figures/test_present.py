@@ -15,6 +15,7 @@ from flamebook.figures import present
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import DARK, LIGHT, THEMES, look
 from flamebook.records import LOOKS, Curves, log_log_slope, to_csv, whole_grid
+from flamebook.statements import compared
 from flamelib.core.vocabulary import DomainError
 
 RECORD = Curves(
@@ -161,9 +162,32 @@ def test_results_are_kept_in_order_with_words_for_what_json_lacks(run):
         present.record_result("curve", [1, 2])
 
 
-def test_a_check_that_fails_stops_with_its_sentence():
-    with pytest.raises(present.CheckError, match="the sum is three"):
-        present.check(1 + 1 == 3, "the sum is three")
+def test_a_statement_that_fails_is_shown_with_its_numbers_and_kept(run):
+    shown = present.checks((compared(3, "<", 2), "three is <b>less</b>"), (None, "nobody knows"), (True, "one is one"))
+    assert repr(shown).splitlines() == [
+        "does not hold here: three is <b>less</b> (3 against 2; it holds in the book)",
+        "says nothing here: nobody knows (it holds in the book)",
+        "holds: one is one",
+    ]
+    assert "<b>" not in shown._repr_html_()
+    kept = json.loads((run / "statements.json").read_text())
+    assert [one["verdict"] for one in kept] == ["does not hold", "says nothing", "holds"]
+
+
+def test_a_statement_that_fails_stops_an_edition(run, monkeypatch):
+    monkeypatch.setenv("FLAMELIB_EDITION", "quick")
+    present.check(1 + 1 == 2, "the sum is two")
+    for wrong in (False, None):
+        with pytest.raises(present.CheckError, match=r"quick.*the sum is three"):
+            present.check(wrong, "the sum is three")
+
+
+def test_words_for_the_text_are_kept_and_not_shown(run):
+    present.tell(first="one of three", second="two")
+    present.tell(second="half")
+    assert json.loads((run / "texts.json").read_text()) == {"first": "one of three", "second": "half"}
+    with pytest.raises(DomainError, match="third must be a text"):
+        present.tell(third=3)
 
 
 @dataclass(frozen=True)

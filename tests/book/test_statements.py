@@ -1,0 +1,69 @@
+"""Statements about a run's numbers: three verdicts, the numbers that show them, and words made from results."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flamebook import statements
+from flamebook.statements import FAILS, HOLDS, SILENT, Finding, compared, every, silent
+from flamelib.core.vocabulary import DomainError
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict", "numbers"),
+    [
+        ((1, "<", 2), HOLDS, ""),
+        ((2, "<", 2), FAILS, "2 against 2"),
+        ((2, "<=", 2), HOLDS, ""),
+        ((0.84, ">=", 1), FAILS, "0.84 against 1"),
+        ((1, "==", 1.0), HOLDS, ""),
+        ((NAN, "<", 1), SILENT, "there is no number to compare"),
+        (([1, NAN, 3], "<", [2, 2, 4]), HOLDS, ""),
+        (([1, NAN, 9, 5], "<", 4), FAILS, "9 against 4"),
+        ((0, "<=", 1, "<", 1), FAILS, "1 against 1"),
+        ((0, "<=", NAN, "<", 1), SILENT, "there is no number to compare"),
+        ((3, "<", 2, "<", NAN), FAILS, "3 against 2"),
+        ((math.inf, "<", math.inf), FAILS, "inf against inf"),
+        ((1.0, "<", math.inf), HOLDS, ""),
+    ],
+)
+def test_numbers_in_a_relation(parts, verdict, numbers):
+    finding = compared(*parts)
+    assert (finding.verdict, finding.numbers) == (verdict, numbers)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_a_failing_relation_shows_numbers_that_differ(left, right):
+    finding = compared(left, "<", right)
+    assert finding.holds is (left < right)
+    if right < left:
+        one, other = finding.numbers.split(" against ")
+        assert one != other
+        assert float(one) > float(other)
+
+
+@pytest.mark.parametrize("parts", [(), (1,), (1, "<"), (1, "=<", 2), (1, "<", 2, 3)])
+def test_what_is_no_relation_is_refused(parts):
+    with pytest.raises(DomainError, match="parts"):
+        compared(*parts)
+
+
+def test_several_findings_are_as_bad_as_the_worst():
+    assert every(True, np.True_, compared(1, "<", 2)) == Finding(True)
+    assert every(True, silent("too few"), compared(2, "<", 1)).numbers == "2 against 1"
+    assert every(True, silent("too few"), None).numbers == "too few"
+
+
+def test_words_fit_the_finding():
+    words = ("lies below", "lies above", "says nothing of")
+    assert [statements.either(one, *words) for one in (True, False, None)] == list(words)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_displayed_bounds_are_on_their_safe_side(value):
+    assert float(statements.at_most(value)) >= value >= float(statements.at_least(value))
