@@ -1,0 +1,51 @@
+"""Runs with drawn values: every one ends in a page or in one sentence.  A longer trial belongs to the weekly build."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flamebook.places import ROOT
+from flamebook.runs import notebook, trial
+from flamelib.core.vocabulary import DomainError
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+QUICK = ("blanket_exercises", "checkin_exercises", "cloak_exercises", "flame_exercises", "participation_exercises")
+
+
+def refused(template: Path, given: dict[str, str]) -> str:
+    """The sentence that refuses these values; empty where they are admissible."""
+    try:
+        notebook.values(template, given)
+    except DomainError as refusal:
+        return str(refusal)
+    return ""
+
+
+@pytest.mark.parametrize("template", NOTEBOOKS, ids=lambda path: path.stem)
+def test_drawn_values_are_admissible_or_refused_in_one_sentence(template: Path) -> None:
+    accepted = 0
+    for seed in range(40):
+        given = trial.drawn(template, np.random.default_rng(seed))
+        assert given == trial.drawn(template, np.random.default_rng(seed))
+        refusal = refused(template, given)
+        assert "\n" not in refusal
+        accepted += not refusal
+    assert accepted >= 10, "the domains that join parameters leave room"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_drawn_run_ends_in_a_page(name: str) -> None:
+    template = notebook.locate(name)
+    draws = (trial.drawn(template, np.random.default_rng(seed)) for seed in range(2026, 2126))
+    one = next(found for given in draws if (found := trial.tried(template, given)).end != "refused")
+    assert one.end == "page", one
+
+
+def test_a_run_without_a_page_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = tmp_path / "cases.yml"
+    cases.write_text("ask: [{n_users: 0}]\n")
+    assert trial.main(["--cases", str(cases)]) == 0
+    assert "refused" in capsys.readouterr().out
+    bad = trial.tried(notebook.locate("ask"), {"n_users": "100"}, limit=0.01)
+    assert (bad.end, bad.words) == ("fault", "no end within 0 seconds")
