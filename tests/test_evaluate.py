@@ -81,9 +81,7 @@ class TestForm:
         assert answers.answer("blanket:try-sum", common | {"delta": 0.1})["value"] == 1011
 
     def test_gaussian_answers_with_its_own_parameter(self) -> None:
-        reply = answers.answer(
-            "blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0}
-        )
+        reply = answers.answer("blanket:try-sum", {"randomizer": "gaussian", "noise_std": 2, "n_users": 10, "delta": 0})
         assert reply["value"] == "inf"
 
     def test_direction_may_depend_on_the_inputs(self) -> None:

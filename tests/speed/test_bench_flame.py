@@ -105,7 +105,5 @@ def test_opening_a_thousand_messages(benchmark):
 def test_a_small_sealed_round(benchmark):
     """20 users, 10 of 50 coordinates each, bags of 8: 400 envelopes sealed and opened."""
     protocol = flame.FlameTopk(20, 50, CLIP, NOISE, kept=10, padded=8)
-    result = benchmark.pedantic(
-        flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5
-    )
+    result = benchmark.pedantic(flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5)
     assert not any(result.rejected.values())

@@ -3,12 +3,15 @@
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from flamelib.core.vocabulary import DomainError
+
+ROOM = 2**20  # bytes that a disk must have to begin with: one run leaves about as much
 
 
 @contextmanager
@@ -30,6 +33,18 @@ def write(path: Path, text: str) -> None:
             part.write_text(text, encoding="utf-8")
     except OSError as fault:
         raise unwritable(path.parent, fault) from None
+
+
+def make_room(folder: Path, size: int = ROOM) -> None:
+    """Make a folder, and see that so many bytes can be written into it; refuses where the system does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(size))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as fault:
+        raise unwritable(folder, fault) from None
 
 
 def put_in_place(made: Path, folder: Path) -> None:

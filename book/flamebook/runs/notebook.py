@@ -28,6 +28,7 @@ Notebook = dict[str, Any]
 
 _TOKEN = re.compile(r"@([a-z][a-z0-9_]*)@")
 _GROUPED_FROM = 10_000
+_HARMLESS = re.compile(r"[\w .,:/+-]*")
 
 
 def read(path: Path) -> Notebook:
@@ -149,6 +150,16 @@ def finished(notebook: Notebook, known: Mapping[str, Any], missing: str | None =
         known = {**dict.fromkeys(tokens(notebook), missing), **known}
     metadata = {name: value for name, value in notebook["metadata"].items() if name != "papermill"}
     return notebook | {"metadata": metadata, "cells": [_finished_cell(cell, known) for cell in notebook["cells"]]}
+
+
+def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for :func:`finished`: what a reader gave as a text is shown as it stands, whatever its signs mean."""
+    return {
+        name: re.sub(r"([^\w\s])", r"\\\1", value)
+        if isinstance(value, str) and not _HARMLESS.fullmatch(value)
+        else value
+        for name, value in parameters.items()
+    }
 
 
 def _finished_cell(cell: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ RUNS = Path("_build/runs")
 PROFILES = ("quick", "paper")
 LOG = ".snakemake.log"
 UNSAID = "ended without a message"
+_CACHE, _OWN_CACHE = "XDG_CACHE_HOME", "FLAMELIB_OWN_CACHE"  # an empty one counts as none
 STEP_SECONDS = 0.3  # between two looks at what is finished
 NEWS_SECONDS = 20.0  # between two lines about what takes long
 
@@ -46,9 +47,14 @@ class Plan:
         return self.root / RUNS
 
     def files(self, name: str) -> list[str]:
-        """The files that the result of a run depends on, from the root."""
+        """The files that the result of a run depends on, from the root.
+
+        One that is stamped with a time to come is left out, for Snakemake would reject what is made from it; a clock
+        that went back is no reason to stop, and the key decides what is current.
+        """
         run = self.runs[name]
-        return [path for path in inputs.digests(run.template, run.root) if path != inputs.DATA_SETS]
+        named = [path for path in inputs.digests(run.template, run.root) if path != inputs.DATA_SETS]
+        return [path for path in named if (run.root / path).stat().st_mtime <= time.time()]
 
     def key(self, name: str) -> str:
         """Everything that the result of a run depends on, by content, as one text."""
@@ -102,7 +108,7 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
     options : sequence of str
         Further words for Snakemake, such as ``--executor slurm``.
     """
-    plan.folder.mkdir(parents=True, exist_ok=True)
+    files.make_room(plan.folder)
     with files.held(plan.folder, lambda: say(f"waiting  another build is at work in {plan.folder}")) as lock:
         why = outdated(plan.runs, plan.folder)
         for name, reason in why.items():
@@ -135,9 +141,12 @@ def outdated(runs: Mapping[str, Run], folder: Path) -> dict[str, str]:
 def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[Iterator[None]], None]) -> None:
     """Run Snakemake with these words to its end, while ``tell`` goes through its ticks and says how far it is."""
     # A lock that Snakemake left behind is stale, for ours is held here; so its own is not asked for.
-    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--rerun-incomplete", "--nocolor", *words]
+    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--rerun-incomplete", "--nocolor"]
+    command += words
     places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
     surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    # Its cache would lie in the user's home, which may be missing or read-only; jobs are given the user's own again.
+    surroundings |= {_OWN_CACHE: os.environ.get(_CACHE, ""), _CACHE: str(log.resolve().parent / ".snakemake")}
     with log.open("w", encoding="utf-8") as out:
         # The child holds our lock too, should this process be killed alone.
         engine = subprocess.Popen(command, stdout=out, stderr=out, pass_fds=[lock.fileno()], env=surroundings)
@@ -205,10 +214,12 @@ def say(line: str) -> None:
 
 def main(words: Sequence[str]) -> int:
     """One job of the scheduler: template, folder, parameters as JSON, and the edition that it belongs to, if any."""
+    if _OWN_CACHE in os.environ:
+        os.environ[_CACHE] = os.environ.pop(_OWN_CACHE)
     template, folder, parameters, *edition = Path(words[0]), Path(words[1]), json.loads(words[2]), *words[3:]
     try:
         execute.execute(template, folder, parameters, edition="".join(edition), tolerant=not edition)
-    except (execute.RunFailed, DomainError) as fault:
+    except (execute.RunFailed, DomainError, OSError) as fault:
         message = _message(folder.parent, folder.name)
         message.parent.mkdir(exist_ok=True)
         message.write_text(f"{fault}\n", encoding="utf-8")

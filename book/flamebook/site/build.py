@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from flamebook.places import FINGERPRINT
 from flamebook.runs import execute, files, inputs, schedule
@@ -50,13 +51,19 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     outcome = schedule.carry_out(schedule.plan(root, profile), jobs, options)
     if outcome.failed:
         return outcome
+    with files.held(root / "_build", lambda: say("waiting  another build makes the pages")) as lock:
+        return _with_pages(root, outcome, pages, finish, lock)
+
+
+def _with_pages(root: Path, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:
+    """Make the pages from the runs, unless those in place are made from just these."""
     wanted = fingerprint(root)
     if _current(root) == wanted:
         say("current  the pages")
         return outcome
     say("building the pages")
     stage(root, pages)
-    made = _jupyter_book(root)
+    made = _jupyter_book(root, lock)
     _copy_results(root, made)
     finish(made)
     (made / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
@@ -101,7 +108,7 @@ def stage(root: Path, pages: Pages) -> Path:
     return source
 
 
-def _jupyter_book(root: Path) -> Path:
+def _jupyter_book(root: Path, lock: IO[str]) -> Path:
     # A new folder every time: an old doctree keeps old numbers on other pages.
     work = root / WORK
     shutil.rmtree(work, ignore_errors=True)
@@ -109,10 +116,12 @@ def _jupyter_book(root: Path) -> Path:
     words = ["build", str(SOURCE), "--config", "_config.yml", "--toc", "book/_toc.yml", "--path-output", str(WORK)]
     with (root / LOG).open("w+", encoding="utf-8") as log:
         command = [sys.executable, "-c", JUPYTER_BOOK, *words, *STRICT]
-        status = subprocess.run(command, cwd=root, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        # The child holds our lock too, should this process be killed alone.
+        held = [lock.fileno()]
+        done = subprocess.run(command, cwd=root, stdout=log, stderr=subprocess.STDOUT, check=False, pass_fds=held)
         log.seek(0)
         told = [line.rstrip() for line in log]
-    if status != 0:
+    if done.returncode != 0:
         wrong = [line for line in told if "WARNING" in line or "ERROR" in line or "rror:" in line]
         raise BookFailed("\n".join([f"the pages do not build; the whole log is {LOG}", *(wrong or told)[:40]]))
     return work / "_build" / "html"
@@ -147,6 +156,9 @@ def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None
         return 2
     except BookFailed as fault:
         print(fault, file=sys.stderr)
+        return 1
+    except OSError as fault:
+        print(f"_build must be a folder that can be written, and its disk have room: {fault}", file=sys.stderr)
         return 1
     print(summary(Path(), outcome, time.monotonic() - started))
     return 1 if outcome.failed else 0

@@ -161,9 +161,7 @@ def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
 @pytest.mark.parametrize("m", [1, 2, 10, 511, 512, 513, 1000, 10**4, 10**6, 10**9, 10**15])
 def test_central_binomials_of_any_size(m):
     truth = mp.loggamma(2 * m + 1) - 2 * mp.loggamma(m + 1)
-    assert two_users._log_central_binomial(m) == pytest.approx(
-        float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0
-    )
+    assert two_users._log_central_binomial(m) == pytest.approx(float(truth), rel=1e-15, abs=1e-13 if m < 2000 else 0)
 
 
 # --- how many messages ------------------------------------------------------------------------------
@@ -179,9 +177,7 @@ def test_the_published_number_of_messages():
 @given(st.floats(0.01, 1000), st.integers(19, 10**12), st.floats(1, 300))
 def test_never_too_few_messages(sigma, n_users, size):
     truth = 2 + (2 * mpf(sigma) + mpf(size)) / (mp.log(n_users, 2) - mp.log(mp.e, 2))
-    assert (
-        max(3, truth) <= lemmas.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
-    )
+    assert max(3, truth) <= lemmas.messages_needed(sigma, n_users, size) <= max(3, truth + 1 + mpf(10) ** -9)
 
 
 def test_the_theorem_begins_at_19_users():

@@ -4,70 +4,18 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny_book import KERNEL, PARAMETERS, notebook, pages, put, start
 
-from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
 from flamebook.site import build
 from flamebook.site import pages as status
 from flamelib.core.vocabulary import DomainError
-
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-PARAMETERS = "n_users: int = 10_000  # users\nseed: int = 7  # of the one generator"
-CONFIG = """\
-title: Tiny
-author: Nobody
-copyright: "2026"
-logo: ""
-only_build_toc_files: true
-execute: {execute_notebooks: "off"}
-"""
-BUILD = "import sys; from flamebook.site import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
-
-
-def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:
-    """A template: one text, the parameters, then these cells."""
-    first = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": text}
-    tagged = {"metadata": {"tags": ["parameters"]}, "source": PARAMETERS}
-    code = [tagged, *({"metadata": {}, "source": source} for source in sources)]
-    blank = {"cell_type": "code", "outputs": [], "execution_count": None}
-    cells = [first, *({"id": f"code-{number}", **blank, **cell} for number, cell in enumerate(code))]
-    return {"cells": cells, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
-
-
-def put(path: Path, text: str | dict[str, object]) -> Path:
-    """Write a file, its folder too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    """A checkout with three notebooks over four modules; ``a`` and ``b`` share the module ``base``."""
-    put(tmp_path / "tinylib" / "__init__.py", "")
-    put(tmp_path / "tinylib" / "base.py", "BASE = 1\n")
-    put(tmp_path / "tinylib" / "one.py", "from tinylib.base import BASE as ONE\n")
-    put(tmp_path / "tinylib" / "two.py", "from . import base\n\nTWO = base.BASE\nREADS = 'words.csv'\n")
-    put(tmp_path / "tinylib" / "three.py", "THREE = 3\n")
-    put(tmp_path / "data" / "words.csv", "word\n")
-    for name, module in (("a", "one"), ("b", "two"), ("c", "three")):
-        text = f"# Page {name} for @n_users@ users"
-        page = notebook(f"from tinylib.{module} import {module.upper()}\n({module.upper()}, n_users)", text=text)
-        put(tmp_path / "notebooks" / f"{name}.ipynb", page)
-    put(tmp_path / "book" / "index.md", "# Tiny\n")
-    put(tmp_path / "book" / "_toc.yml", "{format: jb-book, root: book/index, chapters: [{file: notebooks/a}]}\n")
-    put(tmp_path / "book" / "parameters" / "quick.yml", "a: {n_users: 20000}\n")
-    put(tmp_path / "_config.yml", CONFIG)
-    shutil.copy(ROOT / "Snakefile", tmp_path)
-    return tmp_path
 
 
 def carry_out(root: Path) -> schedule.Outcome:
@@ -129,15 +77,6 @@ def test_a_failing_notebook_is_shown_and_the_others_go_on(tiny: Path, capfd: pyt
     assert "failed   b" in capfd.readouterr().out
 
 
-def start(root: Path) -> "subprocess.Popen[bytes]":
-    """``make book`` without the environment, in a process group of its own."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
-    quiet = subprocess.DEVNULL
-    command = [sys.executable, "-c", BUILD]
-    return subprocess.Popen(command, cwd=root, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
-
-
 def killed_when(root: Path, reached: Callable[[], bool]) -> None:
     """Start the build and kill its whole process group when a point is reached."""
     process = start(root)
@@ -148,11 +87,6 @@ def killed_when(root: Path, reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def pages(root: Path) -> dict[str, bytes]:
-    """Every page of the book in place."""
-    return {str(path.relative_to(root)): path.read_bytes() for path in (root / build.HTML).rglob("*.html")}
 
 
 def test_a_killed_build_is_finished_by_the_next_and_leaves_no_half_page(tiny: Path) -> None:
