@@ -28,7 +28,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, refuted, theorems
+from flamebook.site import api, bench, coverage, refuted, theorems
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -218,6 +218,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
+        book_folder / "figures.md": coverage.page(ROOT, link),
         book_folder / "spread.md": spread_page(recorded()),
         book_folder / "status.md": status_page(runs_folder),
         **{book_folder / path: text for path, text in api.pages().items()},

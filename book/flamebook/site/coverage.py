@@ -1,0 +1,88 @@
+"""The page "Every figure of the documents": where each is made again, at which size in which edition, or why not."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flamebook.places import DATA
+from flamebook.runs import schedule
+from flamebook.runs.execute import Run
+from flamelib.core.statements import DOCUMENTS
+from flamelib.core.vocabulary import DomainError
+
+FIGURES = DATA / "figures.yml"
+KNOWN = ("printed", "shows", "here", "why", "original", "size", "recorded")
+HEAD = """\
+(sec-figures)=
+# Every figure of the documents
+
+Each figure and table of the five documents, and where this book makes it again. "Sizes" are the parameters that decide
+how fine a figure is: in the quick edition, which every change is built with, and in the edition with the sizes of the
+papers, which is built every week. "Recorded" means that results of a long run, kept with the book, stand beside those
+of the edition. What is missing says why.
+
+"""
+
+
+def page(root: Path, link: Callable[[str], str], path: Path = FIGURES) -> str:
+    """The page in MyST; a link is made by ``link`` and fails where a page has no such label."""
+    editions = {profile: schedule.plan(root, profile).runs for profile in schedule.PROFILES}
+    parts = [HEAD]
+    for document, rows in figures(path).items():
+        parts += [f"## {DOCUMENTS[document]}", "", *_table(rows, link, editions), ""]
+    return "\n".join(parts)
+
+
+def figures(path: Path = FIGURES) -> dict[str, list[dict[str, Any]]]:
+    """Document to its figures.
+
+    Raises
+    ------
+    DomainError
+        For a document or field that is not known, or a figure with neither a place nor a reason.
+    """
+    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for document, rows in found.items():
+        if document not in DOCUMENTS:
+            raise DomainError(f"{path.name}: document must be one of {', '.join(DOCUMENTS)}, got {document!r}")
+        for row in rows:
+            stray = set(row) - set(KNOWN)
+            if stray or ("here" in row) == ("why" in row) or not {"printed", "shows"} <= set(row):
+                raise DomainError(
+                    f"{path.name}: {document} {row.get('printed', '?')} needs here or why, and only {KNOWN}"
+                )
+    return found
+
+
+def _table(
+    rows: list[dict[str, Any]], link: Callable[[str], str], editions: Mapping[str, Mapping[str, Run]]
+) -> list[str]:
+    lines = ["| printed | what it shows | made again | sizes | recorded |", "|---|---|---|---|---|"]
+    for row in rows:
+        if "why" in row:
+            lines.append(f"| {row['printed']} | {row['shows']} | no: {row['why']} | | |")
+            continue
+        original = f"printed: {row['original']}; " if "original" in row else ""
+        sizes = original + _sizes(row, editions) or "none"
+        recorded = "yes" if "recorded" in row else ""
+        lines.append(f"| {row['printed']} | {row['shows']} | {link(row['here'])} | {sizes} | {recorded} |")
+    return lines
+
+
+def _sizes(row: Mapping[str, Any], editions: Mapping[str, Mapping[str, Run]]) -> str:
+    name = row["here"].partition("#")[0].rpartition("/")[2]
+    told = []
+    for parameter in row.get("size", ()):
+        values = {profile: _shown(runs[name].parameters[parameter]) for profile, runs in editions.items()}
+        same = len(set(values.values())) == 1
+        words = next(iter(values.values())) if same else "; ".join(f"{p}: {value}" for p, value in values.items())
+        told.append(f"`{parameter}` {words}")
+    return "; ".join(told)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
