@@ -11,8 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import IO
+
+import yaml
 
 from flamebook.places import FINGERPRINT
 from flamebook.runs import execute, files, inputs, schedule
@@ -23,6 +26,7 @@ SOURCE = Path("_build/src")
 WORK = Path("_build/work")
 HTML = Path("_build/html")
 LOG = Path("_build/book.log")
+CONFIG = SOURCE / "_config.yml"
 SOURCES = ("_config.yml", "requirements.lock", "book", "data", "flamelib", "notebooks", "tests", "CHANGELOG.md")
 # The package has no module to run; this is what its command does, in this very Python.
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
@@ -52,17 +56,26 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     if outcome.failed:
         return outcome
     with files.held(root / "_build", lambda: say("waiting  another build makes the pages")) as lock:
-        return _with_pages(root, outcome, pages, finish, lock)
+        return _with_pages(root, edition(root, profile), outcome, pages, finish, lock)
 
 
-def _with_pages(root: Path, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:
+def edition(root: Path, profile: str) -> str:
+    """Which edition a page is of, for the foot of every page: parameter set, version, revision and its date."""
+    git = ["git", "-C", str(root), "log", "-1", "--format=revision %h of %cs"]
+    told = subprocess.run(git, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    revision = f", {told.stdout.strip()}" if told and told.returncode == 0 else ""
+    return f"Edition “{profile}” of flamelib {metadata.version('flamelib')}{revision}"
+
+
+def _with_pages(root: Path, told: str, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:
     """Make the pages from the runs, unless those in place are made from just these."""
-    wanted = fingerprint(root)
+    wanted = hashlib.sha256(f"{told}\n{fingerprint(root)}".encode()).hexdigest()
     if _current(root) == wanted:
         say("current  the pages")
         return outcome
     say("building the pages")
     stage(root, pages)
+    _write_config(root, told)
     made = _jupyter_book(root, lock)
     _copy_results(root, made)
     finish(made)
@@ -108,12 +121,19 @@ def stage(root: Path, pages: Pages) -> Path:
     return source
 
 
+def _write_config(root: Path, told: str) -> None:
+    """The book's settings with the edition at the foot of every page."""
+    settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    settings.setdefault("html", {})["extra_footer"] = f'<p class="fl-edition">{told}</p>'
+    (root / CONFIG).write_text(yaml.safe_dump(settings, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+
 def _jupyter_book(root: Path, lock: IO[str]) -> Path:
     # A new folder every time: an old doctree keeps old numbers on other pages.
     work = root / WORK
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    words = ["build", str(SOURCE), "--config", "_config.yml", "--toc", "book/_toc.yml", "--path-output", str(WORK)]
+    words = ["build", str(SOURCE), "--config", str(CONFIG), "--toc", "book/_toc.yml", "--path-output", str(WORK)]
     with (root / LOG).open("w+", encoding="utf-8") as log:
         command = [sys.executable, "-c", JUPYTER_BOOK, *words, *STRICT]
         # The child holds our lock too, should this process be killed alone.
