@@ -109,7 +109,8 @@ def find() -> dict[str, Recording]:
     package = Path(__file__).resolve().parents[1]
     paths = [path for path in sorted(package.rglob("*.py")) if "\nRECORDING = " in path.read_text(encoding="utf-8")]
     modules = [".".join((package.name, *path.relative_to(package).with_suffix("").parts)) for path in paths]
-    return {one.name: one for one in (import_module(module).RECORDING for module in modules)}
+    found: list[Recording] = [import_module(module).RECORDING for module in modules]
+    return {one.name: one for one in sorted(found, key=attrgetter("name"))}
 
 
 def main(words: Sequence[str] = (), again: bool = False, listed: bool = False, say: Say = print) -> int:
