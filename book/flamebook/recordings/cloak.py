@@ -129,10 +129,13 @@ def _tradeoffs(experiment: str) -> dict[str, Any]:
     return {"rows": found}
 
 
+_users = functools.cache(load_users)
+
+
 @functools.cache
 def _at(epsilon: float) -> tuple[Users, Setting, dict[str, Method], dict[str, flame.Setting]]:
     """Users, setting and methods at an epsilon, and FLAME's settings of the same budget."""
-    users = load_users(DATASET)
+    users = _users(DATASET)
     here = replace(SETTING.fitted(users), epsilon=epsilon)
     methods: dict[str, Method] = {**averages(here, users.model.dimension, here.taking_part(len(users)))}
     flames = {name: flame_setting(name, here, users) for name in FLAME}

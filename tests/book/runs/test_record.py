@@ -134,6 +134,10 @@ def test_a_part_alone_waits_for_the_others_or_takes_them_from_the_table(toy: Toy
     assert toy.again(chosen=["c/x"]) == (True, "")
     assert (folder / "toy.csv").read_text() == "part,value\nold,7\nold,7\nc,1\nc,0.1\n"
     assert "seconds" not in json.loads((folder / "toy.json").read_text()), "those of the old parts are not known"
+    (folder / "toy.csv").write_text("as it was")
+    toy.broken["a"] = ValueError("no")
+    assert toy.again(chosen=["a/x", "c/x"], again=True) == (False, "ac")
+    assert (folder / "toy.csv").read_text() == "as it was", "though the table had the part that failed"
 
 
 def test_rows_are_taken_apart_by_their_first_column(folder: Path) -> None:
