@@ -9,7 +9,6 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
 JOBS ?= 2
 PORT ?= 8000
-BENCH ?= tests/speed
 # Words for Snakemake, such as `--executor slurm`.
 SNAKEMAKE ?=
 VENV := .venv
@@ -55,10 +54,8 @@ zip: book ## the book as one file that opens from disk, under _build
 pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
 	@$(BIN)/python -m flamebook.site.printed
 
-bench: venv ## measure the speeds that the book's status page shows (BENCH=tests/speed/test_bench_cloak.py: some)
-	@mkdir -p _build
-	@$(BIN)/python -m pytest -q -o addopts= $(BENCH) --benchmark-json=_build/benchmarks.json
-	@$(BIN)/python -m flamebook.site.pages _build/benchmarks.json
+bench: venv ## measure the speeds that the book's status page shows, whether or not they are current
+	@$(BIN)/flamelib record benchmarks --again
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "a browser is there"; \

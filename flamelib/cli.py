@@ -18,9 +18,9 @@ from flamelib.core.vocabulary import DomainError
 
 # Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
-# What the book's commands are called; the first two need its notebooks, which a clone holds and no package.
-BOOK = ("run", "sweep", "diff", "data")
-WITH_NOTEBOOKS = BOOK[:2]
+# What the book's commands are called; the first three need its notebooks, which a clone holds and no package.
+BOOK = ("run", "sweep", "record", "diff", "data")
+WITH_NOTEBOOKS = BOOK[:3]
 
 HELP = """\
 Usage: flamelib COMMAND ...
@@ -31,9 +31,10 @@ Answers, at once:
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
 
-With the book (pip install 'flamelib[book]'; run and sweep in a clone of the repository):
+With the book (pip install 'flamelib[book]'; run, sweep and record in a clone of the repository):
   run        run a notebook with parameters of your own
   sweep      run a notebook at every point of a grid
+  record     record anew the results of long runs that the book shows
   diff       compare two editions of the book
   data       list, fetch or verify the data sets
 

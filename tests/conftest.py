@@ -41,10 +41,12 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> "list[Judged]":
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where recorded results of training are written and read in a test."""
-    from flamebook.runs import recorded
+    """Where results are recorded, with their parts, and read in a test."""
+    from flamebook.runs import record, recorded
 
     for name in ("_rows", "provenance"):
         monkeypatch.setattr(recorded, name, getattr(recorded, name).__wrapped__)
-    monkeypatch.setattr(recorded, "RESULTS", tmp_path)
+    for module in (record, recorded):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(record, "KEPT", tmp_path / "kept")
     return tmp_path

@@ -121,7 +121,8 @@ class TestEvaluate:
     ("words", "told"),
     [
         ([], "evaluate"), (["--help"], "sweep"), (["evaluate", "--help"], "--stdin"), (["evaluate", "-h"], "--list"),
-        (["run", "--help"], "-p"), (["sweep", "--help"], "--executor slurm"), (["data", "--help"], "verify"),
+        (["run", "--help"], "-p"), (["sweep", "--help"], "--executor slurm"),
+        (["record", "--help"], "--again"), (["data", "--help"], "verify"),
         (["data", "list", "--help"], "flamelib data list"), (["data", "fetch", "--help"], "flamelib data fetch"),
         (["data", "verify", "--help"], "flamelib data verify"), (["--version"], "flamelib"),
     ],
@@ -142,6 +143,8 @@ def test_help_everywhere(words: list[str], told: str) -> None:
         (["run", "bogus", "--bogus"], "--bogus"),
         (["sweep", "bogus", "-p", "n_users=1,2"], "notebook"),
         (["sweep", "bogus", "--jobs", "many"], "--jobs"),
+        (["record", "bogus"], "name must be one of bench, benchmarks, certified, "),
+        (["record", "ledger/bogus"], "part must be one of blanket, flame, "),
         (["data"], "command"),
         (["data", "verify", "bogus"], "mnist"),
         (["data", "fetch", "bogus"], "mnist"),

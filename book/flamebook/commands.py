@@ -1,4 +1,4 @@
-"""The commands that take their time: ``flamelib run``, ``sweep``, ``diff`` and ``data``."""
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``diff`` and ``data``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from flamebook.runs import editions, own
 from flamebook.runs import notebook as parameters
+from flamebook.runs import record as recorder
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed, receipt_of
 from flamelib import cli
@@ -104,6 +105,30 @@ def sweep(
     """
     words = assignments(given or [])
     typer.echo(sweeps.sweep(parameters.locate(notebook), words, output, jobs, limit, context.obj or ()))
+
+
+@app.command(
+    "record",
+    epilog="Examples:\n\nflamelib record --list\n\nflamelib record ledger\n\n"
+    "flamelib record certified/clones spread/blanket_histogram\n\nflamelib record benchmarks --again",
+)
+def record(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME[/PART]]...", help="Tables of data/results, or parts; all if left out."),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the tables, which of their parts are current, and stop.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Make parts that are current, too.")] = False,
+) -> int:
+    """Record anew the results of long runs that the book shows, as far as they are not current.
+
+    Each table is made in parts, kept under _build/recordings with what they were made from: a part is made again only
+    where that has changed, and a recording that was stopped goes on when the same command is given again.  A table in
+    data/results is written when all its parts are there; status 1 if a part fails, which leaves the table as it was.
+    """
+    return recorder.main(names or (), again, listed, typer.echo)
 
 
 @app.command(

@@ -39,7 +39,7 @@ FLOORS = (
 UNDRAWN = ("flamebook.attacks", "flamebook.claims", "flamebook.experiments")
 # More than a person takes in at a glance, and why.
 HEAPS = {
-    "flamebook.site": "a module for each kind of page that is made, and the two programs that record what they show",
+    "flamebook.site": "a module for each kind of page that is made, and for what is recorded to be shown",
 }
 GLANCE = 10
 # A subject of its own, though one neighbor alone uses it.

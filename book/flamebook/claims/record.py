@@ -1,31 +1,39 @@
-"""Record what the ledger says today: ``python -m flamebook.claims.record``, half a minute.
+"""What the ledger said when it was recorded, half a minute for ``flamelib record ledger``.
 
 A test compares verdict and value of every row with the record, so that none changes unseen: whoever means the change
 records anew, and it shows row by row.
 """
 
 import csv
-import io
 import math
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from flamebook.claims.ledger import Judged, Value, judge_all, shown
-from flamebook.places import RESULTS
+from flamebook.claims import ledger
+from flamebook.claims.ledger import Judged, Value, shown
+from flamebook.places import RESULTS, ROOT
+from flamebook.runs import inputs
 from flamebook.runs.editions import Moved
-from flamebook.runs.recorded import store
+from flamebook.runs.record import Part, Recording
+from flamelib.core.statements import DOCUMENTS, homes
 
 RECORDED = RESULTS / "ledger.csv"
 TOLERANCE = 1e-6
 NOTHING = 1e-12
 
 
-def record(path: Path = RECORDED) -> None:
-    """Judge every row, and write its id, verdict and value."""
-    text = io.StringIO()
-    rows = [[row.claim.id, row.verdict, shown(row.value)] for row in judge_all()]
-    csv.writer(text, lineterminator="\n").writerows([["id", "verdict", "value"], *rows])
-    store(path, text.getvalue(), "claims.record")
+def parts() -> dict[str, Part]:
+    """The rows of each document."""
+    code = "".join(f"import {module}\n" for module in sorted({*homes().values(), *ledger.CHECKS}))
+    files = {name: path for name in DOCUMENTS if (path := ledger.CLAIMS / f"{name}.yml").is_file()}
+    return {name: Part(partial(_judged, name), partial(inputs.of_code, code, ROOT, [files[name]])) for name in files}
+
+
+def _judged(document: str) -> dict[str, Any]:
+    judged = ledger.judge_all(claim for claim in ledger.load() if claim.document == document)
+    return {"rows": [(row.claim.id, row.verdict, shown(row.value)) for row in judged]}
 
 
 def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:
@@ -67,5 +75,4 @@ def _close(one: Value | None, other: Value | None) -> bool:
     )
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(RECORDED.name, parts, ("id", "verdict", "value"))

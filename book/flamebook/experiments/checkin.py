@@ -130,13 +130,10 @@ def compute_learning(
     repeats: int,
     seed: int,
     *,
-    first: int = 0,
     model: Model | None = None,
     points: int = 20,
 ) -> Learning:
     """Train all schemes of a setting ``repeats`` times, softmax regression unless another model is given.
-
-    ``first`` is the number of the first run: run i of a seed is the same whichever others are made beside it.
 
     ``noise`` of the record is the spread of one message on each coordinate: the length of a message over the root of
     the dimension, or the standard deviation of Gaussian noise.
@@ -148,7 +145,7 @@ def compute_learning(
             trained, records, schemes, setting.rounds, rng, points=points,
             n_users=setting.n_users, checkin_rate=setting.checkin_rate, dropout=setting.dropout,
         )
-        for rng in np.random.default_rng(seed).spawn(first + repeats)[first:]
+        for rng in np.random.default_rng(seed).spawn(repeats)
     ]  # fmt: skip
     return Learning(
         histories[0].rounds,

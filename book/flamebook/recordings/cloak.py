@@ -1,20 +1,19 @@
-"""Recorded results of training through cloak aggregation: read back, and made by running this module.
+"""Recorded results of training through cloak aggregation: read back, and how they are made.
 
 ``data/results/cloak_learning.csv`` holds one row a run, as for FLAME (:mod:`flamebook.recordings.flame`), with
-sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.  Twenty
-minutes on one core; both files are written after every group of runs.  Every method takes the step that was the best of
-a few on one run of another seed; finding it costs privacy that nobody accounts for, for all methods alike.
+sums that left the modulus in place of full bags; ``cloak_learning.json`` beside it says how they came about.  Half an
+hour on one core.  Every method takes the step that was the best of a few on one run of another seed; finding it costs
+privacy that nobody accounts for, for all methods alike.
 """
 
-import sys
-import time
-from collections.abc import Iterator, Mapping
+import functools
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from flamebook.experiments import flame
 from flamebook.experiments.cloak import (
     CLOAK,
     FLAME,
@@ -28,16 +27,13 @@ from flamebook.experiments.cloak import (
 )
 from flamebook.experiments.flame import Method, compute_runs
 from flamebook.experiments.flame_grid import Sweep
-from flamebook.experiments.runs import Gap, Runs
-from flamebook.places import RESULTS
-from flamebook.recordings.flame import Key, as_csv, parameters, sizes, sweep_of
+from flamebook.experiments.runs import Gap
+from flamebook.recordings.flame import HEADER, Key, parameters, sizes, sweep_of, to_rows
 from flamebook.runs import recorded
-from flamebook.runs.recorded import revision, store
-from flamelib.learning.cloak import CloakAverage
+from flamebook.runs.record import Part, Recording, Results
 from flamelib.learning.federated import Users, load_users
 
 TABLE = "cloak_learning.csv"
-DATASET = "mnist"
 
 
 def recorded_sweep(experiment: str) -> Sweep:
@@ -101,78 +97,73 @@ TRIED = {
     "simple": (0.5, 1.0, 2.0, 4.0, 8.0),
 }
 
-Steps = dict[str, float]
+
+def parts() -> dict[str, Part]:
+    """All methods at every epsilon, each with its own step; the other sweeps, at one epsilon."""
+    equal = {f"epsilon={epsilon:g}": Part(partial(_equal_budgets, epsilon)) for epsilon in EPSILONS}
+    return equal | {experiment: Part(partial(_tradeoffs, experiment)) for experiment in GRIDS}
 
 
-def best_steps(users: Users, setting: Setting, methods: Mapping[str, Method], known: Steps) -> Steps:
-    """The step of every method that is not known yet; the trusted server takes that of cloak aggregation."""
-    found = dict(known)
+def _equal_budgets(epsilon: float) -> dict[str, Any]:
+    users, here, methods, flames = _at(epsilon)
+    steps, rows = {name: best_step(name, epsilon) for name in methods}, list[tuple[object, ...]]()
     for name, method in methods.items():
-        if name in TRIED and name not in found:
-            runs = {
-                step: compute_runs(users, setting, {name: method}, 1, SEARCH_SEED, server_step=step)
-                for step in TRIED[name]
-            }
-            found[name] = max(runs, key=lambda step: runs[step].final(name)[0])
-    return {**found, SERVER: found[CLOAK]}
+        runs = compute_runs(users, here, {name: method}, REPEATS, SEED, server_step=steps[name])
+        rows += to_rows(Key(DATASET, "epsilon", "fresh", epsilon), runs)
+    cloak = here.cloak(users.model.dimension, here.taking_part(len(users)))
+    found = {
+        "steps": steps,
+        "local budgets": {name: one.epsilon0 for name, one in flames.items()},
+        "cloak": {name: getattr(cloak, name) for name in ("norm_limit", "variance", "modulus")},
+    }
+    return {"setting": SETTING.fitted(users).as_parameters(), "sizes": sizes(users), "found": found, "rows": rows}
 
 
-def equal_budgets(users: Users, setting: Setting, repeats: int, told: dict[str, Any]) -> Iterator[tuple[Key, Runs]]:
-    """All methods at every epsilon, each with its own step."""
-    dimension, times = users.model.dimension, setting.taking_part(len(users))
-    known: Steps = {}
-    for epsilon in EPSILONS:
-        here = replace(setting, epsilon=epsilon)
-        methods = averages(here, dimension, times)
-        flames = {name: flame_setting(name, here, users) for name in FLAME}
-        methods |= {name: flame_method(name, one, dimension) for name, one in flames.items()}
-        steps = best_steps(users, here, methods, known)
-        known = {PLAIN: steps[PLAIN]}
-        told["steps"][f"{epsilon:g}"] = steps
-        told["local budgets"][f"{epsilon:g}"] = {name: one.epsilon0 for name, one in flames.items()}
-        told["cloak"][f"{epsilon:g}"] = _calibrated(here.cloak(dimension, times))
-        for name, method in methods.items():
-            runs = compute_runs(users, here, {name: method}, repeats, SEED, server_step=steps[name])
-            yield Key(DATASET, "epsilon", "fresh", epsilon), runs
+def _tradeoffs(experiment: str) -> dict[str, Any]:
+    """One of the other sweeps; a trusted server beside cloak aggregation where the crowd is varied."""
+    users, setting, _, _ = _at(SETTING.epsilon)
+    names = (CLOAK, SERVER) if experiment == "n_users" else (CLOAK,)
+    steps, found = {name: best_step(name, setting.epsilon) for name in names}, list[tuple[object, ...]]()
+    for point in points(setting, users, experiment, GRIDS[experiment], steps):
+        found += to_rows(Key(DATASET, experiment, "fresh", point.value), point.train(users, SWEEP_REPEATS, SEED))
+    return {"rows": found}
 
 
-def tradeoffs(users: Users, setting: Setting, repeats: int, steps: Steps) -> Iterator[tuple[Key, Runs]]:
-    """The other sweeps, at one epsilon; a trusted server beside cloak aggregation where the crowd is varied."""
-    for experiment, values in GRIDS.items():
-        names = (CLOAK, SERVER) if experiment == "n_users" else (CLOAK,)
-        for point in points(setting, users, experiment, values, {name: steps[name] for name in names}):
-            yield Key(DATASET, experiment, "fresh", point.value), point.train(users, repeats, SEED)
+_users = functools.cache(load_users)
 
 
-def _calibrated(method: CloakAverage) -> dict[str, float]:
-    return {name: getattr(method, name) for name in ("norm_limit", "variance", "modulus")}
+@functools.cache
+def _at(epsilon: float) -> tuple[Users, Setting, dict[str, Method], dict[str, flame.Setting]]:
+    """Users, setting and methods at an epsilon, and FLAME's settings of the same budget."""
+    users = _users(DATASET)
+    here = replace(SETTING.fitted(users), epsilon=epsilon)
+    methods: dict[str, Method] = {**averages(here, users.model.dimension, here.taking_part(len(users)))}
+    flames = {name: flame_setting(name, here, users) for name in FLAME}
+    methods |= {name: flame_method(name, one, users.model.dimension) for name, one in flames.items()}
+    return users, here, methods, flames
 
 
-def record(
-    folder: Path = RESULTS,
-    setting: Setting = SETTING,
-    repeats: int = REPEATS,
-    sweep_repeats: int = SWEEP_REPEATS,
-) -> None:
-    """Train, and write both files after every group of runs."""
-    started, users = time.perf_counter(), load_users(DATASET)
-    told: dict[str, Any] = {"setting": dict(setting.fitted(users).as_parameters()), "repeats": repeats, "seed": SEED}
-    told |= {"sweep_repeats": sweep_repeats, "sizes": sizes(users), "steps": {}, "local budgets": {}, "cloak": {}}
-    found: list[tuple[Key, Runs]] = []
-    commit = revision()
-    for key, runs in _everything(users, setting.fitted(users), (repeats, sweep_repeats), told):
-        found.append((key, runs))
-        seconds = time.perf_counter() - started
-        store(folder / TABLE, as_csv(found), "recordings.cloak", commit=commit, **told, seconds=round(seconds))
-        sys.stderr.write(f"{seconds:7.0f} s  {' '.join(map(str, key))} {' '.join(runs.curves)}\n")
+@functools.cache
+def best_step(name: str, epsilon: float) -> float:
+    """The best step of a method of those tried: without privacy at the first epsilon, a server's that of the cloak."""
+    if name == SERVER:
+        return best_step(CLOAK, epsilon)
+    if name == PLAIN and epsilon != EPSILONS[0]:
+        return best_step(name, EPSILONS[0])
+    users, here, methods, _ = _at(epsilon)
+    runs = {
+        step: compute_runs(users, here, {name: methods[name]}, 1, SEARCH_SEED, server_step=step) for step in TRIED[name]
+    }
+    return max(runs, key=lambda step: runs[step].final(name)[0])
 
 
-def _everything(
-    users: Users, setting: Setting, repeats: tuple[int, int], told: dict[str, Any]
-) -> Iterator[tuple[Key, Runs]]:
-    yield from equal_budgets(users, setting, repeats[0], told)
-    yield from tradeoffs(users, setting, repeats[1], told["steps"][f"{setting.epsilon:g}"])
+def told(results: Results) -> dict[str, Any]:
+    """Setting and sizes, and what was found at every epsilon."""
+    equal = {f"{epsilon:g}": results[f"epsilon={epsilon:g}"] for epsilon in EPSILONS}
+    first = next(iter(equal.values()))
+    fixed = {"setting": first["setting"], "repeats": REPEATS, "seed": SEED, "sweep_repeats": SWEEP_REPEATS}
+    found = {what: {epsilon: one["found"][what] for epsilon, one in equal.items()} for what in first["found"]}
+    return fixed | {"sizes": first["sizes"]} | found
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(TABLE, parts, HEADER, told)

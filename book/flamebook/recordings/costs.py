@@ -1,26 +1,35 @@
-"""Measure once what a round of FLAME and sealing cost: ``python -m flamebook.recordings.costs``, on an idle core.
+"""Measured once, on an idle core: what a round of FLAME and sealing cost.
 
 The page shows what was recorded, so that it does not change from one making to the next.
 """
 
-import json
 import platform
 from pathlib import Path
+from typing import Any
 
-from flamebook.figures.flame.protocols import RECORDED, compute_round_cost, compute_sealing_cost
-from flamebook.runs.recorded import how_made, revision
+from flamebook.figures.flame.protocols import RECORDED, Costs, compute_round_cost, compute_sealing_cost
+from flamebook.runs.record import Part, Recording, Results
 
 USERS = (250, 500, 1000, 2000)
 ENVELOPES = (500, 1000, 2000, 4000)
 
 
-def record(path: Path = RECORDED) -> None:
-    """Measure, and write seconds, date, machine and commit."""
-    commit = revision()
-    costs = {"round": compute_round_cost(USERS), "sealing": compute_sealing_cost(ENVELOPES, 1000, 7850, 157, 333)}
-    told = {what: found.to_json() for what, found in costs.items()}
-    whole = how_made("recordings.costs", commit=commit, machine=processor(), costs=told)
-    path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+def parts() -> dict[str, Part]:
+    """A round, and sealing."""
+    return {
+        "round": Part(lambda: _measured(compute_round_cost(USERS))),
+        "sealing": Part(lambda: _measured(compute_sealing_cost(ENVELOPES, 1000, 7850, 157, 333))),
+    }
+
+
+def _measured(costs: Costs) -> dict[str, Any]:
+    return {"machine": processor(), "costs": costs.to_json()}
+
+
+def told(results: Results) -> dict[str, Any]:
+    """Seconds and the machine."""
+    machines = dict.fromkeys(one["machine"] for one in results.values())
+    return {"machine": "; ".join(machines), "costs": {what: one["costs"] for what, one in results.items()}}
 
 
 def processor() -> str:
@@ -31,5 +40,4 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(RECORDED.name, parts, told=told)

@@ -1,4 +1,4 @@
-"""Recorded results of FLAME's full grid of training runs: read back, and made by running this module.
+"""Recorded results of FLAME's full grid of training runs: read back, and how they are made.
 
 ``data/results/flame_learning.csv`` holds one row a run: the data set, which experiment, what stood on its axis, the
 method, accuracies, and where padding had no room; ``flame_learning.json`` beside it says how they came about.  The grid
@@ -6,12 +6,10 @@ takes half an hour on one core.  The notebook shows the table beside its own qui
 documents' accuracies by it.
 """
 
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +17,10 @@ from flamebook.experiments import flame_grid as tradeoffs
 from flamebook.experiments.flame import Setting, all_methods, compute_runs, fitting_gaps
 from flamebook.experiments.flame_grid import Sweep, compute_sweep
 from flamebook.experiments.runs import Runs
-from flamebook.places import RESULTS
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Parameters
 from flamebook.runs import recorded as tables
-from flamebook.runs.recorded import Row, store
+from flamebook.runs.record import Part, Recording, Results
+from flamebook.runs.recorded import Row
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import Users, load_users
 
@@ -57,11 +55,6 @@ def to_rows(key: Key, runs: Runs) -> Iterator[tuple[object, ...]]:
             yield (*key, method, count, *after, *first, *last, accuracy)
 
 
-def as_csv(found: Iterable[tuple[Key, Runs]]) -> str:
-    """The table of everything found."""
-    return to_csv(HEADER, (row for key, runs in found for row in to_rows(key, runs)))
-
-
 def recorded_runs(dataset: str = "mnist", noise: str = "fresh", experiment: str = "methods", value: float = 0) -> Runs:
     """Runs of all methods of an experiment, of one value where it is a sweep.
 
@@ -90,8 +83,8 @@ def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sw
     DomainError
         If nothing of the kind was recorded.
     """
-    wanted, rows = (dataset, experiment, "fresh"), tables.grouped(table, Key.of)
-    found = [(key.value, _runs(of, given)) for key, of in rows.items() if key[:3] == wanted]
+    wanted, groups = (dataset, experiment, "fresh"), tables.grouped(table, Key.of)
+    found = [(key.value, _runs(of, given)) for key, of in groups.items() if key[:3] == wanted]
     if not found:
         raise DomainError(f"experiment must be a recorded sweep, got {experiment!r}")
     return Sweep.of(experiment, found, given)
@@ -149,10 +142,10 @@ def compute_beside(
     return Beside(compute_sweep(users, setting, experiment, values, repeats, seed), recorded_sweep(experiment))
 
 
-def _runs(rows: Sequence[Row], given: Parameters) -> Runs:
+def _runs(found: Sequence[Row], given: Parameters) -> Runs:
     """The record that these rows of a table were written from."""
     methods = {
-        name: [row for row in rows if row["method"] == name] for name in dict.fromkeys(r["method"] for r in rows)
+        name: [row for row in found if row["method"] == name] for name in dict.fromkeys(r["method"] for r in found)
     }
     curves = {
         name: np.array([row["accuracy"].split() for row in of], dtype=float) / 100 for name, of in methods.items()
@@ -181,35 +174,34 @@ GRIDS: dict[str, tuple[float, ...]] = {
 }
 
 
-def everything(
-    users: Users, dataset: str, setting: Setting, repeats: int, sweep_repeats: int
-) -> Iterator[tuple[Key, Runs]]:
-    """All runs on one data set; the sweeps on the first one only."""
-    dimension = users.model.dimension
-    methods = all_methods(setting, dimension)
-    for noise in ("fresh", "repeated"):
-        found = compute_runs(users, setting, methods, repeats, SEED, repeat_noise=noise == "repeated")
-        yield Key(dataset, "methods", noise, 0), found
-    for experiment, values in GRIDS.items() if dataset == DATASETS[0] else ():
-        for point in tradeoffs.points(setting, dimension, experiment, values):
-            runs = compute_runs(users, point.setting, point.methods, sweep_repeats, SEED, server_step=point.server_step)
-            yield Key(dataset, experiment, "fresh", point.value), runs
-
-
-def record(folder: Path = RESULTS, repeats: int = REPEATS, sweep_repeats: int = SWEEP_REPEATS) -> None:
-    """Train, then write both files."""
-    setting, started, found = SETTING, time.perf_counter(), []
-    held = {}
+def parts() -> dict[str, Part]:
+    """The methods on every data set with fresh and with repeated noise; the sweeps on the first one only."""
+    found = dict[str, Part]()
     for dataset in DATASETS:
-        users = load_users(dataset)
-        held[dataset] = sizes(users)
-        for key, runs in everything(users, dataset, setting, repeats, sweep_repeats):
-            found.append((key, runs))
-            sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(map(str, key))}\n")
-    store(
-        folder / TABLE, as_csv(found), "recordings.flame", setting=asdict(setting), repeats=repeats,
-        sweep_repeats=sweep_repeats, seed=SEED, sizes=held, seconds=round(time.perf_counter() - started),
-    )  # fmt: skip
+        found |= {f"{dataset}/{noise}": Part(partial(_methods, dataset, noise)) for noise in ("fresh", "repeated")}
+        found |= {name: Part(partial(_sweep, name)) for name in (GRIDS if dataset == DATASETS[0] else ())}
+    return found
+
+
+def _methods(dataset: str, noise: str) -> dict[str, Any]:
+    users = load_users(dataset)
+    methods = all_methods(SETTING, users.model.dimension)
+    runs = compute_runs(users, SETTING, methods, REPEATS, SEED, repeat_noise=noise == "repeated")
+    return {"sizes": sizes(users), "rows": list(to_rows(Key(dataset, "methods", noise, 0), runs))}
+
+
+def _sweep(experiment: str) -> dict[str, Any]:
+    users, found = load_users(DATASETS[0]), list[tuple[object, ...]]()
+    for one in tradeoffs.points(SETTING, users.model.dimension, experiment, GRIDS[experiment]):
+        runs = compute_runs(users, one.setting, one.methods, SWEEP_REPEATS, SEED, server_step=one.server_step)
+        found += to_rows(Key(DATASETS[0], experiment, "fresh", one.value), runs)
+    return {"rows": found}
+
+
+def told(results: Results) -> dict[str, Any]:
+    """Setting and sizes."""
+    fixed = {"setting": asdict(SETTING), "repeats": REPEATS, "sweep_repeats": SWEEP_REPEATS, "seed": SEED}
+    return fixed | {"sizes": {dataset: results[f"{dataset}/fresh"]["sizes"] for dataset in DATASETS}}
 
 
 def sizes(users: Users) -> dict[str, int]:
@@ -225,5 +217,4 @@ def sizes(users: Users) -> dict[str, int]:
     }
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(TABLE, parts, HEADER, told)

@@ -1,27 +1,23 @@
-"""Recorded results of full training runs with random participation: read back, and made by running this module.
+"""Recorded results of full training runs with random participation: read back, and how they are made.
 
 ``data/results/participation_learning.csv`` holds one row a run: the experiment, the model, the scheme with its noise
 and step, and accuracies at equal distances; ``participation_learning.json`` beside it says how they came about.
-``python -m flamebook.recordings.participation`` takes half an hour on one core.  The notebook shows the table beside
-its own quick runs, and the ledger judges the document's rankings by it.
+They take half an hour on one core.  The notebook shows the table beside its own quick runs, and the ledger judges the
+document's rankings by it.
 """
 
-import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from flamebook.experiments.participation import Setting, compute_learning
 from flamebook.experiments.runs import Learning
-from flamebook.places import RESULTS
-from flamebook.records import to_csv
 from flamebook.runs import recorded as tables
-from flamebook.runs.recorded import PACKAGES as COMMON
-from flamebook.runs.recorded import Row, revision, store
+from flamebook.runs.record import Part, Recording, Results
+from flamebook.runs.recorded import Row
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.models import Model
 from flamelib.learning.networks import ConvolutionalNetwork
@@ -51,11 +47,6 @@ def to_rows(key: Key, record: Learning) -> Iterator[tuple[object, ...]]:
             yield *key, scheme, record.noise[scheme], count, " ".join(f"{100 * share:.3f}" for share in curve)
 
 
-def as_csv(found: Iterable[tuple[Key, Learning]]) -> str:
-    """The table of everything found."""
-    return to_csv(HEADER, (row for key, record in found for row in to_rows(key, record)))
-
-
 def recorded(experiment: str, model: str = "convolutional") -> Learning:
     """The recorded runs of an experiment.
 
@@ -75,15 +66,15 @@ def read_back(table: str, key: Key) -> Learning:
     DomainError
         If there are none.
     """
-    rows = tables.grouped(table, Key.of).get(key)
-    if rows is None:
+    found = tables.grouped(table, Key.of).get(key)
+    if found is None:
         raise DomainError(f"experiment must be a recorded one, got {key.experiment!r} with model {key.model!r}")
     about = tables.provenance(table)["runs"][key.experiment][key.model]
     curves, noise = dict[str, list[list[str]]](), dict[str, float]()
-    for row in rows:
+    for row in found:
         curves.setdefault(row["scheme"], []).append(row["accuracy"].split())
         noise[row["scheme"]] = float(row["noise_std"])
-    shares = {name: np.array(found, dtype=float) / 100 for name, found in curves.items()}
+    shares = {name: np.array(runs, dtype=float) / 100 for name, runs in curves.items()}
     return Learning(np.array(about["tested_after"], dtype=np.int64), shares, noise, about["parameters"])
 
 
@@ -104,7 +95,6 @@ def findings() -> dict[str, str]:
 
 
 DATASET, SEED, POINTS = "emnist-letters", 2022, 8
-PACKAGES = (*COMMON, "torch")
 SETTINGS = {
     "6.1": Setting(30, 0.0056, 0.1, slow_learning_rate=1e-4),
     "6.2": Setting(1000, 0.1, 0.0056),
@@ -128,37 +118,37 @@ class Size:
 SIZES = {"softmax": Size(2, 4000, 10, slow=True), "convolutional": Size(1, 1000, 3, 5200)}
 
 
-def everything(sizes: dict[str, Size]) -> Iterator[tuple[Key, Learning, Records, Model]]:
-    """All runs, model by model and experiment by experiment."""
-    for name, size in sizes.items():
-        records = load_records(DATASET, pool=size.pool, n_tested=size.n_tested)
-        model: Model = records.softmax if name == "softmax" else ConvolutionalNetwork(records.n_classes)
-        for experiment, setting in SETTINGS.items():
-            slow = setting.slow_learning_rate if size.slow else None
-            here = replace(setting, rounds=size.rounds, slow_learning_rate=slow)
-            yield (
-                Key(experiment, name),
-                compute_learning(records, here, size.repeats, SEED, model=model, points=POINTS),
-                records,
-                model,
-            )
+def parts() -> dict[str, Part]:
+    """Every experiment with every model."""
+    keys = [Key(experiment, model) for model in SIZES for experiment in SETTINGS]
+    return {"/".join(key): Part(partial(_trained, key)) for key in keys}
 
 
-def record(folder: Path = RESULTS, sizes: dict[str, Size] | None = None) -> None:
-    """Train, then write both files."""
-    started, commit, found, runs = time.perf_counter(), revision(), [], dict[str, dict[str, Any]]()
-    for key, learning, records, model in everything(sizes or SIZES):
-        found.append((key, learning))
-        runs.setdefault(key.experiment, {})[key.model] = _about(learning, records, model)
-        sys.stderr.write(f"{time.perf_counter() - started:7.0f} s  {' '.join(key)}\n")
-    store(
-        folder / TABLE, as_csv(found), "recordings.participation", PACKAGES, commit=commit, dataset=DATASET, seed=SEED,
-        runs=runs, seconds=round(time.perf_counter() - started),
-    )  # fmt: skip
+def _trained(key: Key) -> dict[str, Any]:
+    size, setting = SIZES[key.model], SETTINGS[key.experiment]
+    records = load_records(DATASET, pool=size.pool, n_tested=size.n_tested)
+    model: Model = records.softmax if key.model == "softmax" else ConvolutionalNetwork(records.n_classes)
+    slow = setting.slow_learning_rate if size.slow else None
+    here = replace(setting, rounds=size.rounds, slow_learning_rate=slow)
+    learning = compute_learning(records, here, size.repeats, SEED, model=model, points=POINTS)
+    return {"rows": list(to_rows(key, learning)), "about": _about(learning, here, records, model)}
 
 
-def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]:
-    given = Setting(*(learning.parameters[name] for name in ("n_records", "participation_rate", "record_rate")))  # type: ignore[arg-type]
+def told(results: Results) -> dict[str, Any]:
+    """What is told of each experiment and model."""
+    return {"dataset": DATASET, "seed": SEED, "runs": by_model(results)}
+
+
+def by_model(results: Results) -> dict[str, dict[str, Any]]:
+    """What parts say about themselves, by experiment and model."""
+    found = dict[str, dict[str, Any]]()
+    for name, one in results.items():
+        experiment, _, model = name.partition("/")
+        found.setdefault(experiment, {})[model] = one["about"]
+    return found
+
+
+def _about(learning: Learning, given: Setting, records: Records, model: Model) -> dict[str, Any]:
     n_clients = records.n_clients(given.n_records)
     mean, std = batch_size(given.participation_rate, given.record_rate, n_clients, given.n_records)
     return {
@@ -172,5 +162,4 @@ def _about(learning: Learning, records: Records, model: Model) -> dict[str, Any]
     }
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(TABLE, parts, HEADER, told)

@@ -253,10 +253,8 @@ def reason(run: Run, folder: Path) -> str:
     if receipt is None:
         return "not yet run"
     used = inputs.digests(run.template, run.root)
-    changed = sorted(name for name in used | receipt.inputs if used.get(name) != receipt.inputs.get(name))
-    changed += sorted(name for name, value in run.parameters.items() if (name, value) not in receipt.parameters.items())
-    if changed:
-        return ", ".join(changed[:3]) + (" and more" if len(changed) > 3 else "") + " changed"
+    if changed := inputs.differing((receipt.inputs, used), (receipt.parameters, run.parameters)):
+        return changed
     left = {path.relative_to(folder).as_posix(): inputs.sha256(path) for path in _files(folder)}
     return "" if left == receipt.outputs else "its files were changed"
 

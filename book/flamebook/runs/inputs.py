@@ -5,10 +5,12 @@ module found, down to the end.  Time stamps play no part.
 """
 
 import ast
+import functools
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from flamebook.runs import notebook as stamp
 
@@ -40,13 +42,27 @@ def digests(template: Path, root: Path) -> dict[str, str]:
         whose names these write down, the lock; and, for notebooks that read data sets, the listing of the
         data sets' folder.
     """
-    notebook = stamp.code(stamp.read(template))
-    found = modules(notebook, root)
-    sources = [notebook, *(path.read_text(encoding="utf-8") for path in found)]
-    files = [template.resolve(), *found, *_data_files(sources, [root / "data", *(path.parent for path in found)])]
-    files += [root / LOCK] if (root / LOCK).is_file() else []
-    named = {Path(os.path.relpath(path, root)).as_posix(): sha256(path) for path in files}
+    return of_code(stamp.code(stamp.read(template)), root, [template.resolve()])
+
+
+def of_code(code: str, root: Path, files: Iterable[Path] = ()) -> dict[str, str]:
+    """The same for code that is no notebook, and for these files beside it."""
+    found = modules(code, root)
+    sources = [code, *(path.read_text(encoding="utf-8") for path in found)]
+    used = [*files, *found, *_data_files(sources, [root / "data", *(path.parent for path in found)])]
+    used += [root / LOCK] if (root / LOCK).is_file() else []
+    named = {Path(os.path.relpath(path, root)).as_posix(): sha256(path) for path in used}
     return named | ({DATA_SETS: listing()} if READS_DATA_SETS in named else {})
+
+
+def differing(*pairs: tuple[dict[str, Any], dict[str, Any]]) -> str:
+    """What has another value before than after, in a few words; empty where nothing has.
+
+    >>> differing(({"a.py": "1", "b.py": "2"}, {"a.py": "1", "b.py": "3"}), ({"n": 1}, {"n": 2}))
+    'b.py, n changed'
+    """
+    names = [name for old, new in pairs for name in sorted(old | new) if old.get(name) != new.get(name)]
+    return ", ".join(names[:3]) + (" and more" if len(names) > 3 else "") + " changed" if names else ""
 
 
 def modules(code: str, root: Path) -> list[Path]:
@@ -62,15 +78,18 @@ def modules(code: str, root: Path) -> list[Path]:
     return sorted(found)
 
 
-def _imported(code: str, package: str) -> Iterator[str]:
+@functools.cache
+def _imported(code: str, package: str) -> list[str]:
+    found: list[str] = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             origin = ".".join([*above, *([node.module] if node.module else [])])
             # What is imported may be a name in the module or a module of the package: both are tried.
-            yield from (f"{origin}.{alias.name}" for alias in node.names)
+            found += [f"{origin}.{alias.name}" for alias in node.names]
+    return found
 
 
 def _package(path: Path, root: Path) -> str:
@@ -83,14 +102,15 @@ def _files(name: str, root: Path) -> Iterator[Path]:
     A name that a package loads when it is first asked for stands for the module that has it.
     """
     package, _, rest = name.partition(".")
-    yield from _run_by(f"{package}.{_lazy(root, package).get(rest, rest)}" if rest else name, root)
-
-
-def _lazy(root: Path, package: str) -> dict[str, str]:
-    """Public name to module, of a package whose ``__init__.py`` holds such a table under the name ``_HOMES``."""
     entrance = root / package / "__init__.py"
-    tree = ast.parse(entrance.read_text(encoding="utf-8")) if entrance.is_file() else ast.Module([], [])
-    for node in tree.body:
+    homes = _lazy(entrance.read_text(encoding="utf-8")) if rest and entrance.is_file() else {}
+    yield from _run_by(f"{package}.{homes.get(rest, rest)}" if rest else name, root)
+
+
+@functools.cache
+def _lazy(entrance: str) -> dict[str, str]:
+    """Public name to module, of a package whose ``__init__.py`` holds such a table under the name ``_HOMES``."""
+    for node in ast.parse(entrance).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
             return {name: home.partition(":")[0] for name, home in ast.literal_eval(node.value).items()}
     return {}
@@ -110,15 +130,17 @@ def _run_by(name: str, root: Path) -> Iterator[Path]:
 
 
 def _data_files(sources: list[str], folders: list[Path]) -> list[Path]:
-    words = {
-        node.value
-        for source in sources
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    names = {Path(word).name for word in words if Path(word).suffix and "\n" not in word}
-    files = {path for folder in folders for path in folder.rglob("*.*") if path.name in names and path.is_file()}
-    return sorted(path for path in files if path.suffix != ".py")
+    names = set().union(*map(_named, sources))
+    files = {path for folder in dict.fromkeys(folders) for path in folder.rglob("*.*") if path.name in names}
+    return sorted(path for path in files if path.suffix != ".py" and path.is_file())
+
+
+@functools.cache
+def _named(source: str) -> set[str]:
+    """Names of files among the words that a source writes down."""
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    words = {node.value for node in nodes if isinstance(node.value, str)}
+    return {Path(word).name for word in words if Path(word).suffix and "\n" not in word}
 
 
 def listing() -> str:

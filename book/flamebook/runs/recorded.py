@@ -1,4 +1,4 @@
-"""Recorded results of long runs: a table, a file beside it that says how it came about, and how both are read."""
+"""Recorded results of long runs, read back: a table, and a file beside it that says how it came about."""
 
 import csv
 import functools
@@ -6,13 +6,11 @@ import json
 import platform
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 from flamebook.places import RESULTS
-from flamebook.runs.inputs import sha256
 
 Row = Mapping[str, str]
 K = TypeVar("K")
@@ -43,38 +41,7 @@ def _rows(table: str) -> Sequence[Row]:
         return list(csv.DictReader(file))
 
 
-PACKAGES = ("flamelib", "numpy", "scipy")
-
-
-def store(table: Path, text: str, command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> None:
-    """Write a table, and ``.json`` beside it: date, command, what is told, versions, and the digest of the table.
-
-    Parameters
-    ----------
-    table : Path
-    text : str
-        The table.
-    command : str
-        The module that makes it again.
-    packages : iterable of str
-        Whose versions matter.
-    **told
-        Sizes, seeds, seconds and the like.
-    """
-    table.parent.mkdir(parents=True, exist_ok=True)
-    table.write_text(text, encoding="utf-8")
-    about = how_made(command, packages, **told) | {"sha256": {table.name: sha256(table)}}
-    table.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-
-
-def how_made(command: str, packages: Iterable[str] = PACKAGES, **told: Any) -> dict[str, Any]:
-    """Date, command, what is told, and versions: how a recorded result came about."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python -m flamebook.{command}",
-        **told,
-        "versions": versions(packages),
-    }
+PACKAGES = ("flamelib", "numpy", "scipy", "scikit-learn", "torch")  # a result may depend on these beside its inputs
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

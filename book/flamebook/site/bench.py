@@ -1,7 +1,7 @@
 """All mechanisms for one request: what the page of the bench shows.
 
 ``flamelib compare`` answers any request.  The page cannot compute, so it looks up a grid of requests that
-``python -m flamebook.site.record_bench`` has computed by the same functions.
+``flamelib record bench`` has computed by the same functions.
 """
 
 import json

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -140,48 +139,6 @@ def _subject(name: str, rows: Iterable[dict[str, str]]) -> str:
     lines = [f"| {row['what']} | {row['median']} | {row['rounds']} |" for row in rows]
     head = ["| what | median | rounds |", "|---|--:|--:|"]
     return "\n".join([f":::{{dropdown}} {name}: {len(lines)} measured", "", *head, *lines, ":::", ""])
-
-
-def record_speeds(measured: Path, benchmarks: Path = BENCHMARKS) -> None:
-    """Keep the medians of a pytest-benchmark report, by subject, with the machine they were measured on.
-
-    Subjects that the report does not speak of keep what was measured before.
-    """
-    report = json.loads(measured.read_text(encoding="utf-8"))
-    processor = report["machine_info"].get("cpu", {}).get("brand_raw", "unknown processor")
-    machine = f"{processor}, Python {report['machine_info']['python_version']}"
-    fresh = [[*_told(one), machine] for one in report["benchmarks"]]
-    told = {row[0] for row in fresh}
-    rows = sorted(fresh + [row for row in _recorded(benchmarks) if row[0] not in told])
-    benchmarks.parent.mkdir(parents=True, exist_ok=True)
-    with benchmarks.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["subject", "what", "median", "rounds", "machine"], *rows])
-
-
-def _recorded(benchmarks: Path) -> list[list[str]]:
-    if not benchmarks.is_file():
-        return []
-    with benchmarks.open(encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))[1:]
-
-
-def _told(one: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Subject, what was measured, median and rounds of one benchmark; the subject is that of its file."""
-    subject = Path(one["fullname"].split("::")[0]).stem.removeprefix("test_bench_").replace("_", " ")
-    what = one["name"].removeprefix("test_").replace("_", " ")
-    return subject, what, _seconds(one["stats"]["median"]), str(one["stats"]["rounds"])
-
-
-def _seconds(value: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> _seconds(0.00213)
-    '2.13 ms'
-    """
-    unit, factor = next(
-        ((unit, factor) for unit, factor in (("s", 1.0), ("ms", 1e3)) if value * factor >= 1), ("us", 1e6)
-    )
-    return f"{value * factor:.3g} {unit}"
 
 
 SAYS = {
@@ -373,7 +330,3 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", ""])
-
-
-if __name__ == "__main__":
-    record_speeds(Path(sys.argv[1]))

@@ -1,22 +1,20 @@
-"""Compute the grid of the bench once, on all cores: ``python -m flamebook.site.record_bench``.
+"""The grid of the bench: twelve minutes on two cores.
 
 Numbers are rounded up to six digits, so that no epsilon is too small.  A column holds its values along those axes on
 which they depend, the last one running fastest.
 """
 
-import json
-import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from decimal import ROUND_CEILING, Context
+from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from flamebook.figures.together.crossing import DRAWN
-from flamebook.runs.recorded import how_made
+from flamebook.runs.record import Part, Recording, Results
 from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
@@ -26,31 +24,30 @@ from flamelib.uses.requests import Request, Row
 DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 NUMBERS = ("epsilon", "claimed", "error", "messages", "bits")
 WORDS = ("document", "trusted", "adjacency", "warning")
-Answers = dict[tuple[str, tuple[Any, ...]], Row | Refusal]
+Answers = list[dict[str, Any]]
 
 
-def record(path: Path = RECORDED) -> None:
-    """Compute and write the grid, with how it came about."""
-    parts = list(product(AXES["n_users"], [*_named("epsilon0"), *_named("epsilon")]))
-    found: Answers = {}
+def parts() -> dict[str, Part]:
+    """All requests of so many users."""
+    return {f"n_users={n_users}": Part(partial(_answers, n_users)) for n_users in AXES["n_users"]}
+
+
+def _answers(n_users: int) -> Answers:
+    """All requests of so many users, on all cores: what those at one budget share is asked for once."""
+    budgets = [*(("epsilon0", size) for size in EPSILON0), *(("epsilon", size) for size in EPSILON)]
     with ProcessPoolExecutor() as pool:
-        for part in pool.map(_answers, *zip(*parts, strict=True)):
-            found |= part
-    spent = os.times()
-    about = how_made("site.record_bench", cpu_seconds=round(spent.children_user + spent.children_system))
-    path.write_text(json.dumps({"about": about} | table(found), separators=(",", ":"), ensure_ascii=False) + "\n")
+        return [one for found in pool.map(partial(_at, n_users), budgets) for one in found]
 
 
-def _named(budget: str) -> list[tuple[str, float]]:
-    return [(budget, size) for size in (EPSILON0 if budget == "epsilon0" else EPSILON)]
-
-
-def _answers(n_users: int, budget: tuple[str, float]) -> Answers:
-    """All requests of so many users at one budget: what they share is asked for once."""
+def _at(n_users: int, budget: tuple[str, float]) -> Answers:
     kind, size = budget
     names = [name for name in mechanisms() if (name in LOCAL) == (kind == "epsilon0")]
     requests = [point for point in product(*AXES.values()) if point[1] == n_users]
-    return {(name, (*point, size)): answered(name, point, kind, size) for point in requests for name in names}
+    return [
+        {"mechanism": name, "at": [*point, size]} | shown(answered(name, point, kind, size))
+        for point in requests
+        for name in names
+    ]
 
 
 def answered(name: str, point: tuple[Any, ...], kind: str, size: float) -> Row | Refusal:
@@ -61,9 +58,18 @@ def answered(name: str, point: tuple[Any, ...], kind: str, size: float) -> Row |
         return Refusal(name, str(refusal))
 
 
-def table(found: Mapping[tuple[str, tuple[Any, ...]], Row | Refusal]) -> dict[str, Any]:
+def shown(found: Row | Refusal) -> dict[str, Any]:
+    """What the page shows of an answer: numbers and words, or the reason of a refusal."""
+    if isinstance(found, Refusal):
+        return {"reason": found.reason}
+    numbers = {field: upwards(getattr(found, field)) for field in NUMBERS}
+    return numbers | {word: str(getattr(found, word)) for word in WORDS}
+
+
+def told(results: Results) -> dict[str, Any]:
     """The grid as columns, one set for each mechanism."""
-    reasons = sorted({one.reason for one in found.values() if isinstance(one, Refusal)})
+    found = {(one["mechanism"], *one["at"]): one for answers in results.values() for one in answers}
+    reasons = sorted({one["reason"] for one in found.values() if "reason" in one})
     return {
         "axes": AXES,
         "budgets": {"epsilon0": EPSILON0, "epsilon": EPSILON},
@@ -80,23 +86,20 @@ def _unasked() -> str:
     return found.reason if isinstance(found, Refusal) else ""
 
 
-def _mechanism(
-    name: str, found: Mapping[tuple[str, tuple[Any, ...]], Row | Refusal], reasons: list[str]
-) -> dict[str, Any]:
+def _mechanism(name: str, found: Mapping[tuple[Any, ...], dict[str, Any]], reasons: list[str]) -> dict[str, Any]:
     kind = "epsilon0" if name in LOCAL else "epsilon"
     axes = {**AXES, "budget": EPSILON0 if kind == "epsilon0" else EPSILON}
-    answers = [found[name, point] for point in product(*axes.values())]
-    example = next(one for one in answers if isinstance(one, Row))
+    answers = [found[name, *point] for point in product(*axes.values())]
+    example = next(one for one in answers if "reason" not in one)
 
     def column(values: Iterable[Any]) -> dict[str, Any]:
         return compact(list(values), {axis: len(places) for axis, places in axes.items()})
 
     hue, marker = DRAWN[name]
-    told = {"name": name, "asked": kind, "hue": hue, "marker": marker}
-    told |= {word: str(getattr(example, word)) for word in WORDS}
-    numbers = {field: column(upwards(getattr(one, field, None)) for one in answers) for field in NUMBERS}
-    reason = column(reasons.index(one.reason) if isinstance(one, Refusal) else None for one in answers)
-    return told | numbers | {"reason": reason}
+    about = {"name": name, "asked": kind, "hue": hue, "marker": marker} | {word: example[word] for word in WORDS}
+    numbers = {field: column(one.get(field) for one in answers) for field in NUMBERS}
+    reason = column(reasons.index(one["reason"]) if "reason" in one else None for one in answers)
+    return about | numbers | {"reason": reason}
 
 
 def upwards(value: float | None) -> float | None:
@@ -129,5 +132,4 @@ def compact(values: list[Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     return {"along": along, "values": whole.ravel().tolist()}
 
 
-if __name__ == "__main__":
-    record()
+RECORDING = Recording(RECORDED.name, parts, told=told, indent=None)

@@ -1,29 +1,21 @@
-"""Run every notebook with a seed at five seeds: ``python -m flamebook.site.record_spread [NOTEBOOK ...]``.
-
-An hour on one core.  Runs are kept in ``_build/spread`` and made again only where they are not current, and the
-record in ``data/results`` is written after every notebook, so that what was stopped goes on where it was.
-"""
+"""Every notebook with a seed, run at five seeds: an hour on one core."""
 
 import ast
 import re
-import sys
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, notebook, own, schedule
-from flamebook.runs.execute import Run, RunFailed
-from flamebook.runs.recorded import PACKAGES as COMMON
-from flamebook.runs.recorded import revision, store
-from flamebook.runs.schedule import say
-from flamebook.site.spread import RUNS, STEP, TABLE, Headline, as_csv, recorded
-from flamelib.core.vocabulary import known
+from flamebook.runs.execute import Run
+from flamebook.runs.record import Part, Recording, Results, by_first_column
+from flamebook.site.spread import HEADER, RUNS, STEP, TABLE, Headline
 
 PROFILE = "quick"
-KEPT = Path("_build/spread")
-PACKAGES = (*COMMON, "scikit-learn", "torch")
 
 
 def with_seed(root: Path = ROOT) -> dict[str, Run]:
@@ -31,77 +23,65 @@ def with_seed(root: Path = ROOT) -> dict[str, Run]:
     return {name: run for name, run in schedule.plan(root, PROFILE).runs.items() if "seed" in run.parameters}
 
 
-def measured(run: Run, folder: Path) -> list[Headline]:
-    """The headlines of a notebook at all seeds; runs in ``folder`` that are current are not made again.
-
-    Raises
-    ------
-    RunFailed
-        If a check of the notebook fails at one of the seeds.
-    """
-    first: int = run.parameters["seed"]
-    found = [_at(replace(run, parameters=run.parameters | {"seed": first + STEP * k}), folder) for k in range(RUNS)]
-    recording = recordings(notebook.code(notebook.read(run.template)))
-    name = run.template.stem
-    return [Headline(name, key, drawn(key, recording), first, tuple(one[key] for one in found)) for key in found[0]]
+def parts() -> dict[str, Part]:
+    """Every notebook at all seeds."""
+    return {
+        name: Part(partial(measured, run), partial(inputs.digests, run.template, run.root), run.parameters)
+        for name, run in with_seed().items()
+    }
 
 
-def _at(run: Run, folder: Path) -> dict[str, Any]:
-    place = folder / run.template.stem / str(run.parameters["seed"])
-    if execute.reason(run, place):
-        receipt = execute.execute(run.template, place, run.parameters)
-        say(f"ran      {run.template.stem}, seed {receipt.seed}, {receipt.seconds:.0f} s")
-    return own.read_results(place)
+def measured(run: Run) -> dict[str, Any]:
+    """The headlines of a notebook at all seeds; a check of the notebook that fails at one of them is a fault."""
+    name, first = run.template.stem, run.parameters["seed"]
+    found = [_at(run, first + STEP * k) for k in range(RUNS)]
+    calls = headlines(notebook.code(notebook.read(run.template)))
+    values = {key: tuple(one[key] for one in found) for key in sorted(found[0])}
+    known = [Headline(name, key, drawn(key, calls), first, of) for key, of in values.items()]
+    return {"rows": [list(map(str, one.row())) for one in known]}
 
 
-def main(words: Sequence[str]) -> int:
-    """Record these notebooks, or all; status 1 if one fails."""
-    plan, failed = with_seed(), 0
-    known(dict.fromkeys(words), dict.fromkeys(plan), (), "the notebooks with a seed")
-    for name in words or plan:
-        try:
-            found = measured(plan[name], ROOT / KEPT)
-        except RunFailed as fault:
-            say(str(fault))
-            failed = 1
-            continue
-        rest = [one for one in recorded(TABLE) if one.notebook != name and one.notebook in plan]
-        text = as_csv(sorted([*rest, *found], key=lambda one: (one.notebook, one.name)))
-        told = {"commit": revision(), "profile": PROFILE, "runs": RUNS, "step": STEP, "data_sets": inputs.listing()}
-        store(TABLE, text, "site.record_spread", PACKAGES, **told)
-    return failed
+def _at(run: Run, seed: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as desk:
+        execute.execute(run.template, Path(desk) / "run", run.parameters | {"seed": seed})
+        return own.read_results(Path(desk) / "run")
+
+
+def told(_: Results) -> dict[str, Any]:
+    """Sizes, seeds and data sets."""
+    return {"profile": PROFILE, "runs": RUNS, "step": STEP, "data_sets": inputs.listing()}
 
 
 # --- which headlines the seed goes into ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class Call:
     """A call of ``record_result``: the names it may use, as a pattern, and whether the seed goes into the value."""
 
     pattern: str
     drawn: bool
 
 
-def drawn(name: str, recording: Sequence[Recording]) -> bool:
+def drawn(name: str, calls: Sequence[Call]) -> bool:
     """Whether the seed goes into the headline of this name, by the closest pattern."""
-    fitting = [one for one in recording if re.fullmatch(one.pattern, name)]
+    fitting = [one for one in calls if re.fullmatch(one.pattern, name)]
     return max(fitting, key=lambda one: len(one.pattern)).drawn
 
 
-def recordings(code: str) -> list[Recording]:
+def headlines(code: str) -> list[Call]:
     """The headlines that a notebook's code records, read from the code: a value that uses a drawn name is drawn.
 
     Examples
     --------
     >>> code = "a = f(seed)\\nb = 2\\npresent.record_result('share', a.share)\\npresent.record_result('size', b)"
-    >>> [(one.pattern, one.drawn) for one in recordings(code)]
+    >>> [(one.pattern, one.drawn) for one in headlines(code)]
     [('share', True), ('size', False)]
     """
     return list(_read(ast.parse(code).body, {"seed"}))
 
 
-def _read(lines: Collection[ast.stmt], random: set[str]) -> Iterator[Recording]:
+def _read(lines: Collection[ast.stmt], random: set[str]) -> Iterator[Call]:
     for line in lines:
         if isinstance(line, ast.For):
             yield from _loop(line, random)
@@ -109,15 +89,15 @@ def _read(lines: Collection[ast.stmt], random: set[str]) -> Iterator[Recording]:
             _assign(line.targets, line.value, random)
         elif isinstance(line, ast.Expr) and ast.unparse(line.value).startswith("present.record_result("):
             name, value = line.value.args  # type: ignore[attr-defined]
-            yield Recording(_pattern(name), _uses(value, random))
+            yield Call(_pattern(name), _uses(value, random))
 
 
-def _loop(line: ast.For, random: set[str]) -> Iterator[Recording]:
+def _loop(line: ast.For, random: set[str]) -> Iterator[Call]:
     """A loop over the items of a dictionary that is written out records each of them for itself."""
     written = next((node for node in ast.walk(line.iter) if isinstance(node, ast.Dict)), None)
     if written:
         pairs = zip(written.keys, written.values, strict=True)
-        yield from (Recording(_pattern(key), _uses(value, random)) for key, value in pairs if key)
+        yield from (Call(_pattern(key), _uses(value, random)) for key, value in pairs if key)
     else:
         _assign([line.target], line.iter, random)
         yield from _read(line.body, random)
@@ -139,5 +119,4 @@ def _pattern(name: ast.expr) -> str:
     return "".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".*" for part in parts)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+RECORDING = Recording(TABLE.name, parts, HEADER, told, partial(by_first_column, TABLE.name))

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from flamebook.figures.present import pretty
 from flamebook.places import RESULTS
-from flamebook.runs import own
 
 TABLE = RESULTS / "spread.csv"
 STEP, RUNS = 1000, 5
 COLUMNS = ("value", *(f"value_{STEP * k}" for k in range(1, RUNS)))
+HEADER = ("notebook", "headline", "drawn", "seed", *COLUMNS, "mean", "std", "range", "relative")
 REACH = 0.25
 
 _HEAD = f"""\
@@ -35,7 +34,7 @@ it; what lies beyond is drawn at its end. Percents and lines are left out where 
 
 Every check that a page makes of itself (the lines with a tick) held at every one of these seeds, or its notebook
 would not be in this record. Some compare with a 95 % confidence interval: one seed in twenty, or fewer, would fail
-them with nothing wrong. `python -m flamebook.site.record_spread` makes it anew, the values are in
+them with nothing wrong. `flamelib record spread` makes it anew, the values are in
 `data/results/spread.csv`.
 """
 
@@ -109,14 +108,11 @@ class Headline:
         """Standard deviation over the size of the mean; NaN where the mean is 0."""
         return self.std / abs(self.mean) if self.mean else math.nan
 
-    def row(self) -> dict[str, Any]:
-        """For the record; what is NaN is left out."""
-        measured = {"mean": self.mean, "std": self.std, "range": self.range, "relative": self.relative}
-        return {
-            "notebook": self.notebook, "headline": self.name, "drawn": "yes" if self.drawn else "no", "seed": self.seed,
-            **dict(zip(COLUMNS, self.values, strict=True)),
-            **{name: "" if math.isnan(value) else value for name, value in measured.items()},
-        }  # fmt: skip
+    def row(self) -> tuple[object, ...]:
+        """For the record, as its header says; what is NaN is left out."""
+        measured = (self.mean, self.std, self.range, self.relative)
+        whose = (self.notebook, self.name, "yes" if self.drawn else "no", self.seed)
+        return (*whose, *self.values, *("" if math.isnan(value) else value for value in measured))
 
 
 def recorded(table: Path = TABLE) -> list[Headline]:
@@ -146,11 +142,6 @@ def _value(text: str) -> int | float | str:
         return float(text) if math.isfinite(float(text)) else text
     except ValueError:
         return text
-
-
-def as_csv(headlines: Iterable[Headline]) -> str:
-    """The record as comma-separated text, header first."""
-    return own.table([one.row() for one in headlines])
 
 
 def spread_page(headlines: Iterable[Headline]) -> str:

@@ -27,7 +27,7 @@ def test_every_recorded_verdict_is_the_computed_one(judged: list[Judged]) -> Non
 
 
 def test_no_verdict_and_no_value_changes_unseen(judged: list[Judged]) -> None:
-    """Where a change is meant: ``python -m flamebook.claims.record``, and the change is seen row by row."""
+    """Where a change is meant: ``flamelib record ledger``, and the change is seen row by row."""
     assert record_ledger.moved(judged) == []
 
 

@@ -13,7 +13,7 @@ from flamebook.experiments.cloak import Setting
 from flamebook.figures import present
 from flamebook.figures.together.learning import draw_sweep
 from flamebook.recordings import cloak as cloak_recorded
-from flamebook.recordings import cloak as record_cloak
+from flamebook.runs import record as recorder
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.accounting.coordinates.certified import topk_truncated
@@ -173,17 +173,15 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
     grids = {"clip_norm": (0.5, 1.0), "n_users": (40,), "log2_modulus": (10, 16)}
     tried = {"unprotected": (1.0, 2.0), "cloak": (2.0,), "simple": (1.0,)}
     small = {"DATASET": "digits", "EPSILONS": (4.0,), "GRIDS": grids, "TRIED": tried, "FLAME": ("simple",)}
-    for name, value in small.items():
-        monkeypatch.setattr(record_cloak, name, value)
-    for name, value in (("DATASET", "digits"), ("FLAME", ("simple",))):
+    for name, value in {**small, "SETTING": SMALL, "REPEATS": 2, "SWEEP_REPEATS": 2}.items():
         monkeypatch.setattr(cloak_recorded, name, value)
     monkeypatch.setattr(tradeoffs, "flame_epsilon", lambda protocol, setting, *others: setting.epsilon0)
-    record_cloak.record(folder, SMALL, 2, 2)
+    assert recorder.record(cloak_recorded.RECORDING)
     about, equal = recorded.provenance(cloak_recorded.TABLE), cloak_recorded.recorded_sweep("epsilon")
     assert set(equal.finals) == {"unprotected", "server", "cloak", "simple"}
     assert about["steps"]["4"]["server"] == about["steps"]["4"]["cloak"] == 2.0
     steps = {"cloak": 2.0, "server": 2.0}
-    again = tradeoffs.compute_sweep(users, SMALL, "epsilon", [4.0], steps, 2, record_cloak.SEED)
+    again = tradeoffs.compute_sweep(users, SMALL, "epsilon", [4.0], steps, 2, cloak_recorded.SEED)
     for name in steps:
         assert equal.finals[name] == pytest.approx(again.finals[name], abs=1e-3)
     assert set(cloak_recorded.recorded_sweep("n_users").finals) == {"cloak", "server"}
@@ -197,11 +195,11 @@ def test_what_is_recorded_is_read_back(users, folder, monkeypatch):
 def test_the_stored_table_is_the_one_its_provenance_tells_of():
     about = recorded.provenance(cloak_recorded.TABLE)
     assert sha256(recorded.RESULTS / cloak_recorded.TABLE) == about["sha256"][cloak_recorded.TABLE]
-    assert about["setting"] == record_cloak.SETTING.as_parameters()
+    assert about["setting"] == cloak_recorded.SETTING.as_parameters()
     equal = cloak_recorded.recorded_sweep("epsilon")
-    assert equal.x.tolist() == list(record_cloak.EPSILONS)
-    assert {finals.shape for finals in equal.finals.values()} == {(record_cloak.REPEATS, len(equal.x))}
-    for name, values in record_cloak.GRIDS.items():
+    assert equal.x.tolist() == list(cloak_recorded.EPSILONS)
+    assert {finals.shape for finals in equal.finals.values()} == {(cloak_recorded.REPEATS, len(equal.x))}
+    for name, values in cloak_recorded.GRIDS.items():
         assert cloak_recorded.recorded_sweep(name).x.tolist() == list(values)
 
 

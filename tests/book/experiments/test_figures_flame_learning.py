@@ -19,6 +19,7 @@ from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
+from flamebook.runs import record as recorder
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
@@ -257,8 +258,9 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
     monkeypatch.setattr(record_learning, "DATASETS", ("digits",))
     monkeypatch.setattr(record_learning, "SETTING", SMALL)
     monkeypatch.setattr(record_learning, "GRIDS", {"padded": (60, 100), "server_step": (1.0,)})
-    monkeypatch.setattr(record_learning, "SEED", 1)
-    record_learning.record(folder, repeats=3, sweep_repeats=2)
+    for name, value in (("SEED", 1), ("REPEATS", 3), ("SWEEP_REPEATS", 2)):
+        monkeypatch.setattr(record_learning, name, value)
+    assert recorder.record(record_learning.RECORDING)
     found = flame_recorded.recorded_runs("digits")
     for name, curves in runs.curves.items():
         assert found.curves[name] == pytest.approx(curves, abs=1e-5)

@@ -15,6 +15,7 @@ from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import participation
 from flamebook.recordings.participation import Size
+from flamebook.runs import record as recorder
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
@@ -163,7 +164,8 @@ def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
     monkeypatch.setattr(participation, "SETTINGS", {"6.1": SMALL})
     monkeypatch.setattr(participation, "SEED", 1)
     monkeypatch.setattr(participation, "POINTS", 4)
-    participation.record(folder, {"softmax": Size(2, 40, 3, slow=True)})
+    monkeypatch.setattr(participation, "SIZES", {"softmax": Size(2, 40, 3, slow=True)})
+    assert recorder.record(participation.RECORDING)
     found = participation.recorded("6.1", "softmax")
     assert found.rounds.tolist() == runs.rounds.tolist()
     assert found.parameters == runs.parameters

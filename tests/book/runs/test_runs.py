@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from tiny_book import KERNEL, PARAMETERS, notebook, pages, put, start
 
+from flamebook.records import to_csv
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
-from flamebook.site import build
+from flamebook.runs.record import by_first_column
+from flamebook.site import build, record_speeds
 from flamebook.site import pages as status
 from flamelib.core.vocabulary import DomainError
 
@@ -203,17 +205,13 @@ def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
         | {"stats": {"median": 0.02134, "rounds": 5}}
         for name, file in files.items()
     ]
-    report = put(tmp_path / "report.json", {"machine_info": machine, "benchmarks": measured})
-    status.record_speeds(report, tmp_path / "results" / "speeds.csv")
-    page = status.status_page(tmp_path, tmp_path / "results" / "speeds.csv")
+    speeds = to_csv(record_speeds.HEADER, sorted(record_speeds.rows({"machine_info": machine, "benchmarks": measured})))
+    page = status.status_page(tmp_path, put(tmp_path / "speeds.csv", speeds))
     assert "| whole search[2-ary] | 21.3 ms | 5 |" in page
     assert page.count("Some CPU, Python 3.11.7") == 1
     assert page.index("{dropdown} flame: 1 measured") < page.index("{dropdown} shuffling: 2 measured")
-    report = put(
-        tmp_path / "report.json", {"machine_info": machine, "benchmarks": [measured[1] | {"name": "test_seal"}]}
-    )
-    status.record_speeds(report, tmp_path / "results" / "speeds.csv")
-    page = status.status_page(tmp_path, tmp_path / "results" / "speeds.csv")
-    assert "{dropdown} shuffling: 2 measured" in page
-    assert "| seal | 21.3 ms | 5 |" in page
-    assert "| round | 21.3 ms | 5 |" not in page
+
+
+def test_every_recorded_speed_has_its_program() -> None:
+    """By the subject, which is the name of its file."""
+    assert set(by_first_column(record_speeds.TABLE)) <= set(record_speeds.parts())

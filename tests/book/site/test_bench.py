@@ -67,7 +67,7 @@ def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -
     assert [one["name"] for one in grid["mechanisms"]] == list(mechanisms())
     assert all((one["asked"] == "epsilon0") == (one["name"] in LOCAL) for one in grid["mechanisms"])
     assert all((one["hue"], one["marker"]) == DRAWN[one["name"]] for one in grid["mechanisms"])
-    assert grid["about"]["command"].endswith("site.record_bench")
+    assert grid["command"] == "flamelib record bench"
     assert grid["unasked"] == rows(Request(2), epsilon0=1.0, names=["trusted curator"])[0].reason
     assert RECORDED.stat().st_size < 600_000
 
@@ -86,10 +86,8 @@ def test_the_grid_is_written_as_the_page_reads_it(monkeypatch: pytest.MonkeyPatc
     names = ("local", "cloak, no noise")
     monkeypatch.setattr(record_bench, "AXES", small)
     monkeypatch.setattr(record_bench, "mechanisms", lambda: names)
-    found = {}
-    for budget in (*record_bench._named("epsilon0"), *record_bench._named("epsilon")):
-        found |= record_bench._answers(100, budget)
-    table = record_bench.table(found)
+    budgets = [*(("epsilon0", size) for size in EPSILON0), *(("epsilon", size) for size in EPSILON)]
+    table = record_bench.told({"n_users=100": [one for budget in budgets for one in record_bench._at(100, budget)]})
     local, exact = table["mechanisms"]
     assert local["epsilon"] == {
         "along": ["task", "dimension", "budget"],

@@ -2,11 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flamebook.runs.record import record
 from flamebook.site.sliders import record_grids as record_certified
 from flamebook.site.sliders.grids import FALLING, RECORDED, UNORDERED, certified, grids, towards
 from flamebook.site.sliders.record_grids import GRIDS
@@ -36,8 +39,8 @@ def _middle(key: str) -> dict[str, float]:
 def test_the_file_is_small_and_says_how_it_came_about() -> None:
     assert RECORDED.stat().st_size < 150_000
     whole = json.loads(RECORDED.read_text(encoding="utf-8"))
-    assert whole["command"] == "python -m flamebook.site.sliders.record_grids"
-    assert {"python", "flamelib", "numpy", "scipy"} == set(whole["versions"])
+    assert whole["command"] == "flamelib record certified"
+    assert {"python", "flamelib", "numpy", "scipy"} <= set(whole["versions"])
     assert all(len(grid["commit"]) == 40 for grid in whole["grids"].values())
 
 
@@ -142,15 +145,19 @@ def test_more_users_may_be_bounded_by_more() -> None:
     assert users_distance(2, 3, 3) > users_distance(2, 3, 2)
 
 
-def test_a_grid_can_be_computed_again_alone(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grid_can_be_computed_again_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are taken from the table, which keeps the order of the grids."""
     small = {
         "one": record_certified.Grid("flame:lem-2", {"epsilon": 0.5}, {"times": (1, 2)}),
         "two": record_certified.Grid("flame:lem-2", {"times": 3}, {"epsilon": (0.5, 1)}),
     }
     monkeypatch.setattr(record_certified, "GRIDS", small)
-    path = tmp_path / "certified.json"
-    for keys in (["two"], ["one"]):
-        record_certified.record(path, keys)
+    path = folder / "certified.json"
+    path.write_text('{"grids": {"two": "as it was"}}', encoding="utf-8")
+    known = replace(record_certified.RECORDING, taken_apart=lambda: json.loads(path.read_text("utf-8"))["grids"])
+    assert record(known, ["one"])
+    assert json.loads(path.read_text("utf-8"))["grids"]["two"] == "as it was"
+    assert record(known, ["two"])
     found = json.loads(path.read_text(encoding="utf-8"))["grids"]
     assert {key: grid["values"] for key, grid in found.items()} == {"one": [0.5, 1.0], "two": [1.5, 3.0]}
     assert list(found) == ["one", "two"]

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from flamebook.records import to_csv
 from flamebook.runs import execute as runs
 from flamebook.runs import notebook
 from flamebook.runs.execute import Run
+from flamebook.runs.record import record
 from flamebook.site import record_spread, spread
 from flamebook.site.spread import Headline
 
@@ -21,7 +23,7 @@ RECORD = spread.recorded()
 @pytest.mark.parametrize("name", sorted(record_spread.with_seed()))
 def test_every_headline_of_a_notebook_with_a_seed_is_recorded(name: str) -> None:
     run = record_spread.with_seed()[name]
-    recording = record_spread.recordings(notebook.code(notebook.read(run.template)))
+    recording = record_spread.headlines(notebook.code(notebook.read(run.template)))
     known = {one.name: one for one in RECORD if one.notebook == name}
     missing = [one.pattern for one in recording if not any(re.fullmatch(one.pattern, key) for key in known)]
     assert (bool(recording), missing) == (True, [])
@@ -56,36 +58,33 @@ def test_the_page_tells_what_moves_and_what_does_not() -> None:
     assert places == sorted(places)
 
 
-def test_a_notebook_is_recorded_by_itself_and_current_runs_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_is_recorded_by_itself(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "seed: int = 3  # of the run\nn = 2\npresent.record_result('n', n)\npresent.record_result('x', f(seed))"
     template = tmp_path / "notebooks" / "a.ipynb"
     template.parent.mkdir()
-    template.write_text(json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": code}]}))
     made: list[int] = []
 
-    def execute(_: Path, place: Path, parameters: dict[str, Any]) -> runs.Receipt:
+    def execute(_: Path, place: Path, parameters: dict[str, Any]) -> None:
         place.mkdir(parents=True)
         made.append(parameters["seed"])
-        (place / "results.json").write_text(json.dumps({"n": 2, "x": 1 / parameters["seed"]}))
-        return runs.Receipt("a", parameters, parameters["seed"], 0.0, 0.0, {}, {}, {})
+        (place / "results.json").write_text(json.dumps({"x": 1 / parameters["seed"], "n": 2.0}))
 
     monkeypatch.setattr(runs, "execute", execute)
-    monkeypatch.setattr(runs, "reason", lambda run, place: "" if place.exists() else "not yet run")
     plan = {name: Run(template.with_stem(name), {"seed": 3}) for name in ("a", "b")}
+    for run in plan.values():
+        cell = {"cell_type": "code", "metadata": {}, "source": code}
+        run.template.write_text(json.dumps({"cells": [cell]}))
     monkeypatch.setattr(record_spread, "with_seed", lambda: plan)
-    monkeypatch.setattr(record_spread, "ROOT", tmp_path)
-    monkeypatch.setattr(record_spread, "TABLE", tmp_path / "spread.csv")
-    other = Headline("b", "y", True, 3, (1, 2, 3, 4, 5))
+    other = Headline("b", "y", True, 3, (1, 2.0, 3, 4, 5))
     gone = Headline("gone", "y", True, 3, (1, 2, 3, 4, 5))
-    (tmp_path / "spread.csv").write_text(spread.as_csv([other, gone]))
-    assert [record_spread.main(["a"]) for _ in range(2)] == [0, 0]
+    table = folder / "spread.csv"
+    table.write_text(to_csv(spread.HEADER, [list(map(str, one.row())) for one in (other, gone)]))
+    assert [record(record_spread.RECORDING, ["a"]) for _ in range(2)] == [True, True]
     assert made == [3, 1003, 2003, 3003, 4003]
-    found = spread.recorded(tmp_path / "spread.csv")
-    assert found == [
-        Headline("a", "n", False, 3, 5 * (2,)), Headline("a", "x", True, 3, tuple(1 / seed for seed in made)), other
+    assert spread.recorded(table) == [
+        Headline("a", "n", False, 3, 5 * (2.0,)), Headline("a", "x", True, 3, tuple(1 / seed for seed in made)), other
     ]  # fmt: skip
+    assert ",2.0," in table.read_text(), "a floating-point number stays one"
 
 
 def test_what_is_written_out_is_told_from_what_is_drawn() -> None:
@@ -100,7 +99,7 @@ for size, one in (("s", first), ("l", second)):
 first = 3
 present.record_result("c", first)
 """
-    recording = record_spread.recordings(code)
+    recording = record_spread.headlines(code)
     assert [(one.pattern, one.drawn) for one in recording] == [
         ("a", True), ("b", False), ("fresh_.*_.*", True), ("c", False)
     ]  # fmt: skip

@@ -1,21 +1,16 @@
-"""Compute the grids of numerical bounds once: ``python -m flamebook.site.sliders.record_grids [KEY ...]``.
+"""The grids of numerical bounds, five minutes on one idle core: :mod:`flamebook.site.sliders.grids` reads them."""
 
-Five minutes on one idle core.  ``data/results/certified.json`` is written after every grid, so that what was finished
-is kept; with keys, those grids alone are computed again.  :mod:`flamebook.site.sliders.grids` says how they may be
-read.
-"""
-
-import json
-import sys
-import time
-from collections.abc import Iterable
+from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from flamebook.runs.recorded import PACKAGES, how_made, revision
-from flamebook.site.sliders.grids import RECORDED
+from flamebook.places import ROOT
+from flamebook.runs import inputs
+from flamebook.runs.record import Part, Recording
+from flamebook.runs.recorded import revision
+from flamebook.site.sliders.grids import RECORDED, grids
 from flamelib.answers import answer
+from flamelib.core.statements import homes
 
 Number = float | str
 
@@ -94,20 +89,17 @@ GRIDS: dict[str, Grid] = {
 }
 
 
-def record(path: Path = RECORDED, keys: Iterable[str] = GRIDS) -> None:
-    """Compute the grids of these keys, and write all that there are after each."""
-    found = json.loads(path.read_text(encoding="utf-8"))["grids"] if path.is_file() else {}
-    for key in keys:
-        started = time.perf_counter()
-        found[key] = computed(GRIDS[key]) | {"commit": revision()}
-        ordered = {name: found[name] for name in GRIDS if name in found}
-        whole = how_made("site.sliders.record_grids", PACKAGES) | {"grids": ordered}
-        path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-        sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {key}\n")
+def parts() -> dict[str, Part]:
+    """Every grid; its statement is found by its id, so the module that states it is named among the imports."""
+    homed, found = homes(), dict[str, Part]()
+    for key, grid in GRIDS.items():
+        code = f"import flamelib.answers, {homed[grid.statement]}"
+        found[key] = Part(partial(computed, grid), partial(inputs.of_code, code, ROOT), grid)
+    return found
 
 
 def computed(grid: Grid) -> dict[str, Any]:
-    """A grid with its answers, ready for JSON: inputs and axes, what is given by which source, and the values.
+    """A grid with its answers: inputs and axes, what is given by which source, the values, and the commit.
 
     Examples
     --------
@@ -119,8 +111,8 @@ def computed(grid: Grid) -> dict[str, Any]:
     answers = [answer(grid.statement, grid.inputs | dict(zip(grid.axes, point, strict=True))) for point in points]
     [gives], [source] = ({found[name] for found in answers} for name in ("gives", "source"))
     told = {"statement": grid.statement, "gives": gives, "source": source, "answers": grid.answers}
-    return told | {"inputs": grid.inputs, "axes": grid.axes, "values": [found["value"] for found in answers]}
+    told |= {"inputs": grid.inputs, "axes": grid.axes, "values": [found["value"] for found in answers]}
+    return told | {"commit": revision()}
 
 
-if __name__ == "__main__":
-    record(keys=sys.argv[1:] or GRIDS)
+RECORDING = Recording(RECORDED.name, parts, told=lambda results: {"grids": results}, taken_apart=grids)
