@@ -49,7 +49,7 @@
     const domain = known.get(field);
     for (const value of values(field)) {
       for (const one of domain.list ? value.split(",").map((part) => part.trim()) : [value]) {
-        if (!fits(domain, one)) return `${field.name} must be ${domain.domain}, got '${domain.list ? value : one}'`;
+        if (!fits(domain, one)) return `${field.name} must be ${domain.domain}, got ${one.includes("'") ? `"${one}"` : `'${one}'`}`;
       }
     }
     return "";

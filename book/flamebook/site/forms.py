@@ -62,7 +62,8 @@ there</span>. <button type="reset">Back to the page's values</button></p>
 
 def _field(one: Declared, default: Any) -> str:
     place, told = f"own-{one.name}", f"own-{one.name}-told"
-    known = json.dumps({"kind": one.element, "list": one.several, "domain": one.domain} | _bounds(one))
+    domain = one.domain.removeprefix("a list, each ")  # of one entry, as a refusal says it
+    known = json.dumps({"kind": one.element, "list": one.several, "domain": domain} | _bounds(one))
     words = html.escape(f"{one.about}; {one.domain}; here {written(one.default)}")
     sets = f' list="{_DATA}"' if one.name.endswith("dataset") else ""
     return (

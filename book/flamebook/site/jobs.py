@@ -225,16 +225,19 @@ class Jobs:
 
     async def _child(self, job: Job) -> tuple[str, str]:
         places = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]))
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "flamebook.site.jobs"),
-            cwd=self.root,
-            env=os.environ | {"PYTHONPATH": places},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
+        begun = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "flamebook.site.jobs"),
+                cwd=self.root,
+                env=os.environ | {"PYTHONPATH": places},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
         )
         try:
+            child = await asyncio.shield(begun)
             assert child.stdin is not None
             assert child.stdout is not None
             asked: dict[str, Any] = {"template": str(job.template), "given": job.given, "folder": str(job.folder)}
@@ -243,7 +246,7 @@ class Jobs:
             told = (await child.stdout.read()).decode(errors="replace").strip()
             status = await child.wait()
         finally:
-            await asyncio.shield(_end(child))
+            await asyncio.shield(_end(await begun))
         if status == 0:
             return "done", told
         return "failed", told or f"its process ended with status {status}, perhaps for want of memory"
@@ -259,16 +262,19 @@ def _refuse_files(texts: "Iterator[tuple[str, str]]") -> None:
 
 async def _end(child: asyncio.subprocess.Process) -> None:
     """End a process and all that it started: politely, then not."""
-    if child.returncode is not None:
-        return
-    begun = _started_by(child.pid)
-    child.terminate()
-    try:
-        await asyncio.wait_for(child.wait(), 2 * PATIENCE)
-    except TimeoutError:
-        begun += _started_by(child.pid)
-        child.kill()
-        await child.wait()
+    assert child.stdin is not None
+    begun = _started_by(child.pid) if child.returncode is None else []
+    if child.returncode is None:
+        child.terminate()
+        try:
+            await asyncio.wait_for(child.wait(), 2 * PATIENCE)
+        except TimeoutError:
+            begun += _started_by(child.pid)
+            child.kill()
+            await child.wait()
+    child.stdin.close()
+    with contextlib.suppress(OSError):
+        await child.stdin.wait_closed()
     _kill(begun)
 
 
@@ -291,7 +297,8 @@ def _kill(processes: list[psutil.Process]) -> None:
 def main() -> int:
     """Make what one line on standard input asks for; says in one line on standard output why it could not."""
     signal.signal(signal.SIGTERM, _stop)
-    asked = json.loads(sys.stdin.buffer.readline())
+    with open(0, "rb", buffering=0, closefd=False) as line:  # no buffer, so that the thread below may wait for the end
+        asked = json.loads(line.readline())
     resource.setrlimit(resource.RLIMIT_AS, (asked["memory"],) * 2)
     # What kernels and schedulers print is not for the server.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -322,7 +329,8 @@ def _stop(signum: int, _: object) -> NoReturn:
 
 
 def _end_with_the_server() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(PATIENCE)
     _kill(_started_by(os.getpid()))

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 from tornado.template import Template
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 
@@ -85,7 +84,7 @@ class _Files(_Guarded, StaticFileHandler):
     """What was built: no hidden file, nothing above the folder."""
 
     async def get(self, path: str, include_body: bool = True) -> None:
-        if any(part.startswith(".") for part in path.split("/")):
+        if "\0" in path or any(part.startswith(".") for part in path.split("/")):
             raise HTTPError(404)
         await super().get(path, include_body)
 
@@ -212,10 +211,11 @@ async def serve(root: Path, host: str, port: int, limits: Limits, stop: asyncio.
     jobs = Jobs(root, limits, local)
     names = {"localhost"} if local else {"localhost", host, socket.gethostname(), socket.getfqdn()}
     server = HTTPServer(application(root, jobs, names), max_body_size=LARGEST_BODY)
-    sockets = bind_sockets(port, host)
-    server.add_sockets(sockets)
+    listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setblocking(False)
+    server.add_socket(listening)
     shown = f"[{host}]" if ":" in host else host
-    print(f"the book, with its notebooks to run, at http://{shown}:{sockets[0].getsockname()[1]}", flush=True)
+    print(f"the book, with its notebooks to run, at http://{shown}:{listening.getsockname()[1]}", flush=True)
     try:
         await stop.wait()
     finally:
