@@ -6,9 +6,9 @@
   const $ = (name) => document.getElementById(`own-${name}`);
   const box = document.getElementById("own");
   const form = box.querySelector("form");
-  const { notebook, binder } = form.dataset;
+  const { notebook, binder } = box.dataset; // not the form's: to a form its fields are properties, "dataset" too
   const fields = [...form.querySelectorAll("input[data-known]")];
-  const vary = form.elements["own-vary"];
+  const vary = form.querySelector("[name=own-vary]");
   const top = new URL(document.documentElement.dataset.content_root ?? "../", location.href);
   const known = new Map(fields.map((field) => [field, JSON.parse(field.dataset.known)]));
   const make = (kind, content = [], told = {}) => {

@@ -38,8 +38,9 @@ def form(page: Path, template: Path, binder: str = "") -> str:
     name, link = html.escape(page.stem), html.escape(binder)
     return f"""\
 <link rel="stylesheet" href="../_static/live.css">
-<details class="fl-own" id="own"><summary>Run this page with other values</summary>
-<form class="fl-own-form" data-notebook="{name}" data-binder="{link}" novalidate>
+<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}">\
+<summary>Run this page with other values</summary>
+<form class="fl-own-form" novalidate>
 <p id="own-time"></p>
 <div class="fl-own-fields">
 {fields}
@@ -47,6 +48,7 @@ def form(page: Path, template: Path, binder: str = "") -> str:
 <datalist id="{_DATA}">{sets}</datalist>
 <label class="fl-own-vary"><input type="checkbox" name="own-vary"> Vary: take several values of a field, separated by \
 commas (lists by semicolons), and run every combination</label>
+<p><button type="reset">Back to the page's values</button></p>
 <p id="own-refusal" role="alert"></p>
 <div id="own-here" hidden><button type="submit">Run it here</button> <a href="../own/">All results kept here</a>
 <ul id="own-jobs" aria-live="polite"></ul></div>

@@ -44,7 +44,7 @@ class Limits:
     at_once: int = 2
     waiting: int = 20
     seconds: float = 900.0
-    memory_gb: float = 16.0
+    memory_gb: float = 4.0
 
 
 @dataclass(slots=True, eq=False)

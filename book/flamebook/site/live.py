@@ -177,6 +177,12 @@ class _List(_Guarded):
         self.finish(LIST.generate(jobs=[jobs.report(job) for job in jobs.listed()]))
 
 
+class _Icon(_Guarded):
+    def get(self) -> None:
+        """The book's, for pages that name none."""
+        self.redirect("/_static/favicon.svg", permanent=True)
+
+
 class _Nowhere(_Guarded):
     def prepare(self) -> None:
         super().prepare()
@@ -192,6 +198,7 @@ def application(root: Path, jobs: Jobs, names: set[str]) -> Application:
             ("/api/live/jobs", _Jobs),
             ("/api/live/jobs/([0-9a-f]{12})", _Job),
             ("/own/?", _List),
+            ("/favicon.ico", _Icon),
             (rf"/own/({RESULT}/.+)", _Results, {"path": str(built / "own")}),
             (rf"/sweeps/({RESULT}/(?:index\.html|sweep\.csv|comparison\.(?:svg|png)))", _Results,
              {"path": str(built / "sweeps")}),

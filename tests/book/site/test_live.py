@@ -220,7 +220,7 @@ def test_a_run_that_asks_for_too_much_memory_fails(root: Path) -> None:
         page = root / "_build" / "own" / "tiny" / job["id"] / "tiny.html"
         assert "MemoryError" in job["told"] or "MemoryError" in page.read_text()
 
-    play(root, story, limits=Limits(memory_gb=4))
+    play(root, story, limits=Limits())
 
 
 def test_a_sweep_gives_a_table_and_keeps_it(root: Path) -> None:
