@@ -3,11 +3,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep serve zip pdf bench browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep live zip pdf bench browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
 JOBS ?= 2
+HOST := 127.0.0.1
 PORT ?= 8000
 # Words for Snakemake, such as `--executor slurm`.
 SNAKEMAKE ?=
@@ -45,8 +46,8 @@ run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket
 sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS="-p n_users=1000,10000"
 	@$(BIN)/flamelib sweep $(NOTEBOOK) $(ARGS)
 
-serve: book ## show the book at http://127.0.0.1:8000 (PORT=8000)
-	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+live: book ## the book served here, its notebooks to run from their pages (PORT=8000; HOST=127.0.0.1: only this machine)
+	@exec $(BIN)/python -m flamebook.site.live --host $(HOST) --port $(PORT)
 
 zip: book ## the book as one file that opens from disk, under _build
 	@$(BIN)/python -m flamebook.site.release

@@ -81,11 +81,17 @@ def test_conda_and_binder_get_the_lock_and_its_python() -> None:
     assert environment["name"] == PROJECT["name"]
     assert environment["channels"] == ["conda-forge"]
     python, pip, packages = environment["dependencies"]
-    assert packages == {"pip": ["-r requirements.lock", "-e ."]}, "no second list of versions"
+    without_cuda = re.search(r"^TORCH_INDEX \?= (.*)$", MAKEFILE, re.M).group(1)  # type: ignore[union-attr]
+    words = [f"--extra-index-url {without_cuda}", "-r requirements.lock", "-e ."]
+    assert packages == {"pip": words}, "no second list of versions"
     assert pip == "pip"
     assert python == "python=3.11"
     assert PROJECT["requires-python"] == ">=3.11", "the library runs on later ones, the lock is for this one"
     assert "(3, 11)" in MAKEFILE
+    assert not any((ROOT / name).exists() for name in ("binder", ".binder")), "either would hide environment.yml"
+    after = ROOT / "postBuild"
+    assert after.stat().st_mode & 0o111
+    assert subprocess.run(["bash", "-n", after], check=False).returncode == 0
 
 
 def test_no_text_holds_control_characters() -> None:
@@ -105,7 +111,7 @@ def test_make_help_lists_every_target() -> None:
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     listed = set(re.findall(r"^  make ([a-z-]+) ", told, re.M))
     assert listed == TARGETS - {"venv"}, "venv is a step of the others"
-    assert {"book", "test", "quick", "paper", "run", "sweep", "clean", "lock", "bench", "serve", "browser"} <= listed
+    assert {"book", "test", "quick", "paper", "run", "sweep", "clean", "lock", "bench", "live", "browser"} <= listed
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/rerun.md", "book/contributing.md", ".ci/run"])

@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -343,30 +342,6 @@ def _mended(
         return ""
     text = ",".join(map(str, fitting)) if isinstance(fitting, list) else str(fitting)
     return f"{name}={text}" if domain.broken(conditions, {**taken, name: fitting}) is None else ""
-
-
-def grid(notebook: Path, given: Mapping[str, str], limit: int) -> tuple[list[str], list[dict[str, Any]]]:
-    """Names with several values, and every point of the grid; a comma separates the values of one name.
-
-    A parameter that is itself a list is one value and is never swept.  Refuses more than ``limit`` points.
-    """
-    allowed = declared(notebook)
-    known(given, allowed or {"no parameters": None}, (), notebook.name)
-    axes = {name: [text] if allowed[name].several else text.split(",") for name, text in given.items()}
-    size = 1
-    for texts in axes.values():
-        size *= len(texts)
-    if size > limit:
-        raise DomainError(f"the grid has {size} points and limit is {limit}: give fewer values, or a larger --limit")
-    taken = {name: [allowed[name].accept(text) for text in texts] for name, texts in axes.items()}
-    for name, accepted in taken.items():
-        if len({json.dumps(value) for value in accepted}) < len(accepted):
-            raise DomainError(f"{name} names a value twice: {given[name]}; every value must be {allowed[name].domain}")
-    defaults = {name: one.default for name, one in allowed.items()}
-    points = [defaults | dict(zip(taken, point, strict=True)) for point in product(*taken.values())]
-    for point in points:
-        _refuse_jointly(notebook, allowed, point)
-    return [name for name, accepted in taken.items() if len(accepted) > 1], points
 
 
 def digest(notebook: Path, parameters: Mapping[str, Any]) -> str:

@@ -187,12 +187,17 @@ def _tell(ticks: Iterator[None], folder: Path, due: Sequence[str]) -> None:
 
 
 def _cells(page: Path) -> str:
+    done, total = passed(page)
+    return f"cell {done} of {total}, " if total else ""
+
+
+def passed(page: Path) -> tuple[int, int]:
+    """How many cells of a notebook that is being executed are done, of how many; of none where it cannot be read."""
     try:
         cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError):
-        return ""
-    passed = sum(cell["metadata"].get("papermill", {}).get("status") == "completed" for cell in cells)
-    return f"cell {passed} of {len(cells)}, "
+        return 0, 0
+    return sum(cell["metadata"].get("papermill", {}).get("status") == "completed" for cell in cells), len(cells)
 
 
 def failure(folder: Path, name: str) -> str:

@@ -27,7 +27,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, coverage, refuted, theorems
+from flamebook.site import api, bench, coverage, forms, refuted, theorems
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -171,6 +171,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "ledger.json": ledger_json(judged),
         generated / "ledger.csv": ledger_csv(judged),
         book_folder / "assets" / "bench_grid.js": bench.script(),
+        book_folder / "assets" / "run_times.js": forms.times(runs_folder),
         generated / "counts.md": counts(judged, runs_folder),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),

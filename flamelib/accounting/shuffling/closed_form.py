@@ -324,8 +324,6 @@ def _mean_inverse(n: int, odds: float) -> float:
     return total
 
 
-
-
 @states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", adjacency="none",
         randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
 def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> float:

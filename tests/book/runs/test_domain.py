@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from flamebook.places import ROOT
-from flamebook.runs import domain
-from flamebook.runs.notebook import declared, grid, values
+from flamebook.runs import domain, sweep
+from flamebook.runs.notebook import declared, values
 from flamelib.core.vocabulary import DomainError
 
 PARAMETERS = "modulus: int = 4096  # of the group\nn_users: int = 20\nsizes: list[int] = [1, 2]\nlabel: str = 'a'"
@@ -50,8 +50,10 @@ def test_values_that_do_not_go_together_are_refused(tmp_path, condition, given, 
 def test_values_that_go_together_pass(tmp_path):
     path = notebook(tmp_path, "0 < n_users <= modulus  # n_users = modulus\nmin(sizes) >= 1 and not label == 'b'")
     assert values(path, {"n_users": 4096})["n_users"] == 4096
-    with pytest.raises(DomainError, match="modulus=100"):
-        grid(path, {"n_users": "30,200", "modulus": "100"}, 10)
+    mixed = sweep.plan(path, {"n_users": "30,200", "modulus": "100"})
+    assert list(mixed.refused.values()) == [
+        "0 < n_users <= modulus must hold, got modulus=100, n_users=200; the nearest admissible value is n_users=100"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flamebook.places import ROOT
 from flamebook.runs import notebook as parameters
-from flamebook.runs.notebook import Declared, declared, digest, grid, locate, values
+from flamebook.runs.notebook import Declared, declared, digest, locate, values
 from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError
 
@@ -123,34 +123,6 @@ class TestAssignments:
             ) < len(words)
         else:
             assert [f"{name}={value}" for name, value in found.items()] == words
-
-
-class TestGrid:
-    def test_every_combination_and_the_swept_names(self, tmp_path: Path) -> None:
-        swept, points = grid(notebook(tmp_path), {"n_users": "10,1e2", "epsilon0": "1,2,4", "label": "b"}, 6)
-        assert swept == ["n_users", "epsilon0"]
-        assert [(point["n_users"], point["epsilon0"]) for point in points] == [
-            (10, 1.0), (10, 2.0), (10, 4.0), (100, 1.0), (100, 2.0), (100, 4.0)
-        ]  # fmt: skip
-        assert {point["label"] for point in points} == {"b"}
-
-    def test_a_list_is_one_value(self, tmp_path: Path) -> None:
-        swept, points = grid(notebook(tmp_path), {"sizes": "3,4,5"}, 6)
-        assert (swept, [point["sizes"] for point in points]) == ([], [[3, 4, 5]])
-
-    @pytest.mark.parametrize(
-        ("given_words", "word"),
-        [
-            ({"n_users": "10,100,1000", "epsilon0": "1,2,3"}, "9 points"),
-            ({"n_users": "10,1"}, "n_users"),
-            ({"n_users": "10,,20"}, "n_users"),
-            ({"n_users": "10,1e1"}, "twice"),
-            ({"bogus": "1,2"}, "bogus"),
-        ],
-    )
-    def test_refusals(self, tmp_path: Path, given_words: dict[str, str], word: str) -> None:
-        with pytest.raises(DomainError, match=word):
-            grid(notebook(tmp_path), given_words, 8)
 
 
 def test_a_digest_names_the_values_not_their_order(tmp_path: Path) -> None:

@@ -140,6 +140,35 @@ class TestOwnRun:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["shelf"]
 
 
+class TestPlan:
+    def test_every_combination_and_the_swept_names(self, tiny: Path) -> None:
+        grid = sweep.plan(tiny, {"n_users": "10,1e2", "epsilon0": "1,2,4", "seed": "3"})
+        assert grid.swept == ["n_users", "epsilon0"]
+        assert [(point["n_users"], point["epsilon0"], point["seed"]) for point in grid.points.values()] == [
+            (10, 1.0, 3), (10, 2.0, 3), (10, 4.0, 3), (100, 1.0, 3), (100, 2.0, 3), (100, 4.0, 3)
+        ]  # fmt: skip
+
+    def test_semicolons_separate_lists(self, tiny: Path) -> None:
+        text = tiny.read_text().replace("seed: int = 0 ", "sizes: list[int] = [1]\\nseed: int = 0 ")
+        tiny.write_text(text)
+        grid = sweep.plan(tiny, {"sizes": "3,4;5"})
+        assert (grid.swept, [point["sizes"] for point in grid.points.values()]) == (["sizes"], [[3, 4], [5]])
+
+    def test_a_point_that_the_notebook_refuses_is_told_apart(self, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def values(template: Path, given: dict[str, Any]) -> dict[str, Any]:
+            if given["n_users"] > given["epsilon0"] * 10:
+                raise DomainError("n_users must be at most ten times epsilon0")
+            return given
+
+        monkeypatch.setattr("flamebook.runs.notebook.values", values)
+        grid = sweep.plan(tiny, {"n_users": "10,20", "epsilon0": "1,2"})
+        assert [grid.points[name]["n_users"] for name in grid.refused] == [20]
+        folder = sweep.sweep(tiny, {"n_users": "10,20", "epsilon0": "1"})
+        assert [row["status"] for row in rows(folder / "sweep.csv")] == ["done", "refused"]
+        with pytest.raises(DomainError, match="ten times"):
+            sweep.plan(tiny, {"n_users": "50,60", "epsilon0": "1"})
+
+
 class TestSweep:
     def test_a_grid_gives_one_table_and_one_picture_and_resumes(self, tiny: Path) -> None:
         folder = sweep.sweep(tiny, {"n_users": "10,1000", "epsilon0": "1,2"})
@@ -161,17 +190,36 @@ class TestSweep:
     def test_a_larger_grid_reuses_what_is_there_and_keeps_what_did_not_fail(self, tiny: Path, tmp_path: Path) -> None:
         output = tmp_path / "grid"
         sweep.sweep(tiny, {"n_users": "10,13"}, output)
+        done, partly = rows(output / "sweep.csv")
+        assert (done["status"], done["scaled"], done["fault"]) == ("done", "10.0", "")
+        assert (partly["n_users"], partly["status"], partly["scaled"]) == ("13", "partly", "13.0")
+        assert "thirteen is refused" in partly["fault"]
         before = {path: path.stat().st_mtime_ns for path in output.glob("points/*/receipt.json")}
         assert len(before) == 2
         sweep.sweep(tiny, {"n_users": "10,14"}, output)
         assert {path: path.stat().st_mtime_ns for path in before} == before
         assert [row["scaled"] for row in rows(output / "sweep.csv")] == ["10.0", "14.0"]
 
+    def test_the_page_asks_the_question_and_shows_every_row(self, tiny: Path, tmp_path: Path) -> None:
+        folder = sweep.sweep(tiny, {"n_users": "10,20", "seed": "0"}, tmp_path / "grid")
+        page = (folder / sweep.PAGE).read_text()
+        assert "flamelib sweep tiny -p n_users=10,20 -p seed=0" in page
+        assert page.count("<tr>") == 3
+        assert re.findall(r'(?:src|href)="([^"]*)"', page) == [
+            "comparison.svg",
+            "sweep.csv",
+            "comparison.svg",
+            "comparison.png",
+        ]
+        assert not re.findall("http|<script", page)
+
     @pytest.mark.parametrize(
         ("given", "options", "word"),
         [
             ({"n_users": "10"}, {}, "several values"),
             ({"n_users": "10,1"}, {}, "n_users"),
+            ({"n_users": "10,,20"}, {}, "n_users"),
+            ({"n_users": "10,1e1"}, {}, "twice"),
             ({"bogus": "1,2"}, {}, "bogus"),
             ({"n_users": "10,20,30"}, {"limit": 2}, "3 points"),
             ({"n_users": "10,20"}, {"jobs": 0}, "jobs"),
@@ -197,6 +245,33 @@ class TestSweep:
 def test_nested_results_become_dotted_columns_and_lists_stay_out() -> None:
     found = sweep.scalars({"a": {"b": 1, "c": {"d": "inf"}}, "e": [1, 2], "f": None, "g": True, "h": float("nan")})
     assert found == {"a.b": 1, "a.c.d": "inf", "g": True, "h": "nan"}
+
+
+def test_cells_have_one_type_a_column_and_lose_no_digit(tmp_path: Path) -> None:
+    results = [{"n": 3, "x": 1, "holds": True, "word": "a"}, {"n": 4, "x": 0.1 + 0.2, "holds": False, "word": "b"}]
+    points = {str(at): {"sizes": [at, 2], "seed": at} for at in range(3)}
+    grid = {"notebook": "tiny.ipynb", "asked": {"sizes": "0,2;1,2;2,2"}, "swept": ["sizes"], "points": points}
+    (tmp_path / "sweep.json").write_text(json.dumps(grid | {"refused": {"2": "<b>no</b>"}}))
+    for at, found in enumerate(results):
+        (tmp_path / "points" / str(at)).mkdir(parents=True)
+        (tmp_path / "points" / str(at) / "results.json").write_text(json.dumps(found))
+    sweep.combine(tmp_path)
+    assert (tmp_path / "sweep.csv").read_text().splitlines() == [
+        "sizes,seed,status,n,x,holds,word,fault",
+        '"0,2",0,failed,3,1.0,true,a,ended without a message',
+        '"1,2",1,failed,4,0.30000000000000004,false,b,ended without a message',
+        '"2,2",2,refused,,,,,<b>no</b>',
+    ]
+    assert "&lt;b&gt;no&lt;/b&gt;" in (tmp_path / sweep.PAGE).read_text()
+
+
+def test_seeds_are_dots_around_a_mean_and_what_never_moves_is_not_drawn(tmp_path: Path) -> None:
+    table = [{"n": n, "seed": seed, "error": n + seed, "same": 1.0} for n in (1, 2) for seed in (0, 1, 2)]
+    assert sweep.axis_of(table, ["n", "seed"]) == "n"
+    sweep.draw(table, ["n", "seed"], ["error", "same"], tmp_path)
+    picture = (tmp_path / "comparison.svg").read_text()
+    assert "<!-- error -->" in picture
+    assert "<!-- same -->" not in picture
 
 
 @pytest.mark.parametrize("measured", [["epsilon", "word"], ["word"], []])
