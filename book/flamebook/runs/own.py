@@ -52,19 +52,21 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
     full = notebook.values(template, given)
     folder = (output or default_folder("own", template.stem, notebook.digest(template, full))).resolve()
     with replaced(folder) as work:
-        fill(template, full, work)
+        fill(template, full, work, folder)
         own = {"made_by": "flamelib run", "notebook": template.name, "parameters": full, "files": _listed(work)}
         (work / MARK).write_text(json.dumps(own, indent=1) + "\n", encoding="utf-8")
     return folder
 
 
-def fill(template: Path, full: Mapping[str, Any], work: Path) -> None:
-    """Execute the notebook into the folder ``work`` and put the page and the table of results beside it."""
-    # Papermill takes a second to import: a refusal should not wait for it.
-    from flamebook.runs.execute import execute, write_page
+def fill(template: Path, full: Mapping[str, Any], work: Path, folder: Path) -> None:
+    """Execute the notebook into ``work``, with the page and the table of results; it will lie at ``folder``."""
+    # Papermill takes a second to import, and drawing another: a refusal should not wait for them.
+    from flamebook.runs.execute import execute
+    from flamebook.runs.page import made
 
-    execute(template, work, dict(full))
-    write_page(work / template.name)
+    with made.beside_the_book(template):
+        execute(template, work, dict(full))
+    made.make(template, work, folder, {name: one.default for name, one in notebook.declared(template).items()})
     results = read_results(work)
     (work / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     (work / "results.csv").write_text(table([{"name": n, "value": v} for n, v in results.items()]), encoding="utf-8")

@@ -4,7 +4,6 @@ The build of the book leaves what Sphinx knows of all its pages in a folder (:da
 the one page is read anew in its place and written, and nothing else: seconds, where the whole book takes minutes.
 """
 
-import os
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,8 @@ _ALONE = {
 }
 _ALONE_THEME = {
     "article_header_start": [],
-    "article_header_end": ["theme-switcher.html", "toggle-secondary-sidebar.html"],
+    "article_header_end": ["article-header-buttons.html"],
+    "use_fullscreen_button": False,
     "disable_search": True,
     "show_prev_next": False,
     "launch_buttons": {},
@@ -88,8 +88,8 @@ def _write(notebook: Path, page: str, root: Path, folder: Path, desk: Path) -> N
     shutil.copytree(root / SEED, doctrees)
     _moved(doctrees / ENVIRONMENT)
     with _path_kept(), patch_docutils(None), docutils_namespace():
-        quiet = {"status": None, "warning": StringIO()}
-        app = Sphinx(source, None, folder, doctrees, "html", confoverrides=_settings(root, source), **quiet)
+        settings = _settings(root, source)
+        app = Sphinx(source, None, folder, doctrees, "html", settings, status=None, warning=StringIO())
         app.setup_extension("sphinx_multitoc_numbering")
         if page not in app.env.all_docs:
             raise NotBuilt("what is known of the book's pages is of another version of the builder")
@@ -107,7 +107,7 @@ def _path_kept() -> Iterator[None]:
 
 
 def _settings(root: Path, source: Path) -> dict[str, Any]:
-    from jupyter_book.config import get_final_config
+    from jupyter_book.config import get_final_config  # type: ignore[import-untyped]
 
     given = {"latex_individualpages": False, "external_toc_path": (root / "book" / "_toc.yml").resolve().as_posix()}
     settings: dict[str, Any] = get_final_config(
@@ -131,8 +131,8 @@ def _moved(environment: Path) -> None:
 
 def _write_only(app: Any, page: str) -> None:
     """Read one page anew and write it, as Sphinx does with all of them."""
-    from sphinx.application import BuildPhase
     from sphinx.environment.collectors.toctree import TocTreeCollector
+    from sphinx.util.build_phase import BuildPhase
     from sphinx.util.parallel import SerialTasks
 
     builder, environment = app.builder, app.env
@@ -158,3 +158,4 @@ def _write_only(app: Any, page: str) -> None:
     app.phase = BuildPhase.WRITING
     builder.write_doc_serialized(page, resolved)
     builder.write_doc(page, resolved)
+    app.emit("build-finished", None)  # here extensions lay out their styles
