@@ -223,19 +223,22 @@ class _Picture(Generic[R]):
 
 
 def _draw_book(ax: Axes, record: Record, name: str, pen: Pen) -> None:
-    """Behind the curves of an own run those of the book's run, where both are over the same axis and not equal."""
+    """Behind the curves of an own run those of the book's run, thin, where both are over the same axis and differ."""
     book = _curves_of_the_book(record, name)
     if book is None or not isinstance(record, Curves):
         return
-    drawn = [line.get_xydata() for line in ax.get_lines()]
-    style: dict[str, Any] = {"color": pen.colour("grey"), "linestyle": (0, (3, 2)), "linewidth": 1.2, "zorder": 1}
-    label = "the book's"
+    drawn = [(line.get_xydata(), line.get_color()) for line in ax.get_lines()]
+    style: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1.1, "zorder": 1}
+    shown = False
     for curve, values in record.curves.items():
         points = np.column_stack([record.x, np.where(np.isfinite(values), values, np.nan)])
         # Only what is drawn as it stands can be compared: some drawings scale their curves.
-        if any(np.array_equal(points, line, equal_nan=True) for line in drawn):
-            ax.plot(*book[curve], label=label, **style)
-            label = "_"
+        colours = [colour for line, colour in drawn if np.array_equal(points, line, equal_nan=True)]
+        if colours:
+            ax.plot(*book[curve], color=colours[0], alpha=0.6, **style)
+            shown = True
+    if shown:
+        ax.plot([], [], color=pen.colour("grey"), label="the book's", **style)
 
 
 def _curves_of_the_book(record: Record, name: str) -> dict[str, tuple[Reals, Reals]] | None:

@@ -44,10 +44,10 @@ def write(path: Path, notebook: Notebook) -> None:
 
 
 def code(notebook: Notebook) -> str:
-    """The Python code of all cells, one text; lines for IPython alone are left out."""
+    """The Python code of all cells, one text; lines for IPython alone do nothing in it."""
     sources = (cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code")
     lines = (line for source in sources for line in source.splitlines())
-    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!", "?")))
+    return "\n".join(re.sub(r"^(\s*)[%!?].*$", r"\1pass", line) for line in lines)
 
 
 def with_values(notebook: Notebook, values: Mapping[str, Any]) -> Notebook:

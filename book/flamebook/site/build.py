@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from flamebook.places import FINGERPRINT
-from flamebook.runs import execute, files, inputs, schedule
+from flamebook.runs import execute, files, inputs, notebook, schedule
+from flamebook.runs.page import built, made, plain
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
@@ -51,16 +52,19 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     if outcome.failed:
         return outcome
     wanted = fingerprint(root)
-    if _current(root) == wanted:
+    if _current(root) == wanted and (root / built.SEED).is_dir():
         say("current  the pages")
         return outcome
     say("building the pages")
     stage(root, pages)
-    made = _jupyter_book(root)
-    _copy_results(root, made)
-    finish(made)
-    (made / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
-    files.put_in_place(made, root / HTML)
+    html = _jupyter_book(root)
+    _copy_results(root, html)
+    finish(html)
+    _write_downloads(root, html)
+    (html / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
+    files.put_in_place(html, root / HTML)
+    # Pages of own runs are made from it; their numbers are those of the book that stands there.
+    files.put_in_place(root / WORK / "_build" / ".doctrees", root / built.SEED)
     shutil.rmtree(root / WORK, ignore_errors=True)
     return outcome
 
@@ -122,6 +126,13 @@ def _copy_results(root: Path, html: Path) -> None:
     for receipt in sorted((root / schedule.RUNS).glob(f"*/{execute.RECEIPT}")):
         if (html / "notebooks" / f"{receipt.parent.name}.html").is_file():
             shutil.copytree(receipt.parent, html / "files" / receipt.parent.name)
+
+
+def _write_downloads(root: Path, html: Path) -> None:
+    """The notebooks that pages offer for download, in Markdown that any Jupyter shows."""
+    known, clone = plain.book(html, root / "book" / "references.bib"), made.clone(root)
+    for page in sorted((html / "_sources" / "notebooks").glob("*.ipynb")):
+        notebook.write(page, plain.notebook(notebook.read(page), known, clone, beside=False))
 
 
 def summary(root: Path, outcome: Outcome, seconds: float) -> str:

@@ -38,17 +38,6 @@ class NotBuilt(RuntimeError):
     """The book's builder cannot make this page; the message says why."""
 
 
-def keep(doctrees: Path, root: Path) -> None:
-    """Keep what a build of the book knows of its pages; what was kept before is gone only when it lies there."""
-    kept = root / SEED
-    old = kept.with_name(f".{kept.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if kept.exists():
-        kept.rename(old)
-    doctrees.rename(kept)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def build(notebook: Path, root: Path, folder: Path) -> Path:
     """Build the page of an executed notebook of the book into a folder and return its path there.
 

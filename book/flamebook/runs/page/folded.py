@@ -16,6 +16,7 @@ _LINK = re.compile(r"<link\b[^>]*>")
 _ANCHOR = re.compile(r'<a\b([^>]*?)\shref="([^"]*)"([^>]*)>(.*?)</a>', re.DOTALL)
 _PICTURE = re.compile(r'(<img\b[^>]*?\ssrc=")([^":]+)(")')
 _URL = re.compile(r"url\(\s*([\"']?)(?!data:|[\"'])([^)\"']+)\1\s*\)")
+_IMPORT = re.compile(r'@import\s+"([^":]+)";')
 _MAP = re.compile(r"/\*#\s*sourceMappingURL=.*?\*/|^//# sourceMappingURL=.*$", re.MULTILINE)
 _LOST = re.compile(r'<code class="xref std std-(numref|ref)[^"]*"><span class="pre">.*?</span></code>')
 
@@ -68,8 +69,14 @@ def _style(link: str, folder: Path, page: str) -> str:
     if kind != "stylesheet":
         return ""
     media = _attribute(link, "media")
-    css = _URL.sub(lambda found: f"url({_font(path.parent / found[2], page)})", _MAP.sub("", path.read_text("utf-8")))
-    return f"<style{f' media={json.dumps(media)}' if media else ''}>{css}</style>"
+    return f"<style{f' media={json.dumps(media)}' if media else ''}>{_css(path, page)}</style>"
+
+
+def _css(path: Path, page: str) -> str:
+    """The rules of a style sheet, those that it imports among them, with the pictures and fonts they name."""
+    text = _MAP.sub("", path.read_text(encoding="utf-8"))
+    text = _IMPORT.sub(lambda found: _css(path.parent / found[1], page), text)
+    return _URL.sub(lambda found: f"url({_font(path.parent / found[2], page)})", text)
 
 
 def _font(path: Path, page: str) -> str:

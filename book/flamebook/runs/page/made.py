@@ -13,6 +13,9 @@ from typing import Any
 from flamebook.figures.present import BOOK_RUN
 from flamebook.runs.page import built, folded, head, plain
 
+HTML = Path("_build/html")
+OWN = "own-run"  # id of the cell that tells of the run
+
 
 @contextmanager
 def beside_the_book(template: Path) -> Iterator[None]:
@@ -59,7 +62,7 @@ class _Page:
 
     def write(self) -> None:
         """The page, then the notebook, then the digest of what the notebook has become."""
-        known = plain.book(self.root, self.address)
+        known = plain.book(self.root / HTML, self.root / "book" / "references.bib", self.address)
         try:
             text, made = self.by_the_builder(), ""
         except built.NotBuilt as why:
@@ -83,14 +86,17 @@ class _Page:
 
     def with_head(self, back: str) -> dict[str, Any]:
         """The executed notebook with the block under its title."""
-        block = head.head(self.own, self.book, self.defaults, back)
-        cells = list(self.executed["cells"])
+        block = {"cell_type": "markdown", "id": OWN, "metadata": {}}
+        block["source"] = head.head(self.own, self.book, self.defaults, back)
+        cells = [cell for cell in self.executed["cells"] if cell["id"] not in (OWN, *plain.ADDED)]
         at = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "markdown"), None)
-        lines = "".join(cells[at]["source"]).splitlines() if at is not None else []
-        title = next((i for i, line in enumerate(lines) if line.startswith("# ")), -1)
-        text = "\n".join([*lines[: title + 1], "", block, "", *lines[title + 1 :]])
-        first = {"cell_type": "markdown", "id": "own-run", "metadata": {}} if at is None else cells.pop(at)
-        return self.executed | {"cells": [*cells[: at or 0], {**first, "source": text}, *cells[at or 0 :]]}
+        if at is None:
+            return self.executed | {"cells": [block, *cells]}
+        lines = "".join(cells[at]["source"]).splitlines()
+        end = next((i for i, line in enumerate(lines, 1) if line.startswith("# ")), 0)
+        title = {**cells[at], "id": "title", "source": "\n".join(lines[:end])}
+        rest = {**cells[at], "source": "\n".join(lines[end:])}
+        return self.executed | {"cells": [*cells[:at], title, block, rest, *cells[at + 1 :]]}
 
     def back(self, address: str) -> str:
         """The sentence that leads back."""
@@ -100,7 +106,7 @@ class _Page:
 
     def at_hand(self, place: str) -> Path | None:
         """The file of a place in the built book."""
-        path = self.root / "_build" / "html" / place.partition("#")[0]
+        path = self.root / HTML / place.partition("#")[0]
         return path if path.is_file() else None
 
     def address(self, place: str) -> str:
@@ -162,7 +168,7 @@ def _plain_page(name: str, notebook: Mapping[str, Any]) -> str:
     from nbconvert import HTMLExporter
     from traitlets.config import Config
 
-    hidden = {"remove_cell_tags": {"remove-cell", plain.INSTALL}, "remove_input_tags": {"hide-input", "remove-input"}}
+    hidden = {"remove_cell_tags": {"remove-cell", plain.ONLY_HERE}, "remove_input_tags": {"hide-input", "remove-input"}}
     settings = Config({"TagRemovePreprocessor": {"enabled": True} | hidden})
     exporter: Any = HTMLExporter(config=settings, template_name="basic", embed_images=True)  # type: ignore[no-untyped-call]
     body, _ = exporter.from_notebook_node(nbformat.from_dict(notebook))  # type: ignore[no-untyped-call]

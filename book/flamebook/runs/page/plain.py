@@ -74,17 +74,18 @@ _DEFINED = re.compile(r'<dt class="sig[^>]*\bid="(flamelib[^"]*)"')
 _OF_ONE_PAGE = re.compile(r'<span class="section-number">.*?</span>|<a class="headerlink".*?</a>', re.DOTALL)
 
 
-def book(root: Path, link: Link = no_link) -> Book:
-    """What the book that was built in a checkout says; without one, its references alone.
+def book(built: Path, references: Path, link: Link = no_link) -> Book:
+    """What a built book says; where there is none, its references alone.
 
     Parameters
     ----------
-    root : Path
-        The checkout.
+    built : Path
+        Folder of the book.
+    references : Path
+        The file in BibTeX that it cites from.
     link : callable
         From a place to its address.
     """
-    built = root / "_build" / "html"
     pages = [path for folder in ("book", "notebooks") for path in sorted((built / folder).rglob("*.html"))]
     places, words = dict[str, str](), dict[str, str]()
     for path in pages:
@@ -93,7 +94,7 @@ def book(root: Path, link: Link = no_link) -> Book:
             place = f"{page}#{label}" if label else page
             places.setdefault(label or page.removesuffix(".html"), place)
             words.setdefault(place, said)
-    return Book(places, words, _cited(root / "book" / "references.bib"), link)
+    return Book(places, words, _cited(references), link)
 
 
 def _said(text: str) -> Iterator[tuple[str, str]]:
@@ -272,7 +273,9 @@ def _directive(opened: re.Match[str], inside: list[str], known: Book) -> Iterato
         yield from [f"![{options.get('alt', '')}]({argument})", "", *_lines(body, known)]
     else:
         title = roles(_heading(name, argument, options, known), known)
-        yield from _quoted([f"**{title}**", "", *_lines(body, known)] if title else list(_lines(body, known)))
+        block = [*([f"**{title}**", ""] if title else []), *_lines(body, known)]
+        # Not everything that shows notebooks knows tables inside quotations.
+        yield from ["", *block, ""] if any(line.startswith("|") for line in block) else _quoted(block)
 
 
 def _heading(name: str, argument: str, options: Mapping[str, str], known: Book) -> str:
@@ -293,7 +296,10 @@ def _quoted(lines: Sequence[str]) -> Iterator[str]:
 
 # --- notebooks -------------------------------------------------------------------------------------------------------
 
-INSTALL = "install"  # tag of the cell that brings what the notebook imports
+ONLY_HERE = "only-notebook"  # tag of the cells that only the notebook has, not its page
+INSTALL = "install"  # id of the cell that brings what the notebook imports
+TAKEN = "taken"  # id of the cell that says whose numbers the text has
+ADDED = (INSTALL, TAKEN)
 _TOKEN = re.compile(r"@([a-z][a-z0-9_]*)@")
 _FILES = re.compile(r"<p>Files: .*?</p>")
 _BESIDE = re.compile(r'"(?:\.\./files/[^/"]*/)figures/')
@@ -315,7 +321,7 @@ def notebook(page: Notebook, known: Book, clone: str, beside: bool) -> dict[str,
     """
     own = _with_own(page, known)
     cells = [one for number, cell in enumerate(page["cells"]) for one in _cells(number, cell, own, beside)]
-    return {**page, "cells": [*_install(clone), *cells]}
+    return {**page, "cells": [*_install(clone), _words(TAKEN, _TAKEN, ONLY_HERE), *cells]}
 
 
 def _with_own(page: Notebook, known: Book) -> Book:
@@ -344,8 +350,8 @@ def _cells(number: int, cell: Mapping[str, Any], known: Book, beside: bool) -> I
         yield _words(f"caption-{number}", said + _named(markdown(caption, known)))
 
 
-def _words(name: str, source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+def _words(name: str, source: str, *tags: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {"tags": [*tags]} if tags else {}, "source": source}
 
 
 def _named(text: str) -> str:
@@ -365,11 +371,15 @@ def _install(clone: str) -> list[dict[str, Any]]:
     """What brings the packages that the notebook imports, or says how to come by them."""
     if not clone:
         told = "This notebook imports `flamelib` and `flamebook`: install the checkout that it comes from, `make venv`."
-        return [_words(INSTALL, told) | {"metadata": {"tags": [INSTALL]}}]
-    cell = {"cell_type": "code", "id": INSTALL, "metadata": {"tags": [INSTALL]}, "outputs": [], "execution_count": None}
-    return [{**cell, "source": INSTALL_CODE.replace("CLONE", clone)}]
+        return [_words(INSTALL, told, ONLY_HERE)]
+    cell: dict[str, Any] = {"cell_type": "code", "id": INSTALL, "metadata": {"tags": [ONLY_HERE]}, "outputs": []}
+    return [{**cell, "execution_count": None, "source": INSTALL_CODE.replace("CLONE", clone)}]
 
 
+_TAKEN = (
+    "*Numbers in the text are those of the run that this notebook was taken from. Run it with other parameters, and "
+    "tables and figures are new; the text is not.*"
+)
 INSTALL_CODE = """\
 # Brings what this notebook imports; where it is there already, nothing happens.
 try:
