@@ -1,6 +1,5 @@
-"""Pages of own runs in a browser: one file each, at home on disk, in light and dark, nothing raw, links that lead on."""
+"""Pages of own runs in a browser: one file each, at home on disk, in light and dark, nothing raw, links that lead."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from playwright.sync_api import Browser
 
 from flamebook.figures.present import pretty
 from flamebook.places import ROOT
+from flamebook.runs import own
 from flamebook.runs.notebook import declared
 from flamebook.runs.page import built, made
 
@@ -66,7 +66,7 @@ def test_its_links_lead_to_the_book(own_page: Path) -> None:
 
 
 def test_its_numbers_are_those_of_its_results(own_page: Path) -> None:
-    results = json.loads((own_page.parent / "results.json").read_text(encoding="utf-8"))
+    results = own.read_results(own_page.parent)
     block = re.search(
         r'(?s)<div class="note fl-own.*?</div>\s*</div>|<div class="fl-own.*?</div>\s*</div>',
         own_page.read_text(encoding="utf-8"),

@@ -123,7 +123,7 @@ def _ours(folder: Path) -> bool:
 
 
 def _execute_into(part: Path, run: Run, name: str) -> Receipt:
-    used = inputs.digests(run.template, run.root)
+    used = inputs.digests(run.template, run.root, run.parameters)
     page = part / run.template.name
     template = part / ".template.ipynb"
     stamp.write(template, stamp.with_values(stamp.read(run.template), run.parameters))
@@ -227,7 +227,7 @@ def reason(run: Run, folder: Path) -> str:
     receipt = receipt_of(folder)
     if receipt is None:
         return "not yet run"
-    used = inputs.digests(run.template, run.root)
+    used = inputs.digests(run.template, run.root, run.parameters)
     changed = sorted(name for name in used | receipt.inputs if used.get(name) != receipt.inputs.get(name))
     changed += sorted(name for name, value in run.parameters.items() if (name, value) not in receipt.parameters.items())
     if changed:

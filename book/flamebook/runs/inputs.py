@@ -7,8 +7,10 @@ module found, down to the end.  Time stamps play no part.
 import ast
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from flamebook.runs import notebook as stamp
 
@@ -23,7 +25,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digests(template: Path, root: Path) -> dict[str, str]:
+def digests(template: Path, root: Path, values: Mapping[str, Any] = MappingProxyType({})) -> dict[str, str]:
     """Path from the root to SHA-256, for everything that the notebook's result depends on.
 
     Parameters
@@ -32,6 +34,8 @@ def digests(template: Path, root: Path) -> dict[str, str]:
         The notebook.
     root : Path
         Folder of the checkout: packages, ``data`` and the lock lie in it.
+    values : mapping
+        Of its parameters; those that are files of one's own data count, under the parameter's name.
 
     Returns
     -------
@@ -46,6 +50,8 @@ def digests(template: Path, root: Path) -> dict[str, str]:
     files = [template.resolve(), *found, *_data_files(sources, [root / "data", *(path.parent for path in found)])]
     files += [root / LOCK] if (root / LOCK).is_file() else []
     named = {Path(os.path.relpath(path, root)).as_posix(): sha256(path) for path in files}
+    own = {name: Path(str(value)) for name, value in values.items() if str(value).endswith(".npz")}
+    named |= {f"{name} ({path.name})": sha256(path) for name, path in own.items() if path.is_file()}
     return named | ({DATA_SETS: listing()} if READS_DATA_SETS in named else {})
 
 

@@ -58,6 +58,24 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
     return folder
 
 
+def of_profile(template: Path, profile: str) -> dict[str, Any]:
+    """The values that an edition of the book gives to a notebook's parameters; none where no edition is named.
+
+    Raises
+    ------
+    DomainError
+        For an unknown edition, or a notebook that is not the book's.
+    """
+    if not profile:
+        return {}
+    from flamebook.runs import schedule
+
+    root = template.resolve().parent.parent
+    if not (root / "book" / "parameters").is_dir():
+        raise DomainError(f"profile must be left out for a notebook outside the book, got {profile!r}")
+    return dict(schedule.plan(root, profile).runs[template.stem].parameters)
+
+
 def fill(template: Path, full: Mapping[str, Any], work: Path, folder: Path) -> None:
     """Execute the notebook into ``work``, with the page and the table of results; it will lie at ``folder``."""
     # Papermill takes a second to import, and drawing another: a refusal should not wait for them.
