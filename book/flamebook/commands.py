@@ -35,6 +35,16 @@ Given = Annotated[
     typer.Option("-p", "--parameter", metavar="name=value", help="A parameter that the notebook declares."),
 ]
 
+Profile = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="quick|paper",
+        help="What is not given has the value of this edition of the book; without it, the default that the notebook "
+        "declares, as in a sweep.",
+    ),
+]
+
 
 def run_app(words: list[str]) -> int:
     """Run these words as a command; a fault of usage is a refusal (status 2, one sentence)."""
@@ -54,11 +64,13 @@ def run_app(words: list[str]) -> int:
 @app.command(
     "run",
     epilog="Examples:\n\nflamelib run blanket_histogram -p epsilon=0.5 -p n_users=100000\n\n"
-    "flamelib run my_copy.ipynb -p seed=7 --output results\n\nflamelib run blanket_summation --parameters",
+    "flamelib run my_copy.ipynb -p seed=7 --output results\n\nflamelib run crossing --profile paper\n\n"
+    "flamelib run blanket_summation --parameters",
 )
 def run(
     notebook: Notebook,
     given: Given = None,
+    profile: Profile = "",
     output: Output = None,
     show_parameters: Annotated[
         bool, typer.Option("--parameters", help="List what the notebook declares and stop.")
@@ -76,7 +88,7 @@ def run(
         for one in parameters.declared(template).values():
             typer.echo(f"{one.name}: {one.kind} = {one.default}   {one.about} ({one.domain})")
         return 0
-    folder = own.run(template, assignments(given or []), output)
+    folder = own.run(template, own.of_profile(template, profile) | assignments(given or []), output)
     faults = getattr(receipt_of(folder), "faults", [])
     for fault in faults:
         typer.echo(f"not made: {fault}", err=True)
@@ -133,10 +145,11 @@ def record(
 
 @app.command(
     "diff",
-    epilog="Examples:\n\nflamelib diff old/html _build/html\n\nflamelib diff last/runs _build/runs --output moved.json",
+    epilog="Examples:\n\nflamelib diff old/html _build/html\n\nflamelib diff last/runs _build/runs --output moved.json"
+    "\n\nflamelib diff first/audits second/audits",
 )
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A built book, or a folder of runs.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A built book, a folder of runs, or of one run.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The same of another edition.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write everything as JSON, too.")

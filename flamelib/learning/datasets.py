@@ -31,6 +31,8 @@ _PARTS = ("train", "test")
 _ARRAYS = ("images", "labels")
 _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own
+_OWN_KEPT_FOR_TEST = 6  # of so many rows of one's own file one, drawn with this seed
+_OWN_SEED = 0
 _SECONDS_TO_ANSWER = 15  # of an origin, before it counts as silent
 
 
@@ -142,8 +144,10 @@ def load(
     """The set of this name, or the first of ``fallback`` that can be had; the record says which.
 
     ``name`` is one of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
-    0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.  ``want`` names the arrays that are
-    needed.  The names of ``fallback`` are tried in order when the set is not on this machine and cannot be fetched; a
+    0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.  Of a file with both, a model can be
+    trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, every sixth row is, drawn
+    with a fixed seed.  A file with one of them has no test part: all of it is answers.  ``want`` names the arrays that
+    are needed.  The names of ``fallback`` are tried in order when the set is not on this machine and cannot be had; a
     file that is not the published one is never passed over, but a :class:`DataError`.
     """
     for candidate in (name, *fallback):
@@ -220,19 +224,48 @@ def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataE
 
 
 def _own(name: str, part: str, want: Sequence[str] | None) -> Dataset:
+    title = Path(name).name
     try:
         with np.load(name, allow_pickle=False) as file:
-            held = {array: file[array] for array in file.files if array in _ARRAYS}
+            stored = {array: file[array] for array in file.files if array.removeprefix("test_") in _ARRAYS}
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise DataError(f"{Path(name).name} is not a readable .npz file: {error}") from None
+        raise DataError(f"{title} is not a readable .npz file: {error}") from None
+    held = {array: stored[array] for array in _ARRAYS if array in stored}
+    kept = {array: stored[f"test_{array}"] for array in _ARRAYS if f"test_{array}" in stored}
     lacking = [array for array in (want or ()) if array not in held]
-    sizes = {len(array) for array in held.values() if array.ndim}
-    if lacking or len(sizes) != 1 or any(array.dtype != np.uint8 for array in held.values()):
-        raise DataError(f"{Path(name).name} must hold images or labels of dtype uint8, as many of each")
+    if lacking or not (_rows(held) and (_rows(kept) if kept else True)):
+        raise DataError(f"{title} must hold images or labels of dtype uint8, as many of each")
     classes = int(held["labels"].max(initial=0)) + 1 if "labels" in held else 0
-    readers = {array: functools.partial(held.__getitem__, array) for array in held}
-    title = Path(name).name
-    return Dataset(name, name, part, title, "", "your own", sizes.pop(), classes, f"Your own data: {title}.", readers)
+    taken, told = _part_of_own(title, part, held, kept)
+    readers = {array: functools.partial(taken.__getitem__, array) for array in taken}
+    return Dataset(name, name, part, title, "", "your own", _rows(taken), classes, f"Your own data: {told}.", readers)
+
+
+def _rows(held: Mapping[str, Bytes]) -> int:
+    """How many rows these arrays have; 0 where they are not bytes, or not as many of each."""
+    sizes = {len(array) for array in held.values() if array.ndim}
+    fitting = len(sizes) == 1 and all(array.ndim and array.dtype == np.uint8 for array in held.values())
+    return sizes.pop() if fitting else 0
+
+
+def _part_of_own(title: str, part: str, held: dict[str, Bytes], kept: dict[str, Bytes]) -> tuple[dict[str, Bytes], str]:
+    """The arrays of a part, and what is said of them."""
+    n = _rows(held)
+    if len(held) == 1:
+        if part == "test":
+            raise DataError(f"{title} must hold images and labels, for a model to be trained and tested")
+        return held, title
+    if kept:
+        if kept.keys() != held.keys():
+            raise DataError(f"{title} must hold both test_images and test_labels, or neither")
+        return (held, kept)[part == "test"], f"{title}, {n:,} rows to train and {_rows(kept):,} to test"
+    if n < 2:
+        raise DataError(f"{title} must hold two rows or more, for a model to be trained and tested")
+    order = np.random.default_rng(_OWN_SEED).permutation(n)
+    cut = max(1, n // _OWN_KEPT_FOR_TEST)
+    rows = np.sort(order[:cut] if part == "test" else order[cut:])
+    told = f"{title}, of whose {n:,} rows {cut:,}, drawn with seed {_OWN_SEED}, are kept for testing"
+    return {array: values[rows] for array, values in held.items()}, told
 
 
 def _notice(what: str, requested: str, name: str, reason: DataError | None) -> str:

@@ -18,6 +18,7 @@ from flamebook.places import ROOT
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError, MissingData
+from flamelib.learning.records import load_records
 
 NOWHERE = "http://127.0.0.1:9/"
 
@@ -279,12 +280,52 @@ def test_your_own_data(tmp_path):
     assert (found.n, found.classes, found.notice) == (3, 3, "Your own data: mine.npz.")
     with pytest.raises(DataError, match=r"mine\.npz must hold"):
         datasets.load(mine, want=("images",))
+    with pytest.raises(DataError, match=r"mine\.npz must hold images and labels"):
+        datasets.load(mine, "test")
     np.savez(mine, labels=LABELS, images=IMAGES[:2])
     with pytest.raises(DataError, match=r"mine\.npz must hold"):
         datasets.load(mine)
     Path(mine).write_bytes(b"PK")
     with pytest.raises(DataError, match=r"mine\.npz is not a readable"):
         datasets.load(mine)
+
+
+def test_your_own_data_are_split_where_they_have_no_test_part(tmp_path):
+    mine = str(tmp_path / "mine.npz")
+    images = np.arange(60, dtype=np.uint8)[:, None, None] * np.ones((1, 2, 2), np.uint8)
+    np.savez(mine, images=images, labels=np.arange(60, dtype=np.uint8))
+    train, test = datasets.load(mine), datasets.load(mine, "test")
+    assert (train.n, test.n) == (50, 10)
+    assert sorted([*train.labels, *test.labels]) == list(range(60))
+    assert all((one.images[:, 0, 0] == one.labels).all() for one in (train, test))
+    assert train.notice == "Your own data: mine.npz, of whose 60 rows 10, drawn with seed 0, are kept for testing."
+    assert (datasets.load(mine, "test").labels == test.labels).all()
+
+    np.savez(mine, images=images[:4], labels=LABELS[:2].repeat(2), test_images=images[4:6], test_labels=LABELS[:2])
+    train, test = datasets.load(mine), datasets.load(mine, "test")
+    assert (train.n, test.n, (test.images == images[4:6]).all()) == (4, 2, True)
+    assert train.notice == "Your own data: mine.npz, 4 rows to train and 2 to test."
+
+    np.savez(mine, images=images, labels=np.arange(60, dtype=np.uint8), test_images=images[:2])
+    with pytest.raises(DataError, match="both test_images and test_labels"):
+        datasets.load(mine)
+    np.savez(mine, images=images[:1], labels=LABELS[:1])
+    with pytest.raises(DataError, match="two rows or more"):
+        datasets.load(mine)
+
+
+def test_labels_of_noise_are_told_right_as_often_as_by_chance(tmp_path):
+    rng = np.random.default_rng(0)
+    mine = str(tmp_path / "mine.npz")
+    labels = rng.integers(10, size=600, dtype=np.uint8)
+    np.savez(mine, images=rng.integers(256, size=(600, 4, 4), dtype=np.uint8), labels=labels)
+    records = load_records(mine)
+    one = records.batch(np.arange(len(records)))
+    model = records.softmax
+    found = np.zeros(model.dimension)
+    for _ in range(200):
+        found -= model.weighted_sum(found, one.images, one.labels, lambda norms: np.full_like(norms, 0.5 / len(one)))
+    assert abs(model.accuracy(found, records.tested.images, records.tested.labels) - 0.1) < 0.06
 
 
 def test_the_registry_and_its_page_say_the_same():

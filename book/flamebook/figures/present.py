@@ -4,6 +4,7 @@ Files go to ``figures/`` under the folder that the environment variable ``FLAMEL
 folder otherwise).  Every file is made in memory and moved into place whole; running twice gives the same bytes.
 """
 
+import csv
 import html
 import io
 import json
@@ -20,10 +21,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
+from flamebook.records import Curves
 from flamebook.statements import FAILS, HOLDS, SILENT, Finding, found
+from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
 
 STYLE = (
     "<style>html:not([data-theme]) .fl-fig .only-dark{display:none}"
@@ -258,11 +262,47 @@ class _Picture(Generic[R]):
             figure = Figure(figsize=self.size, layout="constrained")
             ax = figure.add_subplot()
             self.draw(ax, self.record, pen)
+            _draw_book(ax, self.record, self.name, pen)
             handles, labels = ax.get_legend_handles_labels()
             if self.legend and handles:
                 figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels))
             figure.savefig(content, format=form, **options)
         return content.getvalue()
+
+
+def _draw_book(ax: Axes, record: Record, name: str, pen: Pen) -> None:
+    """Behind the curves of an own run those of the book's run, thin, where both are over the same axis and differ."""
+    book = _curves_of_the_book(record, name)
+    if book is None or not isinstance(record, Curves):
+        return
+    drawn = [(line.get_xydata(), line.get_color()) for line in ax.get_lines()]
+    style: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1.1, "zorder": 1}
+    shown = False
+    for curve, values in record.curves.items():
+        points = np.column_stack([record.x, np.where(np.isfinite(values), values, np.nan)])
+        # Only what is drawn as it stands can be compared: some drawings scale their curves.
+        colours = [colour for line, colour in drawn if np.array_equal(points, line, equal_nan=True)]
+        if colours:
+            ax.plot(*book[curve], color=colours[0], alpha=0.6, **style)
+            shown = True
+    if shown:
+        ax.plot([], [], color=pen.colour("grey"), label="the book's", **style)
+
+
+def _curves_of_the_book(record: Record, name: str) -> dict[str, tuple[Reals, Reals]] | None:
+    """Points of the curves of the book's figure of this name; ``None`` unless its columns are ours and it differs."""
+    path = Path(os.environ.get(BOOK_RUN, "")) / "figures" / f"{name}.csv"
+    if BOOK_RUN not in os.environ or not isinstance(record, Curves) or not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    header, *rows = csv.reader(text.splitlines())
+    if text == record.to_csv() or header != [record.x_name, *record.curves]:
+        return None
+    try:
+        x, *columns = np.array(rows, dtype=float).T
+    except ValueError:
+        return None
+    return {curve: (x, np.where(np.isfinite(y), y, np.nan)) for curve, y in zip(record.curves, columns, strict=True)}
 
 
 def _columns(labels: Sequence[str]) -> int:

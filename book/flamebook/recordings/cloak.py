@@ -45,7 +45,7 @@ def recorded_sweep(experiment: str) -> Sweep:
         If nothing of the kind was recorded.
     """
     given = {name: of for name, of in parameters(TABLE).items() if name != experiment}
-    return sweep_of(TABLE, experiment, DATASET, given)
+    return sweep_of(TABLE, experiment, recorded.data_of_this_run((DATASET,)), given)
 
 
 def equal_rows() -> list[tuple[object, ...]]:

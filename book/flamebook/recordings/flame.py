@@ -55,24 +55,24 @@ def to_rows(key: Key, runs: Runs) -> Iterator[tuple[object, ...]]:
             yield (*key, method, count, *after, *first, *last, accuracy)
 
 
-def recorded_runs(dataset: str = "mnist", noise: str = "fresh", experiment: str = "methods", value: float = 0) -> Runs:
-    """Runs of all methods of an experiment, of one value where it is a sweep.
+def recorded_runs(dataset: str = "", noise: str = "fresh", experiment: str = "methods", value: float = 0) -> Runs:
+    """Runs of all methods of an experiment, of one value where it is a sweep; of the data of this run if none is named.
 
     Raises
     ------
     DomainError
         If nothing of the kind was recorded.
     """
-    key = Key(dataset, experiment, noise, value)
+    key = Key(dataset or tables.data_of_this_run(DATASETS), experiment, noise, value)
     found = tables.grouped(TABLE, Key.of).get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {tuple(key)}")
     return _runs(found, parameters(TABLE))
 
 
-def recorded_sweep(experiment: str, dataset: str = "mnist") -> Sweep:
-    """A sweep, its axis named by the experiment."""
-    return sweep_of(TABLE, experiment, dataset, parameters(TABLE))
+def recorded_sweep(experiment: str) -> Sweep:
+    """A sweep, its axis named by the experiment; not on a page of other data."""
+    return sweep_of(TABLE, experiment, tables.data_of_this_run(DATASETS[:1]), parameters(TABLE))
 
 
 def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sweep:
@@ -116,15 +116,16 @@ def findings() -> dict[str, int | float | str]:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A fresh sweep, and the recorded one of the full grid.
+    """A fresh sweep, and the recorded one of the full grid if it is of the same data.
 
     Attributes
     ----------
-    fresh, recorded : Sweep
+    fresh : Sweep
+    recorded : Sweep or None
     """
 
     fresh: Sweep
-    recorded: Sweep
+    recorded: Sweep | None
 
     @property
     def parameters(self) -> Parameters:
@@ -132,14 +133,15 @@ class Beside:
 
     def to_csv(self) -> str:
         """The recorded values, then the fresh ones, each with its own header."""
-        return self.recorded.to_csv() + self.fresh.to_csv()
+        return (self.recorded.to_csv() if self.recorded else "") + self.fresh.to_csv()
 
 
 def compute_beside(
     users: Users, setting: Setting, experiment: str, values: Iterable[float], repeats: int, seed: int
 ) -> Beside:
     """A sweep as :func:`flamebook.experiments.flame_grid.compute_sweep` makes it, beside the recorded one."""
-    return Beside(compute_sweep(users, setting, experiment, values, repeats, seed), recorded_sweep(experiment))
+    fresh = compute_sweep(users, setting, experiment, values, repeats, seed)
+    return Beside(fresh, recorded_sweep(experiment) if tables.same_data(DATASETS[0]) else None)
 
 
 def _runs(found: Sequence[Row], given: Parameters) -> Runs:

@@ -64,8 +64,9 @@ def read_back(table: str, key: Key) -> Learning:
     Raises
     ------
     DomainError
-        If there are none.
+        If there are none, or the run that is under way is on other data.
     """
+    tables.data_of_this_run((tables.provenance(table)["dataset"],))
     found = tables.grouped(table, Key.of).get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {key.experiment!r} with model {key.model!r}")

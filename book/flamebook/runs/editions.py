@@ -1,8 +1,8 @@
 """Two editions of the book side by side: which numbers moved, and what had changed before they did.
 
-An edition is a built book, or the folder of its runs (``_build/runs``).  Its numbers are the recorded results of the
-notebooks, the tables behind their figures, and the values of the ledger where the edition has one.  The reasons are
-read from the receipts: parameters, versions and inputs that differ.
+An edition is a built book, the folder of its runs (``_build/runs``), or the folder of one run.  Its numbers are the
+recorded results of the notebooks, the tables behind their figures, and the values of the ledger where the edition has
+one.  The reasons are read from the receipts: parameters, versions and inputs that differ.
 
 ``python -m flamebook.runs.editions FIRST SECOND`` compares two makings of one book byte for byte.  Time and memory
 stand in the receipts, and on the page that shows them; everything else is decided by the inputs and has to be equal.
@@ -96,7 +96,7 @@ def read(folder: Path) -> Edition:
     Parameters
     ----------
     folder : Path
-        A built book (it has ``files``), or a folder of runs.
+        A built book (it has ``files``), a folder of runs, or the folder of one run.
 
     Raises
     ------
@@ -104,10 +104,12 @@ def read(folder: Path) -> Edition:
         Where there is no receipt of any run.
     """
     runs = folder / "files" if (folder / "files").is_dir() else folder
+    single = receipt_of(folder)
     places = {place.parent.name: place.parent for place in sorted(runs.glob(f"*/{RECEIPT}"))}
+    places = {single.notebook: folder} if single else places
     receipts = {name: found for name, place in places.items() if (found := receipt_of(place))}
     if not receipts:
-        raise DomainError(f"an edition must be a built book or a folder of runs, got {str(folder)!r}")
+        raise DomainError(f"an edition must be a built book, a folder of runs or of one run, got {str(folder)!r}")
     numbers: dict[str, Mapping[str, Any]] = {name: dict(_numbers(places[name])) for name in receipts}
     ledgers = sorted(folder.glob("_downloads/*/ledger.json"))
     return Edition(receipts, numbers | ({"ledger": dict(_claims(ledgers[0]))} if ledgers else {}))

@@ -8,8 +8,9 @@ import ast
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from flamebook.runs import notebook as stamp
@@ -25,7 +26,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digests(template: Path, root: Path) -> dict[str, str]:
+def digests(template: Path, root: Path, values: Mapping[str, Any] = MappingProxyType({})) -> dict[str, str]:
     """Path from the root to SHA-256, for everything that the notebook's result depends on.
 
     Parameters
@@ -34,6 +35,8 @@ def digests(template: Path, root: Path) -> dict[str, str]:
         The notebook.
     root : Path
         Folder of the checkout: packages, ``data`` and the lock lie in it.
+    values : mapping
+        Of its parameters; those that are files of one's own data count, under the parameter's name.
 
     Returns
     -------
@@ -42,7 +45,9 @@ def digests(template: Path, root: Path) -> dict[str, str]:
         whose names these write down, the lock; and, for notebooks that read data sets, the listing of the
         data sets' folder.
     """
-    return of_code(stamp.code(stamp.read(template)), root, [template.resolve()])
+    own = {name: Path(str(value)) for name, value in values.items() if str(value).endswith(".npz")}
+    read = {f"{name} ({path.name})": sha256(path) for name, path in own.items() if path.is_file()}
+    return of_code(stamp.code(stamp.read(template)), root, [template.resolve()]) | read
 
 
 def of_code(code: str, root: Path, files: Iterable[Path] = ()) -> dict[str, str]:

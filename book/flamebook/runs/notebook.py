@@ -46,10 +46,10 @@ def write(path: Path, notebook: Notebook) -> None:
 
 
 def code(notebook: Notebook) -> str:
-    """The Python code of all cells, one text; lines for IPython alone are left out."""
+    """The Python code of all cells, one text; lines for IPython alone do nothing in it."""
     sources = (cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code")
     lines = (line for source in sources for line in source.splitlines())
-    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!", "?")))
+    return "\n".join(re.sub(r"^(\s*)[%!?].*$", r"\1pass", line) for line in lines)
 
 
 def with_values(notebook: Notebook, values: Mapping[str, Any]) -> Notebook:
@@ -187,7 +187,9 @@ def _shown(name: str, known: Mapping[str, Any]) -> str:
         return f"{value:,}" if value >= _GROUPED_FROM else str(value)
     if isinstance(value, float):
         return f"{value:.4g}"
-    return ", ".join(_shown(name, {name: one}) for one in value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(_shown(name, {name: one}) for one in value)
+    return Path(value).name if str(value).endswith(".npz") else str(value)
 
 
 def tokens(notebook: Notebook) -> Iterator[str]:
@@ -252,11 +254,22 @@ class Declared:
         if self.element == "str":
             if not isinstance(value, str):
                 raise DomainError(f"{self.name} must be a text, got {value!r}")
+            value = _file_of_own(self.name, value) if self.name.endswith("dataset") else value
             return VOCABULARY[self.name].accept(self.name, value) if self.name in VOCABULARY else value
         if self.name in VOCABULARY:
             value = VOCABULARY[self.name].accept(self.name, value)
         number = _BY_TYPE[self.element].accept(self.name, value)
         return float(number) if self.element == "float" else number
+
+
+def _file_of_own(name: str, value: str) -> str:
+    """The name of a data set, or the whole path of a file of one's own: it is looked for from the current folder."""
+    if not value.endswith(".npz"):
+        return value
+    path = Path(value).expanduser().resolve()
+    if not path.is_file():
+        raise DomainError(f"{name} must be the name of a data set, or an .npz file that exists, got {value!r}")
+    return str(path)
 
 
 def declared(notebook: Path) -> dict[str, Declared]:

@@ -52,19 +52,39 @@ def run(template: Path, given: Mapping[str, Any], output: Path | None = None) ->
     full = notebook.values(template, given)
     folder = (output or default_folder("own", template.stem, notebook.digest(template, full))).resolve()
     with replaced(folder) as work:
-        fill(template, full, work)
+        fill(template, full, work, folder)
         own = {"made_by": "flamelib run", "notebook": template.name, "parameters": full, "files": _listed(work)}
         (work / MARK).write_text(json.dumps(own, indent=1) + "\n", encoding="utf-8")
     return folder
 
 
-def fill(template: Path, full: Mapping[str, Any], work: Path) -> None:
-    """Execute the notebook into the folder ``work`` and put the page and the table of results beside it."""
-    # Papermill takes a second to import: a refusal should not wait for it.
-    from flamebook.runs.execute import execute, write_page
+def of_profile(template: Path, profile: str) -> dict[str, Any]:
+    """The values that an edition of the book gives to a notebook's parameters; none where no edition is named.
 
-    execute(template, work, dict(full), tolerant=True)
-    write_page(work / template.name)
+    Raises
+    ------
+    DomainError
+        For an unknown edition, or a notebook that is not the book's.
+    """
+    if not profile:
+        return {}
+    from flamebook.runs import schedule
+
+    root = template.resolve().parent.parent
+    if not (root / "book" / "parameters").is_dir():
+        raise DomainError(f"profile must be left out for a notebook outside the book, got {profile!r}")
+    return dict(schedule.plan(root, profile).runs[template.stem].parameters)
+
+
+def fill(template: Path, full: Mapping[str, Any], work: Path, folder: Path) -> None:
+    """Execute the notebook into ``work``, with the page and the table of results; it will lie at ``folder``."""
+    # Papermill takes a second to import, and drawing another: a refusal should not wait for them.
+    from flamebook.runs.execute import execute
+    from flamebook.runs.page import made
+
+    with made.beside_the_book(template):
+        execute(template, work, dict(full), tolerant=True)
+    made.make(template, work, folder, {name: one.default for name, one in notebook.declared(template).items()})
     results = read_results(work)
     (work / "results.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     (work / "results.csv").write_text(table([{"name": n, "value": v} for n, v in results.items()]), encoding="utf-8")

@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,9 +12,38 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flamebook.places import RESULTS
+from flamelib.core.vocabulary import DomainError
+
+PARAMETERS = "FLAMELIB_RUN_PARAMETERS"  # of the run that is under way, as JSON
 
 Row = Mapping[str, str]
 K = TypeVar("K")
+
+
+class NotRecorded(DomainError):
+    """What was recorded is of other data than those of the run that asks for it."""
+
+
+def data_of_this_run(recorded: Sequence[str]) -> str:
+    """The data set of the run that is under way, if it is a recorded one; the first of these outside of runs.
+
+    Raises
+    ------
+    NotRecorded
+        If the run is on other data: beside their results, recorded ones would be taken for theirs.
+    """
+    asked = str(json.loads(os.environ.get(PARAMETERS, "{}")).get("dataset", recorded[0]))
+    if asked not in recorded:
+        raise NotRecorded(f"what was recorded is of {' and '.join(recorded)}, nothing of {Path(asked).name}")
+    return asked
+
+
+def same_data(name: str) -> bool:
+    """Whether the run that is under way is on the data set of this name; true outside of runs."""
+    try:
+        return data_of_this_run((name,)) == name
+    except NotRecorded:
+        return False
 
 
 @functools.cache

@@ -18,7 +18,8 @@ from typing import IO
 import yaml
 
 from flamebook.places import FINGERPRINT
-from flamebook.runs import execute, files, inputs, schedule
+from flamebook.runs import execute, files, inputs, notebook, schedule
+from flamebook.runs.page import built, made, plain
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
@@ -70,17 +71,20 @@ def edition(root: Path, profile: str) -> str:
 def _with_pages(root: Path, told: str, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:
     """Make the pages from the runs, unless those in place are made from just these."""
     wanted = hashlib.sha256(f"{told}\n{fingerprint(root)}".encode()).hexdigest()
-    if _current(root) == wanted:
+    if _current(root) == wanted and (root / built.SEED).is_dir():
         say("current  the pages")
         return outcome
     say("building the pages")
     stage(root, pages)
     _write_config(root, told)
-    made = _jupyter_book(root, lock)
-    _copy_results(root, made)
-    finish(made)
-    (made / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
-    files.put_in_place(made, root / HTML)
+    html = _jupyter_book(root, lock)
+    _copy_results(root, html)
+    finish(html)
+    _write_downloads(root, html)
+    (html / FINGERPRINT).write_text(wanted + "\n", encoding="utf-8")
+    files.put_in_place(html, root / HTML)
+    # Pages of own runs are made from it; their numbers are those of the book that stands there.
+    files.put_in_place(root / WORK / "_build" / ".doctrees", root / built.SEED)
     shutil.rmtree(root / WORK, ignore_errors=True)
     return outcome
 
@@ -151,6 +155,13 @@ def _copy_results(root: Path, html: Path) -> None:
     for receipt in sorted((root / schedule.RUNS).glob(f"*/{execute.RECEIPT}")):
         if (html / "notebooks" / f"{receipt.parent.name}.html").is_file():
             shutil.copytree(receipt.parent, html / "files" / receipt.parent.name)
+
+
+def _write_downloads(root: Path, html: Path) -> None:
+    """The notebooks that pages offer for download, in Markdown that any Jupyter shows."""
+    known, clone = plain.book(html, root / "book" / "references.bib"), made.clone(root)
+    for page in sorted((html / "_sources" / "notebooks").glob("*.ipynb")):
+        notebook.write(page, plain.notebook(notebook.read(page), known, clone, beside=False))
 
 
 def summary(root: Path, outcome: Outcome, seconds: float) -> str:

@@ -98,6 +98,12 @@ def test_a_built_book_has_its_ledger_compared(tmp_path: Path) -> None:
     assert (found.page, str(found.moved[0])) == ("ledger", "blanket:fig-1/a verdict: reproduced -> refuted")
 
 
+def test_two_single_runs(tmp_path: Path) -> None:
+    old, new = edition(tmp_path / "old", results={"x": 2.0}), edition(tmp_path / "new", results={"x": 3.0})
+    [found] = compared(old / "page", new / "page")
+    assert (found.page, str(found.moved[0])) == ("page", "x: 2.0 -> 3.0 (+50%)")
+
+
 def test_many_moves_are_counted_not_listed(tmp_path: Path) -> None:
     old = edition(tmp_path / "old", results={f"x{i}": 1 for i in range(30)})
     new = edition(tmp_path / "new", results={f"x{i}": 2 for i in range(30)})

@@ -51,8 +51,8 @@ def draw_sweep(ax: Axes, record: Sweep, pen: Pen) -> None:
 
 
 def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
-    """Recorded means in a band of one standard deviation; fresh ones as points with bars."""
-    draw_sweep(ax, record.recorded, pen)
+    """Recorded means in a band of one standard deviation; fresh ones as points with bars, alone if of other data."""
+    draw_sweep(ax, record.recorded or record.fresh, pen)
     for name in record.fresh.finals:
         style = pen.line(name, label="_fresh", linestyle="none", marker="x", markersize=8)
         ax.errorbar(record.fresh.x, record.fresh.mean(name), yerr=record.fresh.spread(name), capsize=3, **style)

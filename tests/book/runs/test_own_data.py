@@ -1,0 +1,123 @@
+"""Runs on one's own data: where a file is looked for, what is hidden, and the example of the book's page as written."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flamebook.experiments import flame
+from flamebook.experiments.runs import Runs
+from flamebook.places import ROOT
+from flamebook.recordings import checkin, cloak, participation
+from flamebook.recordings import flame as recorded_flame
+from flamebook.runs import inputs, notebook, own, recorded
+from flamelib.core.vocabulary import DomainError
+
+TEMPLATE = ROOT / "notebooks" / "blanket_histogram.ipynb"
+
+
+def asks(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> None:
+    """As if a run with these parameters were under way."""
+    monkeypatch.setenv(recorded.PARAMETERS, json.dumps(parameters))
+
+
+class TestRecorded:
+    def test_it_is_shown_on_pages_of_the_same_data(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for parameters in ({}, {"dataset": "mnist"}):
+            asks(monkeypatch, **parameters)
+            assert checkin.recorded("large").curves
+            assert cloak.recorded_sweep("epsilon").finals
+            assert recorded_flame.findings()["stopped"] >= 0
+        asks(monkeypatch, dataset="fashion-mnist")
+        clothes = recorded_flame.recorded_runs()
+        assert (clothes.curves["topk"] == recorded_flame.recorded_runs("fashion-mnist").curves["topk"]).all()
+
+    def test_it_is_hidden_on_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asks(monkeypatch, dataset="/home/somebody/answers.npz")
+        hidden = (
+            lambda: checkin.recorded("large"),
+            checkin.findings,
+            lambda: participation.recorded("6.1"),
+            cloak.findings,
+            cloak.equal_rows,
+            recorded_flame.findings,
+            recorded_flame.recorded_runs,
+            lambda: recorded_flame.recorded_sweep("padded"),
+        )
+        for ask in hidden:
+            with pytest.raises(recorded.NotRecorded, match=r"what was recorded is of .*, nothing of answers\.npz$"):
+                ask()
+        assert recorded_flame.recorded_runs("mnist").curves, "what is asked for by name is shown under its name"
+
+    def test_printed_gaps_fit_no_other_data(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        runs: Runs = recorded_flame.recorded_runs("mnist")
+        assert {row[3] for row in flame.gap_rows(runs)} <= {True, False}
+        asks(monkeypatch, dataset="digits")
+        assert {row[3] for row in flame.gap_rows(runs)} == {"other data"}
+
+
+class TestWhere:
+    def test_a_file_is_looked_for_from_the_current_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DomainError, match=r"dataset must be .* \.npz file that exists, got 'answers\.npz'"):
+            notebook.values(TEMPLATE, {"dataset": "answers.npz"})
+        np.savez("answers.npz", labels=np.zeros(3, np.uint8))
+        for values in (
+            notebook.values(TEMPLATE, {"dataset": "answers.npz"}),
+            notebook.grid(TEMPLATE, {"dataset": "answers.npz"}, 9)[1][0],
+        ):
+            assert values["dataset"] == str(tmp_path / "answers.npz")
+        before = inputs.digests(TEMPLATE, ROOT, values)
+        np.savez("answers.npz", labels=np.ones(3, np.uint8))
+        after = inputs.digests(TEMPLATE, ROOT, values)
+        assert [name for name in before if before[name] != after[name]] == ["dataset (answers.npz)"]
+
+    def test_a_text_shows_its_name(self) -> None:
+        page = {"cells": [{"cell_type": "markdown", "source": "of @dataset@", "metadata": {}}], "metadata": {}}
+        assert notebook.finished(page, {"dataset": "/a/b/answers.npz"})["cells"][0]["source"] == "of answers.npz"
+
+
+class TestProfile:
+    def test_it_gives_the_values_of_an_edition(self) -> None:
+        template = ROOT / "notebooks" / "crossing.ipynb"
+        assert own.of_profile(template, "") == {}
+        quick, paper = (own.of_profile(template, name) for name in ("quick", "paper"))
+        assert quick.keys() == paper.keys() == notebook.declared(template).keys()
+        assert quick["points"] < paper["points"]
+
+    def test_what_it_cannot_give_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DomainError, match="profile must be one of quick, paper"):
+            own.of_profile(TEMPLATE, "huge")
+        with pytest.raises(DomainError, match="profile must be left out"):
+            own.of_profile(tmp_path / "notebooks" / "mine.ipynb", "quick")
+
+
+def test_the_example_of_the_page_works_as_written(tmp_path: Path) -> None:
+    section = (ROOT / "book" / "rerun.md").read_text(encoding="utf-8").partition("## Your own data")[2]
+    code, command = (re.search(rf"(?s)```{kind}\n(.*?)```", section) for kind in ("python", "text"))
+    assert code is not None
+    assert command is not None
+    rng = np.random.default_rng(5)
+    np.savetxt(tmp_path / "answers.csv", rng.integers(4, size=3000), fmt="%d")
+    surroundings = os.environ | {
+        "FLAMELIB_OFFLINE": "1",
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "book"))),
+    }
+    for words in (
+        [sys.executable, "-c", code[1]],
+        [sys.executable, "-m", "flamelib.cli", *shlex.split(command[1])[1:]],
+    ):
+        done = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    page = (Path(done.stdout.strip()) / "blanket_histogram.html").read_text(encoding="utf-8")
+    assert "Your own data: answers.npz." in page
+    assert "3000 real handwritten" in page or "3,000" in page

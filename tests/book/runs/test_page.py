@@ -1,0 +1,356 @@
+"""The page of an own run and its notebook: one file, the book's numbers, nothing raw, links that lead somewhere."""
+
+import hashlib
+import html
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+
+from flamebook.figures import present
+from flamebook.figures.curves import draw_curves
+from flamebook.places import ROOT
+from flamebook.records import Curves
+from flamebook.runs import own
+from flamebook.runs.page import built, folded, head, made, plain
+from flamebook.site import build
+
+RAW = re.compile(r"\{[a-z:]+\}`|:::|\(sec-[a-z-]+\)=|@[a-z_]+@|\$\$ *\(eq-")
+INDEX = """\
+# Tiny
+
+## Statements
+
+:::{prf:theorem} The first
+:label: tiny-thm
+It holds.
+:::
+
+$$x = y$$ (eq-tiny)
+
+{term}`shuffler`, {cite:t}`balle2019blanket`
+
+:::{glossary}
+shuffler
+  It mixes.
+:::
+
+```{eval-rst}
+.. py:function:: flamelib.mix()
+```
+
+```{bibliography}
+```
+"""
+TEXT = """\
+(sec-survey)=
+# A survey of @n_users@
+
+See {prf:ref}`tiny-thm` by {cite:t}`balle2019blanket`, {eq}`eq-tiny`, {numref}`fig-line`, {doc}`/book/index`,
+{term}`the shuffler <shuffler>`, {py:func}`flamelib.mix` and {ref}`sec-survey`.
+
+:::{admonition} Mind
+:class: tip
+- the [step]{.edition};
+:::
+
+$$a = b$$ (eq-own)
+
+## Again
+"""
+CURVES = """\
+from flamebook.figures import curves, present
+from flamebook.records import Curves
+shown = Curves("n_users", "epsilon", [1.0, 10.0], {"hoeffding": [n_users * 1.0, 2.0]})
+present.record_result("double", 2 * n_users)
+present.record_result("kind", "<b>|odd|")
+present.show(shown, curves.draw_curves, name="line", alt="A line that rises from left to right.")
+"""
+PARAMETERS = "n_users: int = 1000  # users\nseed: int = 7  # of the one generator"
+
+
+def notebook() -> dict[str, Any]:
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "text", "metadata": {}, "source": TEXT}]
+    figure = {
+        "tags": ["hide-input"],
+        "mystnb": {"figure": {"name": "fig-line", "caption": "With @n_users@, {eq}`eq-tiny`."}},
+    }
+    for name, metadata, source in (("values", {"tags": ["parameters"]}, PARAMETERS), ("curves", figure, CURVES)):
+        code = {"cell_type": "code", "id": name, "metadata": metadata, "source": source}
+        cells.append(code | {"outputs": [], "execution_count": None})
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small book with the real one's settings, built as `make book` builds it."""
+    root = tmp_path_factory.mktemp("checkout")
+    (root / "notebooks").mkdir()
+    (root / "notebooks" / "survey.ipynb").write_text(json.dumps(notebook()))
+    (root / "book" / "parameters").mkdir(parents=True)
+    (root / "book" / "parameters" / "quick.yml").write_text("")
+    for folder in ("_ext", "assets"):
+        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
+    for file in ("_config.yml", "Snakefile", "book/references.bib"):
+        shutil.copy(ROOT / file, root / file)
+    (root / "book" / "index.md").write_text(INDEX)
+    toc = "{format: jb-book, root: book/index, parts: [{numbered: true, chapters: [{file: notebooks/survey}]}]}\n"
+    (root / "book" / "_toc.yml").write_text(toc)
+    build.build(root, "quick", 1, (), lambda *folders: None, lambda html: None)
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(checkout: Path) -> Path:
+    """An own run beside the book."""
+    return own.run(checkout / "notebooks" / "survey.ipynb", {"n_users": "50"}, checkout / "mine")
+
+
+def words(page: Path) -> str:
+    """The words of a page, scripts and styles left out."""
+    text = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page.read_text(encoding="utf-8"))
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"</t[dh]>", " ", text)))).replace(
+        "\u2019", "'"
+    )
+
+
+class TestPage:
+    def test_numbers_and_references_are_the_books(self, run: Path) -> None:
+        said = words(run / "survey.html")
+        assert "1. A survey of 50" in said
+        assert "See Theorem 1 by Balle et al. [2019], (1), Fig. 1.1, Tiny, the shuffler, flamelib.mix() and" in said
+        assert "Fig. 1.1 With 50, (1)." in said
+        assert "1.1. Again" in said
+        assert "made without" not in said
+        assert RAW.findall(said) == []
+
+    def test_it_is_one_file(self, run: Path) -> None:
+        text = (run / "survey.html").read_text(encoding="utf-8")
+        marked = re.sub(r"(?s)(<script[^>]*>).*?</script>|(<style[^>]*>).*?</style>", r"\1\2", text)
+        assert (
+            re.findall(r"<script[^>]*\ssrc=|<link\b(?![^>]*href=\"data:)|<iframe|<img[^>]*src=\"(?!data:)", marked)
+            == []
+        )
+        styles = "".join(re.findall(r"(?s)<style[^>]*>(.*?)</style>", text))
+        assert [one for one in re.findall(r"url\(([^)]*)\)", styles) if "data:" not in one and "#" not in one] == []
+        assert "@import" not in styles
+        assert len(text) < 5e6
+        assert "only-light" in text
+        assert "only-dark" in text
+        assert "theme-switch-button" in text
+
+    def test_links_lead_somewhere(self, run: Path, checkout: Path) -> None:
+        targets = re.findall(r'<a\b[^>]*\shref="([^"]*)"', (run / "survey.html").read_text(encoding="utf-8"))
+        beside = [one for one in targets if not one.startswith(("http", "#"))]
+        assert [one for one in beside if not (run / one.partition("#")[0]).is_file()] == []
+        assert "../_build/html/notebooks/survey.html" in beside
+        assert "../_build/html/book/index.html#tiny-thm" in beside
+        assert "figures/line.csv" in beside
+
+    def test_its_head_compares_with_the_book(self, run: Path, checkout: Path) -> None:
+        said = words(run / "survey.html")
+        mine, theirs = (
+            json.loads((place / "results.json").read_text())["double"]
+            for place in (run, checkout / "_build" / "html" / "files" / "survey")
+        )
+        assert f"n_users 1000 50 result the book's yours double {theirs:,} {mine:,} kind <b>|odd| <b>|odd|" in said
+        assert "flamelib run survey -p n_users=50" in said
+        assert re.search(r"Receipt: \d+ s; flamelib", said)
+        assert "Back to the book's own page." in said
+
+    def test_the_receipt_vouches_for_the_notebook_as_it_lies_there(self, run: Path) -> None:
+        receipt = json.loads((run / "receipt.json").read_text())
+        assert receipt["outputs"]["survey.ipynb"] == hashlib.sha256((run / "survey.ipynb").read_bytes()).hexdigest()
+
+    def test_what_the_book_is_made_from_is_left_alone(self, run: Path, checkout: Path) -> None:
+        kept = {path: path.stat().st_mtime_ns for path in (checkout / built.SEED).rglob("*") if path.is_file()}
+        assert kept
+        page = built.build(checkout / "_build" / "runs" / "survey" / "survey.ipynb", checkout, run.parent / "again")
+        assert "A survey of 1000" in words(page)
+        assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+    def test_a_page_that_the_book_lacks_is_refused(self, checkout: Path, tmp_path: Path) -> None:
+        with pytest.raises(built.NotBuilt, match="not built here"):
+            built.build(checkout / "notebooks" / "other.ipynb", checkout, tmp_path)
+
+
+class TestWithoutABook:
+    @pytest.fixture(scope="class")
+    def bare(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        template = tmp_path_factory.mktemp("bare") / "notebooks" / "survey.ipynb"
+        template.parent.mkdir()
+        template.write_text(json.dumps(notebook()))
+        return own.run(template, {"n_users": "50"}, template.parent.parent / "mine")
+
+    def test_the_page_is_plain_and_says_so(self, bare: Path) -> None:
+        said = words(bare / "survey.html")
+        assert "A survey of 50" in said
+        assert "See tiny thm by balle2019blanket, the equation tiny, Figure 1, index, the shuffler" in said
+        assert "made without the book's builder: the book that this page belongs to is not built here" in said
+        assert "so that nothing stands beside these numbers" in said
+        assert "n_users 1000 50" in said
+        assert RAW.findall(said) == []
+        assert "def " not in said
+        text = (bare / "survey.html").read_text(encoding="utf-8")
+        assert "prefers-color-scheme:dark" in text
+        assert 'href="figures/line.csv"' in text
+        assert "Numbers in the text are those" not in said, "that is for the notebook"
+        assert "src=" not in re.sub(r"(?s)<script>.*?</script>", "", text)
+
+
+class TestNotebook:
+    def test_it_is_plain_and_runs_from_any_folder(self, run: Path, tmp_path: Path) -> None:
+        page = nbformat.read(run / "survey.ipynb", as_version=4)
+        nbformat.validate(page)
+        texts = [cell.source for cell in page.cells if cell.cell_type == "markdown"]
+        assert RAW.findall("\n".join(texts)) == []
+        assert any("> **Mind**" in text for text in texts)
+        assert "**Figure 1.1.** With 50, [(1)](../_build/html/book/index.html#eq-tiny)." in texts
+        assert any("a = b \\tag{1.1}" in text for text in texts)
+        assert page.cells[0].metadata.tags == [plain.ONLY_HERE]
+        assert "git clone --quiet --depth 1 https://github.com/flamelib/flamelib" in page.cells[0].source
+        shutil.copy(run / "survey.ipynb", tmp_path / "survey.ipynb")
+        words = [sys.executable, "-m", "papermill", "survey.ipynb", "out.ipynb", "-p", "n_users", "60"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-600:]
+        assert json.loads((tmp_path / "results.json").read_text())["double"] == 120
+        assert (tmp_path / "figures" / "line.csv").is_file()
+
+    def test_the_command_takes_it_again(self, run: Path, tmp_path: Path) -> None:
+        shutil.copy(run / "survey.ipynb", tmp_path / "survey.ipynb")
+        again = own.run(tmp_path / "survey.ipynb", {"n_users": "70"}, tmp_path / "again")
+        said = words(again / "survey.html")
+        assert said.count("A run of your own") == 1
+        assert "git clone" not in said
+        assert "n_users 50 70" in said, "the default of the copy is the value that it was run with"
+
+    def test_the_books_downloads_are_plain_too(self, checkout: Path) -> None:
+        page = json.loads((checkout / "_build/html/_sources/notebooks/survey.ipynb").read_text(encoding="utf-8"))
+        texts = "\n".join(cell["source"] for cell in page["cells"] if cell["cell_type"] == "markdown")
+        assert RAW.findall(texts) == []
+        assert "See Theorem 1 (The first) by Balle et al. (2019), (1), Figure 1.1, *Tiny*" in texts
+        assert "../files" not in json.dumps(page)
+
+    def test_words_of_a_notebook_that_was_not_run_are_names(self) -> None:
+        page = plain.notebook(notebook(), plain.Book(), "", beside=False)
+        texts = "\n".join(cell["source"] for cell in page["cells"] if cell["cell_type"] == "markdown")
+        assert "# A survey of `n_users`" in texts
+        assert "install the checkout" in texts
+
+
+class TestPlain:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("(a-b)=\n# A", "# A"),
+            ("::::{note}\n:::{tip}\nx\n:::\n::::", "> **Note**\n>\n> > **Tip**\n> >\n> > x"),
+            (":::{exercise} Two\n:label: ex-two\nWhy?\n:::", "> **Exercise: Two**\n>\n> Why?"),
+            (":::{solution-end}\n:::", ""),
+            ("```python\n{ref}`a`\n:::\n```", "```python\n{ref}`a`\n:::\n```"),
+            ("```{code-block} python\nx\n```", "```python\nx\n```"),
+            ("```{math}\n:label: eq-x\nx\n```", "$$\nx\n$$"),
+            ("[five [or six] times]{.edition}", "five [or six] times"),
+            ("{cite}`a,b`", "(a; b)"),
+            ("{unknown}`x`", "`x`"),
+            ("[there](../book/flame.md)", "there"),
+            ("[there](https://a.b/c.md)", "[there](https://a.b/c.md)"),
+            ("% a remark\nx", "x"),
+            (":::{never} closed\nx", "> **closed**\n>\n> x"),
+        ],
+    )
+    def test_markup_becomes_words(self, text: str, expected: str) -> None:
+        assert plain.markdown(text, plain.Book()) == expected
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+    def test_no_notebook_keeps_markup(self, path: Path) -> None:
+        page = plain.notebook(json.loads(path.read_text(encoding="utf-8")), plain.Book(), "", beside=False)
+        texts = [cell["source"] for cell in page["cells"] if cell["cell_type"] == "markdown"]
+        assert [found for text in texts for found in RAW.findall(text)] == []
+
+
+class TestHead:
+    def test_what_somebody_typed_is_no_markup(self) -> None:
+        parameters = {"dataset": "a`|<b>\n:::\n{ref}`x`.npz", "seed": None}
+        receipt = {"notebook": "n", "parameters": parameters, "versions": {}, "seconds": 1.0, "seed": None}
+        block = head.head(head.Run(Path(), receipt, {}), None, {"dataset": "mnist"}, "")
+        assert [line for line in block.splitlines() if line.startswith(":::")] == [head.OPENED[0], ":::"]
+        assert "| `dataset` | `mnist` | `` a`\\|<b> ::: {ref}`x`.npz `` |" in block
+
+    def test_nothing_changed_is_said(self) -> None:
+        receipt = {"notebook": "n", "parameters": {"seed": 1}, "versions": {}, "seconds": 1.0, "seed": 1}
+        one = head.Run(Path(), receipt, {"a": 0.5, "lost": 1})
+        block = head.head(one, head.Run(Path(), receipt, {"a": 0.25}), {"seed": 1}, "")
+        assert "Nothing was changed" in block
+        assert "| `a` | 0.25 | 0.5 |" in block
+        assert "| `lost` | not computed | 1 |" in block
+
+
+class TestBehind:
+    @pytest.fixture
+    def book_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        (tmp_path / "book" / "figures").mkdir(parents=True)
+        monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path / "own"))
+        monkeypatch.setenv(present.BOOK_RUN, str(tmp_path / "book"))
+        return tmp_path / "book" / "figures" / "line.csv"
+
+    def lines(self, table: Path, text: str, scale: float = 1.0) -> list[tuple[str, list[float]]]:
+        """Labels and heights of all lines of an own figure beside the book's table."""
+        table.write_text(text)
+        seen: list[tuple[str, list[float]]] = []
+
+        def draw(ax: Any, record: Curves, pen: Any) -> None:
+            draw_curves(ax, Curves(record.x_name, "", record.x, {k: scale * v for k, v in record.curves.items()}), pen)
+            self.ax = ax
+
+        record = Curves("n_users", "epsilon", np.array([1.0, 10.0]), {"hoeffding": np.array([3.0, np.inf])})
+        present.show(record, draw, name="line", alt="A line.")
+        seen += [(str(line.get_label()), list(np.asarray(line.get_ydata(), float))) for line in self.ax.get_lines()]
+        return seen
+
+    def test_the_books_curves_stand_behind(self, book_run: Path) -> None:
+        found = self.lines(book_run, "n_users,hoeffding\n1,4\n5,5\n10,6\n")
+        assert [4.0, 5.0, 6.0] in [heights for _, heights in found]
+        assert [label for label, _ in found].count("the book's") == 1
+
+    @pytest.mark.parametrize(
+        ("text", "scale"),
+        [
+            ("n_users,hoeffding\n1,3\n10,inf\n", 1.0),  # equal
+            ("epsilon0,hoeffding\n1,4\n10,5\n", 1.0),  # over another axis
+            ("n_users,bennett\n1,4\n10,5\n", 1.0),  # another curve
+            ("n_users,hoeffding\n1,x\n10,5\n", 1.0),  # no numbers
+            ("n_users,hoeffding\n1,4\n10,5\n", 100.0),  # not drawn as it stands
+        ],
+    )
+    def test_what_cannot_be_compared_is_not(self, book_run: Path, text: str, scale: float) -> None:
+        assert len(self.lines(book_run, text, scale)) == 1
+
+
+def test_code_inside_a_page_cannot_end_its_script(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text('x = "</script><!--"; //# sourceMappingURL=a.js.map\n')
+    (tmp_path / "a.css").write_text("@font-face{src:url(fa-solid-900.woff2)} b{background:url('b.png')}")
+    (tmp_path / "b.png").write_bytes(b"png")
+    page = tmp_path / "a.html"
+    page.write_text(
+        '<link rel="stylesheet" href="a.css?v=1" /><script src="a.js"></script><a href="gone.html">words</a>'
+    )
+    text = folded.fold(page, lambda to: "")
+    assert text.count("</script>") == 1
+    assert "<!--" not in text
+    assert "data:image/png" in text
+    assert text.endswith("words")
+
+
+def test_where_the_repository_lies(tmp_path: Path) -> None:
+    assert made.clone(ROOT).startswith("https://")
+    assert made.clone(tmp_path) == ""
+    (tmp_path / "_config.yml").write_text("title: x\n")
+    assert made.clone(tmp_path) == ""

@@ -1,0 +1,79 @@
+"""Pages of own runs in a browser: one file each, at home on disk, in light and dark, nothing raw, links that lead."""
+
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+from playwright.sync_api import Browser
+
+from flamebook.figures.present import pretty
+from flamebook.places import ROOT
+from flamebook.runs import own
+from flamebook.runs.notebook import declared
+from flamebook.runs.page import built, made
+
+from .conftest import DESKTOP, FACTS, PHONE, Visit, settle, switch_theme
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("blanket_histogram", "flame_learning", "cloak_exercises")
+RAW = r"\{cite|\{[a-z:]+\}`|:::|\(sec-|@[a-z_]+@"
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def own_page(request: pytest.FixtureRequest, book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run as the book has it, with one result changed, as an own run of the same notebook."""
+    name: str = request.param
+    assert (ROOT / built.SEED).is_dir(), "the book that is built left nothing to make pages from: run `make book`"
+    folder = tmp_path_factory.mktemp(name) / "own"
+    shutil.copytree(book / "files" / name, folder)
+    template = ROOT / "notebooks" / f"{name}.ipynb"
+    made.make(template, folder, folder, {key: one.default for key, one in declared(template).items()})
+    return folder / f"{name}.html"
+
+
+def test_it_is_as_whole_as_the_books_page(own_page: Path, chromium: Browser) -> None:
+    context = chromium.new_context(viewport=DESKTOP, color_scheme="light", reduced_motion="reduce", offline=True)
+    page = context.new_page()
+    found = Visit(own_page.as_uri())
+    found.listen(page)
+    page.goto(found.address)
+    settle(page)
+    light = page.evaluate(FACTS)
+    assert (found.complaints, [url for url in found.requests if not url.startswith("data:")]) == ([], [found.address])
+    assert (light["raw"], light["unset"], light["faults"], light["unnamed"]) == ([], [], 0, [])
+    assert all(figure == {"light": [True], "dark": [False]} for figure in light["figures"])
+    assert re.findall(RAW, page.inner_text("article")) == []
+    assert page.inner_text(".fl-own").startswith("A run of your own")
+    switch_theme(page, "dark")
+    dark = page.evaluate(FACTS)
+    assert dark["theme"] == "dark"
+    assert all(figure == {"light": [False], "dark": [True]} for figure in dark["figures"])
+    page.set_viewport_size(PHONE)
+    assert page.evaluate(FACTS)["overflow"] <= 0
+    context.close()
+
+
+def test_its_links_lead_to_the_book(own_page: Path) -> None:
+    text = own_page.read_text(encoding="utf-8")
+    targets = [one for one in re.findall(r'<a\b[^>]*\shref="([^"]*)"', text) if not one.startswith(("#", "http"))]
+    files = [Path(unquote(urlparse(one).path)) if one.startswith("file:") else own_page.parent / one for one in targets]
+    assert files
+    assert [path for path in files if not path.is_file()] == []
+    assert len(text) < 5e6
+
+
+def test_its_numbers_are_those_of_its_results(own_page: Path) -> None:
+    results = own.read_results(own_page.parent)
+    block = re.search(
+        r'(?s)<div class="note fl-own.*?</div>\s*</div>|<div class="fl-own.*?</div>\s*</div>',
+        own_page.read_text(encoding="utf-8"),
+    )
+    assert block is not None
+    rows = re.findall(r"(?s)<tr[^>]*>(.*?)</tr>", block[0])
+    cells = [[re.sub(r"<[^>]*>|\s", "", cell) for cell in re.findall(r"(?s)<td>(.*?)</td>", row)] for row in rows]
+    shown = {row[0]: row[1:] for row in cells if len(row) == 3}
+    numbers = {name: value for name, value in results.items() if not isinstance(value, str)}
+    assert {name: shown[name] for name in numbers} == {name: [pretty(value)] * 2 for name, value in numbers.items()}
