@@ -55,7 +55,6 @@ SUBJECTS = {
     "flamebook.site.refuted": "a page",
     "flamebook.site.theorems": "a page",
     "flamebook.site.pages": "the pages that are made",
-    "flamebook.site.forms": "the form of a page",
     "flamebook.site.jobs": "what is run, apart from who asks for it",
     "flamebook.site.release": "a file to hand on",
     "flamebook.site.sliders.page": "a page",

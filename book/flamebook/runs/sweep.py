@@ -325,7 +325,7 @@ def combine(folder: Path) -> None:
     csv.writer(text, lineterminator="\n").writerows([header, *([row.get(name, "") for name in header] for row in body)])
     draw(rows, grid["swept"], measured, folder)
     files.write(folder / "sweep.csv", text.getvalue())
-    shown = [*grid["swept"], STATUS[0], *measured, STATUS[1]]
+    shown = [*grid["swept"], STATUS[0], *measured, *(STATUS[1:] if any(row[STATUS[1]] for row in rows) else ())]
     files.write(folder / PAGE, _page(Path(grid["notebook"]).stem, grid["asked"], shown, body))
 
 

@@ -56,7 +56,7 @@ commas (lists by semicolons), and run every combination</label>
 <p id="own-more"><button type="button" id="own-file">Parameters as a file</button>\
 <span id="own-papermill"> for <code>papermill notebooks/{name}.ipynb mine.ipynb -f {name}.yml</code></span>\
 <span id="own-binder" hidden>; or <a href="{link}">open the notebook on Binder</a> and give the command in a terminal \
-there</span>. <button type="reset">Back to the page's values</button></p>
+there</span>.</p>
 </form></details>
 <script src="../_static/run_times.js" defer></script><script src="../_static/live.js" defer></script>
 """

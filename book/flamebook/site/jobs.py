@@ -23,6 +23,7 @@ import psutil
 
 from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, notebook, own, schedule, sweep
+from flamebook.site.forms import written
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import DataError
 
@@ -170,13 +171,14 @@ class Jobs:
 
     def report(self, job: Job) -> dict[str, Any]:
         """A job in words and numbers, for a page."""
-        usual, seconds = self.usual(job.template)
+        values, seconds = self.usual(job.template)
+        usual, told = ({name: written(value) for name, value in one.items()} for one in (values, job.given))
         done, total = job.passed() if job.state == "running" else (0, 0)
         waiting = [one.id for one in self._jobs.values() if one.state == "queued"]
         return {
             "id": job.id,
             "notebook": job.template.stem,
-            "changed": {name: value for name, value in job.given.items() if (name, value) not in usual.items()},
+            "changed": {name: value for name, value in told.items() if value != usual.get(name)},
             "points": job.points,
             "state": job.state,
             "place": waiting.index(job.id) + 1 if job.id in waiting else 0,

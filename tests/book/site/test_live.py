@@ -145,7 +145,7 @@ def test_from_a_request_to_a_page_and_never_twice(root: Path) -> None:
         assert job["id"] == notebook.digest(
             root / "notebooks" / "tiny.ipynb", {"n_users": 2000, "epsilon0": 1.0, "label": "plain", "seed": 0}
         )
-        assert job["changed"] == {"n_users": 2000}
+        assert job["changed"] == {"n_users": "2000"}
         done = await server.until(job, "done", "failed")
         assert done["address"] == f"own/tiny/{job['id']}/tiny.html", done
         page = await server.ask(f"/{done['address']}")
@@ -162,7 +162,7 @@ def test_from_a_request_to_a_page_and_never_twice(root: Path) -> None:
 
     async def later(server: Served) -> None:
         (kept,) = json.loads((await server.ask("/api/live/jobs?notebook=tiny")).body)
-        assert (kept["state"], kept["changed"]) == ("done", {"n_users": 2000})
+        assert (kept["state"], kept["changed"]) == ("done", {"n_users": "2000"})
         assert (await server.run(n_users=2000))["state"] == "done"
         (root / "notebooks" / "tiny.ipynb").write_text(
             (root / "notebooks" / "tiny.ipynb").read_text().replace("1 + 1", "3")
