@@ -52,6 +52,8 @@ SUBJECTS = {
     "flamebook.figures.flame.as_published": "a section of a notebook",
     "flamebook.claims.accuracy": "a subject of claims",
     "flamebook.claims.flame": "a document's claims",
+    "flamebook.runs.page.folded": "a page as one file",
+    "flamebook.runs.page.head": "what stands at the top of a page",
     "flamebook.site.refuted": "a page",
     "flamebook.site.theorems": "a page",
     "flamebook.site.pages": "the pages that are made",

@@ -70,9 +70,9 @@ def recorded_runs(dataset: str = "", noise: str = "fresh", experiment: str = "me
     return _runs(found, parameters(TABLE))
 
 
-def recorded_sweep(experiment: str) -> Sweep:
-    """A sweep, its axis named by the experiment; not on a page of other data."""
-    return sweep_of(TABLE, experiment, tables.data_of_this_run(DATASETS[:1]), parameters(TABLE))
+def recorded_sweep(experiment: str, dataset: str = "") -> Sweep:
+    """A sweep, its axis named by the experiment; of the data of this run if none is named."""
+    return sweep_of(TABLE, experiment, dataset or tables.data_of_this_run(DATASETS[:1]), parameters(TABLE))
 
 
 def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sweep:

@@ -70,7 +70,7 @@ from flamebook.figures import curves, present
 from flamebook.records import Curves
 shown = Curves("n_users", "epsilon", [1.0, 10.0], {"hoeffding": [n_users * 1.0, 2.0]})
 present.record_result("double", 2 * n_users)
-present.record_result("kind", "<b>|odd|")
+present.record_result("kind", "odd")
 present.show(shown, curves.draw_curves, name="line", alt="A line that rises from left to right.")
 """
 PARAMETERS = "n_users: int = 1000  # users\nseed: int = 7  # of the one generator"
@@ -130,6 +130,7 @@ class TestPage:
         assert "Fig. 1.1 With 50, (1)." in said
         assert "1.1. Again" in said
         assert "made without" not in said
+        assert "No book is built here" not in said
         assert RAW.findall(said) == []
 
     def test_it_is_one_file(self, run: Path) -> None:
@@ -161,7 +162,7 @@ class TestPage:
             json.loads((place / "results.json").read_text())["double"]
             for place in (run, checkout / "_build" / "html" / "files" / "survey")
         )
-        assert f"n_users 1000 50 result the book's yours double {theirs:,} {mine:,} kind <b>|odd| <b>|odd|" in said
+        assert f"n_users 1000 50 result the book's yours double {theirs:,} {mine:,} Equal to the book's: kind." in said
         assert "flamelib run survey -p n_users=50" in said
         assert re.search(r"Receipt: \d+ s; flamelib", said)
         assert "Back to the book's own page." in said
@@ -194,7 +195,7 @@ class TestWithoutABook:
         said = words(bare / "survey.html")
         assert "A survey of 50" in said
         assert "See tiny thm by balle2019blanket, the equation tiny, Figure 1, index, the shuffler" in said
-        assert "made without the book's builder: the book that this page belongs to is not built here" in said
+        assert "No book is built here (make book makes one), so references to its other pages are words alone." in said
         assert "so that nothing stands beside these numbers" in said
         assert "n_users 1000 50" in said
         assert RAW.findall(said) == []
@@ -286,11 +287,13 @@ class TestHead:
 
     def test_nothing_changed_is_said(self) -> None:
         receipt = {"notebook": "n", "parameters": {"seed": 1}, "versions": {}, "seconds": 1.0, "seed": 1}
-        one = head.Run(Path(), receipt, {"a": 0.5, "lost": 1})
-        block = head.head(one, head.Run(Path(), receipt, {"a": 0.25}), {"seed": 1}, "")
+        one = head.Run(Path(), receipt, {"a": 0.5, "lost": 1, "word": "<b>|"})
+        block = head.head(one, head.Run(Path(), receipt, {"a": 0.25, "word": "x"}), {"seed": 1}, "")
         assert "Nothing was changed" in block
         assert "| `a` | 0.25 | 0.5 |" in block
         assert "| `lost` | not computed | 1 |" in block
+        assert "| `word` | `x` | `<b>\\|` |" in block
+        assert "Equal to the book's" not in block
 
 
 class TestBehind:
@@ -347,6 +350,12 @@ def test_code_inside_a_page_cannot_end_its_script(tmp_path: Path) -> None:
     assert "<!--" not in text
     assert "data:image/png" in text
     assert text.endswith("words")
+
+
+def test_a_figure_that_was_not_made_is_said_to_be_so(tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    page.write_text('See <code class="xref std std-numref docutils"><span class="pre">fig-line</span></code>.')
+    assert folded.fold(page, lambda to: "") == "See <em>what was not made in this run</em>."
 
 
 def test_where_the_repository_lies(tmp_path: Path) -> None:

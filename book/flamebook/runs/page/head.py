@@ -82,14 +82,18 @@ def _changed(own: Run, book: Run | None, defaults: Mapping[str, Any]) -> Iterato
 
 
 def _compared(own: Run, book: Run | None) -> Iterator[str]:
-    """Every result that both runs or one of them recorded."""
+    """Results that differ, side by side, and which do not."""
     if book is None:
         yield "The book's own run is not at hand here, so that nothing stands beside these numbers."
         return
-    names = sorted(dict.fromkeys((*own.results, *book.results)))
-    cells = [[code(name), *(_number(run.results, name) for run in (book, own))] for name in names]
-    if cells:
-        yield from _table(["result", "the book's", "yours"], cells)
+    names = sorted({*own.results, *book.results})
+    moved = [name for name in names if own.results.get(name) != book.results.get(name)]
+    if moved:
+        rows = [[code(name), *(_number(run.results, name) for run in (book, own))] for name in moved]
+        yield from _table(["result", "the book's", "yours"], rows)
+        yield ""
+    if equal := [code(name) for name in names if name not in moved]:
+        yield f"Equal to the book's: {', '.join(equal)}."
 
 
 def _number(results: Mapping[str, Any], name: str) -> str:

@@ -67,7 +67,8 @@ class _Page:
             text, made = self.by_the_builder(), ""
         except built.NotBuilt as why:
             text, made = "", f" This page was made without the book's builder: {why}."
-        back = self.back(self.address(f"notebooks/{self.name}.html")) + made
+        there = self.address(f"notebooks/{self.name}.html")
+        back = self.back(there) + (made if there else "")
         notebook = plain.notebook(self.with_head(back), known, clone(self.root), beside=True)
         (self.work / f"{self.name}.html").write_text(text or _plain_page(self.name, notebook), encoding="utf-8")
         written = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
@@ -101,7 +102,7 @@ class _Page:
     def back(self, address: str) -> str:
         """The sentence that leads back."""
         if not self.at_hand(f"notebooks/{self.name}.html"):
-            return "The book is not built here; `make book` makes it."
+            return "No book is built here (`make book` makes one), so references to its other pages are words alone."
         return f'Back to <a href="{html.escape(address)}">the book\'s own page</a>.'
 
     def at_hand(self, place: str) -> Path | None:
