@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -78,9 +79,10 @@ def test_the_whole_cube_root_is_exact_at_and_below_cubes(root):
 def test_bounds_of_all_generations_are_in_order(profile):
     record = amplification.compute_epsilons(profile, [300, 30_000], DELTA)
     assert set(record.curves) == set(amplification.known_bounds(profile))
-    assert amplification.in_order(record)
+    assert amplification.in_order(record).holds
     wrong = dict(record.curves) | {"lower": record.curves["blanket"] * 1.01}
-    assert not amplification.in_order(amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters))
+    wrong_record = amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters)
+    assert amplification.in_order(record, wrong_record).holds is False
 
 
 def test_only_binary_response_has_an_exact_curve_and_clones_of_2023_are_left_out_where_unproved():
@@ -116,6 +118,61 @@ def test_a_curve_is_silent_where_the_corollary_is():
     silent = np.isnan(rate.scaled.curves["hoeffding:local budget 3"])
     assert silent[0]
     assert not silent[-1]
+
+
+# --- what the curves say, in words -----------------------------------------------------------------------------------
+
+
+def test_words_of_any_randomizer_follow_the_budget():
+    book = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(0.5), [1000, 10**6], DELTA))
+    assert "14 times as large as the best one" in book["since_first"]
+    assert book["erlingsson_speaks"] == "speaks from 1,000,000 users on"
+    assert book["generic_order"].startswith("Bennett lies above Hoeffding here. It uses")
+    other = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(3.0), [1000, 10**6], DELTA))
+    assert "the first answer, of 2019, says nothing" in other["since_first"]
+    assert other["generic_order"] == "Bennett lies below Hoeffding here."
+
+
+def test_the_larger_budget_is_named_for_each_randomizer():
+    families = ["2-ary", "100-ary", "Laplace"]
+    both = {"hoeffding": families, "bennett": families}
+    found = amplification.words_of_local_budgets(
+        amplification.compute_local_budgets([100, 10**5], 0.1, DELTA, both), families
+    )
+    assert found["bennett_wins"] == "100-ary response and Laplace noise"
+    assert (found["hoeffding_wins"], found["bennett_for_100"]) == ("binary response", "1.9 to 3.4 times")
+    few = amplification.words_of_local_budgets(amplification.compute_local_budgets([100], 6.0, 1e-300, both), families)
+    assert few["bennett_wins"] == few["hoeffding_wins"] == "none of the three"
+
+
+def test_a_gap_is_told_where_there_is_one():
+    binary = amplification.compute_epsilons(KaryProfile(1.0, 2), [1000], DELTA)
+    gap = amplification.compute_gap([KaryProfile(1.0, 2), KaryProfile(1.0, 10)], [1000], DELTA)
+    words = amplification.words_of_gap(gap, binary)
+    assert words["gap_story"].startswith("The upper bound exceeds the lower one by at most 17 %")
+    assert words["gap_story"].endswith("% for 10-ary response")
+    nothing = amplification.compute_epsilons(KaryProfile(0.1, 2), [1000], 0.9)
+    gap = amplification.compute_gap([KaryProfile(0.1, 2)], [1000], 0.9)
+    assert amplification.words_of_gap(gap, nothing)["gap_story"] == "Here there is none, for the lower bound is 0"
+
+
+def test_a_slope_needs_three_crowds():
+    book = amplification.words_of_rate(amplification.compute_generic_rate([0.1], [10**4, 10**6, 10**8], DELTA))
+    assert book["rate_slopes"].startswith("No line rises")
+    few = amplification.words_of_rate(amplification.compute_generic_rate([0.1], [10**4, 10**6], DELTA))
+    assert few["rate_slopes"].startswith("With so few crowds")
+    steep = amplification.words_of_rate(amplification.compute_generic_rate([1.0], [10**4, 10**6, 10**9], 1e-300))
+    assert steep["rate_slopes"].startswith("A line rises")
+
+
+def test_the_withdrawn_bound_is_told_to_be_false_where_it_is():
+    kinds = ("withdrawn", "bennett", "blanket", "lower")
+    book = amplification.words_of_withdrawn(
+        amplification.compute_epsilons(LaplaceProfile(0.5), [100, 10**5], DELTA, kinds)
+    )
+    assert "from 100,000 users on, and under the *lower* bound from 100,000 users on" in book["withdrawn_under"]
+    few = amplification.words_of_withdrawn(amplification.compute_epsilons(LaplaceProfile(0.5), [100], DELTA, kinds))
+    assert few["withdrawn_under"].startswith("above what it should bound")
 
 
 # --- one message -----------------------------------------------------------------------------------------------------
@@ -172,6 +229,16 @@ def test_every_case_of_the_audit_refutes_three_parts_and_nothing_else():
     assert [float(x) for x in columns(values)["truth"]] == pytest.approx(
         [0.0707851108, 0.0700215697, 0.0795803699], abs=6e-11
     )
+
+
+def test_the_scan_says_where_three_parts_fail_and_where_they_do_not():
+    fails = audit.words_of_scan(audit.compute_clone_scan(4, 3, 1.0, np.array([0.2, 0.85])))
+    assert fails["scan_objective"].startswith("and by a factor of ")
+    binary = audit.compute_clone_scan(4, 2, 1.0, np.array([0.2, 0.85]))
+    assert audit.words_of_scan(binary)["scan_objective"] == "and not at all in another"
+    values = audit.compute_clone_values(audit.CASES[:1])
+    assert audit.two_parts_hold(values, binary).holds
+    assert audit.two_parts_hold(replace(values, truth=values.truth * 1.2), binary).holds is False
 
 
 def test_the_short_alphabet_keeps_its_delta_and_its_bias():
