@@ -254,14 +254,36 @@ def test_the_short_alphabet_keeps_its_delta_and_its_bias():
 def test_the_histogram_error_agrees_with_theory_and_would_not_with_another_mass():
     values = np.repeat([0, 1, 2, 3], [50, 100, 200, 450])
     record = histogram.compute_histogram(values, HistogramProtocol(800, 4, 0.4), repeats=400, seed=3)
-    assert record.plausible
+    assert record.agreement.holds
     low, high = record.interval
     assert ((low < record.measured) & (record.measured < high)).all()
-    other = histogram.HistogramError(
-        record.names, record.truth, record.estimate, record.measured, record.theory * 1.2, record.repeats, {}
-    )
-    assert not other.plausible
+    assert replace(record, theory=record.theory * 1.2).agreement.holds is False
     assert columns(record)["true_count"] == ("50", "100", "200", "450")
+
+
+def test_chance_is_allowed_for_even_where_counts_hang_together():
+    """Two counts that add up to a constant err together; half as many independent ones would seem to be wrong."""
+    protocol = HistogramProtocol(100, 2, 0.5)
+    found = [histogram.compute_histogram([0, 1] * 50, protocol, 12, seed) for seed in range(60)]
+    assert all(one.agreement.holds for one in found)
+    assert all(one.freedom == pytest.approx(1) for one in found)
+    assert histogram.compute_histogram([0, 1] * 50, protocol, 2, 1).agreement.holds is None
+    assert histogram.compute_histogram([0, 1], HistogramProtocol(2, 2, 0.5), 50, 1).agreement.holds is None
+
+
+def test_words_of_a_histogram_follow_its_numbers():
+    book = histogram.words_of_costs(histogram.histogram_costs(50_000, 10, 1.0, DELTA))
+    assert book["theorem_price"].startswith("It asks for a blanket ")
+    few = histogram.words_of_costs(histogram.histogram_costs(1_500, 10, 1.0, DELTA))
+    assert few["theorem_price"].startswith("It says nothing")
+    grants = amplification.compute_epsilons(KaryProfile(1.0, 10), [1_000], DELTA)
+    assert histogram.words_of_grants(grants, math.inf)["theorem_speaks"].startswith("`inf`")
+    assert histogram.words_of_grants(grants, 0.5)["left_to_gain"].endswith("% above it")
+    none = amplification.compute_epsilons(KaryProfile(0.1, 10), [1_000], 0.9)
+    assert histogram.words_of_grants(none, 0.5)["left_to_gain"] == "0 above it"
+    record = histogram.compute_histogram([0, 1] * 50, HistogramProtocol(100, 2, 0.5), 4, 1)
+    assert "digits" in histogram.words_of_counts(record, "emnist-byclass")["about_digits"]
+    assert histogram.words_of_counts(record, "own.npz")["about_digits"] == ""
 
 
 def test_a_seed_fixes_the_histogram():
