@@ -308,14 +308,40 @@ def summation():
 
 def test_measured_sums_agree_with_exact_formulas(summation):
     for key in ("curator", "local", "cheu", "theorem-protocol", "blanket-protocol"):
-        assert summation.plausible(key)
-        assert summation.agrees(key)
+        assert summation.plausible(key).holds
+        assert summation.agrees(key).holds
+    assert summation.all_plausible.holds
+    assert summation.all_agree.holds
+    assert summation.slopes_of_old_answers.holds
 
 
 def test_the_agreement_has_power(summation):
     doubled = {key: values * 1.5 for key, values in summation.exact.items()}
-    other = blanket_summation.SummationError(summation.measured, doubled, summation.lower, summation.repeats)
-    assert not any(other.plausible(key) for key in doubled)
+    other = replace(summation, exact=doubled)
+    assert not any(other.plausible(key).holds for key in doubled)
+    assert other.all_plausible.holds is False
+    steeper = replace(summation, exact={key: values * summation.measured.x for key, values in summation.exact.items()})
+    assert not any(steeper.agrees(key).holds for key in doubled)
+
+
+def test_words_of_sums_follow_the_budget_and_the_crowds(summation):
+    words = blanket_summation.words_of_summation(summation)
+    assert "among 1,500 users and " in words["mass_story"]
+    assert words["measured_follows"] == "and the measurement follows them"
+    values = np.random.default_rng(0).beta(2, 5, size=300)
+    few = blanket_summation.compute_summation(values, [20, 300], 2.0, 1e-4, repeats=3, seed=2)
+    words = blanket_summation.words_of_summation(few)
+    assert words["mass_story"].startswith("Theorem 3.1 says nothing")
+    assert words["measured_follows"].startswith("and whether")
+    assert few.all_plausible.holds is few.all_agree.holds is few.slopes_of_old_answers.holds is None
+    assert np.isnan(few.measured.curves["theorem-protocol"]).all()
+    assert {row[3] for row in few.rows()} == {"too few crowds"}
+
+
+def test_asymptotic_crowds_stay_whole_numbers_of_doubles():
+    assert blanket_summation.asymptotic_crowds(1e-3, 1e-300)[-1] == 2**53
+    wide = blanket_summation.compute_summation_theory(blanket_summation.asymptotic_crowds(1.0, 0.6), 1.0, 0.6)
+    assert set(blanket_summation.slopes_of(wide)) == {"theorem", "theorem-protocol"}
 
 
 def test_models_of_trust_are_ordered_and_above_the_lower_bound(summation):
