@@ -429,7 +429,7 @@ def test_summation_figures_are_drawn(summation, monkeypatch, tmp_path):
         (lambda: amplification.compute_epsilons(LaplaceProfile(0.5), [100], math.nan, ["hoeffding"]), "delta"),
         (lambda: histogram.compute_histogram([0, 1, 7], HistogramProtocol(3, 2, 0.5), 2, 1), "values"),
         (lambda: blanket_summation.compute_summation([0.5, 2.0], [2000, 3000, 4000], 1.0, DELTA, 2, 1), "value"),
-        (lambda: blanket_summation.compute_summation([0.5], [50, 100, 200], 1.0, DELTA, 2, 1), "n_users"),
+        (lambda: blanket_summation.compute_summation([0.5], [1, 100, 200], 1.0, DELTA, 2, 1), "n_users"),
     ],
 )
 def test_bad_input_is_refused_with_its_name(call, name):

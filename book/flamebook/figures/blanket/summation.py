@@ -179,7 +179,7 @@ def asymptotic_crowds(epsilon: float, delta: float, points: int = 13) -> NDArray
     """Crowds over six decades, or as many as there are, in which Theorem 4.1 shows its asymptote.
 
     >>> asymptotic_crowds(1.0, 1e-6)[[0, -1]].tolist()
-    [2031212, 2031212080986]
+    [2031212, 2031212083393]
     """
     start = min(blankets_needed(2, epsilon, delta) * 5e3, LARGEST_WHOLE / 100)
     return whole_grid(start, min(start * 1e6, LARGEST_WHOLE), points)
