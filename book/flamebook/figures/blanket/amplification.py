@@ -248,6 +248,7 @@ NAMED = {
     "Laplace": "Laplace noise",
 }
 NONE = "none of the three"
+NO_GAP = "Here there is none, for the lower bound is 0"
 
 
 def _local_budget(bound: str, family: str, n_users: int, epsilon: float, delta: float) -> float:
@@ -308,17 +309,18 @@ def words_of_local_budgets(record: Curves, families: Sequence[str]) -> dict[str,
     }
 
 
-def words_of_gap(record: Curves, binary: Curves) -> dict[str, str]:
-    """By how much the best upper bound exceeds the lower one, for each randomizer; and the exact one for binary."""
+def gap_story(record: Curves) -> str:
+    """By how much the best upper bound exceeds the lower one, for each randomizer."""
     names = {name.partition(":")[2]: _excess(ratios) for name, ratios in record.curves.items()}
     told = [f"{share} for {NAMED[name]}" for name, share in names.items() if share]
+    return f"The upper bound exceeds the lower one by at most {listed(told)}" if told else NO_GAP
+
+
+def words_of_gap(record: Curves, binary: Curves) -> dict[str, str]:
+    """The same, and by how much the exact value of binary response exceeds its lower bound."""
     exact = _excess(over(binary.curves["exact"], binary.curves["lower"]))
-    return {
-        "gap_story": f"The upper bound exceeds the lower one by at most {listed(told)}"
-        if told
-        else "Here there is none, for the lower bound is 0",
-        "exact_story": f"exceeds the lower bound by at most {exact}" if exact else "stands beside a lower bound of 0",
-    }
+    exceeds = f"exceeds the lower bound by at most {exact}" if exact else "stands beside a lower bound of 0"
+    return {"gap_story": gap_story(record), "exact_story": exceeds}
 
 
 def words_of_rate(record: Rates) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 
@@ -54,12 +55,14 @@ class Crossing:
         return min(self.series(name), key=lambda one: one.error, default=None)
 
     def errs_less(self, *names: str, times: float = 1.0) -> Finding:
-        """Whether each mechanism errs less than the next one, so many times less."""
+        """Whether each mechanism errs less than the next one, by more than this factor."""
         found = {name: self.best(name) for name in names}
         errors = [one.error for one in found.values() if one]
         if len(errors) < len(names):
             return silent(f"{next(name for name, one in found.items() if one is None)} does not serve this request")
-        return compared([times * error for error in errors[:-1]], "<", errors[1:])
+        if times == 1:
+            return compared(errors[:-1], "<", errors[1:])
+        return compared([more / less if less else math.inf for less, more in pairwise(errors)], ">", times)
 
     @property
     def largest_claim(self) -> float:
