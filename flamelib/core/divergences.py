@@ -94,7 +94,7 @@ def three_component_clone_pair(
     clone = 1 / (math.expm1(epsilon0) + n_buckets)
     own = clone * math.exp(epsilon0)
     others = _trinomial(n_users - 1, clone)
-    before = _add_message(others, (own, clone, 1 - own - clone))
+    before = _add_message(others, (own, clone, max(0.0, 1 - own - clone)))
     return before, {(second, first): mass for (first, second), mass in before.items()}
 
 

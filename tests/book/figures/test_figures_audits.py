@@ -23,7 +23,9 @@ def found() -> audits.Trials:
 
 def test_no_account_is_refuted_by_its_own_protocol(found: audits.Trials) -> None:
     assert found.refuted == []
-    assert any(one.epsilon > 0 for one in found.found)
+    assert found.kept.holds
+    assert found.shown > 0
+    assert found.words()["audits_alt"].endswith("none lies right of it.")
     assert sum(1 - one.confidence for one in found.found) == pytest.approx(1 - 0.999)
 
 
@@ -31,6 +33,8 @@ def test_a_promise_that_is_broken_is_named(found: audits.Trials) -> None:
     leak = Audit(9.0, 0.01, 0.95, Event(0.0, above=True), (90, 0), 100, exchanged=False)
     broken = replace(found, found=(leak, *found.found[1:]))
     assert broken.refuted == [found.cases[0].name]
+    assert broken.kept.holds is False
+    assert broken.words()["audits_alt"].endswith("right of their squares lie those of shuffled histogram.")
 
 
 @pytest.mark.parametrize("at", range(len(audits.CASES)), ids=[make.__name__ for make in audits.CASES])
@@ -57,6 +61,13 @@ def test_the_drawing_has_a_line_for_each(found: audits.Trials) -> None:
         ax = Figure().subplots()
         audits.draw_trials(ax, found, pen)
     assert len(ax.get_lines()) == len(audits.CASES) + 2
+
+
+@pytest.mark.parametrize("n_users", [6, 25, 200])
+def test_the_modulus_of_shares_has_room_for_every_crowd(n_users: int) -> None:
+    case = audits.cloaked_sum(audits.Setting(n_users))
+    views = [case.statistic(case.run(case.neighbours[0], np.random.default_rng(seed))) for seed in range(20)]
+    assert abs(np.mean(views)) < 5
 
 
 @pytest.mark.parametrize("change", [{"n_users": 1}, {"epsilon0": 0}, {"delta": 2}])

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -78,9 +79,10 @@ def test_the_whole_cube_root_is_exact_at_and_below_cubes(root):
 def test_bounds_of_all_generations_are_in_order(profile):
     record = amplification.compute_epsilons(profile, [300, 30_000], DELTA)
     assert set(record.curves) == set(amplification.known_bounds(profile))
-    assert amplification.in_order(record)
+    assert amplification.in_order(record).holds
     wrong = dict(record.curves) | {"lower": record.curves["blanket"] * 1.01}
-    assert not amplification.in_order(amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters))
+    wrong_record = amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters)
+    assert amplification.in_order(record, wrong_record).holds is False
 
 
 def test_only_binary_response_has_an_exact_curve_and_clones_of_2023_are_left_out_where_unproved():
@@ -116,6 +118,61 @@ def test_a_curve_is_silent_where_the_corollary_is():
     silent = np.isnan(rate.scaled.curves["hoeffding:local budget 3"])
     assert silent[0]
     assert not silent[-1]
+
+
+# --- what the curves say, in words -----------------------------------------------------------------------------------
+
+
+def test_words_of_any_randomizer_follow_the_budget():
+    book = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(0.5), [1000, 10**6], DELTA))
+    assert "14 times as large as the best one" in book["since_first"]
+    assert book["erlingsson_speaks"] == "speaks from 1,000,000 users on"
+    assert book["generic_order"].startswith("Bennett lies above Hoeffding here. It uses")
+    other = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(3.0), [1000, 10**6], DELTA))
+    assert "the first answer, of 2019, says nothing" in other["since_first"]
+    assert other["generic_order"] == "Bennett lies below Hoeffding here."
+
+
+def test_the_larger_budget_is_named_for_each_randomizer():
+    families = ["2-ary", "100-ary", "Laplace"]
+    both = {"hoeffding": families, "bennett": families}
+    found = amplification.words_of_local_budgets(
+        amplification.compute_local_budgets([100, 10**5], 0.1, DELTA, both), families
+    )
+    assert found["bennett_wins"] == "100-ary response and Laplace noise"
+    assert (found["hoeffding_wins"], found["bennett_for_100"]) == ("binary response", "1.9 to 3.4 times")
+    few = amplification.words_of_local_budgets(amplification.compute_local_budgets([100], 6.0, 1e-300, both), families)
+    assert few["bennett_wins"] == few["hoeffding_wins"] == "none of the three"
+
+
+def test_a_gap_is_told_where_there_is_one():
+    binary = amplification.compute_epsilons(KaryProfile(1.0, 2), [1000], DELTA)
+    gap = amplification.compute_gap([KaryProfile(1.0, 2), KaryProfile(1.0, 10)], [1000], DELTA)
+    words = amplification.words_of_gap(gap, binary)
+    assert words["gap_story"].startswith("The upper bound exceeds the lower one by at most 17 %")
+    assert words["gap_story"].endswith("% for 10-ary response")
+    nothing = amplification.compute_epsilons(KaryProfile(0.1, 2), [1000], 0.9)
+    gap = amplification.compute_gap([KaryProfile(0.1, 2)], [1000], 0.9)
+    assert amplification.words_of_gap(gap, nothing)["gap_story"] == "Here there is none, for the lower bound is 0"
+
+
+def test_a_slope_needs_three_crowds():
+    book = amplification.words_of_rate(amplification.compute_generic_rate([0.1], [10**4, 10**6, 10**8], DELTA))
+    assert book["rate_slopes"].startswith("No line rises")
+    few = amplification.words_of_rate(amplification.compute_generic_rate([0.1], [10**4, 10**6], DELTA))
+    assert few["rate_slopes"].startswith("With so few crowds")
+    steep = amplification.words_of_rate(amplification.compute_generic_rate([1.0], [10**4, 10**6, 10**9], 1e-300))
+    assert steep["rate_slopes"].startswith("A line rises")
+
+
+def test_the_withdrawn_bound_is_told_to_be_false_where_it_is():
+    kinds = ("withdrawn", "bennett", "blanket", "lower")
+    book = amplification.words_of_withdrawn(
+        amplification.compute_epsilons(LaplaceProfile(0.5), [100, 10**5], DELTA, kinds)
+    )
+    assert "from 100,000 users on, and under the *lower* bound from 100,000 users on" in book["withdrawn_under"]
+    few = amplification.words_of_withdrawn(amplification.compute_epsilons(LaplaceProfile(0.5), [100], DELTA, kinds))
+    assert few["withdrawn_under"].startswith("above what it should bound")
 
 
 # --- one message -----------------------------------------------------------------------------------------------------
@@ -174,6 +231,16 @@ def test_every_case_of_the_audit_refutes_three_parts_and_nothing_else():
     )
 
 
+def test_the_scan_says_where_three_parts_fail_and_where_they_do_not():
+    fails = audit.words_of_scan(audit.compute_clone_scan(4, 3, 1.0, np.array([0.2, 0.85])))
+    assert fails["scan_objective"].startswith("and by a factor of ")
+    binary = audit.compute_clone_scan(4, 2, 1.0, np.array([0.2, 0.85]))
+    assert audit.words_of_scan(binary)["scan_objective"] == "and not at all in another"
+    values = audit.compute_clone_values(audit.CASES[:1])
+    assert audit.two_parts_hold(values, binary).holds
+    assert audit.two_parts_hold(replace(values, truth=values.truth * 1.2), binary).holds is False
+
+
 def test_the_short_alphabet_keeps_its_delta_and_its_bias():
     record = audit.compute_alphabets(3, 2, 0.5, np.array([0.5, 5.0]))
     assert record.curves["wrong-alphabet"] == pytest.approx([0.5, 0.5])
@@ -187,14 +254,36 @@ def test_the_short_alphabet_keeps_its_delta_and_its_bias():
 def test_the_histogram_error_agrees_with_theory_and_would_not_with_another_mass():
     values = np.repeat([0, 1, 2, 3], [50, 100, 200, 450])
     record = histogram.compute_histogram(values, HistogramProtocol(800, 4, 0.4), repeats=400, seed=3)
-    assert record.plausible
+    assert record.agreement.holds
     low, high = record.interval
     assert ((low < record.measured) & (record.measured < high)).all()
-    other = histogram.HistogramError(
-        record.names, record.truth, record.estimate, record.measured, record.theory * 1.2, record.repeats, {}
-    )
-    assert not other.plausible
+    assert replace(record, theory=record.theory * 1.2).agreement.holds is False
     assert columns(record)["true_count"] == ("50", "100", "200", "450")
+
+
+def test_chance_is_allowed_for_even_where_counts_hang_together():
+    """Two counts that add up to a constant err together; half as many independent ones would seem to be wrong."""
+    protocol = HistogramProtocol(100, 2, 0.5)
+    found = [histogram.compute_histogram([0, 1] * 50, protocol, 12, seed) for seed in range(60)]
+    assert all(one.agreement.holds for one in found)
+    assert all(one.freedom == pytest.approx(1) for one in found)
+    assert histogram.compute_histogram([0, 1] * 50, protocol, 2, 1).agreement.holds is None
+    assert histogram.compute_histogram([0, 1], HistogramProtocol(2, 2, 0.5), 50, 1).agreement.holds is None
+
+
+def test_words_of_a_histogram_follow_its_numbers():
+    book = histogram.words_of_costs(histogram.histogram_costs(50_000, 10, 1.0, DELTA))
+    assert book["theorem_price"].startswith("It asks for a blanket ")
+    few = histogram.words_of_costs(histogram.histogram_costs(1_500, 10, 1.0, DELTA))
+    assert few["theorem_price"].startswith("It says nothing")
+    grants = amplification.compute_epsilons(KaryProfile(1.0, 10), [1_000], DELTA)
+    assert histogram.words_of_grants(grants, math.inf)["theorem_speaks"].startswith("`inf`")
+    assert histogram.words_of_grants(grants, 0.5)["left_to_gain"].endswith("% above it")
+    none = amplification.compute_epsilons(KaryProfile(0.1, 10), [1_000], 0.9)
+    assert histogram.words_of_grants(none, 0.5)["left_to_gain"] == "0 above it"
+    record = histogram.compute_histogram([0, 1] * 50, HistogramProtocol(100, 2, 0.5), 4, 1)
+    assert "digits" in histogram.words_of_counts(record, "emnist-byclass")["about_digits"]
+    assert histogram.words_of_counts(record, "own.npz")["about_digits"] == ""
 
 
 def test_a_seed_fixes_the_histogram():
@@ -219,14 +308,40 @@ def summation():
 
 def test_measured_sums_agree_with_exact_formulas(summation):
     for key in ("curator", "local", "cheu", "theorem-protocol", "blanket-protocol"):
-        assert summation.plausible(key)
-        assert summation.agrees(key)
+        assert summation.plausible(key).holds
+        assert summation.agrees(key).holds
+    assert summation.all_plausible.holds
+    assert summation.all_agree.holds
+    assert summation.slopes_of_old_answers.holds
 
 
 def test_the_agreement_has_power(summation):
     doubled = {key: values * 1.5 for key, values in summation.exact.items()}
-    other = blanket_summation.SummationError(summation.measured, doubled, summation.lower, summation.repeats)
-    assert not any(other.plausible(key) for key in doubled)
+    other = replace(summation, exact=doubled)
+    assert not any(other.plausible(key).holds for key in doubled)
+    assert other.all_plausible.holds is False
+    steeper = replace(summation, exact={key: values * summation.measured.x for key, values in summation.exact.items()})
+    assert not any(steeper.agrees(key).holds for key in doubled)
+
+
+def test_words_of_sums_follow_the_budget_and_the_crowds(summation):
+    words = blanket_summation.words_of_summation(summation)
+    assert "among 1,500 users and " in words["mass_story"]
+    assert words["measured_follows"] == "and the measurement follows them"
+    values = np.random.default_rng(0).beta(2, 5, size=300)
+    few = blanket_summation.compute_summation(values, [20, 300], 2.0, 1e-4, repeats=3, seed=2)
+    words = blanket_summation.words_of_summation(few)
+    assert words["mass_story"].startswith("Theorem 3.1 says nothing")
+    assert words["measured_follows"].startswith("and whether")
+    assert few.all_plausible.holds is few.all_agree.holds is few.slopes_of_old_answers.holds is None
+    assert np.isnan(few.measured.curves["theorem-protocol"]).all()
+    assert {row[3] for row in few.rows()} == {"too few crowds"}
+
+
+def test_asymptotic_crowds_stay_whole_numbers_of_doubles():
+    assert blanket_summation.asymptotic_crowds(1e-3, 1e-300)[-1] == 2**53
+    wide = blanket_summation.compute_summation_theory(blanket_summation.asymptotic_crowds(1.0, 0.6), 1.0, 0.6)
+    assert set(blanket_summation.slopes_of(wide)) == {"theorem", "theorem-protocol"}
 
 
 def test_models_of_trust_are_ordered_and_above_the_lower_bound(summation):
@@ -314,7 +429,7 @@ def test_summation_figures_are_drawn(summation, monkeypatch, tmp_path):
         (lambda: amplification.compute_epsilons(LaplaceProfile(0.5), [100], math.nan, ["hoeffding"]), "delta"),
         (lambda: histogram.compute_histogram([0, 1, 7], HistogramProtocol(3, 2, 0.5), 2, 1), "values"),
         (lambda: blanket_summation.compute_summation([0.5, 2.0], [2000, 3000, 4000], 1.0, DELTA, 2, 1), "value"),
-        (lambda: blanket_summation.compute_summation([0.5], [50, 100, 200], 1.0, DELTA, 2, 1), "n_users"),
+        (lambda: blanket_summation.compute_summation([0.5], [1, 100, 200], 1.0, DELTA, 2, 1), "n_users"),
     ],
 )
 def test_bad_input_is_refused_with_its_name(call, name):

@@ -44,6 +44,15 @@ def test_a_row_is_written_down_with_what_makes_it_incomparable(found: crossing.C
     assert one == direct
 
 
+def test_errors_are_compared_where_both_serve(found: crossing.Crossing) -> None:
+    assert found.errs_less("trusted curator", "local").holds
+    assert found.errs_less("local", "trusted curator").holds is False
+    assert found.errs_less("trusted curator", "local", times=1e9).holds is False
+    assert found.errs_less("topk", "local").numbers == "topk does not serve this request"
+    assert found.errors_in_order.startswith("from above: local (")
+    assert math.isnan(found.largest_claim)
+
+
 def test_budgets_become_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("LOCAL", "CENTRAL"):
         kept = {name: make for name, make in getattr(crossing, kind).items() if name in NAMES}
@@ -51,6 +60,7 @@ def test_budgets_become_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     record = crossing.compute_crossing(REQUEST, [2.0, 1.0])
     assert [one.epsilon for one in record.series("local")] == [1.0, 2.0]
     assert len(record.refused) == 1
+    assert record.best("local") == record.series("local")[-1]
     with look(LIGHT, "crossing") as pen:
         ax = Figure().subplots()
         crossing.draw_errors(ax, record, pen)
@@ -65,6 +75,8 @@ def test_bits_are_those_of_the_rows_and_of_secure_aggregation() -> None:
     assert math.isnan(record.bits["cloak, Pólya noise"][0])
     assert record.bits[crossing.AGGREGATION][1] == cost("cmp-bon", 60, 1.0, 1e-4).bits
     assert len(record.to_csv().splitlines()) == 3
+    assert "Pólya" not in record.in_words
+    assert record.in_words.startswith("from 4 to 60 users: cloak, Theorem 1 from ")
     with look(LIGHT, "bits") as pen:
         ax = Figure().subplots()
         crossing.draw_bits(ax, record, pen)

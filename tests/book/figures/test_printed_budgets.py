@@ -39,6 +39,8 @@ def test_two_budgets_are_refuted_and_one_is_open(found: Budgets) -> None:
     words = [one.verdict.split(",")[0] for one in found.budgets]
     assert words == ["too small"] * 2 + ["neither proven nor refuted"] + ["safe"] * 6
     table = list(csv.reader(io.StringIO(found.to_csv())))
+    assert found.words()["budgets_alt"].endswith("2 left of their bars, 1 on them, 6 right of them.")
+    assert found.words()["errors_apart"] == "86 times"
     assert len(table) == 10
     assert table[-1][2] == "none"
 

@@ -9,9 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from flamebook.figures.blanket.comparisons import SAME, as_large, best, from_on, over, side, span
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, Rates, log_log_slope, words
+from flamebook.statements import Finding, at_most, compared, either, every, listed, percent
 from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
@@ -98,7 +100,7 @@ def compute_deltas(profile: PureProfile, n_users: int, epsilon: Reals, bounds: S
     return Curves("epsilon", "delta", epsilon, curves, parameters)
 
 
-def in_order(record: Curves) -> bool:
+def in_order(*records: Curves) -> Finding:
     """Whether lower bound, exact value, blanket divergence and the older bounds are in this order at every point.
 
     Clones of 2023 stand between the blanket divergence and the clones of 2021; Hoeffding and Bennett have no order.
@@ -108,8 +110,9 @@ def in_order(record: Curves) -> bool:
         ("lower", "blanket", "hoeffding"),
         ("lower", "blanket", "bennett"),
     )
-    present = ([record.curves[key] for key in chain if key in record.curves] for chain in chains)
-    return all((low <= high * (1 + 1e-6)).all() for chain in present for low, high in pairwise(chain))
+    present = [[one.curves[key] for key in chain if key in one.curves] for one in records for chain in chains]
+    pairs = [pair for chain in present for pair in pairwise(chain)]
+    return every(*(compared(low, "<=", high * (1 + SAME)) for low, high in pairs))
 
 
 def draw_deltas(ax: Axes, record: Curves, pen: Pen) -> None:
@@ -187,7 +190,18 @@ def draw_gap(ax: Axes, record: Curves, pen: Pen) -> None:
         marker: dict[str, Any] = {"marker": "osD^"[hues.index(hue)], "markersize": 5}
         ax.plot(record.x, values, color=pen.colour(hue), label=name.partition(":")[2], **marker)
     ax.axhline(1, color=pen.colour("grey"), linestyle=":")
-    ax.set(xscale="log", xlabel=words("n_users"), ylabel=words("ratio"), ylim=(0.97, None))
+    ax.set(xlabel=words("n_users"), ylabel=words("ratio"), ylim=(0.97, None))
+    if any(np.isfinite(values).any() for values in record.curves.values()):
+        ax.set(xscale="log")
+
+
+def least_crowd(n_buckets: int, epsilon: float, delta: float) -> int:
+    """The least number of users for which Theorem 3.1 speaks at this central epsilon, be its blanket mass 1.
+
+    >>> least_crowd(4, 0.25, 1e-6)
+    13001
+    """
+    return math.ceil(closed_form.blankets_needed(n_buckets, epsilon, delta)) + 1
 
 
 def compute_theorem(n_users: int, n_buckets: int, delta: float, promised: Reals) -> Curves:
@@ -206,6 +220,7 @@ def compute_generic_rate(epsilon0: Sequence[float], n_users: Counts, delta: floa
 
     The rate is :math:`(1 \wedge \varepsilon_0) e^{\varepsilon_0} \sqrt{\log(1/\delta)/n}`.  Outside
     :math:`\varepsilon_0 \le \tfrac12 \log(n / \log(1/\delta))` the corollary is silent, and so is the curve (NaN).
+    A line that is left with fewer than three points has no slope.
     """
     n = np.asarray(n_users, dtype=float)
     curves, slopes = {}, {}
@@ -214,7 +229,9 @@ def compute_generic_rate(epsilon0: Sequence[float], n_users: Counts, delta: floa
         epsilon = np.array([BOUNDS["hoeffding"](AnyProfile(budget), int(m), delta) for m in n_users], dtype=float)
         rate = min(1.0, budget) * math.exp(budget) * np.sqrt(math.log(1 / delta) / n)
         curves[f"hoeffding:local budget {budget:g}"] = np.where(covered, epsilon / rate, np.nan)
-        slopes[budget] = log_log_slope(n[covered], epsilon[covered])
+        fitted = covered & (epsilon > 0)
+        if fitted.sum() > 2:
+            slopes[budget] = log_log_slope(n[fitted], epsilon[fitted])
     return Rates(Curves("n_users", "budget / rate of the corollary", n, curves, {"delta": delta}), slopes)
 
 
@@ -224,6 +241,14 @@ FAMILIES: Mapping[str, Callable[[float], PureProfile]] = {
     "100-ary": lambda epsilon0: KaryProfile(epsilon0, 100),
     "Laplace": LaplaceProfile,
 }
+NAMED = {
+    "2-ary": "binary response",
+    "10-ary": "10-ary response",
+    "100-ary": "100-ary response",
+    "Laplace": "Laplace noise",
+}
+NONE = "none of the three"
+NO_GAP = "Here there is none, for the lower bound is 0"
 
 
 def _local_budget(bound: str, family: str, n_users: int, epsilon: float, delta: float) -> float:
@@ -242,3 +267,91 @@ def _growing(bound: str, n_users: int, epsilon: float) -> float:
 def _ratio(profile: PureProfile, n_users: int, delta: float) -> float:
     lower = BOUNDS["lower"](profile, n_users, delta)
     return BOUNDS["blanket"](profile, n_users, delta) / lower if lower > 0 else math.nan
+
+
+# --- what the figures say, for the texts around them ------------------------------------------------------------------
+
+
+def gain(record: Curves) -> float:
+    """Bennett's bound over the blanket divergence for the largest crowd; NaN where both are 0."""
+    return float(over(record.curves["bennett"], record.curves["blanket"])[-1])
+
+
+def words_of_any(record: Curves) -> dict[str, str]:
+    """Of the bounds for every randomizer: who speaks, who is lower, and what has been won since 2019."""
+    curves, budget = record.curves, f"any randomizer of local budget {record.parameters['epsilon0']:g}"
+    crowd, today = f"{record.x[-1]:,.0f} users", float(curves["clones-2021"][-1])
+    speaks = from_on(record.x, np.isfinite(curves["erlingsson"]))
+    won = (
+        f"For {budget} among {crowd} the first answer, of 2019, is {as_large(curves['erlingsson'][-1] / today)} "
+        "the best one of this page, and not a single message has been changed in between"
+        if speaks and today
+        else f"For {budget} the first answer, of 2019, says nothing; the best one of this page, among {crowd}, is "
+        f"{at_most(today)}"
+    )
+    order = side(curves["bennett"], curves["hoeffding"])
+    reason = "It uses the second moment, and the generic second moment is too pessimistic."
+    return {
+        "since_first": won,
+        "erlingsson_speaks": f"speaks {speaks}" if speaks else "says nothing for any crowd of the figure",
+        "generic_order": f"Bennett {order} Hoeffding here.{f' {reason}' if order == 'lies above' else ''}",
+    }
+
+
+def words_of_local_budgets(record: Curves, families: Sequence[str]) -> dict[str, str]:
+    """Of Bennett beside Hoeffding: which allows the larger local budget for which randomizer, and by how much."""
+    ratio = {name: over(record.curves[f"bennett:{name}"], record.curves[f"hoeffding:{name}"]) for name in families}
+    return {
+        "largest_small": f"{record.x[-1]:,.0f}",
+        "bennett_wins": listed([NAMED[name] for name in best(record.curves, families, "bennett", "hoeffding")], NONE),
+        "hoeffding_wins": listed([NAMED[name] for name in best(record.curves, families, "hoeffding", "bennett")], NONE),
+        **{f"bennett_for_{name.partition('-')[0].lower()}": span(values) for name, values in ratio.items()},
+    }
+
+
+def gap_story(record: Curves) -> str:
+    """By how much the best upper bound exceeds the lower one, for each randomizer."""
+    names = {name.partition(":")[2]: _excess(ratios) for name, ratios in record.curves.items()}
+    told = [f"{share} for {NAMED[name]}" for name, share in names.items() if share]
+    return f"The upper bound exceeds the lower one by at most {listed(told)}" if told else NO_GAP
+
+
+def words_of_gap(record: Curves, binary: Curves) -> dict[str, str]:
+    """The same, and by how much the exact value of binary response exceeds its lower bound."""
+    exact = _excess(over(binary.curves["exact"], binary.curves["lower"]))
+    exceeds = f"exceeds the lower bound by at most {exact}" if exact else "stands beside a lower bound of 0"
+    return {"gap_story": gap_story(record), "exact_story": exceeds}
+
+
+def words_of_rate(record: Rates) -> dict[str, str]:
+    """Whether a line of the figure rises, and between which heights the lines lie."""
+    heights = np.concatenate(list(record.scaled.curves.values()))
+    heights = heights[np.isfinite(heights)]
+    steep = [slope.exponent for slope in record.slopes.values()]
+    level = compared(steep, "<=", -0.5) if steep else Finding(None)
+    return {
+        "rate_slopes": either(
+            level,
+            "No line rises, so the rate is right; the lines fall as the prefactor of the bound itself carries a $1/n$",
+            "A line rises over the crowds of the figure, which are too small for the rate",
+            "With so few crowds no slope can be told",
+        ),
+        "rate_heights": f"between {heights.min():.2g} and {heights.max():.2g}" if heights.size else "nowhere",
+    }
+
+
+def words_of_withdrawn(record: Curves) -> dict[str, str]:
+    """From which crowd on the withdrawn bound lies below what it should bound, and below what is given away."""
+    curves = record.curves
+    none, false = (from_on(record.x, curves["withdrawn"] < curves[key]) for key in ("blanket", "lower"))
+    under = f"under the very quantity that it should bound {none}" if none else "above what it should bound"
+    worse = f"{false}: a budget read there is smaller than what two concrete data sets give away"
+    return {
+        "withdrawn_under": f"{under}, and under the *lower* bound {worse if false else 'for no crowd of the figure'}",
+        "corrected_side": side(curves["bennett"], curves["blanket"]),
+    }
+
+
+def _excess(ratios: Reals) -> str:
+    known = ratios[np.isfinite(ratios)]
+    return percent(max(0.0, float(known.max()) - 1)) if known.size else ""

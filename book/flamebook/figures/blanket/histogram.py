@@ -11,8 +11,10 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from flamebook.figures.blanket.comparisons import as_large
 from flamebook.figures.style import Pen
-from flamebook.records import Parameters, columns_csv
+from flamebook.records import Curves, Parameters, columns_csv
+from flamebook.statements import Finding, at_most, compared, counted, percent, silent, times
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile
@@ -20,11 +22,17 @@ from flamelib.protocols.blanket import HistogramProtocol, count_variance, privat
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 CONFIDENCE = 0.99
+BY_CHANCE = 1e-6  # how often a right theory may be told to be wrong
+FEW_ERRORS = 10.0  # independent errors from which their mean square tells anything
+FEW_MESSAGES = 9.0  # variance of a count of messages below which its law is not near a normal one
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramError:
-    """One private histogram, and the error over repeats beside its theory; counts of users, shape (n_buckets,)."""
+    """One private histogram, and the error over repeats beside its theory; counts of users, shape (n_buckets,).
+
+    ``freedom`` is how many independent counts err like those of one execution, which add up to a known number.
+    """
 
     names: tuple[str, ...]
     truth: Reals
@@ -32,6 +40,7 @@ class HistogramError:
     measured: Reals
     theory: Reals
     repeats: int
+    freedom: float
     parameters: Parameters
 
     def to_csv(self) -> str:
@@ -50,10 +59,15 @@ class HistogramError:
         return float((self.measured**2).sum() / (self.theory**2).sum())
 
     @property
-    def plausible(self) -> bool:
-        """Whether the pooled ratio is within five standard errors of 1; buckets count as independent."""
+    def agreement(self) -> Finding:
+        """Whether the pooled ratio is as near to 1 as it is but once in a million times if theory is right."""
         shares = self.theory**2 / (self.theory**2).sum()
-        return abs(self.pooled_ratio - 1) < 5 * math.sqrt(2 / self.repeats * float((shares**2).sum()))
+        messages = float((shares * self.theory**2).sum()) * (1 - float(self.parameters["blanket_mass"])) ** 2
+        total = self.freedom * self.repeats
+        if messages < FEW_MESSAGES or total < FEW_ERRORS:
+            return silent("there are too few messages or repetitions to tell")
+        low, high = chi2.ppf([BY_CHANCE / 2, 1 - BY_CHANCE / 2], total) / total
+        return compared(low, "<=", self.pooled_ratio, "<=", high)
 
     @property
     def interval(self) -> tuple[Reals, Reals]:
@@ -90,7 +104,20 @@ def compute_histogram(values: ArrayLike, protocol: HistogramProtocol, repeats: i
     names = tuple(ALPHABET[: protocol.n_buckets]) if known else tuple(map(str, range(protocol.n_buckets)))
     public = {"n_users": protocol.n_users, "n_buckets": protocol.n_buckets, "blanket_mass": protocol.blanket_mass}
     parameters: Parameters = {**public, "repeats": repeats, "seed": seed}
-    return HistogramError(names, truth, estimates[0], measured, theory, repeats, parameters)
+    return HistogramError(names, truth, estimates[0], measured, theory, repeats, _freedom(protocol, truth), parameters)
+
+
+def _freedom(protocol: HistogramProtocol, truth: Reals) -> float:
+    """Degrees of freedom of the squared error of all counts: squared trace of their covariance over that of its square.
+
+    >>> round(_freedom(HistogramProtocol(100, 2, 0.5), np.array([50.0, 50.0])), 12)
+    1.0
+    """
+    stray = protocol.blanket_mass / protocol.n_buckets
+    right, others = 1 - protocol.blanket_mass + stray, protocol.n_users - np.add.outer(truth, truth)
+    covariance = -(np.add.outer(truth, truth) * right * stray + others * stray**2) / (1 - protocol.blanket_mass) ** 2
+    np.fill_diagonal(covariance, count_variance(protocol, truth))
+    return 1 / float(((covariance / np.trace(covariance)) ** 2).sum())
 
 
 def draw_histogram(ax: Axes, record: HistogramError, pen: Pen) -> None:
@@ -145,6 +172,49 @@ def histogram_costs(
     # Replacing one bucket moves two counts by 1 each: Laplace noise of scale 2/epsilon on every count.
     found["curator"] = (0.0, 2 * math.sqrt(2) / epsilon)
     return [(trust, mass, error, 100 * error / average) for trust, (mass, error) in found.items()]
+
+
+def words_of_costs(costs: Sequence[tuple[str, float, float, float]]) -> dict[str, str]:
+    """What the same guarantee costs under one trust and another: the rows of :func:`histogram_costs` compared.
+
+    >>> words_of_costs(histogram_costs(100_000, 10, 1.0, 1e-6))["relative_error"]
+    '0.087 %'
+    """
+    rows = {trust: row for trust, *row in costs}
+    mass, error, relative = rows["shuffler: blanket divergence"]
+    theorem = rows.get("shuffler: Theorem 3.1")
+    return {
+        "relative_error": percent(relative / 100),
+        "theorem_price": f"It asks for a blanket {times(theorem[0] / mass)} as heavy as needed"
+        if theorem
+        else "It says nothing at this budget for so many users",
+        "curator_ratio": as_large(error / rows["curator"][1]),
+    }
+
+
+def words_of_grants(grants: Curves, theorem: float) -> dict[str, str]:
+    """What the accounts of one protocol say beside the lower bound; ``theorem`` is the epsilon of Theorem 3.1."""
+    best, least = (float(grants.curves[key][0]) for key in ("blanket", "lower"))
+    odds = math.exp(float(grants.parameters["epsilon0"]))
+    silence = "`inf` says that the theorem is silent for so thin a blanket."
+    return {
+        "local_odds": f"{odds:,.0f}" if 100 <= odds < 1e15 else f"{odds:.3g}",
+        "theorem_speaks": silence if math.isinf(theorem) else "The theorem speaks here.",
+        "left_to_gain": f"{percent(best / least - 1)} above it" if least else f"{at_most(best)} above it",
+    }
+
+
+def words_of_counts(record: HistogramError, name: str) -> dict[str, str]:
+    """How near the published counts are to the true ones, and what is known of a data set of this name."""
+    off = float(np.abs(record.estimate - record.truth).max() / record.truth.max())
+    low, high = record.interval
+    inside = int(((low <= record.measured) & (record.measured <= high)).sum())
+    digits = "The digits $0$ to $9$ are frequent because people were asked to write digits."
+    return {
+        "farthest": percent(off),
+        "inside": f"{inside} of {counted(len(record.names), 'bucket')}",
+        "about_digits": digits if name == "emnist-byclass" else "",
+    }
 
 
 def _name_buckets(ax: Axes, names: Sequence[str]) -> None:

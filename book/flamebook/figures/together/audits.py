@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
+from flamebook.statements import Finding, compared, counted, listed
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed_rounds
 from flamelib.accounting.coordinates.certified import account, topk_truncated
@@ -163,8 +164,8 @@ def noisy_checkin(setting: Setting) -> Case:
 
 def cloaked_sum(setting: Setting) -> Case:
     """Shares of a bit with Polya noise, as many as hide who sent what; all others hold 0, the victim 1 or 0."""
-    modulus, epsilon = 101, setting.epsilon0
-    bits = math.log2((1 + math.exp(epsilon)) / setting.delta)
+    modulus, epsilon = max(101, 4 * setting.n_users + 1), setting.epsilon0
+    bits = (float(np.logaddexp(0, epsilon)) - math.log(setting.delta)) / math.log(2)
     shares = least_messages(bits, setting.n_users, modulus)
     noise = PolyaShare(setting.n_users, math.exp(-epsilon))
     protocol = cloak.CloakProtocol(setting.n_users, modulus, 1, shares, rounding="grid", noise=noise)
@@ -203,6 +204,26 @@ class Trials:
     def refuted(self) -> list[str]:
         """Names of the cases whose runs exceed what is promised."""
         return [case.name for case, one in zip(self.cases, self.found, strict=True) if one.refutes(case.promised)]
+
+    @property
+    def kept(self) -> Finding:
+        """Whether no protocol loses more than its account promises, as far as its runs show."""
+        return compared([one.epsilon for one in self.found], "<=", [case.promised for case in self.cases])
+
+    @property
+    def shown(self) -> int:
+        """Number of cases whose runs show a loss."""
+        return sum(one.epsilon > 0 for one in self.found)
+
+    def words(self) -> dict[str, str]:
+        """Words for the page: how many runs are counted, and where circles lie right of their squares."""
+        beyond = (
+            f"right of their squares lie those of {listed(self.refuted)}" if self.refuted else "none lies right of it"
+        )
+        return {
+            "counted_runs": f"{self.found[0].trials:,}",
+            "audits_alt": f"A circle with its square for each of {counted(len(self.cases), 'protocol')}; {beyond}.",
+        }
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: protocol, neighbours, certified below, promised, and the counts behind it."""

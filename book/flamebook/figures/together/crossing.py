@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Parameters, columns_csv, to_csv, words
+from flamebook.statements import Finding, compared, ranked, silent
 from flamelib.accounting.splitting.costs import cost
 from flamelib.uses.deployments import Refusal, row
 from flamelib.uses.reports import LOCAL
@@ -47,6 +49,31 @@ class Crossing:
     def names(self) -> list[str]:
         """Mechanisms that have rows."""
         return [name for name in DRAWN if any(one.mechanism == name for one in self.found)]
+
+    def best(self, name: str) -> Row | None:
+        """The row of a mechanism that errs least; none where it cannot serve."""
+        return min(self.series(name), key=lambda one: one.error, default=None)
+
+    def errs_less(self, *names: str, times: float = 1.0) -> Finding:
+        """Whether each mechanism errs less than the next one, by more than this factor."""
+        found = {name: self.best(name) for name in names}
+        errors = [one.error for one in found.values() if one]
+        if len(errors) < len(names):
+            return silent(f"{next(name for name, one in found.items() if one is None)} does not serve this request")
+        if times == 1:
+            return compared(errors[:-1], "<", errors[1:])
+        return compared([more / less if less else math.inf for less, more in pairwise(errors)], ">", times)
+
+    @property
+    def largest_claim(self) -> float:
+        """A comparable row's claimed epsilon over the certified one, the largest; NaN where nothing is claimed."""
+        ratios = [one.claimed / one.epsilon for one in self.found if one.claimed and one.epsilon and not one.warning]
+        return max(ratios, default=math.nan)
+
+    @property
+    def errors_in_order(self) -> str:
+        """The mechanisms in the order of their least errors."""
+        return f"from above: {ranked({name: one.error for name in self.names if (one := self.best(name))})}"
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: one row each, as in ``HEADER``."""
@@ -124,6 +151,14 @@ class Bits:
     n_users: tuple[int, ...]
     bits: dict[str, tuple[float, ...]]
     parameters: Parameters
+
+    @property
+    def in_words(self) -> str:
+        """The bits of each way to add up, for the smallest and the largest crowd."""
+        ends = {name: [bits[at] for at in (0, -1) if math.isfinite(bits[at])] for name, bits in self.bits.items()}
+        told = [f"{name} from {bits[0]:,.0f} to {bits[-1]:,.0f}" for name, bits in ends.items() if len(bits) > 1]
+        crowds = f"from {self.n_users[0]:,} to {self.n_users[-1]:,} users"
+        return f"{crowds}: {'; '.join(told) or 'no mechanism serves both'}"
 
     def to_csv(self) -> str:
         """One row a number of users."""

@@ -9,8 +9,10 @@ from flamebook.claims.ledger import load
 from flamebook.claims.record import recorded
 from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
+from flamebook.statements import counted, times
 from flamelib.core.vocabulary import DomainError
 
+SAMPLED, ALONE = "FLAME: SS-Topk, 2 %, with sampling", "FLAME: SS-Topk, 2 %, shuffling alone"
 HEADER = ["guarantee", "printed", "at least", "at most", "so the printed one is"]
 
 
@@ -56,6 +58,20 @@ class Budgets:
     budgets: tuple[Budget, ...]
     parameters: Parameters
 
+    def words(self) -> dict[str, str]:
+        """Words for the page: on which side of their bars the crosses lie, and how far apart two errors are."""
+        small = sum(one.printed < one.least for one in self.budgets)
+        safe = sum(one.printed >= one.most for one in self.budgets)
+        named = {one.mechanism: one for one in self.budgets}
+        sampled, alone = named[SAMPLED], named[ALONE]
+        crosses = counted(len(self.budgets), "printed budget")
+        return {
+            "budgets_alt": f"{crosses} as crosses beside bars of what is certified: {small} left of their bars, "
+            f"{len(self.budgets) - small - safe} on them, {safe} right of them.",
+            "alone_too_large": times(_down(alone.printed / alone.most)),
+            "errors_apart": times(alone.printed / sampled.printed),
+        }
+
     def rows(self) -> list[tuple[object, ...]]:
         """For a table, as in ``HEADER``."""
         return [(one.mechanism, one.printed, one.least or "none", one.most, one.verdict) for one in self.budgets]
@@ -88,7 +104,7 @@ def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
 
 # A name, the row that states the printed budget, the row of a certified upper bound, and that of a lower one.
 ROWS: tuple[tuple[str, str, str, str | None], ...] = (
-    ("FLAME: SS-Topk, 2 %, with sampling", "flame:claim-0.24/topk-epsilon", "flame:claim-0.24/topk-upper",
+    (SAMPLED, "flame:claim-0.24/topk-epsilon", "flame:claim-0.24/topk-upper",
      "flame:claim-0.24/topk-epsilon"),
     ("FLAME: baseline DP-FL, 20.53", "flame:claim-20.53/printed", "flame:claim-20.53/dp-fl-exact",
      "flame:claim-20.53/dp-fl-exact"),
@@ -101,7 +117,7 @@ ROWS: tuple[tuple[str, str, str, str | None], ...] = (
     ("FLAME: SS-Double, 10 %", "flame:claim-2.348/double-guarantee", "flame:claim-2.348/double-guarantee",
      "flame:claim-2.348/double-lower"),
     ("FLAME: SS-Simple", "flame:claim-0.91/guarantee", "flame:claim-0.91/guarantee", "flame:claim-0.91/lower"),
-    ("FLAME: SS-Topk, 2 %, shuffling alone", "flame:claim-20.53/guarantee", "flame:claim-0.24/topk-upper",
+    (ALONE, "flame:claim-20.53/guarantee", "flame:claim-0.24/topk-upper",
      "flame:claim-0.24/topk-epsilon"),
     ("check-in: 2000 rounds", "checkin:claim-0.67/reachable", "checkin:claim-0.67/reachable", None),
 )  # fmt: skip
