@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import binomtest
 
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Curves, Parameters, to_csv
 from flamebook.statements import Finding, compared, percent, silent
 from flamelib.accounting.checkin.theorems import binary_renyi
 from flamelib.core.arrays import Reals
@@ -192,6 +192,11 @@ class InnerRates:
     curves: dict[str, Reals]
     attacks: Sequence[Attack]
     parameters: Parameters
+
+    @property
+    def along(self) -> Curves:
+        """The curves alone."""
+        return Curves("checkin_rate", "renyi", self.rates, self.curves, self.parameters)
 
     def to_csv(self) -> str:
         """One row a point of the curves, one an attack."""

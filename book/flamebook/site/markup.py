@@ -14,8 +14,6 @@ def anchor(claim_id: str) -> str:
     return "claim-" + re.sub(r"[^a-z0-9]+", "-", claim_id.lower())
 
 
-
-
 def verdict(name: str) -> str:
     """The verdict in its colour."""
     return f"[{name.replace('-', ' ')}]{{.verdict .verdict-{name}}}"
