@@ -133,7 +133,8 @@ def test_words_for_curves_that_lie_below_others() -> None:
     assert audit.below_words(record, "b", "b") == "at none of the 2 points of the figure"
     assert audit.route_words(record).endswith("at 1 of 2 points below the 0.2 that binary response *certainly* loses")
     assert audit.inner_words([(2, 2, 1.0, 1.0, 0.5), (8, 2, 1.0, 1.0, 1.2)]) == "1 of these 2 cases"
-    assert audit.inner_words([(8, 2, 1.0, 1.0, 1.2)]) == "none of these 1 case"
+    assert audit.inner_words([(2, 2, 1.0, 1.0, 0.5)] * 2) == "all of these 2 cases"
+    assert audit.inner_words([(8, 2, 1.0, 1.0, 1.2)] * 2) == "none of these 2 cases"
 
 
 def test_the_exact_delta_of_one_round_against_its_reference() -> None:
@@ -156,6 +157,8 @@ def test_others_who_differ_are_worse_than_others_who_agree() -> None:
     assert record.finding.holds
     assert record.mixed == (pytest.approx(by_hand, rel=1e-12), record.curves[0][0])
     assert record.highest() == "first that of 1 others who hold 1, then that of 2"
+    five = audit.compute_data_sets(BinaryCheckin(5, 1.0, 0.1), 52)
+    assert five.highest() == "first that of 2 others who hold 1, changes 8 times, and is that of 4 at last"
     alike = audit.compute_data_sets(BinaryCheckin(2, 1.0, 1.0), 5)
     assert alike.gain == pytest.approx(1, rel=1e-12)
     assert alike.finding.holds is None

@@ -28,6 +28,7 @@ from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError
 
 HUES = ("blue", "ochre", "purple", "vermillion", "green", "sky")
+MOST_NAMED = 4  # curves that a sentence names one after another
 FAR = 2.0  # a ratio from which on a moment is told to have jumped
 DASHES = ("-", (0, (6, 2)), (0, (7, 2, 1.5, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2, 1.5, 2)))
 
@@ -293,6 +294,8 @@ class DataSets:
         best = [int(np.flatnonzero(column >= (1 - ALIKE) * column.max())[0]) for column in values.T]
         shown = [str(list(self.curves)[at]) for at, _ in groupby(best)]
         first = f"that of {shown[0]} others who hold 1"
+        if len(shown) > MOST_NAMED:
+            return f"first {first}, changes {len(shown) - 1} times, and is that of {shown[-1]} at last"
         return f"always {first}" if len(shown) == 1 else f"first {first}, then that of {', then of '.join(shown[1:])}"
 
     def to_csv(self) -> str:
@@ -388,7 +391,7 @@ def below_words(record: Curves, one: str, other: str) -> str:
 def inner_words(rows: Sequence[Sequence[float]]) -> str:
     """In how many cases (clients, order, exact, with k/n, with gamma) the last value is below the exact one."""
     below = sum(row[4] < row[2] * (1 - ALIKE) for row in rows)
-    return f"{below or 'none'} of these {counted(len(rows), 'case')}"
+    return f"{'all' if below == len(rows) else below or 'none'} of these {counted(len(rows), 'case')}"
 
 
 def route_words(record: Curves) -> str:
