@@ -157,6 +157,10 @@ def test_others_who_differ_are_worse_than_others_who_agree() -> None:
     assert record.finding.holds
     assert record.mixed == (pytest.approx(by_hand, rel=1e-12), record.curves[0][0])
     assert record.highest() == "first that of 1 others who hold 1, then that of 2"
+    assert record.words() == "$\\delta$ at $\\varepsilon=0$ is 0.2804 against 0.247 if they hold the same"
+    certain = audit.compute_data_sets(BinaryCheckin(3, 1.0, 700.0), 3)
+    assert certain.words() == "here by less than the digits of $\\delta$ show"
+    assert certain.highest() == "no single one, for all agree to the last digit"
     five = audit.compute_data_sets(BinaryCheckin(5, 1.0, 0.1), 52)
     assert five.highest() == "first that of 2 others who hold 1, changes 8 times, and is that of 4 at last"
     alike = audit.compute_data_sets(BinaryCheckin(2, 1.0, 1.0), 5)

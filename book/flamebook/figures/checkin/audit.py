@@ -165,7 +165,8 @@ def jump(record: Curves) -> str:
         return "Nothing could be computed here: too many counts would matter."
     far = np.flatnonzero(told & (full > FAR * window))
     if not len(far):
-        gap = percent(float(np.max(full[told] / window[told], initial=1.0)) - 1)
+        near = told & (window > 0)
+        gap = percent(float(np.max(full[near] / window[near], initial=1.0)) - 1)
         return f"Up to order {orders[told][-1]} {part} differs from the exact one by {gap} at most."
     ratio = times(float(full[far[0]] / window[far[0]]))
     return f"At order {orders[far[0]]} the exact divergence is {ratio} that of {part}."
@@ -248,7 +249,7 @@ def _pair_delta(n_users: int, checkin_rate: float, noise_std: float, epsilon: fl
     """Exact delta of one round: all hold one unit vector, or one client its opposite; summed count by count."""
     k = np.arange(1.0, n_users + 1)
     mean = 2 / (np.sqrt(k) * noise_std)
-    threshold = epsilon + np.log(n_users / k) + np.log1p((k / n_users - 1) * math.exp(-epsilon))
+    threshold = np.maximum(epsilon + np.log(n_users / k) + np.log1p((k / n_users - 1) * math.exp(-epsilon)), 0.0)
     with np.errstate(over="ignore"):
         place = threshold / mean
         near, far = place - mean / 2, place + mean / 2
@@ -288,9 +289,18 @@ class DataSets:
         """Delta at epsilon 0 of the worst data set, and of others that are all equal."""
         return max(float(values[0]) for values in self.curves.values()), float(self.curves[0][0])
 
+    def words(self) -> str:
+        """How far apart the two data sets are with mixed others, and with equal ones."""
+        mixed, equal = self.mixed
+        if mixed <= equal * (1 + ALIKE):
+            return "here by less than the digits of $\\delta$ show"
+        return f"$\\delta$ at $\\varepsilon=0$ is {against(mixed, equal)} if they hold the same"
+
     def highest(self) -> str:
         """How many of the others hold 1 where the curve is the highest, as epsilon grows."""
         values = np.array(list(self.curves.values()))
+        if (values.min(axis=0) >= (1 - ALIKE) * values.max(axis=0)).all():
+            return "no single one, for all agree to the last digit"
         best = [int(np.flatnonzero(column >= (1 - ALIKE) * column.max())[0]) for column in values.T]
         shown = [str(list(self.curves)[at]) for at, _ in groupby(best)]
         first = f"that of {shown[0]} others who hold 1"
