@@ -12,6 +12,7 @@ from flamebook.claims import checkin as checks
 from flamebook.experiments import checkin as checkin_spent
 from flamebook.experiments import checkin as learning
 from flamebook.experiments.checkin import Setting
+from flamebook.experiments.runs import Learning
 from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import checkin as checkin_recorded
@@ -134,7 +135,7 @@ def test_words_follow_the_runs():
 
     def made(**finals):
         curves = {name: np.array([[0.1, value], [0.1, value + 0.002]]) for name, value in finals.items()}
-        return learning.Learning(np.array([0, 9]), curves, dict.fromkeys(curves, 1.0), {**SMALL.as_parameters()})
+        return Learning(np.array([0, 9]), curves, dict.fromkeys(curves, 1.0), {**SMALL.as_parameters()})
 
     good = made(privunit2=0.9, duchi=0.85, gaussian=0.7)
     bad = made(privunit2=0.5, duchi=0.9, gaussian=0.7)

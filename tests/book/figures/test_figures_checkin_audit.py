@@ -13,6 +13,7 @@ from scipy.stats import binom
 from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.figures.checkin import audit
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.accounting.checkin.theorems import exact_renyi
 
 
@@ -119,13 +120,13 @@ def test_what_is_said_of_a_jump() -> None:
     assert jumped.startswith("At order 22 the exact divergence is 24,000,000 times that of")
     assert audit.jump(audit.compute_orders(*given, 2.0, 400, [20, 22])).startswith("Up to order 22 the sum without")
     nothing = dict.fromkeys(["all-counts", "likely-counts"], np.array([math.nan]))
-    silent = audit.Curves("order", "renyi", np.array([2.0]), nothing, {"at_least": 3})
+    silent = Curves("order", "renyi", np.array([2.0]), nothing, {"at_least": 3})
     assert audit.jump(silent).startswith("Nothing could be computed")
     assert math.isnan(audit.compute_orders(10**12, 0.5, 1e-9, 3, [40]).curves["all-counts"][0])
 
 
 def test_words_for_curves_that_lie_below_others() -> None:
-    record = audit.Curves("checkin_rate", "renyi", np.array([0.1, 0.2]), {
+    record = Curves("checkin_rate", "renyi", np.array([0.1, 0.2]), {
         "a": np.array([1.0, 3.0]), "b": np.array([2.0, 2.0]), "generic": np.array([0.1, 0.3]),
         "lower": np.array([0.2, 0.2]),
     })  # fmt: skip
