@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.checkin import accounting as figures
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.curves import draw_curves
+from flamebook.figures.curves import draw_curves, draw_positive
 from flamebook.figures.style import LIGHT, look
 from flamebook.records import Curves
 from flamelib.core.vocabulary import DomainError
@@ -80,7 +80,7 @@ def test_a_scheme_without_an_answer_is_silent_and_one_round_is_a_point() -> None
     record = figures.compute_along(one, "rounds", figures.rounds_grid(1, 3), ("eq-10-exact", "losses", "lower"))
     with look(LIGHT, "test") as pen:
         ax = Figure().add_subplot()
-        figures.draw(ax, record, pen)
+        draw_positive(ax, record, pen)
     assert [line.get_marker() for line in ax.get_lines()] == ["^", "o", "o"]
     assert figures.certified(record, "losses") == f"not bounded, and at least {one.epsilon('lower'):.4g}"
 

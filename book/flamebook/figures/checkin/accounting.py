@@ -13,10 +13,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from flamebook.figures.curves import draw_curves
-from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, whole_grid
 from flamebook.statements import (
     Finding,
@@ -179,15 +176,6 @@ def rounds_grid(rounds: int, points: int) -> list[int]:
     ([1, 10, 100], [1])
     """
     return [int(count) for count in whole_grid(1, rounds, points)] if rounds > 1 else [1]
-
-
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """The curves on double logarithmic axes, without values of 0; a single point is marked."""
-    positive = {name: np.where(values > 0, values, np.nan) for name, values in record.curves.items()}
-    draw_curves(ax, replace(record, curves=positive), pen)
-    if len(record.x) == 1:
-        for line in ax.get_lines():
-            line.set_marker("o" if line.get_marker() in ("", "None") else line.get_marker())
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from scipy.special import erfcx, ndtr
 from scipy.stats import binom
 
 from flamebook.attacks.checkin import ALIKE, BinaryCheckin, InnerRates
-from flamebook.figures.checkin import accounting
-from flamebook.figures.curves import draw_curves
+from flamebook.figures.curves import draw_positive
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
 from flamebook.statements import Finding, against, at_least, compared, counted, either, percent, silent, times
@@ -341,14 +340,9 @@ def draw_data_sets(ax: Axes, record: DataSets, pen: Pen) -> None:
     ax.set(yscale="log", xlabel=words("epsilon"), ylabel=words("delta"))
 
 
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes."""
-    accounting.draw(ax, record, pen)
-
-
 def draw_orders(ax: Axes, record: Curves, pen: Pen) -> None:
-    """The same with the orders evenly spaced."""
-    draw_curves(ax, record, pen)
+    """Curves on a logarithmic axis, with the orders evenly spaced."""
+    draw_positive(ax, record, pen)
     ax.set(xscale="linear", xticks=range(0, int(record.x.max()) + 1, 4))
 
 
