@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import binomtest
 
-from flamebook.records import Parameters, to_csv
+from flamebook.records import Curves, Parameters, to_csv
+from flamebook.statements import Finding, compared, percent, silent
 from flamelib.accounting.checkin.theorems import binary_renyi
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError, check
@@ -23,6 +24,7 @@ from flamelib.core.vocabulary import DomainError, check
 CONFIDENCE = 0.95
 MOST_LISTED = 8
 AT_ONCE = 2**18
+ALIKE = 1e-9  # relative difference that round-off may make
 View = tuple[int, int]
 
 
@@ -44,22 +46,32 @@ class BinaryCheckin:
         """Probability that a report differs from its bit."""
         return float(expit(-self.epsilon0))
 
-    def view(self, bits: Sequence[int]) -> dict[View, float]:
-        """Probability of every pair of messages and ones, over all sets of clients and all reports."""
-        law: dict[View, float] = defaultdict(float)
+    def log_view(self, bits: Sequence[int]) -> dict[View, float]:
+        """Logarithm of the probability of every pair of messages and ones, over all sets of clients and all reports."""
+        wrong, right = -float(np.logaddexp(0.0, self.epsilon0)), -float(np.logaddexp(0.0, -self.epsilon0))
+        terms: dict[View, list[float]] = defaultdict(list)
         for present in product((0, 1), repeat=len(bits)):
             inside = [bit for bit, here in zip(bits, present, strict=True) if here]
             for reports in product((0, 1), repeat=len(inside)):
-                said = math.prod(
-                    1 - self.flip if bit == report else self.flip for bit, report in zip(inside, reports, strict=True)
-                )
-                law[len(inside), sum(reports)] += said * self._chance(len(inside), len(bits))
-        return dict(law)
+                flips = sum(bit != report for bit, report in zip(inside, reports, strict=True))
+                said = flips * wrong + (len(inside) - flips) * right
+                terms[len(inside), sum(reports)].append(said + self._log_chance(len(inside), len(bits)))
+        return {view: float(logsumexp(logs)) for view, logs in terms.items() if max(logs) > -math.inf}
+
+    def view(self, bits: Sequence[int]) -> dict[View, float]:
+        """Probability of every pair of messages and ones."""
+        return {view: math.exp(log) for view, log in self.log_view(bits).items()}
+
+    def counts(self, bits: Sequence[int]) -> list[float]:
+        """Probability of every number of messages, from none on."""
+        view = self.view(bits)
+        law = [math.fsum(chance for (size, _), chance in view.items() if size == k) for k in range(len(bits) + 1)]
+        return [chance / math.fsum(law) for chance in law]
 
     def renyi(self, order: int) -> float:
         """Exact divergence of a round where the last client holds 1 from one where nobody does."""
         zeros = [0] * self.n_users
-        return _divergence(self.view([*zeros[:-1], 1]), self.view(zeros), order)
+        return _divergence(self.log_view([*zeros[:-1], 1]), self.log_view(zeros), order)
 
     def by_theorem(self, order: int, inner: str) -> float:
         """What the sum of Theorem 1 gives with the inner rate of its proof (``paper``) or with k/n (``exact``)."""
@@ -67,8 +79,8 @@ class BinaryCheckin:
 
     def profile(self, others: Sequence[int], epsilon: float) -> float:
         """Exact delta at ``epsilon``: the last client holds 1 rather than 0, the others hold what is said."""
-        p, q = self.view([*others, 1]), self.view([*others, 0])
-        return math.fsum(max(0.0, p[view] - math.exp(epsilon) * q[view]) for view in p)
+        p, q = self.log_view([*others, 1]), self.log_view([*others, 0])
+        return math.fsum(max(0.0, math.exp(p[view]) - math.exp(epsilon + q[view])) for view in p)
 
     def run(self, repeats: int, differing: bool, rng: np.random.Generator) -> int:
         """In how many of ``repeats`` rounds some message says 1; every coin of every client is drawn."""
@@ -82,18 +94,30 @@ class BinaryCheckin:
         reports = bits ^ (rng.random((repeats, self.n_users)) < self.flip)
         return int(np.count_nonzero((present & reports).any(axis=1)))
 
-    def _chance(self, inside: int, clients: int) -> float:
-        return self.checkin_rate**inside * (1 - self.checkin_rate) ** (clients - inside)
+    def _log_chance(self, inside: int, clients: int) -> float:
+        return float(xlogy(inside, self.checkin_rate) + xlog1py(clients - inside, -self.checkin_rate))
 
 
-def _divergence(p: dict[View, float], q: dict[View, float], order: int) -> float:
-    return math.log(math.fsum(q[view] * (p[view] / q[view]) ** order for view in q if q[view])) / (order - 1)
+def _divergence(log_p: dict[View, float], log_q: dict[View, float], order: int) -> float:
+    moment = logsumexp([_log_term(log_p[view], log_q[view], order) for view in log_q])
+    return max(0.0, float(moment) / (order - 1))
 
 
 def event_divergence(p: float, q: float, order: int) -> float:
-    """Rényi divergence of two coins; by data processing a lower bound for laws in which an event has these chances."""
-    both = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
-    return math.log(both) / (order - 1)
+    """Rényi divergence of two coins; by data processing a lower bound for laws in which an event has these chances.
+
+    >>> event_divergence(0.5, 0.5, 2), event_divergence(0.5, 0.0, 2)
+    (0.0, inf)
+    """
+    with np.errstate(divide="ignore"):
+        happens = _log_term(float(np.log(p)), float(np.log(q)), order)
+        does_not = _log_term(float(np.log1p(-p)), float(np.log1p(-q)), order)
+    return max(0.0, float(np.logaddexp(happens, does_not)) / (order - 1))
+
+
+def _log_term(log_p: float, log_q: float, order: int) -> float:
+    r"""Logarithm of :math:`p^\lambda q^{1-\lambda}`."""
+    return -math.inf if log_p == -math.inf else order * log_p + (1 - order) * log_q
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +146,14 @@ class Attack:
         """Whether that exceeds what the sum of Theorem 1 gives with the inner rate of its proof."""
         return self.least > self.clients.by_theorem(self.order, inner="paper")
 
+    @property
+    def finding(self) -> Finding:
+        """The same as a statement; silent where the theorem is below the truth and the runs do not show it."""
+        claimed, truth = self.clients.by_theorem(self.order, inner="paper"), self.clients.renyi(self.order)
+        if self.least <= claimed < truth * (1 - ALIKE):
+            return silent(f"{claimed:.4g} is below the exact {truth:.4g}, and {self.repeats:,} rounds do not show it")
+        return compared(self.least, ">", claimed)
+
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: what is told, and the divergence."""
         return [
@@ -133,7 +165,7 @@ class Attack:
             ("exact, all sets of clients and of reports listed", self.clients.renyi(self.order)),
             ("rounds run of each data set", self.repeats),
             ('event "some message says 1", divergence of its shares', self.estimate),
-            ("at least, with confidence 95%", self.least),
+            (f"at least, with confidence {percent(CONFIDENCE)}", self.least),
         ]
 
 
@@ -160,6 +192,11 @@ class InnerRates:
     curves: dict[str, Reals]
     attacks: Sequence[Attack]
     parameters: Parameters
+
+    @property
+    def along(self) -> Curves:
+        """The curves alone."""
+        return Curves("checkin_rate", "renyi", self.rates, self.curves, self.parameters)
 
     def to_csv(self) -> str:
         """One row a point of the curves, one an attack."""

@@ -13,8 +13,9 @@ from typing import Self
 
 import numpy as np
 
-from flamebook.experiments.runs import Gap, Learning
+from flamebook.experiments.runs import Gap, Learning, half_width
 from flamebook.records import LOOKS, Parameters, to_csv
+from flamebook.statements import Finding, at_most, compared, counted, either, listed, percent, ranked, times
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.checkin.summed import distributed
@@ -30,6 +31,9 @@ UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN = "unprotected", "noiseless", "pri
 NAMES = (UNPROTECTED, NOISELESS, CAP, SPHERE, GAUSSIAN)
 STEPS: Mapping[str, float] = {UNPROTECTED: 0.3, NOISELESS: 30.0, CAP: 10.0, SPHERE: 3.0, GAUSSIAN: 3.0}
 LOCAL_DELTA = 1e-5
+LEARNED = 80.0  # percent of the test images from which on a model has learned
+REACHED = 89.5  # percent that count as about 90
+PRINTED = 0.67  # the document's central budget of the large experiment
 PUBLIC = ("n_users", "checkin_rate", "dropout", "epsilon0", "clip_norm", "rounds")
 
 
@@ -263,3 +267,74 @@ def spent_rows(found: Spent) -> list[tuple[object, ...]]:
     looks = SHUFFLED | DISTRIBUTED
     last = shown(100 * found.accuracy[:, -1])
     return [(LOOKS[looks[name]].label, spent[-1], last) for name, spent in found.epsilon.items()]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def setting_words(name: str, parameters: Parameters) -> dict[str, str]:
+    """What texts say of an experiment, each word under a name that begins with ``name``.
+
+    >>> setting_words("own", {"n_users": 60_000, "epsilon0": 2.0, "rounds": 300, "repeats": 1})["own_users"]
+    '60,000'
+    """
+    return {
+        f"{name}_users": f"{parameters['n_users']:,}",
+        f"{name}_epsilon0": f"{parameters['epsilon0']:g}",
+        f"{name}_rounds": counted(int(parameters["rounds"]), "round"),
+        f"{name}_runs": counted(int(parameters["repeats"]), "run"),
+    }
+
+
+def ranking(record: Learning) -> str:
+    """The schemes at the end of training, the most accurate first."""
+    final = {LOOKS[name].label: float(record.final(name).mean()) for name in record.curves}
+    return f"at the end, from the most accurate: {ranked(final, '{:.1f} %')}"
+
+
+def spent_ranking(found: Spent) -> str:
+    """The accountants after the last round, the least epsilon first."""
+    looks = SHUFFLED | DISTRIBUTED
+    last = {LOOKS[looks[name]].label: float(spent[-1]) for name, spent in found.epsilon.items()}
+    return f"after the last round, from the least epsilon: {ranked(last, largest_first=False)}"
+
+
+def clear_lead(record: Learning, one: str, other: str) -> Finding:
+    """Whether the mean lead of one scheme over another at the end is above half the width of its interval."""
+    gap = record.gap(one, other)
+    return compared(gap.mean, ">", half_width(gap))
+
+
+def recorded_words(large: Learning, small: Learning, network: Learning, spent: Spent) -> dict[str, str]:
+    """What the page says of the recorded runs: what was learned, what was reached, what the accountants say."""
+    setting, last = Setting.of(small.parameters), {name: float(found[-1]) for name, found in spent.epsilon.items()}
+    shorter = 1 - small.noise[CAP] / small.noise[SPHERE]
+    ends = {"the network with PrivUnit2": network.final(CAP)}
+    ends |= {f"softmax regression with {LOOKS[name].label}": large.final(name) for name in (CAP, SPHERE, GAUSSIAN)}
+    reached = {name: final.mean() >= REACHED for name, final in ends.items()}
+    told = {name: f"{name} ({shown(final)} %)" for name, final in ends.items()}
+    lead = either(clear_lead(small, CAP, SPHERE), "PrivUnit2 is better than Duchi et al. there",
+                  "PrivUnit2 is no better than Duchi et al. there")  # fmt: skip
+    step = ", and our step for it is the longer one" if setting.steps[CAP] > setting.steps[SPHERE] else ""
+    return {
+        "learned": either(small.final(CAP).mean() > LEARNED, "holds", "does not hold"),
+        "small_lead": f"{lead}: at this budget its messages are shorter by {percent(shorter)}{step}",
+        "reached": f"reached by {listed([told[name] for name in ends if reached[name]], 'nothing')}; "
+        f"not reached by {listed([told[name] for name in ends if not reached[name]], 'anything')}",
+        "spent_certified": at_most(last["clones"]),
+        "spent_theorem": f"{last['thm-2']:.4g}",
+        "spent_baseline": f"{last['numerical']:.4g}",
+        "spent_gain": times(last["thm-2"] / last["clones"]),
+        "network_final": shown(network.final(CAP)),
+        "softmax_final": shown(large.final(CAP)),
+    }
+
+
+def recorded_findings(large: Learning, small: Learning, spent: Spent) -> tuple[Finding, Finding, Finding]:
+    """That it learns at the small budget, that shorter messages learn more, and where the printed budget lies."""
+    certified, theorem = float(spent.epsilon["clones"][-1]), float(spent.epsilon["thm-2"][-1])
+    return (
+        compared(float(small.final(CAP).mean()), ">", LEARNED),
+        clear_lead(large, CAP, SPHERE),
+        compared(certified, "<", PRINTED, "<", theorem),
+    )

@@ -1,5 +1,7 @@
 """Named curves on log-log axes."""
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -23,6 +25,15 @@ def draw_curves(ax: Axes, record: Curves, pen: Pen) -> None:
             style |= {"marker": marker, "markevery": max(1, len(record.x) // 8)}
         ax.plot(record.x, np.where(np.isfinite(values), values, np.nan), **style)
     name_decades(ax)
+
+
+def draw_positive(ax: Axes, record: Curves, pen: Pen) -> None:
+    """The same without values of 0, which have no place there; a single point is marked."""
+    positive = {name: np.where(values > 0, values, np.nan) for name, values in record.curves.items()}
+    draw_curves(ax, replace(record, curves=positive), pen)
+    if len(record.x) == 1:
+        for line in ax.get_lines():
+            line.set_marker("o" if line.get_marker() in ("", "None") else line.get_marker())
 
 
 def name_decades(ax: Axes) -> None:

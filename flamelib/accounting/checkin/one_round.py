@@ -276,7 +276,8 @@ def _joined(masses: Reals, lift: Reals) -> Cells:
     place = np.clip((lift - low) * (BINS / max(high - low, 1e-300)), 0, BINS).astype(np.int64)
     base, gain = (np.bincount(place, part).astype(np.float64) for part in (masses, masses * lift))
     base, gain = base[base > 0], gain[base > 0]
-    losses = np.log1p(gain / base)
+    with np.errstate(divide="ignore"):
+        losses = np.log1p(gain / base)
     return Cells(losses, losses, base, gain, MASS_ERROR * (base + np.abs(gain)))
 
 

@@ -335,6 +335,8 @@ def distributed_rounds_lower(
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
     one_budget(epsilon, delta, noise_std=noise_std)
+    if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
+        return 0.0
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
     return composed_below([(cells, given["rounds"])], epsilon, delta)
 

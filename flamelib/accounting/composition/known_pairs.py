@@ -269,10 +269,11 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     if epsilon is None:
         if not delta:
             return 0.0
-        return max(law.epsilon_below(delta) for law in _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta))
+        sums = _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta)
+        return max((law.epsilon_below(delta) for law in sums), default=0.0)
     for spared in (SPARED, 0.0):
         sums = _sums_below(parts, DeltaAt(epsilon), spared)
-        found = math.exp(max(law.log_delta_below(epsilon) for law in sums))
+        found = math.exp(max((law.log_delta_below(epsilon) for law in sums), default=-math.inf))
         if found > 1e4 * spared:
             break
     return found
@@ -283,9 +284,13 @@ def _orders(parts: Parts) -> tuple[Parts, Parts]:
 
 
 def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSum]:
-    """Both orders from below, without the largest losses and the smallest, of this mass at most."""
+    """Both orders from below, without the largest losses and the smallest, of this mass at most.
+
+    An order of which nothing is left then is left out.
+    """
     count, orders = _count(parts), _orders(parts)
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
+    kept = [order for order in kept if all((cells.base + cells.gain > 0).any() for cells, _ in order)]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
     pairs = zip(kept, steps, strict=True)
     return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]

@@ -193,3 +193,6 @@ def test_rare_large_losses_from_below():
     least = distributed_rounds_lower(6_327_432, 3.457e-5, 1.133, 212, epsilon=5.568e-5)
     assert 0.98 * found < least < found
     assert distributed_rounds_lower(57, 2.74e-6, 6.2, 56_212, delta=0.03) <= 1
+    assert distributed_rounds_lower(10, 1e-300, 1e300, 100, delta=0.1) == 0
+    assert distributed_rounds_lower(2, 1.0, 1e-3, 1, delta=0.5) == 0
+    assert distributed_rounds_lower(2, 1.0, 1e-3, 1, epsilon=0.5) == 0

@@ -12,6 +12,7 @@ from flamebook.claims import checkin as checks
 from flamebook.experiments import checkin as checkin_spent
 from flamebook.experiments import checkin as learning
 from flamebook.experiments.checkin import Setting
+from flamebook.experiments.runs import Learning
 from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import checkin as checkin_recorded
@@ -125,6 +126,36 @@ def test_a_model_stands_at_what_its_rounds_cost(runs, monkeypatch, tmp_path):
 def test_a_bad_setting_is_refused_by_name(call, name):
     with pytest.raises(DomainError, match=name):
         call()
+
+
+def test_words_follow_the_runs():
+    """One scheme ahead of the other, and the other way round."""
+
+    def made(**finals):
+        curves = {name: np.array([[0.1, value], [0.1, value + 0.002]]) for name, value in finals.items()}
+        return Learning(np.array([0, 9]), curves, dict.fromkeys(curves, 1.0), {**SMALL.as_parameters()})
+
+    good = made(privunit2=0.9, duchi=0.85, gaussian=0.7)
+    bad = made(privunit2=0.5, duchi=0.9, gaussian=0.7)
+    curves = {"clones": 0.06, "numerical": 135.0, "thm-2": 179.0, "thm-3": 0.03}
+    spent = learning.Spent("privunit2", np.array([9.0]), good.curves["privunit2"],
+                           {name: np.array([value]) for name, value in curves.items()}, {})  # fmt: skip
+    told = learning.recorded_words(good, bad, good, spent)
+    assert told["learned"] == "does not hold"
+    assert told["small_lead"].startswith("PrivUnit2 is no better than Duchi et al. there: at this budget")
+    assert told["reached"].startswith("reached by the network with PrivUnit2 (90.10 ± 0.14 %) and softmax")
+    assert told["reached"].endswith("not reached by softmax regression with Duchi et al. (85.10 ± 0.14 %) and softmax "
+                                    "regression with Gaussian noise (70.10 ± 0.14 %)")  # fmt: skip
+    assert told["spent_gain"] == "3,000 times"
+    assert learning.recorded_words(bad, good, good, spent)["learned"] == "holds"
+    assert [one.holds for one in learning.recorded_findings(good, good, spent)] == [True, True, True]
+    assert [one.holds for one in learning.recorded_findings(bad, bad, spent)] == [False, False, True]
+    assert learning.ranking(bad) == (
+        "at the end, from the most accurate: Duchi et al. (90.1 %), Gaussian noise (70.1 %) and PrivUnit2 (50.1 %)"
+    )
+    assert learning.spent_ranking(spent).startswith("after the last round, from the least epsilon: Thm 3, converted")
+    words = learning.setting_words("own", {**good.parameters, "repeats": 1})
+    assert list(words.values()) == ["1,500", "6", "12 rounds", "1 run"]
 
 
 # --- recorded results ---------------------------------------------------------------------------------------------

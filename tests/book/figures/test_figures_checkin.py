@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.checkin import accounting as figures
 from flamebook.figures.checkin.accounting import Distributed, Shuffled
-from flamebook.figures.curves import draw_curves
+from flamebook.figures.curves import draw_curves, draw_positive
 from flamebook.figures.style import LIGHT, look
 from flamebook.records import Curves
 from flamelib.core.vocabulary import DomainError
@@ -20,7 +20,7 @@ SUMS = Distributed(n_users=600_000, checkin_rate=1e-3, rounds=10**5, noise_std=1
 
 def test_shuffled_curves_are_in_order_and_have_the_values_of_figure_1() -> None:
     record = figures.compute_along(CENTRE, "n_users", [10**6])
-    assert figures.in_order([record], "lower", "checkin-binary", "checkin-any", "thm-2", "baseline-closed")
+    assert figures.ordered([record], "lower", "checkin-binary", "checkin-any", "thm-2", "baseline-closed").holds
     found = {name: float(values[0]) for name, values in record.curves.items()}
     assert found["thm-2-paper"] == pytest.approx(0.2234, rel=0.01)
     assert found["thm-3"] == pytest.approx(0.0367, rel=0.01)
@@ -38,7 +38,7 @@ def test_theorem_3_converted_is_no_lower_bound() -> None:
 
 def test_noisy_sums_have_the_values_of_figure_2() -> None:
     record = figures.compute_along(SUMS, "rounds", [10**5])
-    assert figures.in_order([record], "lower", "losses", "renyi-cut", "renyi", "eq-10-exact", "eq-10", "eq-11")
+    assert figures.ordered([record], "lower", "losses", "renyi-cut", "renyi", "eq-10-exact", "eq-10", "eq-11").holds
     expected = {"eq-10": 0.8422, "eq-10-exact": 0.7618, "renyi": 0.7270, "baseline-kov": 2.08, "baseline-drv": 2.19}
     for name, value in expected.items():
         assert record.curves[name][0] == pytest.approx(value, rel=2e-3), name
@@ -63,10 +63,40 @@ def test_a_setting_moves_along_an_axis() -> None:
 
 def test_what_is_silent_is_left_out() -> None:
     record = Curves("rounds", "total_epsilon", np.array([1.0, 2.0]), {
-        "lower": np.array([0.1, math.nan]), "losses": np.array([0.2, 0.1]), "eq-10": np.array([0.1, 0.3])
+        "lower": np.array([0.1, math.nan]), "losses": np.array([0.2, 0.1]), "eq-10": np.array([0.1, 0.3]),
+        "thm-3": np.array([math.nan, math.nan]),
     })  # fmt: skip
-    assert figures.in_order([record], "lower", "losses")
-    assert not figures.in_order([record], "losses", "eq-10")
+    assert figures.ordered([record], "lower", "losses").holds
+    assert figures.ordered([record], "losses", "eq-10").numbers == "0.2 against 0.1"
+    assert figures.ordered([record], "lower", "losses", "thm-3").holds is None
+    assert figures.lowest_ratio([record], "eq-10", "losses") == 0.5
+    end = "at the right end, from the largest: Eq. 10 (no bound) (0.3) and privacy losses (certified) (0.1)"
+    assert figures.right_end(record) == f"{end}; nothing there: lower bound and Thm 3, converted (no bound)"
+
+
+def test_a_scheme_without_an_answer_is_silent_and_one_round_is_a_point() -> None:
+    one = Distributed(n_users=100, checkin_rate=0.5, rounds=1, noise_std=1e-300)
+    assert math.isnan(one.epsilon("eq-10-exact"))
+    record = figures.compute_along(one, "rounds", figures.rounds_grid(1, 3), ("eq-10-exact", "losses", "lower"))
+    with look(LIGHT, "test") as pen:
+        ax = Figure().add_subplot()
+        draw_positive(ax, record, pen)
+    assert [line.get_marker() for line in ax.get_lines()] == ["^", "o", "o"]
+    assert figures.certified(record, "losses") == f"not bounded, and at least {one.epsilon('lower'):.4g}"
+
+
+def test_words_of_the_paper_are_ratios_of_its_curves() -> None:
+    rising = np.array([1.0, 2.0, 4.0, 8.0])
+    curves = dict.fromkeys(figures.SHUFFLED, 10 * rising) | {"checkin-any": rising, "thm-3": rising}
+    curves["checkin-binary"] = rising - [0, 0, 0, 1]
+    found = figures.words_of_users(Curves("n_users", "total_epsilon", rising, curves), [
+        Curves("n_users", "total_epsilon", rising, curves)
+    ])  # fmt: skip
+    assert found["slack"] == "10 times and 10 times"
+    assert (found["binary_crossing"], found["any_crossing"], found["crossing_points"]) == ("1", "none", "4 points")
+    flat = {name: np.ones(5) for name in figures.DISTRIBUTED} | {"losses": np.arange(1.0, 6)}
+    told = figures.words_of_sums(Curves("rounds", "total_epsilon", np.arange(1.0, 6), flat))
+    assert (told["rise_eq_10"], told["rise_losses"], told["sums_gap"]) == ("0 %", "3 times", "0 % to 80 %")
 
 
 def test_a_figure_names_its_curves() -> None:
@@ -86,9 +116,25 @@ def test_a_calibration_is_checked(budget: float, kept: bool, monkeypatch: pytest
     monkeypatch.setattr(figures, "distributed_noise", lambda *_: 3.0)
     crowd = Shuffled(n_users=200, checkin_rate=0.5, rounds=3, epsilon0=1.0)
     found = figures.compute_calibration(crowd, 1.0)
-    assert found.kept == kept
+    assert found.kept.holds == kept
     assert found.reached[0] == crowd.at("epsilon0", budget).epsilon("checkin-any")
     assert len(found.rows()) == 5
+
+
+@pytest.mark.parametrize(
+    ("noise", "reached", "words"),
+    [(0.0, 0.0, "no noise is needed"), (math.inf, math.nan, "no noise was found"), (3.0, None, "so does a noise of 3")],
+)
+def test_noise_that_is_not_needed_or_not_found(
+    noise: float, reached: float | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "largest_epsilon0", lambda *_, **__: 30.0 if noise else 0.5)
+    monkeypatch.setattr(figures, "distributed_noise", lambda *_: noise)
+    found = figures.compute_calibration(Shuffled(n_users=200, checkin_rate=0.5, rounds=3, epsilon0=1.0), 100.0)
+    assert reached is None or found.reached[1] == pytest.approx(reached, nan_ok=True)
+    assert found.kept.holds is (None if math.isinf(noise) else True)
+    assert words in found.words()
+    assert ("no larger one is looked for" in found.words()) == bool(noise)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,27 @@ def test_an_attack_that_sees_nothing_shows_nothing() -> None:
     assert not attack.compute_attack(BinaryCheckin(2, 1.0, 1.0), 2, 100_000, seed=1).refuted
 
 
+def test_a_statement_is_silent_where_the_runs_are_too_few_and_fails_where_the_theorem_is_above() -> None:
+    few = attack.compute_attack(TWO, 2, 10, seed=1).finding
+    assert few.holds is None
+    assert few.numbers == "0.04445 is below the exact 0.1509, and 10 rounds do not show it"
+    assert attack.compute_attack(BinaryCheckin(2, 0.95, 1.0), 2, 1000, seed=1).finding.holds is False
+    assert attack.compute_attack(TWO, 2, 100_000, seed=1).finding.holds
+
+
+@pytest.mark.parametrize(("epsilon0", "order"), [(700.0, 10_000), (1e-9, 2), (40.0, 300)])
+def test_extreme_budgets_have_a_divergence(epsilon0: float, order: int) -> None:
+    clients = BinaryCheckin(3, 0.3, epsilon0)
+    assert clients.renyi(order) == pytest.approx(clients.by_theorem(order, inner="exact"), rel=1e-9, abs=1e-14)
+    assert attack.event_divergence(0.3, 0.0, order) == math.inf
+    assert attack.event_divergence(0.0, 0.0, order) == 0
+
+
+def test_the_number_of_messages_is_binomial() -> None:
+    assert BinaryCheckin(3, 0.2, 1.0).counts([0, 0, 1]) == pytest.approx([0.512, 0.384, 0.096, 0.008], rel=1e-12)
+    assert BinaryCheckin(3, 1.0, 1.0).counts([0, 0, 1]) == [0, 0, 0, 1]
+
+
 def test_along_the_rate() -> None:
     record = attack.compute_inner_rates(TWO, [0.02, 0.2, 0.4, 0.6, 0.9], 2, 200_000, seed=1)
     assert record.curves["exact"] == pytest.approx(record.curves["inner-exact"], rel=1e-10)

@@ -12,7 +12,9 @@ from scipy.stats import binom
 
 from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.figures.checkin import audit
+from flamebook.figures.curves import draw_positive
 from flamebook.figures.style import LIGHT, look
+from flamebook.records import Curves
 from flamelib.accounting.checkin.theorems import exact_renyi
 
 
@@ -31,7 +33,7 @@ def test_lemma_3_gives_next_to_nothing_where_binary_response_has_almost_one() ->
     assert record.curves["lemma-3"][1] == pytest.approx(0.0288, abs=5e-5)
     assert record.curves["lemma-3"][0] < 1e-8
     assert (np.diff(record.curves["lemma-3"]) > 0).all()
-    assert labels(audit.draw, record) == ["binary response", "what Lemma 3 gives"]
+    assert labels(draw_positive, record) == ["binary response", "what Lemma 3 gives"]
 
 
 def test_a_leak_is_private_with_its_chance_and_has_any_divergence() -> None:
@@ -97,10 +99,44 @@ def test_the_sum_from_a_count_on_against_its_definition(order: int, at_least: in
 
 def test_a_window_in_a_small_crowd_is_refuted() -> None:
     record = audit.compute_windowed(200, 0.05, 0.5, 3, [1e-5, 1e-8])
-    assert record.refuted
+    assert record.finding.holds
+    assert record.words() == "at 1 of the 2 values of $\\delta$"
     assert record.exact == pytest.approx([2.6588, 12.1277], rel=1e-4)
-    assert not audit.compute_windowed(200, 0.05, 0.5, 1, [1e-5, 1e-8]).refuted
+    whole = audit.compute_windowed(200, 0.05, 0.5, 1, [1e-5, 1e-8])
+    assert whole.finding.holds is False
+    assert whole.words() == "at none of the 2 values of $\\delta$"
     assert len(record.rows()) == 2
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(1e5, 0, 0), (0.01, 5e3, 1e5), (1e-90, 1e180, 1e182)])
+def test_much_and_little_noise_have_an_exact_epsilon(noise: float, least: float, most: float) -> None:
+    """Without noise to speak of a single client costs about 2 over the variance: some do come alone."""
+    exact = audit.compute_windowed(200, 0.05, noise, 3, [1e-6]).exact[0]
+    assert least <= exact <= most
+
+
+def test_what_is_said_of_a_jump() -> None:
+    given = (600_000, 1e-3)
+    jumped = audit.jump(audit.compute_orders(*given, 1.0, 400, [20, 22]))
+    assert jumped.startswith("At order 22 the exact divergence is 24,000,000 times that of")
+    assert audit.jump(audit.compute_orders(*given, 2.0, 400, [20, 22])).startswith("Up to order 22 the sum without")
+    nothing = dict.fromkeys(["all-counts", "likely-counts"], np.array([math.nan]))
+    silent = Curves("order", "renyi", np.array([2.0]), nothing, {"at_least": 3})
+    assert audit.jump(silent).startswith("Nothing could be computed")
+    assert math.isnan(audit.compute_orders(10**12, 0.5, 1e-9, 3, [40]).curves["all-counts"][0])
+
+
+def test_words_for_curves_that_lie_below_others() -> None:
+    record = Curves("checkin_rate", "renyi", np.array([0.1, 0.2]), {
+        "a": np.array([1.0, 3.0]), "b": np.array([2.0, 2.0]), "generic": np.array([0.1, 0.3]),
+        "lower": np.array([0.2, 0.2]),
+    })  # fmt: skip
+    assert audit.below_words(record, "a", "b") == "at 1 of the 2 points of the figure, up to a rate of 0.1"
+    assert audit.below_words(record, "b", "b") == "at none of the 2 points of the figure"
+    assert audit.route_words(record).endswith("at 1 of 2 points below the 0.2 that binary response *certainly* loses")
+    assert audit.inner_words([(2, 2, 1.0, 1.0, 0.5), (8, 2, 1.0, 1.0, 1.2)]) == "1 of these 2 cases"
+    assert audit.inner_words([(2, 2, 1.0, 1.0, 0.5)] * 2) == "all of these 2 cases"
+    assert audit.inner_words([(8, 2, 1.0, 1.0, 1.2)] * 2) == "none of these 2 cases"
 
 
 def test_the_exact_delta_of_one_round_against_its_reference() -> None:
@@ -119,7 +155,19 @@ def test_others_who_differ_are_worse_than_others_who_agree() -> None:
         laws.append(law)
     by_hand = sum(max(p - q, 0) for p, q in zip(*laws, strict=True))
     assert record.curves[1][0] == pytest.approx(by_hand, rel=1e-12)
-    assert record.gain >= by_hand / record.curves[0][0] > 1.13
-    assert audit.compute_data_sets(BinaryCheckin(2, 1.0, 1.0), 5).gain == pytest.approx(1, rel=1e-12)
+    assert record.gain >= (1 - 1e-12) * by_hand / record.curves[0][0] > 1.13
+    assert record.finding.holds
+    assert record.mixed[0] == pytest.approx(by_hand, rel=1e-12)
+    assert record.mixed[1] == record.curves[0][0]
+    assert record.highest() == "first that of 1 others who hold 1, then that of 2"
+    assert record.words() == "$\\delta$ at $\\varepsilon=0$ is 0.2804 against 0.247 if they hold the same"
+    certain = audit.compute_data_sets(BinaryCheckin(3, 1.0, 700.0), 3)
+    assert certain.words() == "here by less than the digits of $\\delta$ show"
+    assert certain.highest() == "no single one, for all agree to the last digit"
+    five = audit.compute_data_sets(BinaryCheckin(5, 1.0, 0.1), 52)
+    assert five.highest() == "first that of 2 others who hold 1, changes 8 times, and is that of 4 at last"
+    alike = audit.compute_data_sets(BinaryCheckin(2, 1.0, 1.0), 5)
+    assert alike.gain == pytest.approx(1, rel=1e-12)
+    assert alike.finding.holds is None
     assert labels(audit.draw_data_sets, record)[-1] == "2 of the others hold 1"
     assert record.to_csv().startswith("epsilon,0 others hold 1,")

@@ -15,14 +15,28 @@ from typing import Any, Self
 import numpy as np
 
 from flamebook.records import LOOKS, Curves, whole_grid
+from flamebook.statements import (
+    Finding,
+    at_least,
+    at_most,
+    compared,
+    counted,
+    either,
+    every,
+    listed,
+    percent,
+    ranked,
+    silent,
+    times,
+)
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
-from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.checkin.shuffled import HARDEST, largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import renyi_to_epsilon
 from flamelib.core.profiles import AnyProfile, KaryProfile
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import DomainError, check
 
 LARGE_ORDERS = tuple(whole_grid(2, 3000, 60).tolist())
 SMALL_ORDERS = tuple(range(2, 41))
@@ -107,7 +121,11 @@ class Distributed(Crowd):
 
 @functools.lru_cache(maxsize=1024)
 def _once(scheme: Callable[[Any], float], setting: Shuffled | Distributed) -> float:
-    return float(scheme(setting))
+    """NaN where the scheme has no answer for such numbers."""
+    try:
+        return float(scheme(setting))
+    except DomainError:
+        return math.nan
 
 
 SHUFFLED: Mapping[str, Callable[[Shuffled], float]] = {
@@ -151,6 +169,15 @@ def compute_along(
     return Curves(name, "total_epsilon", np.asarray(values, dtype=float), curves, given)
 
 
+def rounds_grid(rounds: int, points: int) -> list[int]:
+    """Numbers of rounds from one to all of them, in geometric progression; one number where there is one round.
+
+    >>> rounds_grid(100, 3), rounds_grid(1, 3)
+    ([1, 10, 100], [1])
+    """
+    return [int(count) for count in whole_grid(1, rounds, points)] if rounds > 1 else [1]
+
+
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
@@ -162,19 +189,107 @@ def rows(record: Curves) -> list[tuple[object, ...]]:
 def ratio_rows(record: Curves) -> list[tuple[object, ...]]:
     """For a table: by how much each reading of the baseline exceeds each other curve, at every point."""
     return [
-        (LOOKS[base].label, LOOKS[name].label, *(record.curves[base] / record.curves[name]))
+        (LOOKS[base].label, LOOKS[name].label, *_ratios(record, base, name))
         for base in ("baseline-closed", "baseline-numerical")
         for name in ("thm-2-paper", "thm-2", "thm-3", "checkin-any")
     ]
 
 
-def in_order(records: Sequence[Curves], *names: str) -> bool:
-    """Whether no curve is above the next one, from the lowest on, at any point of any figure."""
-    return not any(
-        bool((record.curves[low] > record.curves[high] * (1 + ROOM)).any())
-        for record in records
-        for low, high in pairwise(names)
-    )
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def ordered(records: Sequence[Curves], *names: str) -> Finding:
+    """Whether no curve is above the next one, from the lowest on, at any point of any figure; NaN is left out."""
+    return every(
+        *(
+            compared(*(np.concatenate([one.curves[low] for one in records]), "<=",
+                       (1 + ROOM) * np.concatenate([one.curves[high] for one in records])))
+            for low, high in pairwise(names)
+        )
+    )  # fmt: skip
+
+
+def right_end(record: Curves) -> str:
+    """The curves at the right end of a figure, the largest first, and those that have no value there."""
+    last = {LOOKS[name].label: float(values[-1]) for name, values in record.curves.items()}
+    found = {label: value for label, value in last.items() if not math.isnan(value)}
+    missing = [label for label in last if label not in found]
+    words = f"at the right end, from the largest: {ranked(found)}"
+    return f"{words}; nothing there: {listed(missing)}" if missing else words
+
+
+def lowest_ratio(records: Sequence[Curves], one: str, other: str) -> float:
+    """The least ratio of one curve to another, at any point of any figure."""
+    return float(np.nanmin(np.concatenate([_ratios(record, one, other) for record in records])))
+
+
+def words_of_users(decades: Curves, figures: Sequence[Curves]) -> dict[str, str]:
+    """What the page says of Figure 1 of the document: ratios at some numbers of clients, and how often curves cross.
+
+    ``decades`` has the document's setting at four numbers of clients, of which the middle ones are told.
+    """
+    middle = slice(1, 3)
+    points = sum(len(record.x) for record in figures)
+
+    def crossing(name: str) -> str:
+        below = sum(int((record.curves[name] < record.curves["thm-3"]).sum()) for record in figures)
+        return "none" if not below else f"{below:,}"
+
+    return {
+        "lower_by_numbers": _all_times(_ratios(decades, "baseline-numerical", "thm-3")[middle]),
+        "upper_by_form": _all_times(_ratios(decades, "baseline-closed", "thm-2-paper")[middle]),
+        "upper_by_numbers": _all_times(_ratios(decades, "baseline-numerical", "thm-2-paper")[middle]),
+        "slack": _all_times(_ratios(decades, "thm-2-paper", "checkin-any")[middle]),
+        "binary_crossing": crossing("checkin-binary"),
+        "any_crossing": crossing("checkin-any"),
+        "crossing_points": counted(points, "point"),
+    }
+
+
+def words_of_sums(decades: Curves) -> dict[str, str]:
+    """What the page says of Figure 2(a) of the document, at powers of ten of rounds, the first and the third told."""
+    few, last = 0, -1
+    rise = {name: float(decades.curves[name][2] / decades.curves[name][few]) for name in decades.curves}
+    below = 1 - decades.curves["lower"] / decades.curves["losses"]
+    return {
+        "late_gain": times(_ratios(decades, "baseline-kov", "eq-10")[last]),
+        **{f"rise_{name.replace('-', '_')}": percent(rise[name] - 1) for name in ("eq-10", "eq-11", "renyi")},
+        "rise_losses": times(rise["losses"]),
+        "cut_gain": times(_ratios(decades, "renyi", "renyi-cut")[few]),
+        "sums_gap": f"{percent(float(np.nanmin(below)))} to {percent(float(np.nanmax(below)))}",
+    }
+
+
+def words_of_reported(reported: Curves) -> dict[str, str]:
+    """What each account gives where the document reports two numbers."""
+    last = {name: float(values[-1]) for name, values in reported.curves.items()}
+    return {
+        "reported_form": f"{last['baseline-closed']:.4g}",
+        "reported_numbers": f"{last['baseline-numerical']:.4g}",
+        "reported_theorem": f"{last['thm-2']:.4g}",
+        "reported_certified": at_most(last["checkin-any"]),
+    }
+
+
+def certified(record: Curves, name: str) -> str:
+    """What is certified after the last round by a curve, and what is lost at least: half a sentence.
+
+    >>> curves = {"losses": np.array([0.25]), "lower": np.array([math.nan])}
+    >>> certified(Curves("rounds", "total_epsilon", np.array([10.0]), curves), "losses")
+    'at most 0.25, and no lower bound could be had'
+    """
+    upper, lower = float(record.curves[name][-1]), float(record.curves["lower"][-1])
+    most = f"at most {at_most(upper)}" if upper < math.inf else "not bounded"
+    return f"{most}, and {f'at least {at_least(lower)}' if lower > 0 else 'no lower bound could be had'}"
+
+
+def _ratios(record: Curves, one: str, other: str) -> np.typing.NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(record.curves[one] / record.curves[other])
+
+
+def _all_times(ratios: Sequence[float] | np.typing.NDArray[np.float64]) -> str:
+    return listed([times(float(ratio)) for ratio in ratios])
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +302,25 @@ class Calibration:
     reached: tuple[float, float]
 
     @property
-    def kept(self) -> bool:
-        """Whether neither exceeds the target."""
-        return max(self.reached) <= self.target * (1 + ROOM)
+    def kept(self) -> Finding:
+        """Whether neither exceeds the target; silent where no noise was found."""
+        reached = [compared(one, "<=", self.target * (1 + ROOM)) for one in self.reached]
+        return every(
+            reached[0], reached[1] if math.isfinite(self.noise_std) else silent("no noise was found that does")
+        )
+
+    def words(self) -> str:
+        """Both answers in words; they may lie at an end of the search."""
+        budget = either(
+            self.epsilon0 < HARDEST,
+            f"a local budget of {at_least(self.epsilon0)} keeps the target, with any randomizer",
+            f"any local budget up to {HARDEST:g} keeps the target, and no larger one is looked for",
+        )
+        if not self.noise_std:
+            return f"{budget}; no noise is needed, for a client is hardly ever there"
+        if math.isinf(self.noise_std):
+            return f"{budget}; no noise was found that does"
+        return f"{budget}; so does a noise of {at_most(self.noise_std)}, where vectors are summed"
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: what is told, and its value."""
@@ -203,12 +334,13 @@ class Calibration:
 
 
 def compute_calibration(crowd: Crowd, epsilon: float) -> Calibration:
-    """The largest local budget for any randomizer and the least noise for ``epsilon`` after all rounds."""
+    """The largest local budget for any randomizer and the least noise for ``epsilon`` after all rounds.
+
+    The noise is 0 where none is needed and infinite where none was found; what it reaches is 0 and NaN then.
+    """
     shared: dict[str, Any] = {field.name: getattr(crowd, field.name) for field in fields(Crowd)}
     given = (crowd.n_users, crowd.checkin_rate, crowd.rounds, epsilon, crowd.failure)
     budget, noise = largest_epsilon0(*given, route="clones"), float(distributed_noise(*given))
-    reached = (
-        Shuffled(**shared, epsilon0=budget).epsilon("checkin-any"),
-        Distributed(**shared, noise_std=noise).epsilon("losses"),
-    )
+    by_noise = Distributed(**shared, noise_std=noise).epsilon("losses") if 0 < noise < math.inf else 0.0
+    reached = (Shuffled(**shared, epsilon0=budget).epsilon("checkin-any"), math.nan if math.isinf(noise) else by_noise)
     return Calibration(epsilon, budget, noise, reached)

@@ -1,21 +1,22 @@
 """The audit of self check-in: the inner rate, a lemma turned round, small crowds, rare rounds left out, data sets."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, groupby
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 from scipy.stats import binom
 
-from flamebook.attacks.checkin import BinaryCheckin, InnerRates
-from flamebook.figures.curves import draw_curves
+from flamebook.attacks.checkin import ALIKE, BinaryCheckin, InnerRates
+from flamebook.figures.curves import draw_positive
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
+from flamebook.statements import Finding, against, at_least, compared, counted, either, percent, silent, times
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
@@ -23,8 +24,11 @@ from flamelib.accounting.checkin.theorems import binary_renyi, exact_excess, exa
 from flamelib.accounting.composition.renyi import least_renyi, pure_renyi, renyi_to_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import KaryProfile
+from flamelib.core.vocabulary import DomainError
 
 HUES = ("blue", "ochre", "purple", "vermillion", "green", "sky")
+MOST_NAMED = 4  # curves that a sentence names one after another
+FAR = 2.0  # a ratio from which on a moment is told to have jumped
 DASHES = ("-", (0, (6, 2)), (0, (7, 2, 1.5, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2, 1.5, 2)))
 
 # --- Lemma 3 ---------------------------------------------------------------------------------------------------------
@@ -133,14 +137,38 @@ def compute_orders(n_users: int, checkin_rate: float, noise_std: float, at_least
     """One round by order: Equation 10 and the exact moments, over all counts of clients and from ``at_least`` on."""
     given = (n_users, checkin_rate, noise_std)
     curves = {
-        "eq-10": np.array([summed_renyi(int(order), *given, "paper") for order in orders]),
-        "all-counts": np.array([exact_renyi(int(order), *given) for order in orders]),
-        "likely-counts": np.array([likely_renyi(int(order), *given, at_least) for order in orders]),
+        "eq-10": np.array([_or_nan(summed_renyi, int(order), *given, "paper") for order in orders]),
+        "all-counts": np.array([_or_nan(exact_renyi, int(order), *given) for order in orders]),
+        "likely-counts": np.array([_or_nan(likely_renyi, int(order), *given, at_least) for order in orders]),
     }
     parameters: Parameters = {
         "n_users": n_users, "checkin_rate": checkin_rate, "noise_std": noise_std, "at_least": at_least
     }  # fmt: skip
     return Curves("order", "renyi", np.asarray(orders, dtype=float), curves, parameters)
+
+
+def _or_nan(divergence: Callable[..., float], *arguments: object) -> float:
+    """NaN where too many counts would matter for a sum."""
+    try:
+        return divergence(*arguments)
+    except DomainError:
+        return math.nan
+
+
+def jump(record: Curves) -> str:
+    """From which order on the sum over all counts is far above that over the likely ones, as a sentence."""
+    orders, least = record.x.astype(int), record.parameters["at_least"]
+    full, window = record.curves["all-counts"], record.curves["likely-counts"]
+    part = f"the sum without rounds of fewer than {least} clients"
+    if not (told := np.isfinite(full) & np.isfinite(window)).any():
+        return "Nothing could be computed here: too many counts would matter."
+    far = np.flatnonzero(told & (full > FAR * window))
+    if not len(far):
+        near = told & (window > 0)
+        gap = percent(float(np.max(full[near] / window[near], initial=1.0)) - 1)
+        return f"Up to order {orders[told][-1]} {part} differs from the exact one by {gap} at most."
+    ratio = times(float(full[far[0]] / window[far[0]]))
+    return f"At order {orders[far[0]]} the exact divergence is {ratio} that of {part}."
 
 
 def likely_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float, at_least: int) -> float:
@@ -167,9 +195,15 @@ class Windowed:
     parameters: Parameters
 
     @property
-    def refuted(self) -> bool:
-        """Whether the window falls below the pair of data sets somewhere."""
-        return bool((self.window < self.exact).any())
+    def finding(self) -> Finding:
+        """Whether the window falls below the pair of data sets somewhere: at the delta where it is the furthest."""
+        at = int(np.argmin(self.window - self.exact))
+        return compared(self.window[at], "<", self.exact[at])
+
+    def words(self) -> str:
+        """At how many failure probabilities the window falls below."""
+        below = int((self.window < self.exact).sum())
+        return f"at {below or 'none'} of the {counted(len(self.delta), 'value')} of $\\delta$"
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: delta, by the window, exact."""
@@ -191,18 +225,35 @@ def compute_windowed(
     orders = [*range(2, 64), *range(64, 600, 16)]
     curve = {order: likely_renyi(order, *given, at_least) for order in orders}
     window = [renyi_to_epsilon(lambda order: curve[int(order)], delta, orders) for delta in deltas]
-    exact = [brentq(lambda epsilon, at=delta: _pair_delta(*given, epsilon) - at, 0, 100) for delta in deltas]
+    exact = [_pair_epsilon(*given, delta) for delta in deltas]
     parameters: Parameters = {
         "n_users": n_users, "checkin_rate": checkin_rate, "noise_std": noise_std, "at_least": at_least
     }  # fmt: skip
     return Windowed(np.asarray(deltas, dtype=float), np.array(window), np.array(exact), parameters)
 
 
+def _pair_epsilon(n_users: int, checkin_rate: float, noise_std: float, delta: float) -> float:
+    """Where the profile of the pair meets ``delta``; 0 where it is below from the start."""
+
+    def excess(epsilon: float) -> float:
+        return _pair_delta(n_users, checkin_rate, noise_std, epsilon) - delta
+
+    end = 100.0
+    while excess(end) > 0:
+        end *= 2
+    return float(brentq(excess, 0, end)) if excess(0.0) > 0 else 0.0
+
+
 def _pair_delta(n_users: int, checkin_rate: float, noise_std: float, epsilon: float) -> float:
     """Exact delta of one round: all hold one unit vector, or one client its opposite; summed count by count."""
     k = np.arange(1.0, n_users + 1)
-    threshold, mean = np.log1p(n_users / k * math.expm1(epsilon)), 2 / (np.sqrt(k) * noise_std)
-    over = ndtr(mean / 2 - threshold / mean) - np.exp(threshold + log_ndtr(-mean / 2 - threshold / mean))
+    mean = 2 / (np.sqrt(k) * noise_std)
+    threshold = np.maximum(epsilon + np.log(n_users / k) + np.log1p((k / n_users - 1) * math.exp(-epsilon)), 0.0)
+    with np.errstate(over="ignore"):
+        place = threshold / mean
+        near, far = place - mean / 2, place + mean / 2
+        # exp(threshold) is the ratio of the densities at these two places.
+        over = ndtr(-near) - np.exp(-near * near / 2) * erfcx(far / math.sqrt(2)) / 2
     return float(binom.pmf(k, n_users, checkin_rate) @ (k / n_users * np.maximum(over, 0)))
 
 
@@ -222,7 +273,39 @@ class DataSets:
         """Largest ratio of the worst data set to the two in which all others hold one value."""
         equal = np.maximum(self.curves[0], self.curves[max(self.curves)])
         worst = np.max(list(self.curves.values()), axis=0)
-        return float(np.max(worst / equal))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(np.nanmax(np.where(equal > 0, worst / equal, np.nan), initial=1.0))
+
+    @property
+    def finding(self) -> Finding:
+        """Whether some data set is worse than equal others; silent where numbers of this length do not tell."""
+        if abs(self.gain - 1) <= ALIKE:
+            return silent("the data sets are equally far apart, to all digits")
+        return compared(self.gain, ">", 1)
+
+    @property
+    def mixed(self) -> tuple[float, float]:
+        """Delta at epsilon 0 of the worst data set, and of others that are all equal."""
+        return max(float(values[0]) for values in self.curves.values()), float(self.curves[0][0])
+
+    def words(self) -> str:
+        """How far apart the two data sets are with mixed others, and with equal ones."""
+        mixed, equal = self.mixed
+        if mixed <= equal * (1 + ALIKE):
+            return "here by less than the digits of $\\delta$ show"
+        return f"$\\delta$ at $\\varepsilon=0$ is {against(mixed, equal)} if they hold the same"
+
+    def highest(self) -> str:
+        """How many of the others hold 1 where the curve is the highest, as epsilon grows."""
+        values = np.array(list(self.curves.values()))
+        if (values.min(axis=0) >= (1 - ALIKE) * values.max(axis=0)).all():
+            return "no single one, for all agree to the last digit"
+        best = [int(np.flatnonzero(column >= (1 - ALIKE) * column.max())[0]) for column in values.T]
+        shown = [str(list(self.curves)[at]) for at, _ in groupby(best)]
+        first = f"that of {shown[0]} others who hold 1"
+        if len(shown) > MOST_NAMED:
+            return f"first {first}, changes {len(shown) - 1} times, and is that of {shown[-1]} at last"
+        return f"always {first}" if len(shown) == 1 else f"first {first}, then that of {', then of '.join(shown[1:])}"
 
     def to_csv(self) -> str:
         """One row an epsilon."""
@@ -257,23 +340,19 @@ def draw_data_sets(ax: Axes, record: DataSets, pen: Pen) -> None:
     ax.set(yscale="log", xlabel=words("epsilon"), ylabel=words("delta"))
 
 
-def draw(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Curves on doubly logarithmic axes."""
-    draw_curves(ax, record, pen)
-
-
 def draw_orders(ax: Axes, record: Curves, pen: Pen) -> None:
-    """The same with the orders evenly spaced."""
-    draw_curves(ax, record, pen)
+    """Curves on a logarithmic axis, with the orders evenly spaced."""
+    draw_positive(ax, record, pen)
     ax.set(xscale="linear", xticks=range(0, int(record.x.max()) + 1, 4))
 
 
 def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
     """The curves, and for each attack a bar from what it proves to its estimate."""
     for name, values in record.curves.items():
-        ax.plot(record.rates, values, **pen.line(name))
-    seen, least = np.array([(a.estimate, a.least) for a in record.attacks]).T
-    place = [a.clients.checkin_rate for a in record.attacks]
+        ax.plot(record.rates, np.where(values > 0, values, np.nan), **pen.line(name))
+    told = [a for a in record.attacks if 0 < a.estimate < math.inf]
+    seen, least = np.array([(a.estimate, a.least) for a in told]).reshape(-1, 2).T
+    place = [a.clients.checkin_rate for a in told]
     ax.errorbar(place, seen, [seen - least, 0 * seen], fmt="o", color=pen.colour("green"), capsize=4,
                 label="attack, run")  # fmt: skip
     ax.set(
@@ -281,3 +360,50 @@ def draw_inner_rates(ax: Axes, record: InnerRates, pen: Pen) -> None:
         xlabel=words("checkin_rate"),
         ylabel=rf"Rényi divergence $\varepsilon({record.parameters['order']})$ of a round",
     )
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A statement of the document that something is a bound, what it gives in one case, and what occurs there."""
+
+    statement: str
+    where: str
+    claimed: float
+    found: float
+    instead: str
+
+    def row(self) -> tuple[object, ...]:
+        """For a table: statement, what this case says of it, the numbers, what is true instead.
+
+        >>> Case("a sum is a bound", "two", 0.1, 0.2, "").row()[1:3], Case("it is one", "two", 0.2, 0.1, "").row()[1]
+        (('refuted', 'two: 0.2 against 0.1'), 'not by this case')
+        """
+        verdict = either(compared(self.claimed, "<", self.found * (1 - ALIKE)), "refuted", "not by this case", "silent")
+        return self.statement, verdict, f"{self.where}: {against(self.found, self.claimed)}", self.instead
+
+
+def below_words(record: Curves, one: str, other: str) -> str:
+    """At how many check-in rates of a figure a curve lies below another, and up to which."""
+    below = np.flatnonzero(record.curves[one] < record.curves[other] * (1 - ALIKE))
+    points = f"of the {counted(len(record.x), 'point')} of the figure"
+    return f"at {len(below)} {points}, up to a rate of {record.x[below[-1]]:.2g}" if len(below) else f"at none {points}"
+
+
+def inner_words(rows: Sequence[Sequence[float]]) -> str:
+    """In how many cases (clients, order, exact, with k/n, with gamma) the last value is below the exact one."""
+    below = sum(row[4] < row[2] * (1 - ALIKE) for row in rows)
+    return f"{'all' if below == len(rows) else below or 'none'} of these {counted(len(rows), 'case')}"
+
+
+def route_words(record: Curves) -> str:
+    """What the route through Lemma 3 gives along its choice, beside what is lost at least."""
+    generic, least = record.curves["generic"], float(record.curves["lower"][0])
+    ends = f"from {generic[0]:.3g} at the smallest choice to {generic[-1]:.3g} at the largest"
+    if not least > 0:
+        return f"{ends}; no lower bound could be had to set beside it"
+    below = int((generic < least).sum())
+    share = "all along" if below == len(generic) else f"at {below or 'none'} of {counted(len(generic), 'point')}"
+    return f"{ends}, {share} below the {at_least(least)} that binary response *certainly* loses"
