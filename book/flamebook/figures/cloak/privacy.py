@@ -22,6 +22,7 @@ from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
 from flamelib.core.arrays import Reals
+from flamelib.core.search import least_whole_beyond
 from flamelib.core.vocabulary import DomainError, check
 
 Rows = list[tuple[object, ...]]
@@ -29,6 +30,7 @@ Rows = list[tuple[object, ...]]
 FIRST, OTHER = (0, 0), (1, -1)
 FAINTEST = 1e-12
 BLOCK = 256
+CLOSED_FORM = 19  # users from which on the theorem in closed form is proven
 
 # --- two users -------------------------------------------------------------------------------------------------------
 
@@ -202,7 +204,7 @@ def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int
     modulus = 2**log2_modulus
     schemes: Mapping[str, Callable[[int], float]] = {
         "chained": lambda n: _chained(security_bits, n, modulus),
-        "best-1": lambda n: messages_needed(security_bits, n, log2_modulus) if n >= 19 else math.nan,
+        "best-1": lambda n: _closed(security_bits, n, log2_modulus),
         "own-3": lambda n: least_messages(security_bits, n, modulus),
     }
     curves = {name: np.array([scheme(int(n)) for n in users], dtype=float) for name, scheme in schemes.items()}
@@ -212,10 +214,25 @@ def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int
 
 def _chained(security_bits: float, n_users: int, modulus: int) -> int:
     """Two users' bound, once for every swap: a triangle inequality."""
-    m = 2
-    while (n_users - 1) * two_user_distance(modulus, m) > 2.0**-security_bits:
-        m += 1
-    return m
+    return least_whole_beyond(lambda m: (n_users - 1) * two_user_distance(modulus, m) <= 2.0**-security_bits, 1)
+
+
+def _closed(security_bits: float, n_users: int, log2_modulus: float) -> float:
+    """The theorem in closed form; NaN below the users that it needs."""
+    return messages_needed(security_bits, n_users, log2_modulus) if n_users >= CLOSED_FORM else math.nan
+
+
+def share_row(security_bits: float, n_users: int, log2_modulus: int) -> tuple[int, float, int]:
+    """Shares of a user by the bound for all users, by the closed form (NaN below 19 users), and by two users alone.
+
+    Examples
+    --------
+    >>> share_row(40, 1000, 32), share_row(40, 18, 32)
+    ((12, 16, 58), (23, nan, 58))
+    """
+    modulus = 2**log2_modulus
+    alone = _chained(security_bits, 2, modulus)
+    return least_messages(security_bits, n_users, modulus), _closed(security_bits, n_users, log2_modulus), alone
 
 
 def draw_needed(ax: Axes, record: Curves, pen: Pen) -> None:
