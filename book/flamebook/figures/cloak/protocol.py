@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 from flamebook.attacks.shortcuts import at_least
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, to_csv
+from flamebook.statements import Finding, compared, counted, silent
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
@@ -35,7 +36,7 @@ from flamelib.protocols.cloak import (
     total,
 )
 
-BLOCK = 10**6
+FEWEST, RAREST = 5, 1e-6  # messages that a test expects of a cell; a chance that is taken for none
 READERS: dict[str, tuple[Callable[..., NDArray[np.float64]], str, str]] = {
     "clipped": (analyze, "vermillion", "--"),
     "centred": (analyze_centred, "blue", "-"),
@@ -248,6 +249,13 @@ class Seen:
     pvalues: Reals
     parameters: Parameters
 
+    @property
+    def uniform(self) -> Finding:
+        """Whether the shares of every position fit the uniform law; a few messages a cell cannot tell."""
+        if self.values.sum() < FEWEST * self.values.size:
+            return silent(f"{counted(int(self.values.sum()), 'user')} are too few for {self.values.size} cells")
+        return compared(self.pvalues, ">", RAREST)
+
     def to_csv(self) -> str:
         """One row a cell."""
         return columns_csv({"cell": range(self.values.size), "values": self.values, "messages": self.messages})
@@ -396,6 +404,20 @@ def shuffler_rows(messages: int, repeats: int, seed: int) -> Rows:
         counts = np.bincount([int(np.flatnonzero(found == 0)[0]) for found in relayed], minlength=messages)
         rows.append([name, int((counts > 0).sum()), float(chisquare(counts).pvalue)])
     return rows
+
+
+def places_found(rows: Rows, messages: int, repeats: int) -> tuple[Finding, Finding]:
+    """Whether the first message stayed at one place without an honest shuffler, and came to every place with one.
+
+    >>> [found.verdict for found in places_found(shuffler_rows(5, 200, seed=0), 5, 200)]
+    ['holds', 'holds']
+    >>> places_found(shuffler_rows(8, 20, seed=0), 8, 20)[1]
+    Finding(holds=None, numbers='in 20 rounds a place may be missed by chance')
+    """
+    stayed = compared(int(str(rows[0][1])), "==", 1)
+    if (len(rows) - 1) * messages * (1 - 1 / messages) ** repeats > RAREST:
+        return stayed, silent(f"in {counted(repeats, 'round')} a place may be missed by chance")
+    return stayed, compared([int(str(row[1])) for row in rows[1:]], "==", messages)
 
 
 def compute_traffic(users: ArrayLike, scale: int, security_bits: float) -> tuple[Curves, Curves]:
