@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE
-from flamelib.mechanisms.integers.noise import SkellamShare
+from flamelib.mechanisms.integers.noise import WIDEST, SkellamShare
 from flamelib.mechanisms.integers.randomness import Randomness, Simulation
 from flamelib.protocols.cloak import CloakProtocol, run_vector
 
@@ -88,10 +88,9 @@ class CloakAverage:
 
     @property
     def total_noise(self) -> SkellamShare | None:
-        """The law of all shares together, those of colluding users included."""
-        return (
-            SkellamShare(1, self.variance * self.n_users / (self.n_users - self.colluding)) if self.variance else None
-        )
+        """The law of all shares together, those of colluding users included, in as few shares as can be drawn."""
+        variance = self.variance * self.n_users / (self.n_users - self.colluding)
+        return SkellamShare(max(1, math.ceil(variance / WIDEST)), variance) if variance else None
 
     @property
     def noise_std(self) -> float:
@@ -115,8 +114,8 @@ class CloakAverage:
         rounding, noise = Simulation(rng).spawn(2)
         total = sum(block.sum(axis=0) for block in self.rounded(updates, rounding))
         exact = np.asarray(total, dtype=np.int64)
-        if self.total_noise:
-            exact = exact + self.total_noise.sample(exact.shape, noise)
+        if law := self.total_noise:
+            exact = exact + sum(law.sample(exact.shape, noise) for _ in range(law.n_users))
         found = (exact + self.modulus // 2) % self.modulus - self.modulus // 2
         return CloakMean(self._unscaled(found), np.abs(exact - found) // self.modulus)
 

@@ -149,6 +149,13 @@ def test_honest_shares_alone_make_up_the_noise():
     assert method.noise_std == pytest.approx(math.sqrt(100) * CLIP / SCALE / 10)
 
 
+def test_noise_too_wide_for_one_table_is_drawn_in_parts():
+    method = average(10, 4000, variance=3.5e9, modulus=2**40)
+    noise = steps(method, method.run(np.zeros((10, 4000)), np.random.default_rng(5)).estimate)
+    assert method.total_noise.n_users == 4
+    assert noise.var() == pytest.approx(3.5e9, rel=0.12)
+
+
 def test_training_learns_and_a_seed_fixes_it():
     users = load_users("digits")
     dimension = users.model.dimension
@@ -173,7 +180,7 @@ def test_training_learns_and_a_seed_fixes_it():
         ({"modulus": 10**400}, "modulus"),
         ({"modulus": 2**63}, "modulus"),
         ({"modulus": 9}, "modulus"),
-        ({"variance": 1e10}, "variance"),
+        ({"variance": 1.1e10}, "variance"),
         ({"norm_limit": 1e9}, "norm_limit"),
     ],
 )

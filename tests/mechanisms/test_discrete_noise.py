@@ -258,7 +258,7 @@ def test_wide_tables_cost_few_operations_an_entry():
 
 def test_a_wide_law(source):
     """Mean and variance of a thousand draws."""
-    variance = module._WIDEST / 100
+    variance = module.WIDEST / 100
     found = SkellamShare(1, variance).sample(1000, source)
     assert abs(found.mean()) < 5 * math.sqrt(variance / 1000)
     assert np.mean(found.astype(float) ** 2) == pytest.approx(variance, rel=5 * math.sqrt(2 / 1000))

@@ -7,19 +7,20 @@ off its value; beside each such attack stands the same round with shares as in a
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
+from flamebook.statements import Finding, at_most, compared, counted, silent
 from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Randomness, Release, Simulation
 from flamelib.protocols.cloak import CloakProtocol, pool, shuffler, split
 
-CONFIDENCE = 0.95
+CONFIDENCE, RAREST = 0.95, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +163,36 @@ class Mirror:
     @property
     def least(self) -> float:
         """Lower bound on the total variation distance, with ``CONFIDENCE`` for both shares together."""
-        equal, swapped = (binomtest(n, self.repeats).proportion_ci(CONFIDENCE, method="exact") for n in self.seen)
-        return max(0.0, float(swapped.low - equal.high))
+        return apart_at_least(*self.seen, self.repeats)
 
     def row(self) -> tuple[object, ...]:
         """For a table: users, modulus, messages, rounds, told in each world, lower bound."""
         p = self.protocol
         return (p.n_users, p.modulus, p.n_messages, self.repeats, *self.seen, self.least)
+
+
+def apart_at_least(equal: int, swapped: int, repeats: int) -> float:
+    """Lower bound on the distance of two chances, from hits of either in so many rounds.
+
+    >>> round(apart_at_least(0, 300, 300), 4), apart_at_least(9, 10, 10)
+    (0.9756, 0.0)
+    """
+    low, high = (binomtest(n, repeats).proportion_ci(CONFIDENCE, method="exact") for n in (equal, swapped))
+    return max(0.0, float(high.low - low.high))
+
+
+def told_apart(mirrors: Sequence[Mirror], least: float) -> Finding:
+    """Whether the rounds show so large a distance in every case; too few rounds may miss it by chance.
+
+    >>> few, many = (Mirror(CloakProtocol(100, 601, 2, 2), (0, rounds), rounds) for rounds in (50, 300))
+    >>> told_apart([many], 0.9).holds, told_apart([many, few], 0.9)
+    (True, Finding(holds=None, numbers='50 rounds may show no more than 0.7634'))
+    """
+    for one in mirrors:
+        shown = apart_at_least(0, int(binom.ppf(RAREST, one.repeats, one.exact)), one.repeats)
+        if shown <= least:
+            return silent(f"{counted(one.repeats, 'round')} may show no more than {at_most(shown)}")
+    return compared([one.least for one in mirrors], ">", least)
 
 
 def compute_mirror(protocol: CloakProtocol, repeats: int, seed: int) -> Mirror:

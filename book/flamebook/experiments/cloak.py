@@ -20,6 +20,8 @@ from flamebook.experiments import flame
 from flamebook.experiments.flame import Method
 from flamebook.experiments.flame_grid import Point, Sweep
 from flamebook.records import Parameters
+from flamebook.statements import compared, counted, either, percent
+from flamebook.statements import times as ratio_words
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.noise.skellam import least_variance, rounded_norm
@@ -88,7 +90,15 @@ class Setting:
 
     def fitted(self, users: Users) -> "Setting":
         """The same with all users in every round, where there are fewer than a round would have."""
-        return replace(self, n_users=min(self.n_users, len(users)))
+        return self.sized(min(self.n_users, len(users)))
+
+    def sized(self, n_users: int) -> "Setting":
+        """The same with another number of users in a round, and as large a share of them colluding.
+
+        >>> Setting(n_users=1000, colluding=100).sized(20).colluding
+        2
+        """
+        return replace(self, n_users=n_users, colluding=min(self.colluding * n_users // self.n_users, n_users - 2))
 
     def taking_part(self, n_available: int) -> int:
         """Rounds that the first users take part in, who take part most often.
@@ -187,7 +197,7 @@ def crowd_rows(setting: Setting, dimension: int, times: int, crowds: Iterable[in
     """For a table: users, bits of a message, messages of a coordinate, kB of a user by cloak and by seeds."""
     rows: list[tuple[object, ...]] = []
     for n_users in crowds:
-        method = replace(setting, n_users=n_users).cloak(dimension, times)
+        method = setting.sized(n_users).cloak(dimension, times)
         sizes = (kilobytes(method, dimension), seeded(method, dimension))
         rows.append((n_users, modulus_bits(method.modulus), method.n_messages, *sizes))
     return rows
@@ -216,6 +226,64 @@ def kilobytes(method: CloakAverage, dimension: int) -> float:
 def seeded(method: CloakAverage, dimension: int) -> float:
     """The same where all vectors of shares but one are sent as seeds to a shuffler that is trusted to expand them."""
     return ((method.n_messages - 1) * SEED_BITS + dimension * modulus_bits(method.modulus)) / 8e3
+
+
+def crowd_words(setting: Setting, users: Users) -> str:
+    """How many users there are, and how many of them take part in a round."""
+    colluding = f", of whom {setting.colluding:,} may collude" if setting.colluding else ""
+    return f"{counted(len(users), 'user')} hold them; {setting.n_users:,} take part in a round{colluding}."
+
+
+def noise_words(setting: Setting, dimension: int, times: int) -> dict[str, str]:
+    """The noise beside a trusted server's, and how much longer a vector grows by rounding.
+
+    >>> noise_words(Setting(), 7850, 2)
+    {'noise_ratio': '1.09 times', 'longer': '1.7 %'}
+    """
+    method, server = setting.cloak(dimension, times), setting.server(times)
+    ratio = math.sqrt(method.variance) / method.scale / (server.noise_std / server.clip_norm)
+    return {"noise_ratio": ratio_words(ratio, 3), "longer": percent(method.norm_limit / method.scale - 1)}
+
+
+def byte_words(setting: Setting, dimension: int, times: int, crowds: Iterable[int]) -> dict[str, str]:
+    """What a user sends, beside SS-Topk, by seeds and in other crowds.
+
+    >>> byte_words(Setting(), 7850, 2, [100, 1000])  # doctest: +NORMALIZE_WHITESPACE
+    {'copies': '12 times', 'seed_share': '92 %', 'least_kb': '236', 'most_kb': '250', 'cost_ratio': '160 times',
+     'cost_verdict': 'does not hold'}
+    """
+    method, rows = setting.cloak(dimension, times), cost_rows(setting, dimension, times)
+    own, topk = kilobytes(method, dimension), float(str(rows[-1][-1]))
+    others = [float(str(row[3])) for row in crowd_rows(setting, dimension, times, crowds)]
+    return {
+        "copies": ratio_words(method.n_messages),
+        "seed_share": percent(1 - seeded(method, dimension) / own),
+        "least_kb": f"{min(others):.3g}",
+        "most_kb": f"{max(others):.3g}",
+        "cost_ratio": ratio_words(own / topk),
+        "cost_verdict": either(compared(own, "<=", topk), "holds", "does not hold"),
+    }
+
+
+def recorded_words(equal: Sweep, modulus: Sweep, crowd: Sweep) -> dict[str, str]:
+    """What recorded sweeps were: runs, rounds, users; and what a smaller modulus did."""
+    accuracy, wrapped = modulus.mean(CLOAK), modulus.full[CLOAK][..., 0].mean(axis=1)[:, 0]
+    clean = modulus.x[wrapped < 1]
+    behind = equal.mean(SERVER) - equal.mean(CLOAK)
+    at = f"{float(equal.x[int(np.abs(behind).argmax())]):g}"
+    return {
+        "recorded_runs": counted(len(equal.finals[CLOAK]), "run"),
+        "sweep_runs": counted(len(modulus.finals[CLOAK]), "run"),
+        "recorded_crowd": f"{equal.parameters['n_users']:,} users a round, {equal.parameters['rounds']} rounds",
+        "crowd_rounds": f"{crowd.parameters['rounds']} rounds",
+        "all_users": f"{max(crowd.x):.0f} users",
+        "narrowest": f"{modulus.x[0]:g}",
+        "clean": f"{clean.min():g}",
+        "wrapped": f"{wrapped[0]:.0f} coordinates",
+        "wrapped_cost": f"{accuracy[-1] - accuracy[0]:.1f} points",
+        "largest_gap": f"{abs(behind).max():.1f} points, at $\\varepsilon={at}$",
+        "noise_verdict": either(compared(abs(behind[list(equal.x).index(2.0)]), "<", 0.5), "holds", "does not hold"),
+    }
 
 
 PLAIN, SERVER, CLOAK = "unprotected", "server", "cloak"

@@ -36,7 +36,7 @@ from flamelib.mechanisms.integers.enclosures import (
 )
 from flamelib.mechanisms.integers.randomness import Randomness
 
-_WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
+WIDEST = 1e9  # largest variance of a law drawn from a table, which takes about half a second to set up
 _SHARES = replace(VOCABULARY["n_users"], low=1)  # one user may hold the whole noise
 
 
@@ -123,7 +123,7 @@ class SkellamShare:
 
     def __post_init__(self) -> None:
         n_users = _SHARES.accept("n_users", self.n_users)
-        largest = replace(VOCABULARY["variance"], high=_WIDEST * n_users)
+        largest = replace(VOCABULARY["variance"], high=WIDEST * n_users)
         _keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:

@@ -9,7 +9,7 @@ import pytest
 from flamebook.experiments import cloak as cloak_learning
 from flamebook.experiments import cloak as tradeoffs
 from flamebook.experiments import flame
-from flamebook.experiments.cloak import Setting
+from flamebook.experiments.cloak import CLOAK, SERVER, Setting, recorded_words
 from flamebook.figures import present
 from flamebook.figures.together.learning import draw_sweep
 from flamebook.recordings import cloak as cloak_recorded
@@ -70,6 +70,11 @@ def test_users_take_part_as_often_as_blocks_come_round():
         return Setting(n_users=n_users, rounds=rounds).taking_part(6000)
 
     assert [rounds(1000, 12), rounds(6000, 12), rounds(250, 12), rounds(1000, 13), rounds(2500, 4)] == [2, 12, 1, 3, 2]
+
+
+def test_a_smaller_round_has_its_share_of_colluders_and_two_honest_users():
+    assert Setting(n_users=1000, colluding=998).sized(20).colluding == 18
+    assert Setting(n_users=1000, colluding=250).sized(100).colluding == 25
 
 
 def test_one_round_decodes_every_sum(users):
@@ -223,3 +228,12 @@ def test_recorded_runs_say_what_the_page_says():
     modulus = cloak_recorded.recorded_sweep("log2_modulus")
     assert modulus.mean("cloak")[0] < modulus.mean("cloak")[-1] - 1
     assert np.ptp(modulus.mean("cloak")[1:]) < 0.1
+
+
+def test_words_of_recorded_runs_are_computed():
+    sweeps = [cloak_recorded.recorded_sweep(name) for name in ("epsilon", "log2_modulus", "n_users")]
+    told = recorded_words(*sweeps)
+    assert (told["narrowest"], told["clean"]) == ("13", "14")
+    assert told["noise_verdict"] == "holds"
+    far = {SERVER: sweeps[0].finals[CLOAK] + 1, CLOAK: sweeps[0].finals[CLOAK]}
+    assert recorded_words(replace(sweeps[0], finals=far), *sweeps[1:])["noise_verdict"] == "does not hold"

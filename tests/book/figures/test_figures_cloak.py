@@ -1,6 +1,7 @@
 """Figures of the cloak protocol against what they must show, by other means."""
 
 import math
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,6 +60,9 @@ def test_values_are_a_spike_and_messages_are_flat():
     assert seen.messages.sum() == 8000
     assert np.abs(seen.messages - 8000 / 15).max() < 6 * math.sqrt(8000 / 15)
     assert seen.pvalues.shape == (4,)
+    assert seen.uniform.holds
+    assert replace(seen, pvalues=seen.pvalues * 1e-7).uniform.holds is False
+    assert protocol.compute_seen(CloakProtocol(74, 60_001, 10, 4), 0.31, 15, seed=2).uniform.verdict == "says nothing"
     assert drawn(seen, protocol.draw_seen) == ["scaled values", "messages"]
     assert len(seen.to_csv().splitlines()) == 16
 
@@ -90,6 +94,10 @@ def test_one_honest_shuffler_sends_a_message_everywhere():
     assert [row[1] for row in rows] == [1, 6, 6, 6, 6]
     assert rows[0][2] < 1e-12
     assert min(row[2] for row in rows[1:]) > 1e-6
+    assert [found.holds for found in protocol.places_found(rows, 6, 300)] == [True, True]
+    missed = [rows[0], *([*row[:1], 5, *row[2:]] for row in rows[1:])]
+    assert protocol.places_found(missed, 6, 300)[1].numbers == "5 against 6"
+    assert protocol.places_found(missed, 6, 30)[1].holds is None
 
 
 def test_traffic_counts_messages_that_are_enough_and_not_too_many():

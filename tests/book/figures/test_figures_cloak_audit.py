@@ -1,6 +1,7 @@
 """Sums of shares that go wrong and statements that fail: exact laws, listings and counts beside every number."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from flamebook.attacks import too_few as counting
+from flamebook.claims import ledger
 from flamebook.figures.cloak import audit
 from flamebook.figures.cloak import audit as faults
 from flamebook.figures.cloak import protocol as reading
@@ -78,6 +80,14 @@ def test_the_mean_of_rounds_keeps_the_bias_of_clipping() -> None:
     assert record.below == 0
     assert 0.4 < record.above_at_least < 0.5
     assert record.to_csv().count("\n") == 6
+    assert (record.kept.holds, record.lost.holds) == (True, True)
+    swapped = replace(record, means={"clipped": record.means["centred"], "centred": record.means["clipped"]})
+    assert (swapped.kept.holds, swapped.lost.holds) == (False, False)
+    deviations = law_by_hand(31, Fraction(9, 10), Fraction(1, 2), 5)
+    second = sum(p * Fraction(z if z <= 20 else z - 31, 2) ** 2 for z, p in enumerate(deviations))
+    short = reading.compute_bias(SMALL, 3, 2, seed=1)
+    assert short.spread == pytest.approx(math.sqrt(second - Fraction(short.exact["centred"]) ** 2))
+    assert (short.kept.holds, short.lost.holds) == (None, None)
     assert labels(reading.draw_bias, record) == ["clipped estimate", "centred estimate", "expectation, clipped"]
 
 
@@ -265,3 +275,22 @@ def test_a_larger_crowd_changes_nothing_with_two_messages() -> None:
     assert audit.crowds(3, 2, range(2, 8)) == [4 / 9] * 6
     three = audit.crowds(3, 3, [2, 3, 4])
     assert three == sorted(three, reverse=True)
+
+
+def test_the_verdicts_of_readings_are_the_ledgers() -> None:
+    known = ledger.verdicts("cloak.yml")
+    numbers = dict.fromkeys(("loose", "tight", "clipped", "silent", "left"), 0.5)
+    rows = audit.verdict_rows(known, four=1.0, units=0.0, **numbers)
+    assert [known[row[2]] for row in rows] == [row[1] for row in rows]
+    assert {row[1] for row in rows} == {"refuted", "deviates"}
+    assert "100% recovered" in rows[0][3]
+    assert "nobody recovered" in rows[1][3]
+    assert known == {claim.id: claim.verdict for claim in ledger.load() if claim.document == "cloak"}
+
+
+def test_a_rise_is_told_where_both_ends_were_tried() -> None:
+    shares = {2: np.array([0.3, 1.0]), 3: np.array([0.0, 0.5])}
+    assert audit.rise_words(counting.Moduli((8, 32), shares, 0, {"scale": 1})) == {
+        "rise": "more bits than were tried",
+        "ends": "m = 2 from 30 % to 100 % and m = 3 from 0 % to 50 %",
+    }

@@ -1,6 +1,7 @@
 """Figures of statistics by cloak aggregation: measured errors lie on the lines of theory, and drawings show them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import mpmath as mp
@@ -52,6 +53,24 @@ def test_counts_against_the_width() -> None:
     assert (record.curves["count-min-rows"] < record.curves["count-min"]).all()
 
 
+def test_the_excess_is_judged_where_seeds_are_enough() -> None:
+    record = statistics.compute_widths(BOOK, [4, 16], 3, 1.0, 400, seed=1)
+    assert statistics.excess_agrees(record, BOOK).holds
+    twice = replace(record, curves={**record.curves, "count-min": 2 * record.curves["count-min"]})
+    assert statistics.excess_agrees(twice, BOOK).holds is False
+    few = replace(record, parameters={**record.parameters, "repeats": 1})
+    assert statistics.excess_agrees(few, BOOK).verdict == "says nothing"
+    assert statistics.noise_added(record) == statistics.percent(
+        math.sqrt(1 + SketchRelease(CountSketch(16, 1, 1), 186, 1.0).noise_variance / (9718.2 / 16)) - 1
+    )
+
+
+def test_the_scatter_of_the_excess_is_that_of_many_seeds() -> None:
+    runs = [statistics.compute_widths(BOOK, [16], 3, 1.0, 1, seed).curves["count-min"][0] for seed in range(400)]
+    pairs = sum((float(a) + float(b)) ** 2 for i, a in enumerate(COUNTS) for b in COUNTS[:i])
+    assert np.std(runs) == pytest.approx(math.sqrt(pairs / 16) / len(COUNTS), rel=0.2)
+
+
 def test_counts_against_the_budget_of_all_rows() -> None:
     record = statistics.compute_rows(BOOK, 5000, [0.5, 2.0], 50, seed=1)
     for name, tolerance in (("one-row", 0.4), ("three-rows", 0.2), ("five-rows", 0.2)):  # one row has rare collisions
@@ -78,6 +97,13 @@ def test_a_search_tells_what_was_found_and_what_was_not() -> None:
     record = statistics.compute_frequent(BOOK, plain, None, 30, seed=1)
     assert record.names == ("and", "the", "ark")
     assert record.recall == 1
+    assert record.complete.holds
+    assert replace(record, reported=0 * record.reported).complete.numbers == "0 against 1"
+    full = replace(record, reported=0 * record.reported, followed=statistics.MOST_FOLLOWED)
+    assert full.complete.verdict == "says nothing"
+    assert replace(record, names=()).complete.verdict == "says nothing"
+    assert (replace(record, names=()).share, replace(record, names=()).drawn) == ("no such word", "none")
+    assert replace(record, names=SPELLING * 10).drawn == "the first 40 of 100"
     assert record.rare == 0
     noisy = statistics.search_sketch(4, 500, 3, seed=1)
     rows = statistics.frequent_rows(BOOK, noisy, [0.02, 50.0], 30, seed=1)

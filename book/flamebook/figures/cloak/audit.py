@@ -5,7 +5,7 @@ beside it.  Rounds are run side by side, as coordinates of one vector with a shu
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +17,7 @@ from flamebook.attacks.shortcuts import CONFIDENCE
 from flamebook.attacks.too_few import Counted, Moduli
 from flamebook.figures.style import Pen
 from flamebook.records import words
+from flamebook.statements import listed, percent
 from flamelib.accounting.noise.sums import thinned_sum
 from flamelib.accounting.splitting.lemmas import smooth_failure, swap_budget
 from flamelib.accounting.splitting.rules import noisy_rule
@@ -171,12 +172,22 @@ def word_bias(word_bits: int, modulus: int) -> float:
 
 
 def verdict_rows(
-    *, four: float, units: float, loose: float, tight: float, clipped: float, silent: float, left: float
+    verdicts: Mapping[str, str],
+    *,
+    four: float,
+    units: float,
+    loose: float,
+    tight: float,
+    clipped: float,
+    silent: float,
+    left: float,
 ) -> list[tuple[str, ...]]:
-    """For a table: a reading of the documents, the verdict, the smallest case against it, and what is true instead.
+    """For a table: a reading of the documents, verdict and row of the ledger, a case against it, what is true instead.
 
     Parameters
     ----------
+    verdicts : mapping
+        Rows of the ledger and their verdicts: the readings are of printed texts, which no run changes.
     four : float
         Share of 300 users' values recovered from four messages each.
     units : float
@@ -189,26 +200,39 @@ def verdict_rows(
         The printed tail for two users.
     left : float
         What repeated messages leave at a modulus of 10 / delta.
-    """
-    return [
-        ("few messages suffice in practice", "refuted",
-         f"m = 2 at any n; m = 4, n = 300: {four:.0%} recovered; n = 1000 by counting", "m by the bound for all users"),
-        ("seeds may stand for share vectors", "refuted, if shuffled as units",
-         f"3 messages, 2 coordinates: {units:.0%} recovered", "each coordinate shuffled on its own"),
-        ("encrypting one message is enough", "refuted, if the output is seen",
-         f"{loose:.0%} at a loose N, {tight:.0%} at the tightest", "all messages encrypted"),
-        ("any good generator will do", "refuted", "624 outputs, or 12 bits of seed", "the operating system's"),
-        ("the estimate is unbiased", "refuted", f"5 users: {clipped:.3f} for 0", "centred, with room in N"),
-        ("sums of messages fit 64 bits", "fails", "9 million messages of 40 bits", "reduction by blocks"),
-        ("every grid point has its place", "fails in doubles", "29 of 100", "rounding stated: grid, floor or random"),
-        ("subsets' sums are pairwise independent", "wrong; the lemma survives", "N = 3, m = 2", "exact moments"),
-        ("exp(-qn) is the tail", "too large", f"2 users: {silent:.3f} for 0", "(1 - q)^n"),
-        ("the chance of no noise is a delta", "refuted", "T1's example at epsilon 0.5", "exact accounting of the sum"),
-        ("10/delta in the modulus is enough", "does not follow",
-         f"2m^2/N = {left:.2g} at delta = 1e-6", "8m^2/delta, or a bound without repeats"),
-        ("error 2^-m follows from Lemma 1", "does not follow", "every n and m", "true by two users' bound"),
-        ("sum-preserving privacy hides values", "misread", "distance 1 where sums differ", "noise"),
+    """  # fmt: skip
+    readings = [
+        ("few messages suffice in practice", "alg-1/smaller",
+         f"m = 2 at any n; m = 4, n = 300: {_recovered(four)}; n = 1000 by counting", "m by the bound for all users"),
+        ("seeds, shuffled as units, may stand for share vectors", "seed/units",
+         f"3 messages, 2 coordinates: {_recovered(units)}", "each coordinate shuffled on its own"),
+        ("encrypting one message is enough, even where the output is seen", "encrypt-one/all-sides",
+         f"{_recovered(loose)} at a loose N, {_recovered(tight)} at the tightest", "all messages encrypted"),
+        ("any good generator will do", "alg-1/generator", "624 outputs, or 12 bits of seed", "the operating system's"),
+        ("the estimate is unbiased", "alg-2/biased", f"5 users: {clipped:.3f} for 0", "centred, with room in N"),
+        ("sums of messages fit 64 bits", "alg-2/overflow", "9 million messages of 40 bits", "reduction by blocks"),
+        ("every grid point has its place, in doubles", "alg-1/floor-doubles", "29 of 100",
+         "rounding stated: grid, floor or random"),
+        ("subsets' sums are pairwise independent", "lemma-1/pairwise", "N = 3, m = 2",
+         "exact moments; the lemma survives"),
+        ("exp(-qn) is the tail", "thm-1/tail", f"2 users: {silent:.3f} for 0", "(1 - q)^n, which is smaller"),
+        ("the chance of no noise is a delta", "doubt-9/nobody", "T1's example at epsilon 0.5",
+         "exact accounting of the sum"),
+        ("10/delta in the modulus is enough", "thm-1/remembered", f"2m^2/N = {left:.2g} at delta = 1e-6",
+         "8m^2/delta, or a bound without repeats"),
+        ("error 2^-m follows from Lemma 1", "thm-2/from-lemma-1", "every n and m", "true by two users' bound"),
+        ("sum-preserving privacy hides values", "neigh/reveals", "distance 1 where sums differ", "noise"),
     ]  # fmt: skip
+    return [(said, verdicts[f"cloak:{row}"], f"cloak:{row}", case, true) for said, row, case, true in readings]
+
+
+def _recovered(share: float) -> str:
+    """A share of values that an attack recovered, in words.
+
+    >>> _recovered(0.996), _recovered(1.0), _recovered(0.0)
+    ('99.6% recovered', '100% recovered', 'nobody recovered in this run')
+    """
+    return f"{100 * share:.3g}% recovered" if share else "nobody recovered in this run"
 
 
 BLOCK = 10**6
@@ -395,6 +419,23 @@ def poisoned(protocol: CloakProtocol, wanted: float, seed: int) -> tuple[float, 
 def poisoned_rows(protocol: CloakProtocol, wanted: Sequence[float], seed: int) -> list[tuple[str, ...]]:
     """For a table: what the liar wants, and both estimates."""
     return [(f"{one:g}", *(f"{found:.1f}" for found in poisoned(protocol, one, seed))) for one in wanted]
+
+
+def rise_words(record: Moduli) -> dict[str, str]:
+    """How many bits of the modulus lie between nothing and everything, and what is recovered at both ends.
+
+    >>> moduli = Moduli((2**3, 2**5, 2**6), {2: np.array([0.0, 0.4, 1.0])}, 0, {"scale": 1})
+    >>> rise_words(moduli)
+    {'rise': '3 bits at most', 'ends': 'm = 2 from 0 % to 100 %'}
+    """
+    none = [record.loose[values <= 0.01] for values in record.shares.values()]
+    full = [record.loose[values >= 0.99] for values in record.shares.values()]
+    widths = [float(high[0] - low[-1]) for low, high in zip(none, full, strict=True) if len(low) and len(high)]
+    ends = [f"m = {m} from {percent(values[0])} to {percent(values[-1])}" for m, values in record.shares.items()]
+    return {
+        "rise": f"{math.ceil(max(widths) - 1e-6)} bits at most" if widths else "more bits than were tried",
+        "ends": listed(ends),
+    }
 
 
 MARKS = {2: ("blue", "o", "-"), 3: ("ochre", "s", (0, (6, 2))), 4: ("vermillion", "^", (0, (7, 2, 1.5, 2)))}

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamebook.figures.cloak.statistics import each, rms
+from flamebook.figures.cloak.told import number
 from flamebook.figures.cloak.words import Words
 from flamebook.records import Curves
+from flamebook.statements import counted, percent
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.mechanisms.sketches.counts import CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.linear import direct_table, distinct, moments
@@ -50,6 +52,42 @@ def compute_support(
     given = {"n_users": n, "support": support, "epsilon": epsilon, "threshold": threshold}
     given |= {"repeats": repeats, "seed": seed}
     return each("columns", "relative error of the support", columns, at, given)
+
+
+def support_words(record: Curves) -> dict[str, str]:
+    """How far the number of different words is off: without noise, at worst; by each way, with the most buckets.
+
+    >>> plain, none = np.array([0.02, 0.01]), np.array([0.1, np.inf])
+    >>> found = {"support": plain, "unmixed": none, "threshold": 40 * plain}
+    >>> support_words(Curves("columns", "error", np.array([8.0, 16.0]), found))["ways"]
+    '1 % without noise, without bound where noise is taken out and 40 % by a threshold'
+    """
+    last = {name: _share(float(record.curves[name][-1])) for name in ("support", "unmixed", "threshold")}
+    return {
+        "support_within": percent(float(record.curves["support"].max())),
+        "threshold_off": last["threshold"],
+        "ways": f"{last['support']} without noise, {last['unmixed']} where noise is taken out "
+        f"and {last['threshold']} by a threshold",
+    }
+
+
+def _share(error: float) -> str:
+    return percent(error) if math.isfinite(error) else "without bound"
+
+
+def entropy_words(record: Curves) -> str:
+    """The error of the noisy entropy with the most counters.
+
+    >>> x = np.array([25.0, 400.0])
+    >>> entropy_words(Curves("rows", "error", x, {"entropy-noisy": np.array([0.3, 0.08])}))
+    'leaves an error of 0.08 nats with 400 counters'
+    >>> entropy_words(Curves("rows", "error", x, {"entropy-noisy": np.array([0.3, np.inf])}))
+    'is not enough even with 400 counters: the error is infinite'
+    """
+    error, most = float(record.curves["entropy-noisy"][-1]), counted(int(record.x[-1]), "counter")
+    if not math.isfinite(error):
+        return f"is not enough even with {most}: the error is infinite"
+    return f"leaves an error of {number(float(f'{error:.2g}'))} nats with {most}"
 
 
 def unmixed_std(sketch: LinearCounting, table: ArrayLike, support: int, decay: float) -> float:

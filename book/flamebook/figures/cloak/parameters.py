@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flamebook.figures.cloak.told import number
 from flamebook.records import Curves
+from flamebook.statements import counted, listed, times
 from flamelib.accounting.noise.discrete_laplace import shared_noise
 from flamelib.accounting.noise.sum_laws import ThinnedNoise
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
@@ -171,6 +173,58 @@ def compute_costs(users: Sequence[int], epsilon: float, delta: float) -> tuple[C
     bits = {name: np.array([one[0] for one in costs]) for name, costs in found.items()}
     errors = {name: np.array([one[1] for one in costs]) for name, costs in found.items() if name not in SAME_ERROR}
     return Curves("n_users", "bits", x, bits, given), Curves("n_users", "error", x, errors, given)
+
+
+def cost_words(bits: Curves, errors: Curves) -> dict[str, str]:
+    """What the page says of costs: bits of Pólya noise, and the errors of single messages beside its own.
+
+    Examples
+    --------
+    >>> x, none = np.array([20.0, 100.0]), np.array([np.nan, np.nan])
+    >>> bits = Curves("n_users", "bits", x, {"mix-own-3": np.array([300.0, 200.0])})
+    >>> one, ten = np.ones(2), np.array([10.0, 20.0])
+    >>> errors = Curves("n_users", "error", x, {"mix-own-3": one, "one-message": ten, "recursive": none, "local": none})
+    >>> for words in cost_words(bits, errors).values():
+    ...     print(words)
+    for 200 to 300 bits, from 20 to 100 users
+    at 100 users that of one message with a blanket is 20 times as large as with Pólya noise
+    >>> cost_words(Curves("n_users", "bits", x, {"mix-own-3": none}), errors)["polya_bits"]
+    'wherever it has parameters, which is nowhere on these axes'
+    """
+    found = bits.curves["mix-own-3"]
+    known = np.flatnonzero(np.isfinite(found))
+    if not len(known):
+        nowhere = "wherever it has parameters, which is nowhere on these axes"
+        return {"polya_bits": nowhere, "single_errors": "there is no Pólya noise to set them against at this budget"}
+    low, high = number(float(found[known].min())), number(float(found[known].max()))
+    first, last = f"{bits.x[known[0]]:,.0f}", f"{bits.x[known[-1]]:,.0f}"
+    names = {
+        "one-message": "one message with a blanket",
+        "recursive": "its recursive successor",
+        "local": "local noise",
+    }
+    at = known[-1]
+    ratios = {words: float(errors.curves[name][at] / errors.curves["mix-own-3"][at]) for name, words in names.items()}
+    told = [f"that of {words} is {times(ratio)}" for words, ratio in ratios.items() if math.isfinite(ratio)]
+    return {
+        "polya_bits": f"for {low} to {high} bits, from {first} to {last} users",
+        "single_errors": f"at {last} users {listed(told)} as large as with Pólya noise",
+    }
+
+
+def plan_words(rows: Rows) -> str:
+    """How many theorems have parameters, and the cheapest of them.
+
+    >>> plan_words([])
+    'no theorem has parameters at this error: it takes a larger one, or a larger budget'
+    >>> plan_words([("cloak:own-3", "replace-one", 8, "101", 17, "random", "Pólya", 120, 1.9)])
+    '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbors replace-one, takes 120 bits'
+    """
+    if not rows:
+        return "no theorem has parameters at this error: it takes a larger one, or a larger budget"
+    theorem, neighbors, *_, size, _ = rows[0]
+    count = counted(len(rows), "theorem has", "theorems have")
+    return f"{count} parameters; the cheapest, {theorem} with the neighbors {neighbors}, takes {size:,} bits"
 
 
 def _tried(

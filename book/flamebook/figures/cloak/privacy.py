@@ -14,14 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from flamebook.figures.cloak.told import number
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
+from flamebook.statements import Finding, compared, every, times
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
 from flamelib.core.arrays import Reals
+from flamelib.core.search import least_whole_beyond
 from flamelib.core.vocabulary import DomainError, check
 
 Rows = list[tuple[object, ...]]
@@ -29,6 +32,7 @@ Rows = list[tuple[object, ...]]
 FIRST, OTHER = (0, 0), (1, -1)
 FAINTEST = 1e-12
 BLOCK = 256
+CLOSED_FORM = 19  # users from which on the theorem in closed form is proven
 
 # --- two users -------------------------------------------------------------------------------------------------------
 
@@ -104,9 +108,9 @@ class Sampled:
         return columns_csv({**measured, **self.bounds})
 
     @property
-    def bounded(self) -> bool:
-        """Whether no estimate exceeds the sharper bound by more than five standard errors."""
-        return bool((self.distance - 5 * self.error <= self.bounds["own-1"]).all())
+    def bounded(self) -> Finding:
+        """Whether no estimate exceeds the sharper bound by more than five standard errors; one draw has none."""
+        return compared(self.distance - 5 * self.error, "<=", self.bounds["own-1"])
 
 
 def compute_sampled(modulus: int, messages: Sequence[int], epsilon: float, repeats: int, seed: int) -> Sampled:
@@ -123,7 +127,7 @@ def compute_sampled(modulus: int, messages: Sequence[int], epsilon: float, repea
     }
     given: Parameters = {"modulus": modulus, "epsilon": epsilon, "repeats": repeats, "seed": seed}
     mean = np.array([gap.mean() for gap in gaps])
-    error = np.array([gap.std(ddof=1) / math.sqrt(repeats) for gap in gaps])
+    error = np.array([gap.std(ddof=1) / math.sqrt(repeats) if repeats > 1 else math.nan for gap in gaps])
     return Sampled(np.asarray(messages, dtype=float), mean, error, bounds, given)
 
 
@@ -202,7 +206,7 @@ def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int
     modulus = 2**log2_modulus
     schemes: Mapping[str, Callable[[int], float]] = {
         "chained": lambda n: _chained(security_bits, n, modulus),
-        "best-1": lambda n: messages_needed(security_bits, n, log2_modulus) if n >= 19 else math.nan,
+        "best-1": lambda n: _closed(security_bits, n, log2_modulus),
         "own-3": lambda n: least_messages(security_bits, n, modulus),
     }
     curves = {name: np.array([scheme(int(n)) for n in users], dtype=float) for name, scheme in schemes.items()}
@@ -212,10 +216,25 @@ def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int
 
 def _chained(security_bits: float, n_users: int, modulus: int) -> int:
     """Two users' bound, once for every swap: a triangle inequality."""
-    m = 2
-    while (n_users - 1) * two_user_distance(modulus, m) > 2.0**-security_bits:
-        m += 1
-    return m
+    return least_whole_beyond(lambda m: (n_users - 1) * two_user_distance(modulus, m) <= 2.0**-security_bits, 1)
+
+
+def _closed(security_bits: float, n_users: int, log2_modulus: float) -> float:
+    """The theorem in closed form; NaN below the users that it needs."""
+    return messages_needed(security_bits, n_users, log2_modulus) if n_users >= CLOSED_FORM else math.nan
+
+
+def share_row(security_bits: float, n_users: int, log2_modulus: int) -> tuple[int, float, int]:
+    """Shares of a user by the bound for all users, by the closed form (NaN below 19 users), and by two users alone.
+
+    Examples
+    --------
+    >>> share_row(40, 1000, 32), share_row(40, 18, 32)
+    ((12, 16, 58), (23, nan, 58))
+    """
+    modulus = 2**log2_modulus
+    alone = _chained(security_bits, 2, modulus)
+    return least_messages(security_bits, n_users, modulus), _closed(security_bits, n_users, log2_modulus), alone
 
 
 def draw_needed(ax: Axes, record: Curves, pen: Pen) -> None:
@@ -236,17 +255,36 @@ def needed_rows(settings: Sequence[tuple[int, float, int]]) -> Rows:
 # --- what the page says ----------------------------------------------------------------------------------------------
 
 
-def ordered(record: Curves, *names: str) -> bool:
+def ordered(record: Curves, *names: str) -> Finding:
     """Whether no curve is above the next one, from the lowest on, wherever both are known."""
-    return not any(bool((record.curves[low] > record.curves[high]).any()) for low, high in pairwise(names))
+    return every(*(compared(record.curves[low], "<=", record.curves[high]) for low, high in pairwise(names)))
 
 
-def crowd_bounded(record: Curves) -> bool:
+def crowd_bounded(record: Curves) -> Finding:
     """Whether every exact distance of a crowd is below the bound for as many messages."""
     kinds = [name.partition(":")[2] for name in record.curves if name.startswith("own-3:")]
-    return all(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds)
+    return every(*(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds))
 
 
-def constant(values: Reals) -> bool:
+def constant(values: Reals) -> Finding:
     """Whether all values are the same to the last digit."""
-    return bool((values == values[0]).all())
+    return compared(values, "==", values[0])
+
+
+def share_words(record: Sampled) -> dict[str, str]:
+    """What a share brings in a sample, in bits, and how far the bound for two users is above its last point.
+
+    Examples
+    --------
+    >>> x, two = np.array([2.0, 4.0]), np.array([0.5, 0.1])
+    >>> share_words(Sampled(x, two, two / 10, {"own-1": 3 * two}))
+    {'bits_a_share': '1.16 bits', 'loose': '3 times', 'loose_shares': '1.6'}
+    """
+    first, last = (float(record.distance[at]) for at in (0, -1))
+    ratio = float(record.bounds["own-1"][-1]) / last if last else math.inf
+    bits = math.log2(first / last) / float(record.x[-1] - record.x[0]) if first and last else math.nan
+    return {
+        "bits_a_share": f"{number(bits)} bits",
+        "loose": times(ratio),
+        "loose_shares": number(float(f"{math.log2(ratio):.2g}")),
+    }

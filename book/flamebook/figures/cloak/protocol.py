@@ -4,6 +4,7 @@ Rounds are run side by side, as coordinates of one vector with a shuffle each.  
 estimate and by the centred one, with their exact expectations beside means over rounds.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from scipy.stats import chisquare
 from flamebook.attacks.shortcuts import at_least
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, to_csv
+from flamebook.statements import Finding, compared, counted, silent
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
@@ -35,7 +37,8 @@ from flamelib.protocols.cloak import (
     total,
 )
 
-BLOCK = 10**6
+FAR = 4  # standard deviations of a mean, beyond which it does not come by chance
+FEWEST, RAREST = 5, 1e-6  # messages that a test expects of a cell; a chance that is taken for none
 READERS: dict[str, tuple[Callable[..., NDArray[np.float64]], str, str]] = {
     "clipped": (analyze, "vermillion", "--"),
     "centred": (analyze_centred, "blue", "-"),
@@ -68,11 +71,16 @@ def expected(protocol: CloakProtocol, whole_sum: int, reader: str) -> float:
     >>> [round(expected(small, whole_sum, "clipped"), 3) for whole_sum in (0, 10)]
     [2.195, 2.805]
     """
+    return _mean(protocol, whole_sum, READERS[reader][0])
+
+
+def _mean(protocol: CloakProtocol, whole_sum: int, reading: Callable[..., NDArray[np.float64]]) -> float:
+    """Exact expectation of what is read from the noisy sum."""
     if not isinstance(protocol.noise, TruncatedLaplace):
         raise DomainError("protocol must have truncated discrete Laplace noise")
     law = noise_law(protocol.modulus, protocol.noise.decay, protocol.noise_rate, protocol.n_users)
     seen = (np.arange(protocol.modulus) + whole_sum) % protocol.modulus
-    return float(READERS[reader][0](protocol, seen) @ law)
+    return float(reading(protocol, seen) @ law)
 
 
 def expected_rows(protocols: Sequence[CloakProtocol], whole_sums: Sequence[int]) -> list[tuple[object, ...]]:
@@ -92,14 +100,35 @@ def noisy(n_users: int, modulus: int, scale: int, n_messages: int, decay: float,
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """Mean error of both analyzers after so many rounds in which nobody holds anything, and its expectation."""
+    """Mean error of both analyzers after so many rounds in which nobody holds anything, and its expectation.
+
+    ``spread`` is the exact standard deviation of the centred estimate of one round.
+    """
 
     rounds: Wholes
     means: dict[str, Reals]
     exact: dict[str, float]
+    spread: float
     above: int
     below: int
     parameters: Parameters
+
+    @property
+    def kept(self) -> Finding:
+        """Whether the mean of the clipped estimate stays above half of its expectation."""
+        return self._settled(compared(float(self.means["clipped"][-1]), ">", self.exact["clipped"] / 2))
+
+    @property
+    def lost(self) -> Finding:
+        """Whether the size of the mean of the centred estimate falls below that half."""
+        return self._settled(compared(abs(float(self.means["centred"][-1])), "<", self.exact["clipped"] / 2))
+
+    def _settled(self, finding: Finding) -> Finding:
+        """The finding, where the noise of a mean is small enough for that half to show."""
+        rounds = int(self.rounds[-1])
+        room = self.exact["clipped"] / 2
+        small = FAR * self.spread / math.sqrt(rounds) < room
+        return finding if small else silent(f"after {counted(rounds, 'round')} the noise is larger than {room:.2g}")
 
     @property
     def above_at_least(self) -> float:
@@ -109,6 +138,11 @@ class Bias:
     def to_csv(self) -> str:
         """One row a number of rounds."""
         return columns_csv({"rounds": self.rounds, **self.means})
+
+
+def _second_moment(protocol: CloakProtocol) -> float:
+    """Exact expectation of the square of the centred estimate of 0."""
+    return _mean(protocol, 0, lambda protocol, seen: analyze_centred(protocol, seen) ** 2)
 
 
 def compute_bias(protocol: CloakProtocol, rounds: int, points: int, seed: int) -> Bias:
@@ -128,9 +162,10 @@ def compute_bias(protocol: CloakProtocol, rounds: int, points: int, seed: int) -
     estimates = {name: read(protocol, sums) for name, (read, _, _) in READERS.items()}
     means = {name: (np.cumsum(one) / np.arange(1, rounds + 1))[at - 1] for name, one in estimates.items()}
     exact = {name: expected(protocol, 0, name) for name in READERS}
+    spread = math.sqrt(_second_moment(protocol) - exact["centred"] ** 2)
     clipped = estimates["clipped"]
     public = {name: getattr(protocol, name) for name in ("n_users", "modulus", "scale", "n_messages", "noise_rate")}
-    return Bias(at, means, exact, int((clipped > 0).sum()), int((clipped < 0).sum()), {**public, "seed": seed})
+    return Bias(at, means, exact, spread, int((clipped > 0).sum()), int((clipped < 0).sum()), {**public, "seed": seed})
 
 
 def draw_bias(ax: Axes, record: Bias, pen: Pen) -> None:
@@ -247,6 +282,13 @@ class Seen:
     messages: Wholes
     pvalues: Reals
     parameters: Parameters
+
+    @property
+    def uniform(self) -> Finding:
+        """Whether the shares of every position fit the uniform law; a few messages a cell cannot tell."""
+        if self.values.sum() < FEWEST * self.values.size:
+            return silent(f"{counted(int(self.values.sum()), 'user')} are too few for {self.values.size} cells")
+        return compared(self.pvalues, ">", RAREST)
 
     def to_csv(self) -> str:
         """One row a cell."""
@@ -396,6 +438,20 @@ def shuffler_rows(messages: int, repeats: int, seed: int) -> Rows:
         counts = np.bincount([int(np.flatnonzero(found == 0)[0]) for found in relayed], minlength=messages)
         rows.append([name, int((counts > 0).sum()), float(chisquare(counts).pvalue)])
     return rows
+
+
+def places_found(rows: Rows, messages: int, repeats: int) -> tuple[Finding, Finding]:
+    """Whether the first message stayed at one place without an honest shuffler, and came to every place with one.
+
+    >>> [found.verdict for found in places_found(shuffler_rows(5, 200, seed=0), 5, 200)]
+    ['holds', 'holds']
+    >>> places_found(shuffler_rows(8, 20, seed=0), 8, 20)[1]
+    Finding(holds=None, numbers='in 20 rounds a place may be missed by chance')
+    """
+    stayed = compared(int(str(rows[0][1])), "==", 1)
+    if (len(rows) - 1) * messages * (1 - 1 / messages) ** repeats > RAREST:
+        return stayed, silent(f"in {counted(repeats, 'round')} a place may be missed by chance")
+    return stayed, compared([int(str(row[1])) for row in rows[1:]], "==", messages)
 
 
 def compute_traffic(users: ArrayLike, scale: int, security_bits: float) -> tuple[Curves, Curves]:

@@ -8,6 +8,8 @@ says otherwise; where noise is added, its budget is that of the whole table.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +20,7 @@ from flamebook.figures.cloak.words import Words
 from flamebook.figures.curves import name_decades
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, columns_csv, words
+from flamebook.statements import Finding, compared, counted, listed, percent, silent
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.integers.randomness import Simulation
@@ -28,6 +31,9 @@ from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.uses.statistics import SketchRelease, collect, simulate
 
 ROWS: Mapping[str, int] = {"one-row": 1, "three-rows": 3, "five-rows": 5}
+MOST_DRAWN = 40  # words that a picture has room for
+MOST_FOLLOWED = 10_000  # prefixes of a search
+FAR = 4  # standard deviations of a measured mean, beyond which it does not come by chance
 
 
 def rms(errors: ArrayLike) -> float:
@@ -109,6 +115,26 @@ def compute_widths(book: Words, columns: Sequence[int], rows: int, epsilon: floa
     return each("columns", "error of a count", columns, at, given)
 
 
+def noise_added(record: Curves) -> str:
+    """By how much noise in one row makes the error of a count larger, at the width where that is most."""
+    ratio = record.curves["count-sketch-noisy:theory"] / record.curves["count-sketch:theory"]
+    return percent(float(ratio.max()) - 1)
+
+
+def excess_agrees(record: Curves, book: Words) -> Finding:
+    """Whether the mean excess of Count-Min is that of the formula to one half, at every width.
+
+    Says nothing where so few hash seeds scatter by more.  The excess of all words together is a sum over pairs that
+    collide, each by the sum of its counts; its variance is that of pairs that collide independently.
+    """
+    counts, seeds = book.counts.astype(float), float(record.parameters["repeats"])
+    pairs = (len(counts) - 1) * float(np.square(counts).sum()) + counts.sum() ** 2 - float(np.square(counts).sum())
+    spread = np.sqrt(pairs / record.x / seeds) / len(counts) / record.curves["count-min:theory"]
+    if FAR * spread.max() > 0.5:
+        return silent(f"{counted(int(seeds), 'hash seed')} may miss the formula by {percent(FAR * spread.max())}")
+    return compared(np.abs(record.curves["count-min"] / record.curves["count-min:theory"] - 1), "<", 0.5)
+
+
 def compute_rows(book: Words, columns: int, epsilons: Sequence[float], repeats: int, seed: int) -> Curves:
     """Errors of Count-Sketch against epsilon for one, three and five rows, between which the budget is split.
 
@@ -132,6 +158,22 @@ def compute_rows(book: Words, columns: int, epsilons: Sequence[float], repeats: 
 
     given = {"n_users": n, "columns": columns, "repeats": repeats, "seed": seed}
     return each("epsilon", "error of a count", epsilons, at, given)
+
+
+def best_rows(record: Curves) -> str:
+    """With how many rows the measured error is least, from epsilon to epsilon.
+
+    >>> x, rising = np.array([0.1, 1.0, 3.0]), np.array([1.0, 3.0, 3.0])
+    >>> best_rows(Curves("epsilon", "error", x, {"one-row": rising, "three-rows": 4 - rising}))
+    'with one row at 0.1 and with three rows at 1 to 3'
+    """
+    names = [name for name in ROWS if name in record.curves]
+    least = np.argmin([record.curves[name] for name in names], axis=0).tolist()
+    found = []
+    for best, places in groupby(zip(least, record.x, strict=True), key=itemgetter(0)):
+        ends = [f"{x:g}" for _, x in places]
+        found.append(f"with {names[best].replace('-', ' ')} at {' to '.join(dict.fromkeys((ends[0], ends[-1])))}")
+    return listed(found)
 
 
 def median_noise_std(decay: float, rows: int) -> float:
@@ -251,12 +293,42 @@ class Frequent:
     true: Wholes
     reported: Reals
     false: tuple[str, ...]
+    followed: int
     parameters: Mapping[str, float | str]
 
     @property
     def recall(self) -> float:
         """Share of the frequent words that were found."""
         return float((self.reported > 0).mean()) if self.names else 1.0
+
+    @property
+    def share(self) -> float | str:
+        """The recall for a table, or that there is nothing to find."""
+        return self.recall if self.names else "no such word"
+
+    @property
+    def complete(self) -> Finding:
+        """Whether every frequent word was found; where the search had to drop prefixes, one may be lost."""
+        if not self.names:
+            return silent("no word is so frequent")
+        if self.recall < 1 and self.followed >= MOST_FOLLOWED:
+            return silent(f"more than {MOST_FOLLOWED:,} prefixes reach the threshold, and the search follows no more")
+        return compared(self.recall, "==", 1)
+
+    @property
+    def drawn(self) -> str:
+        """How many of the frequent words a picture shows.
+
+        >>> Frequent(("and", "the"), np.array([9, 8]), np.array([9.0, 0.0]), (), 1, {}).drawn
+        'all 2'
+        """
+        if not self.names:
+            return "none"
+        return (
+            f"all {len(self.names)}"
+            if len(self.names) <= MOST_DRAWN
+            else f"the first {MOST_DRAWN} of {len(self.names):,}"
+        )
 
     @property
     def rare(self) -> int:
@@ -278,7 +350,7 @@ def compute_frequent(book: Words, sketch: PrefixSearch, epsilon: float | None, t
     cut = ALPHABET ** (LONGEST - sketch.levels)
     release = SketchRelease(sketch, int(book.counts.sum()), epsilon)
     table = simulate(release, direct_table(sketch, book.items // cut, book.counts), np.random.default_rng(seed))
-    found = sketch.search(table, threshold)
+    found = sketch.search(table, threshold, MOST_FOLLOWED)
     items, where = np.unique(book.items // cut, return_inverse=True)
     true = np.bincount(where, weights=book.counts).astype(np.int64)
     often = items[np.argsort(-true, kind="stable")][: int((true >= threshold).sum())]
@@ -290,6 +362,7 @@ def compute_frequent(book: Words, sketch: PrefixSearch, epsilon: float | None, t
         np.array([known[item] for item in often.tolist()]),
         np.array([found.get(item, 0.0) for item in often.tolist()]),
         tuple(spelled(np.array(rare, dtype=np.int64) * cut)),
+        len(found),
         given,
     )
 
@@ -299,13 +372,14 @@ def frequent_rows(
 ) -> list[tuple[object, ...]]:
     """For a table: a budget, the share of frequent words that were found, and how many rare ones were reported."""
     searches = [(epsilon, compute_frequent(book, sketch, epsilon, threshold, seed)) for epsilon in epsilons]
-    return [(epsilon, found.recall, found.rare) for epsilon, found in searches]
+    return [(epsilon, found.share, found.rare) for epsilon, found in searches]
 
 
 def draw_frequent(ax: Axes, record: Frequent, pen: Pen) -> None:
-    """Bars of true counts, points of reported ones."""
-    at = np.arange(len(record.names))
-    ax.bar(at, record.true, color=pen.colour("kept"), alpha=0.45, label="true count")
-    ax.plot(at, record.reported, **pen.line("estimate", linestyle="none", label="reported"))
-    ax.set_xticks(at, record.names, rotation=60, ha="right")
+    """Bars of true counts, points of reported ones, for the most frequent words."""
+    names = record.names[:MOST_DRAWN]
+    at = np.arange(len(names))
+    ax.bar(at, record.true[: len(at)], color=pen.colour("kept"), alpha=0.45, label="true count")
+    ax.plot(at, record.reported[: len(at)], **pen.line("estimate", linestyle="none", label="reported"))
+    ax.set_xticks(at, names, rotation=60, ha="right")
     ax.set(ylabel="occurrences")
