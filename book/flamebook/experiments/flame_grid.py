@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flamebook.attacks import flame as attacks
 from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
 from flamebook.experiments.runs import Gap, Runs, named
 from flamebook.records import Parameters, columns_csv, to_csv
@@ -251,7 +252,7 @@ def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
         if protocol == "simple":
             lower = counting.simple_lower(dimension, setting.n_users, epsilon0, delta=delta)
         else:
-            lower = counting.double_lower(dimension, rate, padded, epsilon0, delta=delta)
+            lower = attacks.double_lower(setting.n_users, dimension, kept, padded, epsilon0, delta)
     return Interval(claimed_epsilon(setting, dimension, protocol=protocol), float(lower), float(upper))
 
 

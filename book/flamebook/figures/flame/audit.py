@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import name_decades
 from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
 from flamebook.figures.style import Pen
@@ -13,8 +14,7 @@ from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import Count, double_lower, simple_lower, topk_lower
-from flamelib.accounting.coordinates.full_bags import full_bags_lower
+from flamelib.accounting.coordinates.counting import simple_lower, topk_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
@@ -133,11 +133,12 @@ def _sampled(one: Round) -> dict[str, Claim]:
         "topk": f"SS-Topk, {share}, no overflow",
         "full": f"SS-Topk, {share}, overflow dropped",
     }
+    crowd = (one.n_users, one.dimension, one.kept, *size, delta)
     lower = {
-        "double": double_lower(one.dimension, one.sampling_rate, *size, delta=delta),
-        "subset": _subset_lower(one),
+        "double": attacks.double_lower(*crowd),
+        "subset": attacks.exactly_lower(*crowd),
         "topk": topk_lower(one.kept, *size, delta=delta),
-        "full": full_bags_lower(one.n_users, one.kept, *size, delta=delta),
+        "full": attacks.full_lower(*crowd),
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),
@@ -146,12 +147,6 @@ def _sampled(one: Round) -> dict[str, Claim]:
         "full": topk_truncated(one.kept, *size, delta),
     }
     return {key: Claim(names[key], claimed, float(lower[key]), float(upper[key])) for key in names}
-
-
-def _subset_lower(one: Round) -> float:
-    """The messages of all bags counted, where exactly ``kept`` of them are the victim's (lower bound)."""
-    below = LaplaceProfile(one.epsilon0).mass / 2
-    return Count(one.dimension * one.padded - one.kept, one.kept, 1 - below, below).epsilon(one.delta)
 
 
 def draw_claims(ax: Axes, record: Claims, pen: Pen) -> None:
