@@ -250,7 +250,9 @@ def compute_overflow(settings: Sequence[ThenAndNow]) -> Overflow:
     """The part of these records that speaks of overflow, beside the number of bags that others can fill."""
     order = ("withdrawn", "lower", "certified", "lower-full", "certified-full")
     given = [{name: float(value) for name, value in record.parameters.items()} for record in settings]
-    names = tuple(f"1 coordinate in {one['dimension'] / one['kept']:.4g}, {one['padded']:.0f} in a bag" for one in given)
+    names = tuple(
+        f"1 coordinate in {one['dimension'] / one['kept']:.4g}, {one['padded']:.0f} in a bag" for one in given
+    )
     filled = tuple(2 * full_bags(int(one["n_users"]), one["kept"], int(one["padded"])) for one in given)
     return Overflow(names, filled, tuple({key: record.budgets["topk"][key] for key in order} for record in settings))
 
@@ -325,7 +327,9 @@ def _moved(setting: Setting, along: str, value: float) -> Setting:
     if along == "vector_epsilon0":
         return replace(setting, epsilon0=min(value / setting.kept, LARGEST_EPSILON0))
     kept = setting.sampling_rate * value
-    return replace(setting, dimension=int(value), kept=kept, epsilon0=min(setting.epsilon0 * setting.kept / kept, LARGEST_EPSILON0))
+    return replace(
+        setting, dimension=int(value), kept=kept, epsilon0=min(setting.epsilon0 * setting.kept / kept, LARGEST_EPSILON0)
+    )
 
 
 def compute_sampling_rate(setting: Setting, rates: Sequence[float]) -> Curves:

@@ -19,6 +19,7 @@ from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile
+from flamelib.core.vocabulary import check
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,7 @@ def index_rows(n_users: int, dimension: int, kept: int, multiples: Sequence[int]
     The last is posterior over prior of the set of all true coordinates, given the reported ones.  Numbers of multiples
     that there are too few coordinates for are left out.
     """
+    check(n_users=n_users, dimension=dimension, kept=kept)
     rows: list[tuple[object, ...]] = []
     for count in (one for one in multiples if one == 1 or one * kept <= dimension):
         found = index_privacy.strongest_index_privacy(2 * dimension, 2 * count * kept, kept / dimension)

@@ -1,12 +1,15 @@
 """What the pages on FLAME say in words that depend on their numbers: comparisons, verdicts, sizes."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from flamebook.attacks import flame as attacks
 from flamebook.figures.flame.accounting import Setting, ThenAndNow
+from flamebook.figures.flame.as_published import HalfPrecision, RepeatedNoise
+from flamebook.figures.flame.attack import Attack, AttackCurve
+from flamebook.figures.flame.audit import Accounts, Claim, Claims, Round
 from flamebook.records import LOOKS, Curves, Rates, log_log_slope
 from flamebook.statements import at_least, at_most, compared, either, every, listed, percent, times, verdict
 from flamelib.core.arrays import Reals
@@ -65,7 +68,7 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
         "lemma_factor": times(ratio(simple["blanket"], simple["certified"])),
         "simple_gap": either(
             simple["lower"] > 0,
-            f"Counting gives away all but {percent(1 - ratio(simple['lower'], simple['certified']))} of the certified budget.",
+            f"Counting gives away {percent(ratio(simple['lower'], simple['certified']), 3)} of the certified budget.",
             "Counting gives nothing away here.",
         ),
         "double_standing": standing(*(double[key] for key in ("withdrawn", "lower", "certified"))),
@@ -105,7 +108,15 @@ def trend(curve: Reals) -> str:
     ('rising', 'falling', 'changing')
     """
     steps = np.diff(curve[np.isfinite(curve)])
-    return "level" if not steps.any() else "rising" if (steps >= 0).all() else "falling" if (steps <= 0).all() else "changing"
+    return (
+        "level"
+        if not steps.any()
+        else "rising"
+        if (steps >= 0).all()
+        else "falling"
+        if (steps <= 0).all()
+        else "changing"
+    )
 
 
 def overall(record: Curves, which: str) -> Words:
@@ -115,14 +126,14 @@ def overall(record: Curves, which: str) -> Words:
         {name: record.curves[f"{kind}:{name}"] for name in names} for kind in ("certified", "lower", "withdrawn")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        gaps = certified[names[0]] / lower[names[0]] - 1
+        gaps = certified[names[0]] / lower[names[0]]
     told = gaps[np.isfinite(gaps)]
     trends = list(dict.fromkeys(trend(certified[name]) for name in names))
     over = [name for name in names if compared(printed[name], ">", certified[name]).holds]
     return {
         f"{which}_gap": either(
             told.size > 0,
-            f"The certified and the lower curve of SS-Simple differ by {percent(float(max(told, default=0.0)))} at most.",
+            f"The certified curve of SS-Simple lies above the lower one by a factor of {max(told, default=1.0):.4g} at most.",
             "Nothing is given away by counting under SS-Simple here.",
         ),
         f"{which}_trend": " and ".join(trends),
@@ -136,15 +147,16 @@ def overall(record: Curves, which: str) -> Words:
     }
 
 
-def in_both(*records: Curves) -> str:
+def in_both(*records: Curves) -> Words:
     """Whether SS-Double's certified curve lies above SS-Simple's in all of these figures."""
     pairs = [[one.curves[f"certified:{LOOKS[protocol].label}"] for protocol in ("double", "simple")] for one in records]
-    return either(
+    words = either(
         every(*(compared(double, ">", simple) for double, simple in pairs)),
         "In both figures the certified curve of SS-Double lies above that of SS-Simple: the picture of the previous "
         "section, along the whole axis.",
         "The certified curve of SS-Double does not lie above that of SS-Simple along the whole axis of both figures.",
     )
+    return {"in_both": words}
 
 
 def rates(corollaries: Rates, sampled: Curves) -> Words:
@@ -165,28 +177,172 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
     }
 
 
+# --- What FLAME really keeps --------------------------------------------------------------------------------------------
+
+
+def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
+    """About the attack on SS-Topk: what it says of the claim, and whether its rounds agree with the law."""
+    inside = sum(
+        low <= attack.exact(float(at)) <= high for at, low, high in zip(curve.at, curve.low, curve.high, strict=True)
+    )
+    factor = times(ratio(attack.exact(attack.epsilon), curve.claimed[1]))
+    broken = claim.verdict == "refuted"
+    return {
+        "intervals": either(
+            inside == curve.at.size,
+            "The intervals of the rounds contain the exact values",
+            f"Of {curve.at.size} intervals of the rounds {inside} contain the exact value",
+        ),
+        "curve_and_claim": either(
+            broken,
+            f"The claim lies {factor} below the curve, which comes down to the claimed $\\delta$ at "
+            f"{times(ratio(claim.lower, claim.claimed))} the claimed budget.",
+            "The claim does not lie below the curve: counting does not contradict it.",
+        ),
+        "attack_verdict": either(
+            broken, "the claimed pair is **refuted**", "the claimed pair is **not refuted** by this count"
+        ),
+        "attack_share": percent(ratio(claim.lower, claim.upper)),
+        "attack_alt": "Delta given away by counting, exact and in rounds run, along epsilon; the claimed point "
+        + either(broken, f"lies below by a factor of {factor.removesuffix(' times')}.", "does not lie below."),
+    }
+
+
+_STATES = {"holds": "holds", "open": "is open", "refuted": "is refuted"}
+
+
+def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
+    """About the claims between certified bounds, of a round and of its denser counterpart."""
+    sound = [
+        ("SS-Simple", claims["simple"]),
+        (f"SS-Double with {sparse.share}", claims["double"]),
+        (f"SS-Double with {dense.share}", claims["double:dense"]),
+    ]
+    groups = {state: [name for name, one in sound if one.verdict == state] for state in _STATES}
+    said = [
+        f"{listed(names)} {_STATES[state] if len(names) == 1 else _STATES[state].replace('is', 'are').replace('holds', 'hold')}"
+        for state, names in groups.items()
+        if names
+    ]
+    subset, topk, full = claims["subset"], claims["topk:dense"], claims["full:dense"]
+    return {
+        "sound_claims": "SS-Simple and SS-Double hold" if len(groups["holds"]) == len(sound) else "; ".join(said),
+        "margins": listed([f"{ratio(one.claimed, one.upper):.2g} for {name}" for name, one in sound]),
+        "subset_upper": at_most(subset.upper),
+        "subset_claimed": f"{subset.claimed:.4g}",
+        "subset_verdict": {"holds": "holds", "open": "stays open", "refuted": "is refuted"}[subset.verdict],
+        "subset_lower": at_least(subset.lower),
+        "dense_verdict": f"SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} {_STATES[topk.verdict]}",
+        "dense_numbers": f"The formula gives {topk.claimed:.4g}, counting gives away {at_least(topk.lower)}, and "
+        f"{at_most(topk.upper)} is certified",
+        "overflow": either(topk.verdict == full.verdict, "Overflow counts.", "Overflow decides."),
+        "full_verdict": either(
+            full.lower > topk.lower,
+            f"On data that fill the bags, counting gives away {at_least(full.lower)}, and the formula's "
+            f"{full.claimed:.4g} {_STATES[full.verdict]}.",
+            f"At these values others cannot fill bags so that counting would show it, and the formula's "
+            f"{full.claimed:.4g} {_STATES[full.verdict]}.",
+        ),
+    }
+
+
+def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
+    """About the six accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
+    mix = accounts["printed: 2k with sampling, Lemma 3"]
+    over = [ratio(accounts[f"{name}, Lemma 3"], mix) for name in ("revealed: k without", "hidden: d with sampling")]
+    states = {"holds": "survives", "open": "is neither proven nor refuted", "refuted": "fails"}
+    return {
+        "sound_counts": " and ".join(map(times, over)),
+        "hidden_below": either(compared(hidden.upper, "<", mix), "falls below it", "does not fall below it"),
+        "mix_survives": states[verdict(mix, hidden.lower, hidden.upper)],
+        "accounts_alt": "Six accounts of SS-Double on a logarithmic axis, from "
+        f"{at_least(accounts['messages counted'], 3)} given away by counting to {max(v for _, v, _ in accounts.rows):.3g}; "
+        f"the printed mix is at {mix:.3g}.",
+    }
+
+
+def classical(record: Curves) -> Words:
+    """Where the budget of the classical Gaussian formula begins to be too small."""
+    beyond = record.x[record.curves["exact"] > record.x]
+    return {
+        "classical_alt": "Ratio of true to claimed budget of the classical Gaussian formula, "
+        + (f"above one from about {beyond[0]:.2g} on." if beyond.size else "below one throughout.")
+    }
+
+
+def baselines(gaussian: Sequence[Sequence[float]], half: HalfPrecision, noise: RepeatedNoise) -> Words:
+    """About the baselines: what DP-FL keeps, what 16 bits lose, how far one user stands out of repeated noise."""
+    same = max(noise.errors("repeated"))
+    orders = math.floor(math.log10(noise.one_user / same)) if same > 0 else 0
+    return {
+        "dp_claimed": f"{gaussian[0][0]:.4g}",
+        "dp_keeps": f"{gaussian[0][3]:.3g}",
+        "dp_unsampled": f"{gaussian[1][0]:.4g}",
+        "dp_unsampled_keeps": f"{gaussian[1][3]:.3g}",
+        "lost": either(
+            half.lost > 0,
+            f"Infinities of both signs add up to *not a number*, in {'every' if half.lost == 1 else percent(half.lost) + ' of the'} "
+            f"coordinate{'' if half.lost == 1 else 's'}. A model with such parameters is a broken one, and its accuracy says "
+            "nothing about local privacy.",
+            "At these values no sum is lost.",
+        ),
+        "stands_out": f"by {orders} orders of magnitude"
+        if same > 0 and orders > 0
+        else "without any error"
+        if same == 0
+        else "as far as round-off of so large a noise lets it",
+    }
+
+
 # --- Exercises ----------------------------------------------------------------------------------------------------------
 
 
-def exercises(n_users: int, padded: int, claimed: float, sizes: Sequence[int], given: Sequence[float]) -> Words:
-    """About the exercise on padding: whether its promise is broken at all, and by which bags the count is silenced.
+def ratios_of(**found: float) -> Words:
+    """Ratios of the exercises as words, by their names.
 
-    >>> exercises(100, 10, 0.5, [10, 20, 40], [0.9, 0.6, 0.4])["enough"]
-    'Of the sizes tried, 40 messages are the first that do, 0.4 times as many as there are users'
-    >>> exercises(100, 10, 1.5, [10, 20], [0.9, 0.6])["broken"]
-    'Counting does not contradict that already with bags of 10 messages.'
-    >>> exercises(100, 10, 0.5, [10, 20], [0.9, 0.6])["enough"]
+    >>> ratios_of(dummy_ratio=3.6812)
+    {'dummy_ratio': '3.681 times'}
+    """
+    return {name: f"{value:.4g} times" for name, value in found.items()}
+
+
+def padding(n_users: int, padded: int, claimed: float, sizes: Sequence[int], given: Sequence[float]) -> Words:
+    """Whether a promise is broken by a count at all, and by which bags the count is silenced.
+
+    >>> padding(100, 10, 0.5, [10, 20, 40], [0.9, 0.6, 0.4])["enough"]
+    'Of the sizes tried, bags of 40 messages are the first that do, 0.4 times as many as there are users'
+    >>> padding(100, 10, 1.5, [10, 20], [0.9, 0.6])["broken"]
+    'Counting does not contradict it with bags of 10 messages.'
+    >>> padding(100, 10, 0.5, [10, 20], [0.9, 0.6])["enough"]
     'None of the sizes tried does'
     """
     silent = [size for size, lower in zip(sizes, given, strict=True) if lower <= claimed]
     return {
+        "claimed": f"{claimed:.4g}",
         "broken": either(
             compared(given[0], ">", claimed),
-            f"Counting shows that bags of {padded:,} messages do not.",
-            f"Counting does not contradict that already with bags of {padded:,} messages.",
+            f"Counting shows that bags of {padded:,} messages do not keep it.",
+            f"Counting does not contradict it with bags of {padded:,} messages.",
         ),
-        "enough": f"Of the sizes tried, {silent[0]:,} messages are the first that do, "
+        "enough": f"Of the sizes tried, bags of {silent[0]:,} messages are the first that do, "
         f"{times(silent[0] / n_users)} as many as there are users"
         if silent
         else "None of the sizes tried does",
+    }
+
+
+def room(filled: int, price: float, expected: float, padded: int) -> Words:
+    """Whether others can fill bags of a user, whether counting shows it, and whether as many messages find room.
+
+    >>> room(3, 0.6, 500, 333)
+    {'bags_filled': 'Here they can, and counting shows it.', 'wanted_fits': 'here it does not'}
+    """
+    return {
+        "bags_filled": either(
+            filled > 0,
+            "Here they can, "
+            + either(price > 0, "and counting shows it.", "though so small a count does not show it."),
+            "Here there are too few of them.",
+        ),
+        "wanted_fits": either(compared(expected, "<=", padded), "here it does", "here it does not"),
     }
