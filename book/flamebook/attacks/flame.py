@@ -73,7 +73,7 @@ def exactly_lower(n_users: int, dimension: int, kept: int, padded: int, epsilon0
 
 
 def full_lower(n_users: int, dimension: int, kept: float, padded: int, epsilon0: float, delta: float) -> float:
-    """SS-Topk where surplus reports are dropped at random: bags that others fill, or none, whichever tells more (lower).
+    """SS-Topk where surplus reports are dropped at random: by bags that others fill, or without any (lower bound).
 
     The others need as many coordinates again as they report, outside those that are attacked.
 

@@ -105,7 +105,8 @@ def test_rows_leave_out_what_a_protocol_lacks(now):
 def test_overflow_lists_the_bags_that_others_can_fill(now):
     overflow = accounting.compute_overflow([now])
     [(name, filled, *budgets)] = overflow.rows()
-    assert (name, filled) == ("1 coordinate in 50, 333 in a bag", 314), "two groups of 157: 314 * 333 reports of 999 others with 157 each"
+    assert name == "1 coordinate in 50, 333 in a bag"
+    assert filled == 314, "two groups of 157: 314 * 333 reports of 999 others with 157 each"
     assert budgets == [now.budgets["topk"][key] for key in
                        ("withdrawn", "lower", "certified", "lower-full", "certified-full")]  # fmt: skip
 

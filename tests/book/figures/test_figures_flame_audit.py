@@ -132,7 +132,8 @@ def test_a_seed_fixes_the_rounds_and_a_batch_does_not_matter():
 
 @pytest.mark.parametrize(
     ("changed", "named"),
-    [({"epsilon": 701}, "epsilon"), ({"kept": 2.5}, "kept"), ({"kept": 0}, "kept"), ({"padded": 1}, "padded"), ({"repeats": 0}, "repeats"),
+    [({"epsilon": 701}, "epsilon"),
+     ({"kept": 2.5}, "kept"), ({"kept": 0}, "kept"), ({"padded": 1}, "padded"), ({"repeats": 0}, "repeats"),
      ({"epsilon": math.nan}, "epsilon"), ({"epsilon0": -1}, "epsilon0"), ({"seed": -1}, "seed")],
 )  # fmt: skip
 def test_a_bad_attack_is_refused(changed, named):

@@ -274,7 +274,7 @@ def _revealed(setting: Setting) -> float:
 
 
 def around(setting: Setting, along: str, points: int) -> Reals:
-    """Values about those of a setting, a factor of 5 (``vector_epsilon0``) or 10 (``dimension``) to either side at most.
+    """Values about that of a setting, by a factor of 5 (``vector_epsilon0``) or 10 (``dimension``) at most.
 
     Each coordinate keeps a local budget that there can be, and there is one coordinate at least.
     """

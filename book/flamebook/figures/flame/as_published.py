@@ -259,7 +259,8 @@ def compute_half_precision(
     limit = largest + float(np.spacing(np.float16(largest / 2)))
     tails = sum(math.erfc((limit - side) / noise_std / math.sqrt(2)) / 2 for side in (0.5, -0.5))
     simple = min(math.sqrt(2 * n_users) / epsilon0, largest)
-    spacing = float(np.spacing(np.float16(simple)))
+    with np.errstate(over="ignore"):
+        spacing = float(np.spacing(np.float16(simple)))
     drawn = n_users * looked
     return HalfPrecision(noise_std, infinite / n_users / looked, tails, lost / looked, largest, spacing, drawn)
 

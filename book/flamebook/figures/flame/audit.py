@@ -171,7 +171,8 @@ def draw_claims(ax: Axes, record: Claims, pen: Pen) -> None:
     least = _least(number for one in claims for number in (one.claimed, one.lower, one.upper))
     for row, one in enumerate(claims):
         label = "certified interval" if row == 0 else None
-        ax.plot([max(one.lower, least), max(one.upper, least)], [row, row], "|-", color=pen.colour("blue"), linewidth=4, markersize=13,
+        ends = [max(one.lower, least), max(one.upper, least)]
+        ax.plot(ends, [row, row], "|-", color=pen.colour("blue"), linewidth=4, markersize=13,
                 label=label)  # fmt: skip
     for word, key, mark in (("refuted", "vermillion", "X"), ("open", "ochre", "D"), ("holds", "green", "o")):
         chosen = [(max(one.claimed, least), row) for row, one in enumerate(claims) if one.verdict == word]

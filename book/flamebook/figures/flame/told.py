@@ -11,7 +11,7 @@ from flamebook.figures.flame.as_published import HalfPrecision, RepeatedNoise
 from flamebook.figures.flame.attack import Attack, AttackCurve
 from flamebook.figures.flame.audit import Accounts, Claim, Claims, Round
 from flamebook.records import LOOKS, Curves, Rates, log_log_slope
-from flamebook.statements import at_least, at_most, compared, either, every, listed, percent, times, verdict
+from flamebook.statements import at_least, at_most, compared, counted, either, every, listed, percent, times, verdict
 from flamelib.core.arrays import Reals
 
 Words = dict[str, str]
@@ -52,7 +52,7 @@ def interval(lower: float, upper: float) -> str:
     return f"{at_least(lower)} to {at_most(upper)}"
 
 
-# --- What FLAME's budgets are worth -------------------------------------------------------------------------------------
+# --- What FLAME's budgets are worth -----------------------------------------------------------------------------------
 
 
 def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
@@ -82,7 +82,7 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
         "topk_verdict": {
             "holds": "The printed formula gives no less than the certified budget, as long as no bag overflows.",
             "open": "The printed formula gives a budget between what counting gives away and what is certified.",
-            "refuted": f"The lower bound is {times(ratio(topk['lower'], topk['withdrawn']))} what the printed formula gives.",
+            "refuted": f"The lower bound is {times(ratio(topk['lower'], topk['withdrawn']))} what {FORMULA} gives.",
         }[verdict(*plain)],
         "order_of_both": either(
             compared(simple["certified"], "<", double["certified"]),
@@ -133,14 +133,14 @@ def overall(record: Curves, which: str) -> Words:
     return {
         f"{which}_gap": either(
             told.size > 0,
-            f"The certified curve of SS-Simple lies above the lower one by a factor of {max(told, default=1.0):.4g} at most.",
+            f"The certified curve of SS-Simple is at most {max(told, default=1.0):.4g} times as high as the lower one.",
             "Nothing is given away by counting under SS-Simple here.",
         ),
         f"{which}_trend": " and ".join(trends),
         f"{which}_private": either(
             trends == ["falling"],
             "More coordinates of smaller budget each: the vector becomes more private.",
-            "More coordinates of smaller budget each: at these values the vector does not become more private throughout.",
+            "More coordinates of smaller budget each: the vector does not become more private throughout here.",
         ),
         f"{which}_alt": f"certified curves {' and '.join(trends)}; the printed curve lies above the certified one for "
         f"{listed(over, 'neither protocol')}",
@@ -163,6 +163,7 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
     """About the corollaries: whether both slopes are near -1/2, and the slope in the share of reported coordinates."""
     slopes = [slope.exponent for slope in corollaries.slopes.values()]
     ends = [float(values[-1]) for values in corollaries.scaled.curves.values()]
+    ways = dict.fromkeys(map(trend, corollaries.scaled.curves.values()))
     shares = [log_log_slope(sampled.x, sampled.curves[name]).exponent for name in ("certified", "lower")]
     return {
         "rates_right": either(
@@ -172,12 +173,12 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
             "At these values the bound is 0, and shows no rate.",
         ),
         "share_slopes": " and ".join(f"{slope:.2f}" for slope in shares),
-        "rates_alt": f"Two curves over the size of a bag, {' and '.join(dict.fromkeys(map(trend, corollaries.scaled.curves.values())))}, "
+        "rates_alt": f"Two curves over the size of a bag, {' and '.join(ways)}, "
         f"at {' and '.join(f'{end:.2g}' for end in ends)} for the largest bags.",
     }
 
 
-# --- What FLAME really keeps --------------------------------------------------------------------------------------------
+# --- What FLAME really keeps ------------------------------------------------------------------------------------------
 
 
 def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
@@ -202,13 +203,20 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         "attack_verdict": either(
             broken, "the claimed pair is **refuted**", "the claimed pair is **not refuted** by this count"
         ),
-        "attack_share": percent(ratio(claim.lower, claim.upper)),
+        "attack_reach": either(
+            claim.upper > 0,
+            f"its epsilon is still {percent(ratio(claim.lower, claim.upper))} of the best account that there is",
+            "nothing is lost by the best account that there is, either",
+        ),
+        "attacked_bags": counted(int(attack.parameters["kept"]), "bag"),
+        "rounds_run": counted(len(attack.plus), "round"),
         "attack_alt": "Delta given away by counting, exact and in rounds run, along epsilon; the claimed point "
         + either(broken, f"lies below by a factor of {factor.removesuffix(' times')}.", "does not lie below."),
     }
 
 
 _STATES = {"holds": "holds", "open": "is open", "refuted": "is refuted"}
+_ALL = {"holds": "hold", "open": "are open", "refuted": "are refuted"}
 
 
 def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
@@ -219,15 +227,12 @@ def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
         (f"SS-Double with {dense.share}", claims["double:dense"]),
     ]
     groups = {state: [name for name, one in sound if one.verdict == state] for state in _STATES}
-    said = [
-        f"{listed(names)} {_STATES[state] if len(names) == 1 else _STATES[state].replace('is', 'are').replace('holds', 'hold')}"
-        for state, names in groups.items()
-        if names
-    ]
+    verbs = {state: _STATES[state] if len(names) == 1 else _ALL[state] for state, names in groups.items()}
+    said = [f"{listed(names)} {verbs[state]}" for state, names in groups.items() if names]
     subset, topk, full = claims["subset"], claims["topk:dense"], claims["full:dense"]
     return {
         "sound_claims": "SS-Simple and SS-Double hold" if len(groups["holds"]) == len(sound) else "; ".join(said),
-        "margins": listed([f"{ratio(one.claimed, one.upper):.2g} for {name}" for name, one in sound]),
+        "margins": listed([f"{_margin(one)} for {name}" for name, one in sound]),
         "subset_upper": at_most(subset.upper),
         "subset_claimed": f"{subset.claimed:.4g}",
         "subset_verdict": {"holds": "holds", "open": "stays open", "refuted": "is refuted"}[subset.verdict],
@@ -240,23 +245,29 @@ def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
             full.lower > topk.lower,
             f"On data that fill the bags, counting gives away {at_least(full.lower)}, and the formula's "
             f"{full.claimed:.4g} {_STATES[full.verdict]}.",
-            f"At these values others cannot fill bags so that counting would show it, and the formula's "
-            f"{full.claimed:.4g} {_STATES[full.verdict]}.",
+            f"Full bags show no more than that to the count here, and the formula's {full.claimed:.4g} "
+            f"{_STATES[full.verdict]}.",
         ),
     }
+
+
+def _margin(claim: Claim) -> str:
+    found = ratio(claim.claimed, claim.upper)
+    return "any number, where 0 is certified," if math.isinf(found) or math.isnan(found) else f"{found:.2g}"
 
 
 def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
     """About the six accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
     mix = accounts["printed: 2k with sampling, Lemma 3"]
     over = [ratio(accounts[f"{name}, Lemma 3"], mix) for name in ("revealed: k without", "hidden: d with sampling")]
+    highest = max(value for _, value, _ in accounts.rows)
     states = {"holds": "survives", "open": "is neither proven nor refuted", "refuted": "fails"}
     return {
         "sound_counts": " and ".join(map(times, over)),
         "hidden_below": either(compared(hidden.upper, "<", mix), "falls below it", "does not fall below it"),
         "mix_survives": states[verdict(mix, hidden.lower, hidden.upper)],
         "accounts_alt": "Six accounts of SS-Double on a logarithmic axis, from "
-        f"{at_least(accounts['messages counted'], 3)} given away by counting to {max(v for _, v, _ in accounts.rows):.3g}; "
+        f"{at_least(accounts['messages counted'], 3)} given away by counting to {highest:.3g}; "
         f"the printed mix is at {mix:.3g}.",
     }
 
@@ -270,20 +281,25 @@ def classical(record: Curves) -> Words:
     }
 
 
-def baselines(gaussian: Sequence[Sequence[float]], half: HalfPrecision, noise: RepeatedNoise) -> Words:
+def baselines(claim: Claim, gaussian: Sequence[Sequence[float]], half: HalfPrecision, noise: RepeatedNoise) -> Words:
     """About the baselines: what DP-FL keeps, what 16 bits lose, how far one user stands out of repeated noise."""
     same = max(noise.errors("repeated"))
     orders = math.floor(math.log10(noise.one_user / same)) if same > 0 else 0
+    where = "every coordinate" if half.lost == 1 else f"{percent(half.lost)} of the coordinates"
     return {
+        "asked": either(
+            claim.claimed > 0,
+            "",
+            " (The formula claims a budget of 0 here, which no noise keeps; 1 stands in its place.)",
+        ),
         "dp_claimed": f"{gaussian[0][0]:.4g}",
         "dp_keeps": f"{gaussian[0][3]:.3g}",
         "dp_unsampled": f"{gaussian[1][0]:.4g}",
         "dp_unsampled_keeps": f"{gaussian[1][3]:.3g}",
         "lost": either(
             half.lost > 0,
-            f"Infinities of both signs add up to *not a number*, in {'every' if half.lost == 1 else percent(half.lost) + ' of the'} "
-            f"coordinate{'' if half.lost == 1 else 's'}. A model with such parameters is a broken one, and its accuracy says "
-            "nothing about local privacy.",
+            f"Infinities of both signs add up to *not a number*, in {where}. A model with such parameters is a broken "
+            "one, and its accuracy says nothing about local privacy.",
             "At these values no sum is lost.",
         ),
         "stands_out": f"by {orders} orders of magnitude"
@@ -294,7 +310,7 @@ def baselines(gaussian: Sequence[Sequence[float]], half: HalfPrecision, noise: R
     }
 
 
-# --- Exercises ----------------------------------------------------------------------------------------------------------
+# --- Exercises --------------------------------------------------------------------------------------------------------
 
 
 def ratios_of(**found: float) -> Words:
