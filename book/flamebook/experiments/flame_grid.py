@@ -105,8 +105,14 @@ def server_points(setting: Setting, dimension: int, epsilons: Iterable[float]) -
 
 
 def hiding_points(setting: Setting, dimension: int, multiples: Iterable[int]) -> list[Point]:
-    """SS-Topk whose true coordinates are hidden among several times as many reported ones."""
-    return [Point(count, setting, {"topk": topk(setting, dimension, count)}) for count in multiples]
+    """SS-Topk whose true coordinates are hidden among several times as many reported ones.
+
+    In place of more multiples than fit into the bags or into the vector stand the most that do.
+    """
+    kept = setting.kept(dimension)
+    most = max(1, min(setting.padded * dimension // (setting.n_users * kept), -(-dimension // kept)))
+    counts = sorted({min(count, most) for count in multiples})
+    return [Point(count, setting, {"topk": topk(setting, dimension, count)}) for count in counts]
 
 
 def points(setting: Setting, dimension: int, experiment: str, values: Iterable[float]) -> list[Point]:
@@ -204,6 +210,12 @@ def compute_sweep(
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
 
 
+CROWDED_HEADER = (
+    *("multiples", "full in round 1", "largest excess", "full in the last round", "largest excess"),
+    "accuracy (%)",
+)
+
+
 def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
     """For a table: multiples; coordinates without room and largest excess, first and last round; accuracy."""
     rows: list[tuple[object, ...]] = []
@@ -279,7 +291,8 @@ class EqualBudget:
 
     def server_at(self, epsilon: float, method: str = "dp") -> float:
         """The server's mean accuracy at an epsilon, straight in its logarithm between grid values, level beyond."""
-        return float(np.interp(math.log(epsilon), np.log(self.server.x), self.server.mean(method)))
+        at = math.log(max(epsilon, float(self.server.x[0])))
+        return float(np.interp(at, np.log(self.server.x), self.server.mean(method)))
 
     def lead(self, protocol: str, method: str = "dp") -> float:
         """How far the server at the protocol's *lower* epsilon is ahead of the protocol, in points."""

@@ -290,7 +290,7 @@ def baselines(claim: Claim, gaussian: Sequence[Sequence[float]], half: HalfPreci
         "asked": either(
             claim.claimed > 0,
             "",
-            " (The formula claims a budget of 0 here, which no noise keeps; 1 stands in its place.)",
+            " (The formula says 0 here, which no noise keeps; a budget of 1 stands in its place.)",
         ),
         "dp_claimed": f"{gaussian[0][0]:.4g}",
         "dp_keeps": f"{gaussian[0][3]:.3g}",
