@@ -4,7 +4,7 @@ import math
 
 from flamebook.experiments.flame import Setting
 from flamebook.experiments.flame_grid import EqualBudget, Sweep
-from flamebook.experiments.runs import Gap, Runs, half_width, named
+from flamebook.experiments.runs import Gap, Runs, named
 from flamebook.statements import at_least, at_most, compared, either, every, listed, percent, times, verdict
 from flamelib.learning.datasets import load
 from flamelib.learning.federated import Users
@@ -71,14 +71,14 @@ def crowded(record: Sweep, dimension: int) -> Words:
         "crowded": f"{percent(shares[1][0])} of the coordinates overflow in the first round, and "
         f"{percent(shares[1][1])} in the last",
         "hiding_change": either(
-            abs(change.mean) <= half_width(change),
+            abs(change.mean) <= change.spread,
             f"The accuracy hardly notices (it changes by {change} points from the fewest to the most multiples).",
             f"The accuracy changes by {change} points from the fewest to the most multiples.",
         ),
         "overflow_row": either(
             shares[0][0] > 0 or max(shares[1]) > 0,
-            f"not where users agree: at $l={record.x[0]:g}$ {percent(shares[0][0])} of the coordinates overflow in round 1,"
-            f" at $l={record.x[-1]:g}$ {percent(shares[1][0])} there and {percent(shares[1][1])} in the last round",
+            f"not where users agree: at $l={record.x[0]:g}$ {percent(shares[0][0])} of the coordinates overflow in "
+            f"round 1, at $l={record.x[-1]:g}$ {percent(shares[1][0])} there and {percent(shares[1][1])} in the last round",
             "not put to the test: no bag overflows on this page",
         ),
     }
@@ -139,6 +139,8 @@ def elsewhere(here: Runs, there: Runs, dataset: str) -> Words:
             "Neither the distances between the methods nor their whole order at the end are the same.",
         ),
         "topk_first": either(
-            every(*first), "holds, on both data sets", "holds on one of the two" if any(first) else "does not hold here"
+            every(*first),
+            "holds, on both data sets of this page",
+            "holds on one of the two" if any(first) else "does not hold here",
         ),
     }

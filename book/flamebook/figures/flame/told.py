@@ -167,10 +167,10 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
     shares = [log_log_slope(sampled.x, sampled.curves[name]).exponent for name in ("certified", "lower")]
     return {
         "rates_right": either(
-            compared(np.abs(np.array(slopes) + 0.5), "<", 0.1),
+            None if any(map(math.isnan, slopes)) else compared(np.abs(np.array(slopes) + 0.5), "<", 0.1),
             "The rates in $n$ are right.",
             "Bags of these sizes do not show the rates in $n$ yet.",
-            "At these values the bound is 0, and shows no rate.",
+            "At these values a bound is 0, and shows no rate.",
         ),
         "share_slopes": " and ".join(f"{slope:.2f}" for slope in shares),
         "rates_alt": f"Two curves over the size of a bag, {' and '.join(ways)}, "
@@ -205,7 +205,7 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         ),
         "attack_reach": either(
             claim.upper > 0,
-            f"its epsilon is still {percent(ratio(claim.lower, claim.upper))} of the best account that there is",
+            f"its epsilon is {percent(ratio(claim.lower, claim.upper))} of the best account that there is",
             "nothing is lost by the best account that there is, either",
         ),
         "attacked_bags": counted(int(attack.parameters["kept"]), "bag"),
