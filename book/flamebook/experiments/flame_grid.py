@@ -254,7 +254,7 @@ def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
     rate = kept / dimension
     epsilon0 = setting.epsilon0 * (rate if protocol == "simple" else 1.0)
     if protocol == "topk":
-        lower = counting.topk_lower(kept, padded, epsilon0, delta=delta)
+        lower: float = counting.topk_lower(kept, padded, epsilon0, delta=delta)
         upper: float = topk_truncated(kept, padded, epsilon0, delta)
     else:
         upper = account(

@@ -19,7 +19,7 @@ def crowd(dataset: str, users: Users, setting: Setting) -> Words:
         "data": titled(dataset),
         "images": str(users.labels.shape[1]),
         "crowd": f"{setting.n_users:,}",
-        "step_of_topk": times(users.model.dimension / setting.kept(users.model.dimension)),
+        "step_of_topk": f"{users.model.dimension / setting.kept(users.model.dimension):.4g} times",
     }
 
 
@@ -64,21 +64,24 @@ def steps(record: Sweep) -> Words:
 def crowded(record: Sweep, dimension: int) -> Words:
     """About bags that overflow: at the fewest and the most multiples, in the first and the last round."""
     full = record.full["topk"]
-    shares = [[float(full[at, :, end, 0].mean()) / dimension for end in (0, 1)] for at in (0, -1)]
+    (few, _), (first, last) = (
+        [percent(float(full[at, :, end, 0].mean()) / dimension) for end in (0, 1)] for at in (0, -1)
+    )
     change = Gap.of(record.finals["topk"][:, -1] - record.finals["topk"][:, 0])
+    alone = f"at $l={record.x[0]:g}$ {few} of the coordinates overflow in round 1"
+    most = f"at $l={record.x[-1]:g}$ it is {first} in round 1 and {last} in the last round"
+    hardly = "hardly notices (it changes" if abs(change.mean) <= change.spread else "does notice (it changes"
     return {
         "most_multiples": f"{record.x[-1]:g}",
-        "crowded": f"{percent(shares[1][0])} of the coordinates overflow in the first round, and "
-        f"{percent(shares[1][1])} in the last",
+        "crowded": f"{first} of the coordinates overflow in the first round, and {last} in the last",
         "hiding_change": either(
-            abs(change.mean) <= change.spread,
-            f"The accuracy hardly notices (it changes by {change} points from the fewest to the most multiples).",
-            f"The accuracy changes by {change} points from the fewest to the most multiples.",
+            record.x.size > 1,
+            f"The accuracy {hardly} by {change} points from the fewest to the most multiples).",
+            "No other number of multiples is tried on this page.",
         ),
         "overflow_row": either(
-            shares[0][0] > 0 or max(shares[1]) > 0,
-            f"not where users agree: at $l={record.x[0]:g}$ {percent(shares[0][0])} of the coordinates overflow in "
-            f"round 1, at $l={record.x[-1]:g}$ {percent(shares[1][0])} there and {percent(shares[1][1])} in the last round",
+            full[..., 0].any(),
+            f"not where users agree: {alone}; {most}",
             "not put to the test: no bag overflows on this page",
         ),
     }
@@ -128,9 +131,17 @@ def _position(points: float) -> str:
     return f"{abs(points):.1f} points {'ahead of' if points > 0 else 'behind'}"
 
 
+def leads(record: Runs) -> bool | None:
+    """Whether SS-Topk is the most accurate of the three protocols; ``None`` where the spread is larger than a gap."""
+    gaps = [record.gap("topk", other) for other in PROTOCOLS[1:]]
+    if any(gap.mean < -gap.spread for gap in gaps):
+        return False
+    return True if all(gap.mean > gap.spread for gap in gaps) else None
+
+
 def elsewhere(here: Runs, there: Runs, dataset: str) -> Words:
     """About the same methods on other data: whether their order is the same, and whether SS-Topk leads the three."""
-    first = [max(PROTOCOLS, key=accuracies(runs).__getitem__) == "topk" for runs in (here, there)]
+    first = [leads(runs) for runs in (here, there)]
     return {
         "other_data": titled(dataset),
         "same_order": either(
@@ -141,6 +152,7 @@ def elsewhere(here: Runs, there: Runs, dataset: str) -> Words:
         "topk_first": either(
             every(*first),
             "holds, on both data sets of this page",
-            "holds on one of the two" if any(first) else "does not hold here",
+            "holds on one of the two data sets of this page" if True in first else "does not hold on this page",
+            "the runs of this page do not tell",
         ),
     }

@@ -346,8 +346,10 @@ def test_full_bags_are_told():
     assert words["crowded"] == "20 % of the coordinates overflow in the first round, and 20 % in the last"
     assert words["hiding_change"].startswith("The accuracy hardly notices (it changes by 0.00")
     assert words["overflow_row"].startswith("not where users agree: at $l=1$ 20 %")
+    alone = flame_grid.Sweep("x", np.array([4.0]), {"topk": np.ones((2, 1))}, {"topk": np.zeros((1, 2, 2, 2))})
+    assert flame_told.crowded(alone, 100)["hiding_change"].startswith("No other number")
     other = flame_told.crowded(swept({"topk": [50.0, 40.0]}), 100)
-    assert other["hiding_change"].startswith("The accuracy changes by -10.00")
+    assert other["hiding_change"].startswith("The accuracy does notice (it changes by -10.00")
     assert "no bag overflows" in other["overflow_row"]
 
 
@@ -394,8 +396,10 @@ def test_other_data_are_told_beside_these():
     assert words["topk_first"].startswith("holds, on both")
     other = flame_told.elsewhere(here, there, "digits")
     assert other["same_order"].startswith("Neither")
-    assert other["topk_first"] == "holds on one of the two"
-    assert flame_told.elsewhere(there, there, "digits")["topk_first"] == "does not hold here"
+    assert other["topk_first"] == "holds on one of the two data sets of this page"
+    assert flame_told.elsewhere(there, there, "digits")["topk_first"] == "does not hold on this page"
+    level = flat(dict.fromkeys(("topk", "double", "simple"), 50.0))
+    assert flame_told.elsewhere(here, level, "digits")["topk_first"] == "the runs of this page do not tell"
 
 
 def test_a_crowd_is_told_with_what_stands_in_for_its_data(users):

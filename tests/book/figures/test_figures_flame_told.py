@@ -44,6 +44,9 @@ def test_then_and_now_follows_the_verdicts(now):
     nothing = told.then_and_now(SETTING, moved(now, "simple", lower=0.0, certified=0.0))
     assert nothing["simple_gap"] == "Counting gives nothing away here."
     assert nothing["lemma_factor"] == "infinitely many times"
+    assert nothing["formulas_agree"].startswith("agree within")
+    silent = told.then_and_now(SETTING, moved(now, "simple", withdrawn=0.0))
+    assert silent["formulas_agree"] == "do not agree at all, for some give 0"
     for certified, words in ((1e-9, "*more* private"), (9.0, "in that order here")):
         assert words in told.then_and_now(SETTING, moved(now, "simple", certified=certified))["order_of_both"]
     for withdrawn, words in ((1e-9, "is refuted"), (1e9, "holds as well")):

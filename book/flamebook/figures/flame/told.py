@@ -27,6 +27,15 @@ def ratio(one: float, other: float) -> float:
     return one / other if other else math.inf if one else math.nan
 
 
+def multiple(factor: float) -> str:
+    """How many times something, in front of it.
+
+    >>> multiple(8.8), multiple(1.001), multiple(float("nan"))
+    ('8.8 times', 'as much as', 'as little as')
+    """
+    return "as little as" if math.isnan(factor) else times(factor).replace("once", "as much as")
+
+
 def standing(printed: float, lower: float, upper: float) -> str:
     """What a protocol is, by what the printed formula says of it and by certified bounds.
 
@@ -59,20 +68,24 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
     """About the three protocols of a figure: how each stands to its printed budget, and what loses how much."""
     simple, double, topk = (now.budgets[name] for name in ("simple", "double", "topk"))
     formulas = [simple[bound] for bound in ("withdrawn", "bennett", "blanket")]
-    shape = (setting.n_users, setting.dimension, setting.kept, setting.padded, setting.epsilon0, setting.delta)
+    shape = (setting.n_users, setting.dimension, int(setting.kept), setting.padded, setting.epsilon0, setting.delta)
     exactly = verdict(double["withdrawn"], attacks.exactly_lower(*shape), double["certified-subset"])
     plain = [topk[key] for key in ("withdrawn", "lower", "certified")]
     return {
         "simple_standing": standing(*(simple[key] for key in ("withdrawn", "lower", "certified"))),
-        "formulas_within": percent(ratio(max(formulas), min(formulas)) - 1),
-        "lemma_factor": times(ratio(simple["blanket"], simple["certified"])),
+        "formulas_agree": either(
+            min(formulas) > 0,
+            f"agree within {percent(ratio(max(formulas), min(formulas)) - 1)}",
+            "do not agree at all, for some give 0",
+        ),
+        "lemma_factor": multiple(ratio(simple["blanket"], simple["certified"])),
         "simple_gap": either(
             simple["lower"] > 0,
             f"Counting gives away {percent(ratio(simple['lower'], simple['certified']), 3)} of the certified budget.",
             "Counting gives nothing away here.",
         ),
         "double_standing": standing(*(double[key] for key in ("withdrawn", "lower", "certified"))),
-        "exactly_factor": times(ratio(double["certified-subset"], double["certified"])),
+        "exactly_factor": multiple(ratio(double["certified-subset"], double["certified"])),
         "exactly_verdict": {
             "holds": "the printed formula gives no less than that, and its budget holds as well",
             "open": "the printed formula gives less than that, and nothing contradicts it",
