@@ -105,12 +105,10 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
         "double_survives": {"holds": "survives", "open": "is neither refuted nor proven", "refuted": "is refuted"}[
             verdict(double["withdrawn"], double["lower"], double["certified"])
         ],
-        "now_alt": "Budgets of three protocols on a logarithmic axis: "
-        + "; ".join(
+        "now_alt": "; ".join(
             f"{LOOKS[name].label} from {interval(*now.interval(name))}, by the printed formula {found['withdrawn']:.4g}"
             for name, found in now.budgets.items()
-        )
-        + ".",
+        ),
     }
 
 
@@ -186,8 +184,7 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
             "At these values a bound is 0, and shows no rate.",
         ),
         "share_slopes": " and ".join(f"{slope:.2f}" for slope in shares),
-        "rates_alt": f"Two curves over the size of a bag, {' and '.join(ways)}, "
-        f"at {' and '.join(f'{end:.2g}' for end in ends)} for the largest bags.",
+        "rates_alt": f"{' and '.join(ways)}, at {' and '.join(f'{end:.2g}' for end in ends)} for the largest bags",
     }
 
 
