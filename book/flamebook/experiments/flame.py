@@ -16,12 +16,15 @@ from flamebook.records import Parameters
 from flamebook.runs import recorded
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
-from flamelib.core.arrays import Floats
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.arrays import Floats, Reals
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.learning.federated import Aggregate, Published, Users, train
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 from flamelib.protocols.averages import CentralGaussian, LocalGaussian, LocalLaplace, OrderedTopk, PlainAverage
+
+LEAST_CLAIM = 1e-9
+LARGEST_EPSILON0 = VOCABULARY["epsilon0"].high
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,11 @@ class Setting:
         return max(1, math.floor(dimension * self.sampling_rate * (1 + 1e-12)))
 
     def fitted(self, users: Users) -> "Setting":
-        """The same for a smaller crowd, padding in proportion, where there are fewer users than in a round."""
-        if len(users) >= self.n_users:
-            return self
-        padded = max(2, round(self.padded * len(users) / self.n_users), math.ceil(len(users) * self.sampling_rate))
-        return replace(self, n_users=len(users), padded=padded)
+        """The same for no more users than there are, padding in proportion, with room for the mean of the reports."""
+        n_users, dimension = min(self.n_users, len(users)), users.model.dimension
+        room = math.ceil(n_users * self.kept(dimension) / dimension)
+        padded = max(2, math.ceil(self.padded * n_users / self.n_users), room)
+        return replace(self, n_users=n_users, padded=padded)
 
     def as_parameters(self) -> Parameters:
         """For the card of a figure."""
@@ -141,15 +144,17 @@ def claimed_epsilon(setting: Setting, dimension: int, route: str = "paper", prot
 
 def dense(setting: Setting) -> Setting:
     """The setting of the last printed gap: a tenth of the coordinates, two thirds of the users as padding."""
-    return replace(setting, sampling_rate=0.1, padded=int(setting.n_users / 1.5))
+    return replace(setting, sampling_rate=0.1, padded=max(2, int(setting.n_users / 1.5)))
 
 
 def all_methods(setting: Setting, dimension: int) -> dict[str, Method]:
     """The methods of the experiments; the baselines keep the budget claimed for SS-Topk, with and without sampling.
 
-    ``topk:dense`` is SS-Topk in the setting of :func:`dense`.
+    ``topk:dense`` is SS-Topk in the setting of :func:`dense`.  A claim of 0, which no noise keeps, is taken for
+    :data:`LEAST_CLAIM`.
     """
-    claimed, unsampled = (claimed_epsilon(setting, dimension, route) for route in ("paper", "unsampled"))
+    claims = [claimed_epsilon(setting, dimension, route) for route in ("paper", "unsampled")]
+    claimed, unsampled = (max(claim, LEAST_CLAIM) for claim in claims)
     return {
         "np": PlainAverage(),
         "dp:claimed": dp_fl(setting, dimension, claimed),
@@ -159,7 +164,7 @@ def all_methods(setting: Setting, dimension: int) -> dict[str, Method]:
         "double": double(setting, dimension),
         "simple": simple(setting, dimension),
         "ldp:Gaussian": ldp_fl(setting, dimension, claimed),
-        "ldp:Laplace": LocalLaplace(setting.clip_norm, claimed / dimension),
+        "ldp:Laplace": LocalLaplace(setting.clip_norm, min(claimed / dimension, LARGEST_EPSILON0)),
     }
 
 
@@ -230,6 +235,20 @@ def compute_runs(
     return Runs(curves, official, untouched, full, parameters)
 
 
+def compute_all(users: Users, setting: Setting, repeats: int, seed: int) -> Runs:
+    """All methods in a setting that fits the users, with fresh noise."""
+    fitted = setting.fitted(users)
+    return compute_runs(users, fitted, all_methods(fitted, users.model.dimension), repeats, seed)
+
+
+def compute_repeated(users: Users, setting: Setting, repeats: int, seed: int) -> Runs:
+    """The methods of which a gap was printed, every round finding the generator in the same state."""
+    printed = {name for one, other, _ in GAPS.values() for name in (one, other)}
+    methods = all_methods(setting, users.model.dimension)
+    kept = {name: method for name, method in methods.items() if name in printed}
+    return compute_runs(users, setting, kept, repeats, seed, repeat_noise=True)
+
+
 def _overfull(published: Published) -> tuple[int, int]:
     overflow = getattr(published, "overflow", np.zeros(1, dtype=np.int64))
     return int((overflow > 0).sum()), int(overflow.max())
@@ -246,6 +265,9 @@ def users_rows(users: Users) -> list[tuple[object, ...]]:
         ("of these trained on", int(users.official_trained.sum())),
         ("parameters of the model", users.model.dimension),
     ]
+
+
+GAP_HEADER = ("gap at the end (points)", "printed", "fresh noise", "fits", "repeated noise", "fits")
 
 
 def gap_rows(*found: Runs) -> list[tuple[object, ...]]:
@@ -271,4 +293,8 @@ def accuracy_rows(record: Runs) -> list[tuple[object, ...]]:
     """For a table: each method's accuracy at the end on the three sets of test images, in percent with its spread."""
     finals = {name: curves[:, -1] for name, curves in record.curves.items()}
     sets = (finals, record.official, record.untouched)
-    return [(named(name), *(str(Gap.of(100 * one[name])) for one in sets)) for name in finals]
+    return [(named(name), *(_told(100 * one[name]) for one in sets)) for name in finals]
+
+
+def _told(shares: Reals) -> str:
+    return "no such image" if np.isnan(shares).any() else str(Gap.of(shares))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flamebook.attacks import flame as attacks
 from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
 from flamebook.experiments.runs import Gap, Runs, named
 from flamebook.records import Parameters, columns_csv, to_csv
@@ -104,8 +105,14 @@ def server_points(setting: Setting, dimension: int, epsilons: Iterable[float]) -
 
 
 def hiding_points(setting: Setting, dimension: int, multiples: Iterable[int]) -> list[Point]:
-    """SS-Topk whose true coordinates are hidden among several times as many reported ones."""
-    return [Point(count, setting, {"topk": topk(setting, dimension, count)}) for count in multiples]
+    """SS-Topk whose true coordinates are hidden among several times as many reported ones.
+
+    In place of more multiples than fit into the bags or into the vector stand the most that do.
+    """
+    kept = setting.kept(dimension)
+    most = max(1, min(setting.padded * dimension // (setting.n_users * kept), -(-dimension // kept)))
+    counts = sorted({min(count, most) for count in multiples})
+    return [Point(count, setting, {"topk": topk(setting, dimension, count)}) for count in counts]
 
 
 def points(setting: Setting, dimension: int, experiment: str, values: Iterable[float]) -> list[Point]:
@@ -203,6 +210,12 @@ def compute_sweep(
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
 
 
+CROWDED_HEADER = (
+    *("multiples", "full in round 1", "largest excess", "full in the last round", "largest excess"),
+    "accuracy (%)",
+)
+
+
 def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
     """For a table: multiples; coordinates without room and largest excess, first and last round; accuracy."""
     rows: list[tuple[object, ...]] = []
@@ -241,7 +254,7 @@ def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
     rate = kept / dimension
     epsilon0 = setting.epsilon0 * (rate if protocol == "simple" else 1.0)
     if protocol == "topk":
-        lower = counting.topk_lower(kept, padded, epsilon0, delta=delta)
+        lower: float = counting.topk_lower(kept, padded, epsilon0, delta=delta)
         upper: float = topk_truncated(kept, padded, epsilon0, delta)
     else:
         upper = account(
@@ -251,7 +264,7 @@ def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
         if protocol == "simple":
             lower = counting.simple_lower(dimension, setting.n_users, epsilon0, delta=delta)
         else:
-            lower = counting.double_lower(dimension, rate, padded, epsilon0, delta=delta)
+            lower = attacks.double_lower(setting.n_users, dimension, kept, padded, epsilon0, delta)
     return Interval(claimed_epsilon(setting, dimension, protocol=protocol), float(lower), float(upper))
 
 
@@ -278,7 +291,8 @@ class EqualBudget:
 
     def server_at(self, epsilon: float, method: str = "dp") -> float:
         """The server's mean accuracy at an epsilon, straight in its logarithm between grid values, level beyond."""
-        return float(np.interp(math.log(epsilon), np.log(self.server.x), self.server.mean(method)))
+        at = math.log(max(epsilon, float(self.server.x[0])))
+        return float(np.interp(at, np.log(self.server.x), self.server.mean(method)))
 
     def lead(self, protocol: str, method: str = "dp") -> float:
         """How far the server at the protocol's *lower* epsilon is ahead of the protocol, in points."""

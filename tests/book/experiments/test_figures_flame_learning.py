@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,10 @@ from scipy.stats import norm
 from flamebook.claims import flame, ledger
 from flamebook.experiments import flame as flame_learning
 from flamebook.experiments import flame as flame_methods
-from flamebook.experiments import flame_grid
+from flamebook.experiments import flame_grid, flame_told
 from flamebook.experiments.flame import Setting
 from flamebook.experiments.flame_grid import EqualBudget, Interval
-from flamebook.experiments.runs import Gap
+from flamebook.experiments.runs import Gap, Runs
 from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
@@ -306,3 +307,122 @@ def test_checks_read_the_recorded_runs():
     assert flame.rises("epsilon0", "topk")
     assert not flame.rises("epsilon0", "topk", downwards=True)
     assert flame.step_gain("clipped", "sparse") == -flame.step_gain("sparse", "clipped")
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def flat(values, repeats=3):
+    """Runs that end at these percentages, all alike."""
+    curves = {name: np.full((repeats, 2), value / 100) for name, value in values.items()}
+    nothing = {name: np.zeros(repeats) for name in values}
+    return Runs(curves, nothing, nothing, {}, {})
+
+
+def swept(finals, full=0):
+    """A sweep over 1 and 16 with these pairs of percentages in two runs each."""
+    table = {name: np.array([pair, np.array(pair) + 1.0]) for name, pair in finals.items()}
+    return flame_grid.Sweep("x", np.array([1.0, 16.0]), table, {name: np.full((2, 2, 2, 2), full) for name in finals})
+
+
+def test_runs_are_told_from_the_top():
+    runs = flat({"np": 80.0, "topk": 85.0})
+    assert flame_told.standings(runs) == "SS-Topk (85 %) and NP-FL (80 %)"
+
+
+def test_the_ends_of_a_sweep_are_told_where_it_has_points():
+    sweep = swept({"topk": [50.0, 60.0], "double": [math.nan, 30.0]})
+    assert (
+        flame_told.ends(sweep)
+        == "SS-Topk from 50.5 % at 1 to 60.5 % at 16; SS-Double from 30.5 % at 16 to 30.5 % at 16"
+    )
+
+
+def test_steps_are_told_as_they_are():
+    assert "so it is" in flame_told.steps(swept({"clipped": [2.0, 3.0], "sparse": [1.0, 2.0]}))["steps_here"]
+    assert "not so" in flame_told.steps(swept({"clipped": [2.0, 3.0], "sparse": [1.0, 4.0]}))["steps_here"]
+
+
+def test_full_bags_are_told():
+    words = flame_told.crowded(swept({"topk": [50.0, 50.0]}, full=20), 100)
+    assert words["crowded"] == "20 % of the coordinates overflow in the first round, and 20 % in the last"
+    assert words["hiding_change"].startswith("The accuracy hardly notices (it changes by 0.00")
+    assert words["overflow_row"].startswith("not where users agree: at $l=1$ 20 %")
+    alone = flame_grid.Sweep("x", np.array([4.0]), {"topk": np.ones((2, 1))}, {"topk": np.zeros((1, 2, 2, 2))})
+    assert flame_told.crowded(alone, 100)["hiding_change"].startswith("No other number")
+    other = flame_told.crowded(swept({"topk": [50.0, 40.0]}), 100)
+    assert other["hiding_change"].startswith("The accuracy does notice (it changes by -10.00")
+    assert "no bag overflows" in other["overflow_row"]
+
+
+@pytest.mark.parametrize(
+    ("server", "leads", "row"),
+    [
+        (90.0, "SS-Topk (by 40.0 points), SS-Double (by 50.0 points) and SS-Simple (by 60.0 points)", "does not hold"),
+        (
+            45.0,
+            "SS-Double (by 5.0 points) and SS-Simple (by 15.0 points), and behind SS-Topk (by 5.0)",
+            "SS-Topk leads by 5.00",
+        ),
+        (10.0, "none of the three protocols", "SS-Topk leads by 40.00"),
+    ],
+)
+def test_leads_are_told_either_way(server, leads, row):
+    sweep = flame_grid.Sweep("epsilon", np.array([1.0]), dict.fromkeys(("dp", "dp:step"), np.full((2, 1), server)), {})
+    finals = {"topk": 50.0, "topk:dense": 60.0, "double": 40.0, "simple": 30.0}
+    given = dict.fromkeys(finals, Interval(0.5, 1.0, 2.0)) | {"double": Interval(1.5, 1.0, 2.0)}
+    words = flame_told.budgets(EqualBudget(sweep, {name: np.full(2, end) for name, end in finals.items()}, given))
+    assert leads in words["leads"]
+    assert row in words["server_row"]
+    assert words["dense_claim"] == "is refuted"
+    assert words["double_claim"].startswith("1.5 is not refuted")
+    assert words["simple_claim"] == "0.25 times"
+    assert words["dense_leads"].startswith(f"{abs(60 - server):.1f} points {'behind' if server > 60 else 'ahead of'}")
+
+
+def test_a_server_is_judged_below_its_grid_too():
+    sweep = flame_grid.Sweep("epsilon", np.array([1.0, 2.0]), {"dp": np.array([[10.0, 20.0]] * 2)}, {})
+    record = EqualBudget(sweep, {"topk": np.full(2, 15.0)}, {"topk": Interval(0.0, 0.0, 0.0)})
+    assert record.server_at(0.0) == 10.0
+    assert flame_told.at_lower_ends(record).endswith("SS-Topk has 15 % at 0 and the server 10 %")
+
+
+def test_other_data_are_told_beside_these():
+    here, there = (
+        flat({"topk": 50.0, "double": 40.0, "simple": 30.0}),
+        flat({"topk": 60.0, "double": 40.0, "simple": 70.0}),
+    )
+    words = flame_told.elsewhere(here, here, "digits")
+    assert words["other_data"] == "handwritten digits"
+    assert "is the same" in words["same_order"]
+    assert words["topk_first"].startswith("holds, on both")
+    other = flame_told.elsewhere(here, there, "digits")
+    assert other["same_order"].startswith("Neither")
+    assert other["topk_first"] == "holds on one of the two data sets of this page"
+    assert flame_told.elsewhere(there, there, "digits")["topk_first"] == "does not hold on this page"
+    level = flat(dict.fromkeys(("topk", "double", "simple"), 50.0))
+    assert flame_told.elsewhere(here, level, "digits")["topk_first"] == "the runs of this page do not tell"
+
+
+def test_a_crowd_is_told_with_what_stands_in_for_its_data(users):
+    words = flame_told.crowd("digits", users, SMALL)
+    assert words == {"data": "handwritten digits", "images": "7", "crowd": "150", "step_of_topk": "50 times"}
+
+
+def test_more_multiples_than_fit_become_the_most_that_do():
+    points = flame_grid.points(SMALL, 650, "multiples", [1, 4, 100, 1000])
+    assert [point.value for point in points] == [1, 4, 20]
+    tight = replace(SMALL, padded=3)
+    assert [point.value for point in flame_grid.points(tight, 650, "multiples", [16])] == [1]
+
+
+def test_a_claim_of_zero_still_has_baselines():
+    nothing = Setting(n_users=2, padded=2, sampling_rate=1e-4)
+    assert flame_methods.claimed_epsilon(nothing, 7850) == 0
+    methods = flame_methods.all_methods(nothing, 7850)
+    assert np.isfinite(methods["dp:claimed"].noise_std)
+
+
+def test_a_set_without_untouched_images_says_so(runs):
+    none = replace(runs, untouched={name: np.full(3, np.nan) for name in runs.curves})
+    assert {row[3] for row in flame_learning.accuracy_rows(none)} == {"no such image"}

@@ -60,7 +60,7 @@ def now():
 
 
 def test_lower_bounds_are_below_certified_ones(now):
-    assert now.in_order
+    assert now.order.holds
     for protocol, found in now.budgets.items():
         low, high = now.interval(protocol)
         assert found["lower"] <= low <= high
@@ -73,7 +73,7 @@ def test_the_order_has_power(now):
         found = dict(now.budgets[protocol])
         high = found["certified" + key.removeprefix("lower")]
         wrong = dict(now.budgets) | {protocol: found | {key: 1.01 * high}}
-        assert not accounting.ThenAndNow(wrong, now.parameters).in_order
+        assert accounting.ThenAndNow(wrong, now.parameters).order.holds is False
 
 
 def test_the_printed_budgets_are_held_between_certified_bounds(now):
@@ -103,9 +103,10 @@ def test_rows_leave_out_what_a_protocol_lacks(now):
 
 
 def test_overflow_lists_the_bags_that_others_can_fill(now):
-    overflow = accounting.compute_overflow({"Figure 5": now})
+    overflow = accounting.compute_overflow([now])
     [(name, filled, *budgets)] = overflow.rows()
-    assert (name, filled) == ("Figure 5", 314), "two groups of 157: 314 * 333 reports of 999 others with 157 each"
+    assert name == "1 coordinate in 50, 333 in a bag"
+    assert filled == 314, "two groups of 157: 314 * 333 reports of 999 others with 157 each"
     assert budgets == [now.budgets["topk"][key] for key in
                        ("withdrawn", "lower", "certified", "lower-full", "certified-full")]  # fmt: skip
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, ks_2samp
 
+from flamebook.attacks import flame as attacks
 from flamebook.claims import flame as checks_flame
 from flamebook.figures import present
 from flamebook.figures.flame import attack as flame_attack
 from flamebook.figures.flame import audit
 from flamebook.figures.flame.audit import Claim, Claims, Round
+from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.counting import topk_lower
+from flamelib.accounting.coordinates.full_bags import full_bags_lower
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -129,7 +132,8 @@ def test_a_seed_fixes_the_rounds_and_a_batch_does_not_matter():
 
 @pytest.mark.parametrize(
     ("changed", "named"),
-    [({"kept": 2.5}, "kept"), ({"kept": 0}, "kept"), ({"padded": 1}, "padded"), ({"repeats": 0}, "repeats"),
+    [({"epsilon": 701}, "epsilon"),
+     ({"kept": 2.5}, "kept"), ({"kept": 0}, "kept"), ({"padded": 1}, "padded"), ({"repeats": 0}, "repeats"),
      ({"epsilon": math.nan}, "epsilon"), ({"epsilon0": -1}, "epsilon0"), ({"seed": -1}, "seed")],
 )  # fmt: skip
 def test_a_bad_attack_is_refused(changed, named):
@@ -159,23 +163,49 @@ def test_claims_of_two_rounds_have_names_of_their_own(monkeypatch):
 
 def test_claims_stand_between_certified_bounds(claims):
     assert list(claims.claims) == ["simple", "double", "subset", "topk", "full"]
-    for one in claims.claims.values():
-        assert 0 < one.lower <= one.upper
+    for key, one in claims.claims.items():
+        assert (one.lower > 0) == (key != "subset"), "of bags that may overflow nothing is claimed where a set is drawn"
+        assert one.lower <= one.upper
     assert claims["double"].claimed == claims["topk"].claimed == claims["full"].claimed
     assert claims["topk"].lower < claims["full"].lower
     assert claims["full"].upper > claims["topk"].upper
     assert [row["verdict"] for row in rows(claims)] == [one.verdict for one in claims.claims.values()]
 
 
-def test_the_lower_bound_of_subsets_is_that_of_its_law(claims):
+def test_the_lower_bound_of_subsets_is_that_of_its_law():
     """All messages of 12 bags of 10, of which two are the victim's; every threshold tried."""
+    one = Round(10, 12, 2, 10, 1.0)
     above = 1 - math.exp(-0.5) / 2
     fair, mine = binom.pmf(np.arange(119), 118, 0.5), np.arange(3)
     plus, minus = (np.convolve(fair, binom.pmf(mine, 2, chance)) for chance in (above, 1 - above))
-    found, more, less = claims["subset"].lower, plus[::-1].cumsum(), minus[::-1].cumsum()
-    ratios = (more[more > SMALL.delta] - SMALL.delta) / less[more > SMALL.delta]
+    found, more, less = audit._sampled(one)["subset"].lower, plus[::-1].cumsum(), minus[::-1].cumsum()
+    ratios = (more[more > one.delta] - one.delta) / less[more > one.delta]
     assert found == pytest.approx(math.log(ratios.max()), rel=1e-9)
-    assert hockey_stick(plus, minus, found) >= SMALL.delta * (1 - 1e-9)
+    assert hockey_stick(plus, minus, found) >= one.delta * (1 - 1e-9)
+
+
+def test_reports_that_overflow_are_taken_off_the_lower_bounds():
+    """Two coordinates, bags of two: the law of the count of one bag, by who reports and who is dropped."""
+    n_users, padded, epsilon0, delta = 6, 2, 2.0, 0.01
+    above = 1 - math.exp(-epsilon0 / 2) / 2
+    others = binom.pmf(np.arange(n_users), n_users - 1, 0.5)
+    stays = 0.5 * sum(chance * min(1, padded / (count + 1)) for count, chance in enumerate(others))
+    bag = [
+        np.convolve([0.5, 0.5], [1 - shown, shown])
+        for shown in (0.5 + stays * (above - 0.5), 0.5 - stays * (above - 0.5))
+    ]
+    plus, minus = (np.convolve(one, one) for one in bag)
+    found = attacks.double_lower(n_users, 2, 1, padded, epsilon0, delta)
+    assert 0 < found < counting.double_lower(2, 0.5, padded, epsilon0, delta=delta)
+    assert hockey_stick(plus, minus, found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_full_bags_are_counted_as_far_as_they_can_be():
+    whole = attacks.full_lower(1000, 7850, 157, 333, 0.5, 5e-6)
+    assert whole == full_bags_lower(1000, 157, 333, 0.5, delta=5e-6)
+    some = attacks.full_lower(10**5, 7850, 157, 33300, 0.5, 5e-6)
+    assert some == max(full_bags_lower(10**5, 30, 33300, 0.5, delta=5e-6), topk_lower(157, 33300, 0.5, delta=5e-6))
+    assert attacks.full_lower(100, 10, 10, 100, 0.5, 1e-4) == topk_lower(10, 100, 0.5, delta=1e-4)
 
 
 def test_verdicts():

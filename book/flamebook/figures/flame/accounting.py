@@ -11,20 +11,23 @@ from functools import cache
 import numpy as np
 from matplotlib.axes import Axes
 
+from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
-from flamebook.statements import verdict
+from flamebook.statements import Finding, compared, verdict
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
+from flamelib.accounting.coordinates.full_bags import full_bags
 from flamelib.core.arrays import Reals
+from flamelib.core.vocabulary import VOCABULARY
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
 BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
 PROTOCOLS = ("simple", "double", "topk")
 DELTA = 0.01 / 1000**1.1
+LARGEST_EPSILON0 = VOCABULARY["epsilon0"].high
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,12 @@ class Setting:
         return _epsilon(self, protocol, bound, route)
 
     def lower(self, protocol: str) -> float:
-        """What counting messages gives away, no bag overflowing (lower)."""
+        """What counting messages gives away; of SS-Topk where no bag overflows (lower)."""
         each, delta = self.budget(protocol), self.delta
         if protocol == "simple":
             return float(counting.simple_lower(self.dimension, self.n_users, each, delta=delta))
         if protocol == "double":
-            return float(counting.double_lower(self.dimension, self.sampling_rate, self.padded, each, delta=delta))
+            return attacks.double_lower(self.n_users, self.dimension, self.kept, self.padded, each, delta)
         return float(counting.topk_lower(self.kept, self.padded, each, delta=delta))
 
 
@@ -156,11 +159,12 @@ class ThenAndNow:
         )
 
     @property
-    def in_order(self) -> bool:
+    def order(self) -> Finding:
         """Whether every lower bound is below the upper bound of the same assumptions."""
         pairs = (("lower", "certified"), ("lower-full", "certified-full"), ("lower", "lower-full"))
-        every = ((found, pair) for found in self.budgets.values() for pair in pairs if pair[1] in found)
-        return all(found[low] <= found[high] * (1 + 1e-6) for found, (low, high) in every)
+        given = [(found[low], found[high]) for found in self.budgets.values() for low, high in pairs if high in found]
+        lows, highs = np.array(given).T
+        return compared(lows, "<=", highs * (1 + 1e-6))
 
     def verdicts(self) -> list[tuple[object, ...]]:
         """For each protocol, and SS-Topk with full bags: the withdrawn form's value between certified bounds."""
@@ -203,7 +207,7 @@ def _overflowing(setting: Setting) -> dict[str, float]:
     """Upper and lower bound where a full bag keeps ``padded`` of its reports at random."""
     topk = (setting.kept, setting.padded, setting.epsilon0)
     upper = topk_truncated(*topk, setting.delta)
-    lower = full_bags_lower(setting.n_users, *topk, delta=setting.delta)
+    lower = attacks.full_lower(setting.n_users, setting.dimension, *topk, setting.delta)
     return {"certified-full": float(upper), "lower-full": float(lower)}
 
 
@@ -242,13 +246,15 @@ class Overflow:
         ]
 
 
-def compute_overflow(settings: Mapping[str, ThenAndNow]) -> Overflow:
+def compute_overflow(settings: Sequence[ThenAndNow]) -> Overflow:
     """The part of these records that speaks of overflow, beside the number of bags that others can fill."""
     order = ("withdrawn", "lower", "certified", "lower-full", "certified-full")
-    given = [{name: float(value) for name, value in record.parameters.items()} for record in settings.values()]
+    given = [{name: float(value) for name, value in record.parameters.items()} for record in settings]
+    names = tuple(
+        f"1 coordinate in {one['dimension'] / one['kept']:.4g}, {one['padded']:.0f} in a bag" for one in given
+    )
     filled = tuple(2 * full_bags(int(one["n_users"]), one["kept"], int(one["padded"])) for one in given)
-    budgets = tuple({key: record.budgets["topk"][key] for key in order} for record in settings.values())
-    return Overflow(tuple(settings), filled, budgets)
+    return Overflow(names, filled, tuple({key: record.budgets["topk"][key] for key in order} for record in settings))
 
 
 def same_noise(setting: Setting) -> list[tuple[object, ...]]:
@@ -267,7 +273,20 @@ def _revealed(setting: Setting) -> float:
     return float(double_revealed(setting.kept, setting.padded, setting.epsilon0, setting.delta))
 
 
-def compute_overall(setting: Setting, along: str, values: Sequence[float], every: int = 1) -> Curves:
+def around(setting: Setting, along: str, points: int) -> Reals:
+    """Values about that of a setting, by a factor of 5 (``vector_epsilon0``) or 10 (``dimension``) at most.
+
+    Each coordinate keeps a local budget that there can be, and there is one coordinate at least.
+    """
+    most = LARGEST_EPSILON0 / setting.epsilon0
+    if along == "vector_epsilon0":
+        factor = min(5.0, most)
+        return np.asarray(setting.epsilon0 * setting.kept * factor ** np.linspace(-1, 1, points))
+    least = max(1.0, setting.dimension / min(10.0, most))
+    return np.unique(np.round(np.geomspace(least, 10.0 * setting.dimension, points)))
+
+
+def compute_overall(setting: Setting, along: str, values: Sequence[float] | Reals, every: int = 1) -> Curves:
     """Central budgets of SS-Simple and SS-Double with Laplace noise: as printed, certified, given away by a count.
 
     Parameters
@@ -306,9 +325,11 @@ def draw_overall(ax: Axes, record: Curves, pen: Pen) -> None:
 
 def _moved(setting: Setting, along: str, value: float) -> Setting:
     if along == "vector_epsilon0":
-        return replace(setting, epsilon0=value / setting.kept)
+        return replace(setting, epsilon0=min(value / setting.kept, LARGEST_EPSILON0))
     kept = setting.sampling_rate * value
-    return replace(setting, dimension=int(value), kept=kept, epsilon0=setting.epsilon0 * setting.kept / kept)
+    return replace(
+        setting, dimension=int(value), kept=kept, epsilon0=min(setting.epsilon0 * setting.kept / kept, LARGEST_EPSILON0)
+    )
 
 
 def compute_sampling_rate(setting: Setting, rates: Sequence[float]) -> Curves:

@@ -152,6 +152,8 @@ def _carried(protocol: flame.FlameTopk, here: bool, rng: np.random.Generator) ->
 
 
 COORDINATES_AT_ONCE = 500
+MESSAGES_AT_ONCE = 10**7
+MOST_MESSAGES = 2 * 10**8  # as many are drawn at most: the first coordinates'
 
 # --- Gaussian baselines -----------------------------------------------------------------------------------------------
 
@@ -200,6 +202,8 @@ class HalfPrecision:
         Share of the coordinates whose sum is not a number.
     largest, spacing : float
         Largest number of 16 bits, and distance of neighbors near the sum of SS-Simple's noise.
+    messages : int
+        How many were drawn.
     """
 
     noise_std: float
@@ -208,12 +212,14 @@ class HalfPrecision:
     lost: float
     largest: float
     spacing: float
+    messages: int
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table."""
         return [
             ("standard deviation of the noise on a value in [0, 1]", self.noise_std),
             ("largest number of 16 bits", self.largest),
+            ("messages drawn", self.messages),
             ("share of messages that become infinite", self.overflowing),
             ("the same by the normal law", self.expected),
             ("share of coordinates whose sum is not a number", self.lost),
@@ -225,6 +231,8 @@ def compute_half_precision(
     n_users: int, dimension: int, epsilon: float, delta: float, epsilon0: float, seed: int
 ) -> HalfPrecision:
     """Noise for ``epsilon / dimension`` a coordinate by the classical formula, on values of one half, in float16.
+
+    Of very many messages those of the first coordinates are drawn.
 
     Parameters
     ----------
@@ -238,8 +246,10 @@ def compute_half_precision(
     check(n_users=n_users, dimension=dimension, epsilon0=epsilon0, seed=seed)
     noise_std = classical_noise_std(1.0, epsilon / dimension, delta)
     rng, infinite, lost = np.random.default_rng(seed), 0, 0
-    for start in range(0, dimension, COORDINATES_AT_ONCE):
-        shape = (n_users, min(COORDINATES_AT_ONCE, dimension - start))
+    looked = min(dimension, max(1, MOST_MESSAGES // n_users))
+    at_once = max(1, min(COORDINATES_AT_ONCE, MESSAGES_AT_ONCE // n_users))
+    for start in range(0, looked, at_once):
+        shape = (n_users, min(at_once, looked - start))
         with np.errstate(over="ignore", invalid="ignore"):
             messages = (0.5 + rng.normal(scale=noise_std, size=shape)).astype(np.float16)
             sums = messages.sum(axis=0)
@@ -249,8 +259,10 @@ def compute_half_precision(
     limit = largest + float(np.spacing(np.float16(largest / 2)))
     tails = sum(math.erfc((limit - side) / noise_std / math.sqrt(2)) / 2 for side in (0.5, -0.5))
     simple = min(math.sqrt(2 * n_users) / epsilon0, largest)
-    spacing = float(np.spacing(np.float16(simple)))
-    return HalfPrecision(noise_std, infinite / n_users / dimension, tails, lost / dimension, largest, spacing)
+    with np.errstate(over="ignore"):
+        spacing = float(np.spacing(np.float16(simple)))
+    drawn = n_users * looked
+    return HalfPrecision(noise_std, infinite / n_users / looked, tails, lost / looked, largest, spacing, drawn)
 
 
 # --- the same noise in every round ------------------------------------------------------------------------------------
@@ -281,6 +293,10 @@ class RepeatedNoise:
     def to_csv(self) -> str:
         """One row a round."""
         return self.curves.to_csv()
+
+    def errors(self, kind: str) -> list[float]:
+        """The largest error of a difference of two rounds, of each method with ``fresh`` or ``repeated`` noise."""
+        return [value for name, value in self.differences.items() if name.endswith(f":{kind}")]
 
     def growth(self, name: str) -> float:
         """Error after the last round over that after the first."""

@@ -23,6 +23,8 @@ from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
 AT_ONCE = 10
+MESSAGES_AT_ONCE = 10**7
+LARGEST_EPSILON = 700.0  # beyond, the exponential leaves the range of doubles
 CONFIDENCE = 0.95
 
 
@@ -65,7 +67,7 @@ class Attack:
     def exact(self, epsilon: float) -> float:
         """Delta that this test gives away, from the law."""
         more, less = self.law.pair(self.threshold(epsilon))
-        return more - math.exp(epsilon) * less
+        return max(0.0, more - math.exp(epsilon) * less)
 
     def seen(self, epsilon: float) -> float:
         """The same from the shares of the rounds."""
@@ -82,12 +84,14 @@ class Attack:
         (low, _), (_, most) = self._shares(self.epsilon)
         return math.log((low - delta) / most) if low > delta else 0.0
 
-    def rows(self, delta: float, lower: float) -> list[tuple[object, ...]]:
+    def rows(self, delta: float, lower: float, claimed: float) -> list[tuple[object, ...]]:
         """For a table: what is given away at the attacked budget beside the claimed ``delta``, and budgets at least.
 
-        ``lower`` is what the exact law shows of the budget at that delta.
+        ``lower`` is what the exact law shows of the budget at that delta.  A budget ``claimed`` beyond the attacked one
+        has a row of its own.
         """
         exact, (low, high) = self.exact(self.epsilon), self.interval(self.epsilon)
+        attacked = [("epsilon attacked", self.epsilon)] if self.epsilon < claimed else []
         return [
             ("delta claimed at that epsilon", delta),
             ("delta given away, from the law", exact),
@@ -95,7 +99,8 @@ class Attack:
             ("delta given away, in rounds run", self.seen(self.epsilon)),
             ("its 95% interval (Clopper-Pearson), from", low),
             ("to", high),
-            ("epsilon claimed", self.epsilon),
+            ("epsilon claimed", claimed),
+            *attacked,
             ("epsilon at least, at the claimed delta, from the law", lower),
             ("epsilon at least, from the rounds run alone", self.epsilon_at_least(delta)),
         ]
@@ -126,7 +131,7 @@ def compute_attack(kept: int, padded: int, epsilon0: float, epsilon: float, repe
     kept, padded, epsilon0
         Of the protocol: attacked coordinates, messages of each, local budget.
     epsilon : float
-        The budget that is attacked.
+        The budget that is attacked; at most 700.
     repeats, seed : int
 
     Examples
@@ -138,6 +143,8 @@ def compute_attack(kept: int, padded: int, epsilon0: float, epsilon: float, repe
     check(kept=kept, padded=padded, epsilon=epsilon, repeats=repeats, seed=seed)
     if kept % 1:
         raise DomainError(f"kept must be a whole number of coordinates, got {kept!r}")
+    if epsilon > LARGEST_EPSILON:
+        raise DomainError(f"epsilon must be a number in [0, {LARGEST_EPSILON:g}] to be attacked, got {epsilon!r}")
     noise, kept = LaplaceNoise(epsilon0), int(kept)
     below = noise.mass / 2
     law = Count(kept * (padded - 1), kept, 1 - below, below)
@@ -151,8 +158,9 @@ def _counts(
     kept: int, padded: int, noise: LaplaceNoise, value: float, repeats: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     found = []
-    for start in range(0, repeats, AT_ONCE):
-        rounds = min(AT_ONCE, repeats - start)
+    at_once = max(1, min(AT_ONCE, MESSAGES_AT_ONCE // (kept * padded)))
+    for start in range(0, repeats, at_once):
+        rounds = min(at_once, repeats - start)
         dimension = kept * rounds
         protocol = flame.FlameTopk(2, dimension, 1.0, noise, kept=dimension, padded=padded)
         updates = np.outer([value, 0.0], np.ones(dimension))
@@ -163,7 +171,7 @@ def _counts(
 
 def draw_attack(ax: Axes, record: Attack, pen: Pen) -> None:
     """Histograms of the rounds under their exact laws, and the threshold."""
-    edges = (np.linspace(record.places[0], record.places[-1], 49).round() - 0.5).tolist()
+    edges = (np.unique(np.linspace(record.places[0], record.places[-1], 49).round()) - 0.5).tolist()
     for counts, law, key, name in (
         (record.plus, record.laws[0], "vermillion", "victim at +C"),
         (record.minus, record.laws[1], "blue", "victim at \N{MINUS SIGN}C"),
@@ -211,7 +219,8 @@ def compute_attack_curve(attack: Attack, delta: float, points: int) -> AttackCur
     """From no budget at all to a little beyond the one that the attack refutes at ``delta``."""
     kept, padded, epsilon0 = (attack.parameters[name] for name in ("kept", "padded", "epsilon0"))
     last = 1.1 * topk_lower(float(kept), int(padded), float(epsilon0), delta=delta) + 1e-3
-    grid, marks = np.linspace(0, last, points), np.linspace(0, attack.epsilon * 1.25, 6)
+    ends = (min(last, LARGEST_EPSILON), min(attack.epsilon * 1.25, LARGEST_EPSILON))
+    grid, marks = np.linspace(0, ends[0], points), np.linspace(0, ends[1], 6)
     low, high = np.array([attack.interval(e) for e in marks]).T
     exact, seen = (np.array([at(e) for e in x]) for at, x in ((attack.exact, grid), (attack.seen, marks)))
     return AttackCurve(grid, exact, marks, seen, low, high, (attack.epsilon, delta), attack.parameters)

@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import name_decades
 from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
 from flamebook.figures.style import Pen
@@ -13,8 +14,7 @@ from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import Count, double_lower, simple_lower, topk_lower
-from flamelib.accounting.coordinates.full_bags import full_bags_lower
+from flamelib.accounting.coordinates.counting import simple_lower, topk_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
@@ -54,6 +54,11 @@ class Round:
     def sampling_rate(self) -> float:
         """Share of the coordinates that a user reports."""
         return self.kept / self.dimension
+
+    @property
+    def share(self) -> str:
+        """That share in words."""
+        return f"1 in {1 / self.sampling_rate:.4g}"
 
     def as_parameters(self) -> dict[str, Any]:
         """For the card of a figure."""
@@ -104,6 +109,17 @@ class Claims:
         return to_csv(["protocol", "claimed", "lower", "upper", "verdict"], self.rows())
 
 
+def denser(one: Round) -> Round:
+    """The same crowd with a tenth of the coordinates and bags for two thirds of it, as the paper's best accuracy has.
+
+    >>> denser(Round(1000, 7850, 157, 333, 0.5)).padded
+    666
+    """
+    kept = max(1, one.dimension // 10)
+    padded = max(2, int(one.n_users / 1.5), -(-one.n_users * kept // one.dimension))
+    return Round(one.n_users, one.dimension, kept, padded, one.epsilon0)
+
+
 def compute_claims(sparse: Round, dense: Round) -> Claims:
     """The budgets of the paper's route with the withdrawn bound, for two rounds, between certified bounds.
 
@@ -125,7 +141,7 @@ def _simple(one: Round) -> Claim:
 
 
 def _sampled(one: Round) -> dict[str, Claim]:
-    share, claimed = f"1 in {1 / one.sampling_rate:g}", one.account("double", "withdrawn", "paper")
+    share, claimed = one.share, one.account("double", "withdrawn", "paper")
     size, delta = (one.padded, one.epsilon0), one.delta
     names = {
         "double": f"SS-Double, {share}, independent",
@@ -133,11 +149,12 @@ def _sampled(one: Round) -> dict[str, Claim]:
         "topk": f"SS-Topk, {share}, no overflow",
         "full": f"SS-Topk, {share}, overflow dropped",
     }
+    crowd = (one.n_users, one.dimension, one.kept, *size, delta)
     lower = {
-        "double": double_lower(one.dimension, one.sampling_rate, *size, delta=delta),
-        "subset": _subset_lower(one),
+        "double": attacks.double_lower(*crowd),
+        "subset": attacks.exactly_lower(*crowd),
         "topk": topk_lower(one.kept, *size, delta=delta),
-        "full": full_bags_lower(one.n_users, one.kept, *size, delta=delta),
+        "full": attacks.full_lower(*crowd),
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),
@@ -148,27 +165,30 @@ def _sampled(one: Round) -> dict[str, Claim]:
     return {key: Claim(names[key], claimed, float(lower[key]), float(upper[key])) for key in names}
 
 
-def _subset_lower(one: Round) -> float:
-    """The messages of all bags counted, where exactly ``kept`` of them are the victim's (lower bound)."""
-    below = LaplaceProfile(one.epsilon0).mass / 2
-    return Count(one.dimension * one.padded - one.kept, one.kept, 1 - below, below).epsilon(one.delta)
-
-
 def draw_claims(ax: Axes, record: Claims, pen: Pen) -> None:
     """A row a claim: the certified interval as a bar, the claim as a cross, in red where it lies below."""
     claims = list(record.claims.values())[::-1]
+    least = _least(number for one in claims for number in (one.claimed, one.lower, one.upper))
     for row, one in enumerate(claims):
         label = "certified interval" if row == 0 else None
-        ax.plot([one.lower, one.upper], [row, row], "|-", color=pen.colour("blue"), linewidth=4, markersize=13,
+        ends = [max(one.lower, least), max(one.upper, least)]
+        ax.plot(ends, [row, row], "|-", color=pen.colour("blue"), linewidth=4, markersize=13,
                 label=label)  # fmt: skip
     for word, key, mark in (("refuted", "vermillion", "X"), ("open", "ochre", "D"), ("holds", "green", "o")):
-        chosen = [(one.claimed, row) for row, one in enumerate(claims) if one.verdict == word]
+        chosen = [(max(one.claimed, least), row) for row, one in enumerate(claims) if one.verdict == word]
         if chosen:
             ax.plot(*zip(*chosen, strict=True), mark, color=pen.colour(key), markersize=9, label=f"claimed, {word}")
     ax.set(xscale="log", xlabel=words("epsilon"), yticks=range(len(claims)), ylim=(-0.6, len(claims) - 0.4))
     ax.set_yticklabels([one.name for one in claims])
     ax.grid(visible=False, axis="y")
     name_decades(ax)
+
+
+def _least(values: Iterable[float]) -> float:
+    """Where a logarithmic axis begins: a tenth of the smallest number above 0 if there is a 0, else at or below all."""
+    found = list(values)
+    positive = min((one for one in found if one > 0), default=1.0)
+    return positive / 10 if min(found) <= 0 else positive
 
 
 # --- Theorem 4: two counts at once ------------------------------------------------------------------------------------
@@ -212,7 +232,7 @@ def compute_double_accounts(one: Round, hidden: Claim, revealed: Claim) -> Accou
 def _by_lemma(one: Round, count: int, rate: float) -> float:
     """Advanced composition of ``count`` coordinates, each with the certified blanket divergence, sampled at a rate."""
     each = one.delta / (count + 1)
-    inner = numerical.blanket_divergence(LaplaceProfile(one.epsilon0), one.padded, delta=each / rate)
+    inner = numerical.blanket_divergence(LaplaceProfile(one.epsilon0), one.padded, delta=min(1.0, each / rate))
     return least_epsilon(sampled_epsilon(inner, rate), count, each)
 
 
@@ -221,13 +241,15 @@ def draw_accounts(ax: Axes, record: Accounts, pen: Pen) -> None:
     looks = {"lower": ("lower", "<"), "upper": ("blanket", ">"), "value": ("vermillion", "X")}
     said = {"lower": "no account can be below", "upper": "proven", "value": "not proven"}
     rows = list(record.rows)[::-1]
-    low = min(value for _, value, _ in rows)
+    low = _least(value for _, value, _ in rows)
     ax.axvspan(low / 2, low, color=pen.colour("lower"), alpha=0.14, linewidth=0)
     for kind, (key, mark) in looks.items():
-        chosen = [(value, row) for row, (_, value, one) in enumerate(rows) if one == kind]
+        chosen = [(max(value, low), row) for row, (_, value, one) in enumerate(rows) if one == kind]
         ax.plot(*zip(*chosen, strict=True), mark, color=pen.colour(key), markersize=9, label=said[kind])
     for row, (_, value, _) in enumerate(rows):
-        ax.annotate(f"{value:.3g}", (value, row), xytext=(9, 0), textcoords="offset points", va="center", fontsize=10)
+        ax.annotate(
+            f"{value:.3g}", (max(value, low), row), xytext=(9, 0), textcoords="offset points", va="center", fontsize=10
+        )
     highest = max(value for _, value, _ in rows)
     ax.set(xscale="log", xlabel=words("epsilon"), xlim=(low / 2, highest * 2.5), yticks=range(len(rows)))
     ax.set_yticklabels([name for name, _, _ in rows])
@@ -299,6 +321,6 @@ def released_rows(gaussian: Iterable[tuple[float, ...]], half: HalfPrecision, no
         (
             "rounds have fresh noise, as released",
             "broken" if noise.growth("dp:repeated") > 1 else "works",
-            f"error {noise.growth('dp:repeated'):.3g}-fold in 12 rounds",
+            f"error {noise.growth('dp:repeated'):.3g}-fold in {noise.curves.x.size} rounds",
         ),
     ]

@@ -12,13 +12,14 @@ from matplotlib.axes import Axes
 
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
-from flamebook.records import Curves, Parameters, Rates, columns_csv, log_log_slope, words
+from flamebook.records import LOOKS, Curves, Parameters, Rates, Slope, columns_csv, log_log_slope, words
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import index_privacy, printed
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile
+from flamelib.core.vocabulary import check
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
 
@@ -135,14 +136,15 @@ def draw_region(ax: Axes, record: Region, pen: Pen) -> None:
 def index_rows(n_users: int, dimension: int, kept: int, multiples: Sequence[int]) -> list[tuple[object, ...]]:
     """For each number of multiples: messages expected in a bag, index privacy, and the ratio for the whole list.
 
-    The last is posterior over prior of the set of all true coordinates, given the reported ones.
+    The last is posterior over prior of the set of all true coordinates, given the reported ones.  Numbers of multiples
+    that there are too few coordinates for are left out.
     """
+    check(n_users=n_users, dimension=dimension, kept=kept)
     rows: list[tuple[object, ...]] = []
-    for count in multiples:
-        expected = count * n_users * kept / dimension
-        found = index_privacy.strongest_index_privacy(n_users, max(2, math.ceil(expected)), kept / dimension)
+    for count in (one for one in multiples if one == 1 or one * kept <= dimension):
+        found = index_privacy.strongest_index_privacy(2 * dimension, 2 * count * kept, kept / dimension)
         whole = _log_choices(dimension, kept) - _log_choices(count * kept, kept)
-        rows.append((count, expected, found.index_privacy, f"10^{whole / math.log(10):.0f}"))
+        rows.append((count, count * n_users * kept / dimension, found.index_privacy, f"10^{whole / math.log(10):.0f}"))
     return rows
 
 
@@ -182,9 +184,20 @@ def compute_rates(
     x = np.asarray(messages, dtype=float)
     given = {"dimension": dimension, "sampling_rate": sampling_rate, "epsilon0": epsilon0, "delta": delta}
     scaled = Curves("messages in a bag", "budget / rate of the corollary", x, curves, given)
-    return Rates(scaled, {name: log_log_slope(x, values) for name, values in bounds.items()})
+    return Rates(scaled, {name: _slope(x, values) for name, values in bounds.items()})
+
+
+def _slope(x: Reals, values: Reals) -> Slope:
+    """The slope; NaN where a bound is 0 or infinite, and has none."""
+    return log_log_slope(x, values) if (np.isfinite(values) & (values > 0)).all() else Slope(math.nan, math.nan)
+
+
+def slope_rows(record: Rates) -> list[tuple[str, str]]:
+    """For a table: each bound with its slope in the number of messages."""
+    found = [(LOOKS[name].label, slope) for name, slope in record.slopes.items()]
+    return [(name, "none" if math.isnan(slope.exponent) else str(slope)) for name, slope in found]
 
 
 def _generic(epsilon0: float, messages: int, delta: float, rate: float, count: float) -> float:
-    inner = closed_form.bennett(AnyProfile(epsilon0), messages, delta=delta / rate)
+    inner = closed_form.bennett(AnyProfile(epsilon0), messages, delta=min(1.0, delta / rate))
     return least_epsilon(sampled_epsilon(inner, rate), count, delta)
