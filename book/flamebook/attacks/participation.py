@@ -25,7 +25,7 @@ from scipy.stats import binom, binomtest
 from flamebook.records import Parameters, to_csv
 from flamelib.accounting.sampling import known
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
-from flamelib.accounting.sampling.turned_gradients import turned_gradients
+from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
@@ -33,6 +33,7 @@ AT_ONCE = 2**20
 CONFIDENCE = 0.95
 READINGS = ("outer", "inner", "aligned")
 ANGLES = (0.0, 30.0, 60.0, 90.0)
+MOST_VARIANCE = 50.0  # of the number of other records drawn, where their gradients are turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,13 @@ class Setting:
         return self._guarantee(scheme, epsilon=epsilon)
 
     def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, the other gradients turned by ``angle`` degrees (lower)."""
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **asdict(self)))
+        """Delta at least, the other gradients turned by ``angle`` degrees (lower).
+
+        So many of them that their number varies little enough to be summed over; the rest are 0.
+        """
+        few = int(MOST_VARIANCE / max(self.record_rate * (1 - self.record_rate), MOST_VARIANCE / MOST_RECORDS))
+        given = asdict(self) | {"n_records": min(self.n_records, few)}
+        return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
 
     def epsilon(self, scheme: str, delta: float) -> float:
         """Epsilon of one round at ``delta``."""
