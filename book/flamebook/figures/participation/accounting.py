@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flamebook.attacks.participation import Setting
+from flamebook.attacks.participation import Setting, ratio
 from flamebook.records import LOOKS, Curves, to_csv
 from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, ranked, times
 from flamelib.accounting.noise.gaussian import analytic_noise_std
@@ -214,7 +214,6 @@ def _without(setting: Setting, *names: str) -> dict[str, Any]:
 
 COMPOSED = ("ols", "wcs", "outer", "cs")
 SLACK = 1e-3
-TINY = 1e-300  # below, digits are lost
 NOTICEABLE = 1e-9  # a delta that is worth a comparison
 LEAST_SLACK = 1e-300  # which the accounting of Gaussian noise still tells from 0
 
@@ -286,15 +285,6 @@ def _message(rate: float, epsilon0: float, window: int, delta: float) -> Setting
 
 
 # --- statements and words --------------------------------------------------------------------------------------------
-
-
-def ratio(one: float, other: float) -> float:
-    """One number over the other, which may be 0; NaN if both are too small for all their digits.
-
-    >>> ratio(1.0, 2.0), ratio(1.0, 0.0), ratio(0.0, 5e-324)
-    (0.5, inf, nan)
-    """
-    return math.nan if max(one, other) < TINY else one / other if other else math.inf
 
 
 def where(found: ArrayLike, points: str) -> str:
