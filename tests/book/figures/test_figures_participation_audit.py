@@ -99,8 +99,8 @@ def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() 
     assert record.below
     assert audit.angle_words(record)["angles_found"] == (
         "Equal gradients are the worst of their kind for L = 5. For L = 30 (6.9 times as much at 90 degrees) some "
-        "turned ones lose more. The largest client, L = 30, loses 67.3 % of what outer allows. An account that takes aligned "
-        "gradients for the worst case is off by such factors."
+        "turned ones lose more. The largest client, L = 30, loses 67.3 % of what outer allows. An account that takes "
+        "aligned gradients for the worst case is off by such factors."
     )
     present.show(record, audit.draw_angles, name="angles", alt="a test of a figure and its words")
 
