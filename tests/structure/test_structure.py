@@ -96,7 +96,9 @@ class TestNotebook:
         assert numeric <= set(VOCABULARY)
 
     def test_is_thin(self, path: Path) -> None:
-        code = _code(path)
+        # Conditions that join parameters are declarations, and do not count.
+        cells = [cell for cell in _cells(path) if "domain" not in cell["metadata"].get("tags", ())]
+        code = "\n".join(cell["source"] for cell in cells)
         # Counted as one line a statement, so that wrapping a long call does not matter.
         assert len([line for line in ast.unparse(ast.parse(code)).splitlines() if line.strip()]) <= 64
         for node in ast.walk(ast.parse(code)):
@@ -125,8 +127,8 @@ class TestNotebook:
             for call in shows:
                 given = {word.arg: word.value for word in call.keywords}
                 alt = given["alt"]
-                assert isinstance(alt, ast.Constant)
-                assert len(alt.value) >= 20
+                assert isinstance(alt, ast.Constant | ast.JoinedStr), "a text, with results in it or not"
+                assert len(ast.unparse(alt)) >= 22
                 figure = cell["metadata"]["mystnb"]["figure"]
                 assert figure["name"].startswith("fig-")
                 assert figure["caption"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from flamebook.experiments.runs import Gap, Learning, half_width, named
 from flamebook.records import Parameters
-from flamebook.statements import Finding, compared, either, every, listed, percent, ranked, silent, times
+from flamebook.statements import Finding, compared, counted, either, every, listed, percent, ranked, silent, times
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.vocabulary import DomainError, check
@@ -246,7 +246,7 @@ def experiment_words(setting: Setting, record: Learning, n_clients: int, totals:
     slow = {named(name.partition(":")[0]): record.final(name).mean() for name in record.curves if SLOW in name}
     lost, clipped = record.gap(UNPROTECTED, "outer").mean, record.gap(UNPROTECTED, NOISELESS).mean
     return {
-        "clients": f"{n_clients:,} clients of {setting.n_records:,} images",
+        "clients": f"{counted(n_clients, 'client')} of {counted(setting.n_records, 'image')}",
         "shown": f"joins {percent(setting.participation_rate)} of the rounds and then shows "
         f"{percent(setting.record_rate)} of its images, {setting.n_records * setting.record_rate:.3g} on average",
         "noise": noise_words(record.noise),
