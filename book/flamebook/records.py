@@ -165,7 +165,7 @@ WORDS = {
     "round_epsilon": r"$\varepsilon'$ of one round",
     "round_delta": r"$\delta'$ of one round",
     "total_epsilon": r"central budget $\varepsilon$ after all rounds",
-    "noise_std": r"noise $\sigma$ on the sum, $C=1$",
+    "noise_std": r"noise $\sigma$ on the sum",
     "record_rate": r"record rate $q$, with $pq$ fixed",
     "rounds": "rounds $T$",
     "window": "slots of the window, or rounds",

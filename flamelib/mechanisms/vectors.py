@@ -156,7 +156,9 @@ def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.fl
     """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
     if clip_norm != math.inf:
         check(clip_norm=clip_norm)
-    return np.asarray(np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny)), dtype=norms.dtype)
+    with np.errstate(over="ignore"):  # a vector of nothing
+        factors = np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny))
+    return np.asarray(factors, dtype=norms.dtype)
 
 
 def clipped_sum(gradients: ArrayLike, clip_norm: float) -> Reals:

@@ -24,6 +24,7 @@ FLOORS = (
     ("flamelib",),
     ("flamebook.places",),
     ("flamebook.records",),
+    ("flamebook.statements",),
     ("flamebook.figures.style", "flamebook.figures.curves", "flamebook.figures.present"),
     ("flamebook.runs",),
     ("flamebook.attacks",),

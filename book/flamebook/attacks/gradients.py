@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from flamebook.attacks.participation import Setting
 from flamebook.records import Parameters, columns_csv
-from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta, subset_draws
+from flamelib.accounting.sampling.turned_gradients import SHARPEST, Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
@@ -36,11 +36,11 @@ class Angles:
     scale: str
     parameters: Parameters
 
-    def rows(self) -> list[tuple[object, ...]]:
+    def rows(self) -> list[tuple[str, float, float, float, float]]:
         """For each curve: at 0 degrees, the worst angle, the value there, the upper bound."""
         worst = {name: int(values.argmax()) for name, values in self.curves.items()}
         return [
-            (name, values[0], self.angles[worst[name]], values.max(), self.levels[name])
+            (name, float(values[0]), float(self.angles[worst[name]]), float(values.max()), self.levels[name])
             for name, values in self.curves.items()
         ]
 
@@ -75,7 +75,8 @@ def compute_terms(setting: Setting, epsilon: float, counts: Sequence[int], point
 
 def _term(setting: Setting, epsilon: float, count: int, angle: float) -> float:
     """One number of other records, surely drawn: the sum of their gradients has one place only."""
-    ratio, turn = setting.clip_norm / setting.noise_std, math.radians(angle)
+    # More noise is post-processing, and keeps the boxes small.
+    ratio, turn = min(setting.clip_norm / setting.noise_std, SHARPEST), math.radians(angle)
     place = count * ratio * np.array([[math.cos(turn), math.sin(turn)]])
     draws = Draws(np.ones(1), place, np.array([ratio, 0.0]))
     return float(draws_delta(draws, setting.participation_rate, setting.record_rate, epsilon, add=False))

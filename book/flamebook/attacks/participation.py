@@ -20,19 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import logsumexp
 from scipy.stats import binom, binomtest
 
 from flamebook.records import Parameters, to_csv
+from flamebook.statements import Finding, compared, silent
 from flamelib.accounting.sampling import known
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
-from flamelib.accounting.sampling.turned_gradients import turned_gradients
+from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
 AT_ONCE = 2**20
 CONFIDENCE = 0.95
+SURE = 1 - 1e-6  # of an interval that an attack misses only if something is wrong
+FARTHEST = 1e100  # standard deviations
+LARGEST_RATIO = 1e6  # clipping norm over noise; beyond, nothing changes
+SHARP_ENOUGH = 12.0  # clipping norm over noise from which on turned gradients lose hardly more
+AROUND = 40.0  # standard deviations around its centre beyond which a law is nothing
+TINY = 1e-300  # below, digits are lost
 READINGS = ("outer", "inner", "aligned")
 ANGLES = (0.0, 30.0, 60.0, 90.0)
+MOST_VARIANCE = 50.0  # of the number of other records drawn, where their gradients are turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,15 @@ class Setting:
         return self._guarantee(scheme, epsilon=epsilon)
 
     def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, the other gradients turned by ``angle`` degrees (lower)."""
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **asdict(self)))
+        """Delta at least, the other gradients turned by ``angle`` degrees (lower).
+
+        So many of them that their number varies little enough to be summed over; the rest are 0.  Less noise than is
+        enough to tell numbers apart counts as that much, for more is post-processing.
+        """
+        few = int(MOST_VARIANCE / max(self.record_rate * (1 - self.record_rate), MOST_VARIANCE / MOST_RECORDS))
+        noise = max(self.noise_std, self.clip_norm / SHARP_ENOUGH)
+        given = asdict(self) | {"n_records": min(self.n_records, few), "noise_std": noise}
+        return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
 
     def epsilon(self, scheme: str, delta: float) -> float:
         """Epsilon of one round at ``delta``."""
@@ -96,8 +112,8 @@ class EqualGradients:
 
     @property
     def ratio(self) -> float:
-        """Clipping norm over the noise."""
-        return self.setting.clip_norm / self.setting.noise_std
+        """Clipping norm over the noise, at most so many that the laws of different numbers are apart."""
+        return min(self.setting.clip_norm / self.setting.noise_std, LARGEST_RATIO)
 
     def weights(self, records: int) -> Reals:
         """Probability that 0, 1, ... gradients of this client are in the sum; shape (records + 1,)."""
@@ -110,30 +126,59 @@ class EqualGradients:
         """The weights with the differing record and without it."""
         return self.weights(self.setting.n_records), self.weights(self.setting.n_records - 1)
 
-    def density(self, x: float, record: bool) -> float:
-        """Density of the published number, with the differing record or without it."""
-        weights = self.pair[0 if record else 1]
+    @cached_property
+    def moved(self) -> Reals:
+        """What the differing record adds to each weight, without cancellation; shape (records + 1,)."""
+        others = binom.pmf(np.arange(self.setting.n_records), self.setting.n_records - 1, self.setting.record_rate)
+        drawn = self.setting.participation_rate * self.setting.record_rate
+        return np.asarray(-drawn * np.diff(others, prepend=0.0, append=0.0))
+
+    def density(self, x: float, weights: Reals) -> float:
+        """Sum of normal densities around 0, 1, ... gradients with these weights."""
         return float(weights @ np.exp(-((x - self.ratio * np.arange(len(weights))) ** 2) / 2)) / math.sqrt(2 * math.pi)
 
     def gain(self, x: float, epsilon: float) -> float:
         """Density with the record less ``exp(epsilon)`` times the one without."""
-        return self.density(x, True) - math.exp(epsilon) * self.density(x, False)
+        return self.density(x, self.moved) - math.expm1(epsilon) * self.density(x, self.pair[1])
+
+    def log_ratio(self, x: float) -> float:
+        """Logarithm of the density with the record over the one without; it rises with x."""
+        steps = self.ratio * np.arange(len(self.moved))
+        more, sign = logsumexp(steps * (x - steps / 2), b=self.moved, return_sign=True)
+        base = logsumexp(steps[:-1] * (x - steps[:-1] / 2), b=self.pair[1])
+        return float(np.logaddexp(0.0, more - base) if sign > 0 else np.log1p(max(-np.exp(more - base), -1.0)))
 
     def threshold(self, epsilon: float) -> float:
-        """Where that difference changes its sign, once: its coefficients in powers of exp(ratio x) do so once."""
-        high = self.ratio
-        while self.gain(high, epsilon) <= 0:
-            high += 1.0
-        return float(brentq(lambda x: self.gain(x, epsilon), -10.0, high, xtol=1e-12))
+        """Where that logarithm passes epsilon; infinite if that is farther out than any published number."""
+        low, high = self.ratio / 2, max(self.ratio, 1.0)
+        while high < FARTHEST and self.log_ratio(high) <= epsilon:
+            high *= 2
+        if high >= FARTHEST or self.log_ratio(low) >= epsilon:
+            return math.inf if high >= FARTHEST else low
+        return float(brentq(lambda x: self.log_ratio(x) - epsilon, low, high, xtol=1e-12))
 
     def exact(self, epsilon: float) -> float:
-        """Divergence by adaptive quadrature above the threshold."""
-        low, high = self.threshold(epsilon), self.ratio * self.setting.n_records + 40.0
-        breaks = np.linspace(low, high, 30)
-        parts = (
-            quad(self.gain, a, b, args=(epsilon,), epsabs=0.0, epsrel=1e-10)[0] for a, b in pairwise(breaks.tolist())
-        )
+        """Divergence by adaptive quadrature above the threshold, wherever the densities are not nothing."""
+        last, start = self.setting.n_records, self.threshold(epsilon)
+        spans = [(k, k) for k in range(last + 1)] if self.ratio > 2 * AROUND else [(0, last)]
+        parts = list[float]()
+        for first, final in spans:
+            low, high = max(start, self.ratio * first - AROUND), self.ratio * final + AROUND
+            breaks = np.linspace(low, high, max(30, math.ceil((high - low) / 10))) if low < high else np.empty(0)
+            parts += [
+                quad(self.gain, a, b, args=(epsilon,), epsabs=0.0, epsrel=1e-10)[0]
+                for a, b in pairwise(breaks.tolist())
+            ]
         return math.fsum(parts)
+
+
+def ratio(one: float, other: float) -> float:
+    """One number over the other, which may be 0; NaN if both are too small for all their digits.
+
+    >>> ratio(1.0, 2.0), ratio(1.0, 0.0), ratio(0.0, 5e-324)
+    (0.5, inf, nan)
+    """
+    return math.nan if max(one, other) < TINY else one / other if other else math.inf
 
 
 @dataclass(frozen=True)
@@ -164,7 +209,10 @@ class Counterexample:
     @property
     def interval(self) -> tuple[float, float]:
         """Clopper-Pearson interval of the attack's delta: both shares hold together with ``CONFIDENCE``."""
-        each = (1 + CONFIDENCE) / 2
+        return self._interval(CONFIDENCE)
+
+    def _interval(self, confidence: float) -> tuple[float, float]:
+        each = (1 + confidence) / 2
         shares = [binomtest(count, self.repeats).proportion_ci(each, method="exact") for count in self.seen]
         factor = math.exp(self.epsilon)
         return float(shares[0].low - factor * shares[1].high), float(shares[0].high - factor * shares[1].low)
@@ -175,16 +223,26 @@ class Counterexample:
         return (self.seen[0] - math.exp(self.epsilon) * self.seen[1]) / self.repeats
 
     @property
-    def refuted(self) -> bool:
-        """Whether even the lower confidence limit exceeds what ``inner`` promises."""
-        return self.interval[0] > self.values["inner"]
+    def refuted(self) -> Finding:
+        """Whether even the lower confidence limit exceeds what ``inner`` promises; too few rounds cannot tell."""
+        low, high = self.interval
+        promised = self.values["inner"]
+        if low <= promised <= high:
+            return silent(f"inner promises {promised:.4g} and the interval is from {low:.4g} to {high:.4g}")
+        return compared(low, ">", promised)
+
+    @property
+    def agrees(self) -> Finding:
+        """Whether the attack may have been drawn from the laws whose divergence is ``exact``."""
+        low, high = self._interval(SURE)
+        return compared(low, "<=", self.exact, "<=", high)
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: what is told, and delta."""
         return [
             ("inner (the reading probably printed)", self.values["inner"]),
             ("this data set, exactly", self.exact),
-            ("times what inner promises", self.exact / self.values["inner"]),
+            ("times what inner promises", ratio(self.exact, self.values["inner"])),
             ("rounds run of each data set", self.repeats),
             ("attack", self.estimate),
             ("its 95% interval (Clopper-Pearson), from", self.interval[0]),
@@ -231,6 +289,16 @@ class InnerCurve:
     curves: dict[str, Reals]
     attacks: Sequence[Counterexample]
     parameters: Parameters
+
+    @property
+    def contradicted(self) -> Finding:
+        """Whether the data set loses more than ``inner`` promises all along; values that are no numbers say nothing."""
+        exact, inner = (np.where(np.fmax(*self._both) < TINY, np.nan, values) for values in self._both)
+        return compared(inner, "<", exact)
+
+    @property
+    def _both(self) -> tuple[Reals, Reals]:
+        return self.curves["exact"], self.curves["inner"]
 
     def to_csv(self) -> str:
         """One row a point of the curves, one an attack."""

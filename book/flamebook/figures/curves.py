@@ -13,8 +13,10 @@ MARKERS = {"any randomizer": "", "2-ary": "o", "100-ary": "s", "Laplace": "^"}
 
 
 def draw_curves(ax: Axes, record: Curves, pen: Pen) -> None:
-    """The curves on double logarithmic axes, values that are not finite left out."""
-    ax.set(xscale="log", yscale="log", xlabel=words(record.x_name), ylabel=words(record.y_name))
+    """The curves on double logarithmic axes, values that are not finite left out; level ones if all are 0."""
+    some = any((np.isfinite(values) & (values > 0)).any() for values in record.curves.values())
+    ax.set(xscale="log", yscale="log" if some else "linear")
+    ax.set(xlabel=words(record.x_name), ylabel=words(record.y_name))
     kinds = list(dict.fromkeys(name.partition(":")[2] for name in record.curves))
     for name, values in record.curves.items():
         key, _, kind = name.partition(":")

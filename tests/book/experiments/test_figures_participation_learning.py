@@ -110,6 +110,8 @@ def test_differences_are_taken_run_by_run():
     assert gap.mean == pytest.approx(1)
     assert gap.spread == pytest.approx(0, abs=1e-9)
     assert record.ahead("outer", "wcs")
+    assert learning.ahead(record, "outer", "wcs").holds
+    assert learning.ahead(record, "wcs", "outer").verdict == "does not hold"
     assert learning.pairs(record) == [("outer", "wcs")]
     assert learning.pair_rows(record)[0][-1] == "ahead"
 
@@ -131,6 +133,52 @@ def test_tables_have_a_row_for_each_scheme_and_each_pair(records, runs):
     [row] = learning.setting_rows(records, [SMALL])
     assert row[0] == "50 \N{MULTIPLICATION SIGN} 30"
     assert row[3] == pytest.approx(90)
+
+
+def test_words_follow_the_runs(runs):
+    found = learning.experiment_words(SMALL, runs, 50, {"inner": 4.0, "outer": 2.0, "wcs": 3.0, "ols": 5.0})
+    assert found["clients"] == "50 clients of 30 images"
+    assert found["shown"] == "joins 30 % of the rounds and then shows 20 % of its images, 6 on average"
+    assert found["order"].startswith("no privacy > outer (certified) ")
+    assert found["order"].count(">") + found["order"].count("\N{ALMOST EQUAL TO}") == 3
+    assert found["end"].startswith("no privacy (")
+    assert found["totals"].startswith("OLS ends at 2.5 times the epsilon of outer")
+    assert f"WCS for {runs.noise['wcs']:.3g}" in found["noise"]
+    assert [word in found["slow"] for word in ("WCS at", "OLS at")] == [True, True]
+
+
+def test_runs_that_show_nothing_are_told_to_show_nothing():
+    alike = np.array([[0.1, 0.5], [0.1, 0.6]])
+    record = Learning(
+        np.array([0, 1]), dict.fromkeys(learning.RANKING, alike), dict.fromkeys(learning.RANKING, 1.0), {}
+    )
+    assert learning.ahead(record, "outer", "wcs").verdict == "says nothing"
+    assert ">" not in learning.order_words(record)
+    worse = replace(record, curves=record.curves | {"outer": alike - 0.05})
+    assert learning.order_words(worse) == "no privacy > outer (certified) < WCS \N{ALMOST EQUAL TO} OLS"
+    assert learning.noise_words({"outer": 0.0, "wcs": 0.0, "ols": 2.0}).endswith("WCS for 0 and OLS for 2")
+
+
+def test_no_noise_at_all_is_accounted_for_as_a_record_that_is_seen():
+    rare = replace(SMALL, participation_rate=1e-6, record_rate=1e-6, rounds=3)
+    assert rare.noise_std("outer") == 0
+    assert rare.total_epsilon("outer", 1e-5) == 0
+    assert rare.total_epsilon("outer", 1e-13) == np.inf
+
+
+def test_words_on_recorded_runs_agree_with_their_checks():
+    models = {"softmax": "softmax", "network": "convolutional"}
+    runs = {(e, short): participation.recorded(e, model) for e in ("6.1", "6.2") for short, model in models.items()}
+    words = learning.recorded_words(runs)
+    assert words["recorded_poor"] == "holds"
+    assert words["recorded_close"] == "closer than in 6.1"
+    for short, model in models.items():
+        assert ("< " in words[f"recorded_order_{short}"]) is False
+        in_order = checks.in_order("exp-6.1", learning.RANKING, model)
+        assert (words[f"recorded_order_{short}"].count(">") == 3) == in_order
+    swapped = {key: runs[{"6.1": "6.2", "6.2": "6.1"}[key[0]], key[1]] for key in runs}
+    assert learning.recorded_words(swapped)["recorded_close"] == "not closer than in 6.1"
+    assert learning.recorded_words(swapped)["recorded_less"] == "no scheme"
 
 
 def test_the_noise_of_a_scheme_keeps_a_budget_over_all_rounds():

@@ -11,7 +11,6 @@ from flamebook.attacks.participation import Setting
 from flamebook.figures import present
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.participation import accounting as figures
-from flamebook.figures.participation import accounting as over_rounds
 from flamelib.core.vocabulary import DomainError
 
 SETTING = Setting(n_records=5)
@@ -100,21 +99,92 @@ def test_a_setting_outside_its_domain_is_refused(name: str, value: float) -> Non
 
 
 def test_rounds_lie_above_their_lower_bound_and_begin_with_one() -> None:
-    record = over_rounds.compute_rounds(SETTING, [1, 20], 1e-5)
+    record = figures.compute_rounds(SETTING, [1, 20], 1e-5)
     curves = record.curves
     assert (curves["lower"] <= curves["outer"]).all()
     assert (curves["cs"] <= curves["outer"]).all()
     assert (curves["outer"] <= curves["wcs"] * (1 + 1e-3)).all()
     assert curves["outer"][0] == pytest.approx(SETTING.epsilon("outer", 1e-5), rel=2e-3)
     assert all((np.diff(values) > 0).all() for values in curves.values())
-    assert [row[0] for row in over_rounds.rows(record)] == [1, 20]
-    assert over_rounds.headings(record)[-1] == "lower bound"
+    assert [row[0] for row in figures.rows(record)] == [1, 20]
+    assert figures.headings(record)[-1] == "lower bound"
     present.show(record, draw_curves, name="rounds", alt="a test of a figure and its words")
 
 
 def test_check_ins_are_drawn_with_the_budget_that_their_theorem_allows() -> None:
-    record = over_rounds.compute_checkins(0.1, 0.5, [100, 10_000], 1e-5)
+    record = figures.compute_checkins(0.1, 0.5, [100, 10_000], 1e-5)
     assert record.curves["checkins"][0] == pytest.approx(0.040005, rel=1e-4)
     assert np.isinf(record.curves["checkins-noise"][0])
     assert (record.curves["checkins-noise"] > record.curves["checkins"]).all()
     assert (record.curves["cs"] < record.curves["checkins"]).all()
+
+
+def test_one_check_in_is_accounted_for_down_to_the_smallest_delta() -> None:
+    record = figures.compute_checkins(0.1, 0.5, [100], 1e-300)
+    assert np.isinf(record.curves["checkins-noise"][0])
+    assert np.isfinite(record.curves["checkins"][0])
+
+
+def test_a_delta_too_small_for_a_number_is_no_ratio() -> None:
+    [row] = figures.identity_rows([SETTING], 1e6)
+    assert np.isnan(row[-1])
+
+
+# --- statements and words ---------------------------------------------------------------------------------------------
+
+
+def test_the_order_is_told_of_curves_that_have_it_and_of_those_that_have_not() -> None:
+    record = figures.compute_tradeoff(SETTING, [0.05, 0.2], (5,))
+    named = replace(record, curves=dict(record.curves) | {"outer": record.curves["outer:L = 5"]})
+    assert figures.in_order(named).holds
+    assert not figures.in_order(named, figures.ORDER[::-1]).holds
+    assert figures.ends(record) == "at the left end CS is at 0.00031 and OLS at 0.026"
+
+
+def test_words_on_readings_follow_the_numbers() -> None:
+    """Others are worse than equal gradients at ten records, not at five; for one record there are no others."""
+    words = {}
+    for size in (1, 5, 10):
+        setting = Setting(n_records=size)
+        words[size] = figures.reading_words(setting, 0.1, figures.compute_readings(setting, [0.1, 1.0]))
+    assert words[10]["aligned_beside"] == "some turned gradients lose up to 4,300 times as much"
+    assert words[1]["aligned_beside"] == "no angle that was tried loses more"
+    assert words[5]["inner_below"] == "lies below what certain gradients really lose at all 2 budgets"
+    assert words[1]["inner_below"] == "lies below what certain gradients really lose at none of the 2 budgets"
+    assert words[5]["beside_cs"] == (
+        "outer and inner are at 2.52 and 1.23 times CS for a client of 2 records, "
+        "at 6.67 and 2.18 times CS for a client of 5 records; for 2 records the words fit inner better than outer"
+    )
+    certain = Setting(participation_rate=1.0)
+    alike = figures.reading_words(certain, 0.1, figures.compute_readings(certain, [0.1]))
+    assert alike["beside_cs"].endswith("for 2 records the words fit both alike")
+    far = figures.reading_words(SETTING, 1e6, figures.compute_readings(SETTING, [1e6]))
+    assert far["aligned_beside"] == "what any angle loses is next to nothing"
+
+
+def test_words_on_check_ins_compare_with_the_local_budget() -> None:
+    words = figures.checkin_words(figures.compute_checkins(0.1, 0.5, [1000, 10_000], 1e-5))
+    assert words["checkins_noise"] == "infinite for 1,000 slots and 2.04 for 10,000 slots"
+    assert words["checkins_worth"].startswith("never less")
+    assert words["checkins_single"] == "0 for 1,000 and 10,000 slots"
+    rare = figures.checkin_words(figures.compute_checkins(0.001, 0.5, [1000, 10_000], 1e-5))
+    assert rare["checkins_worth"] == "less than the message's own local budget at all 2 windows"
+
+
+def test_words_on_rounds_round_to_the_safe_side() -> None:
+    record = figures.compute_rounds(SETTING, [20], 1e-5)
+    low, high = (float(record.curves[name][-1]) for name in ("lower", "outer"))
+    _, least, _, most = figures.round_words(record)["rounds_between"].split()
+    assert float(least) <= low <= high <= float(most)
+    assert figures.round_words(record)["rounds_order"] == "The order of one round survives."
+    turned = replace(record, curves=dict(record.curves) | {"cs": 2 * record.curves["ols"]})
+    assert figures.round_words(turned)["rounds_order"] != "The order of one round survives."
+
+
+def test_less_noise_has_to_be_asked_for_in_every_table() -> None:
+    low, high = (0.1, 0.1, 5, 1, 1, 1, 1, 1, 1), (0.1, 0.1, 5, 1, 2, 2, 2, 2, 2)
+    assert (
+        figures.less_noise([[high, low]], 0, 1)
+        == "outer (certified), inner (no bound), aligned (one data set), WCS and OLS"
+    )
+    assert figures.less_noise([[high, low], [low, low]], 0, 1) == "no scheme"

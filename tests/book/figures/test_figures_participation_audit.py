@@ -1,6 +1,7 @@
 """The audit of random participation: an attack against its law, turned gradients, a search, ordered Gram matrices."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,8 @@ def test_inner_is_refuted_exactly_and_by_the_attack() -> None:
     assert found.values["inner"] == pytest.approx(1.5887e-4, rel=1e-4)
     assert found.interval[0] <= found.exact <= found.interval[1]
     assert found.interval[0] > found.values["inner"]
-    assert found.refuted
+    assert found.refuted.holds
+    assert found.agrees.holds
     assert len(found.rows()) == 8
 
 
@@ -41,6 +43,27 @@ def test_equal_gradients_have_the_divergence_of_the_aligned_reading() -> None:
         exact = attack.EqualGradients(setting).exact(epsilon)
         aligned = random_participation("aligned", **setting.as_parameters(), epsilon=epsilon)
         assert exact == pytest.approx(float(aligned), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("setting", "epsilon"),
+    [(Setting(1e-12, 1e-3, 5), 1e-9), (Setting(0.1, 0.1, 5, 1e-300, 1e300), 0.1), (Setting(1, 1, 5), 0.1),
+     (Setting(0.1, 0.1, 5, 1.0, 90.0), 0.1), (Setting(0.01, 0.01, 5, 100.0), 1e-8), (Setting(noise_std=1e6), 0.1)],
+)  # fmt: skip
+def test_the_integral_is_right_at_the_edges_of_the_domain(setting: Setting, epsilon: float) -> None:
+    aligned = random_participation("aligned", **setting.as_parameters(), epsilon=epsilon)
+    assert attack.EqualGradients(setting).exact(epsilon) == pytest.approx(float(aligned), rel=1e-8)
+
+
+def test_an_attack_of_a_few_rounds_tells_nothing_and_one_on_a_bound_fails() -> None:
+    assert attack.compute_counterexample(FIVE, 0.1, 1000, seed=1).refuted.verdict == "says nothing"
+    bound = attack.compute_counterexample(Setting(1.0, 0.1, 5), 0.1, 1_000_000, seed=1)
+    assert bound.refuted.verdict == "does not hold"
+
+
+def test_an_attack_on_another_law_is_seen() -> None:
+    found = attack.compute_counterexample(FIVE, 0.1, 10_000_000, seed=1)
+    assert not replace(found, exact=2 * found.exact).agrees.holds
 
 
 def test_the_attack_draws_the_mixture_it_says() -> None:
@@ -60,7 +83,8 @@ def test_the_interval_covers_and_shrinks() -> None:
 
 def test_the_curve_of_inner_is_drawn_with_its_attacks() -> None:
     record = attack.compute_inner_curve(FIVE, np.array([0.05, 0.1, 0.3]), 100_000, seed=1)
-    assert (record.curves["inner"] < record.curves["exact"]).all()
+    assert record.contradicted.holds
+    assert audit.inner_words(record) == {"inner_below": "at all 3 budgets"}
     assert (record.curves["exact"] < record.curves["outer"]).all()
     assert record.to_csv().count("\n") == 1 + 3 + len(record.attacks)
     shown = present.show(record, audit.draw_inner_curve, name="inner", alt="a test of a figure and its words")
@@ -73,12 +97,49 @@ def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() 
     assert rows["L = 30"][3] > 5 * rows["L = 30"][1]
     assert rows["L = 5"][2] == 0
     assert record.below
+    assert audit.angle_words(record)["angles_found"] == (
+        "Equal gradients are the worst of their kind for L = 5. For L = 30 (6.9 times as much at 90 degrees) some "
+        "turned ones lose more. The largest client, L = 30, loses 67.3 % of what outer allows. An account that takes "
+        "aligned gradients for the worst case is off by such factors."
+    )
     present.show(record, audit.draw_angles, name="angles", alt="a test of a figure and its words")
+
+
+def test_where_nothing_is_lost_nothing_is_told_and_the_figure_is_drawn() -> None:
+    record = gradients.compute_angles(Setting(), 100.0, (5, 10), points=3)
+    assert audit.angle_words(record)["angles_found"] == "Nothing is lost here that a number could tell."
+    present.show(record, audit.draw_angles, name="angles", alt="a test of a figure and its words")
+    curve = attack.compute_inner_curve(FIVE, np.array([100.0, 120.0]), 100, seed=1)
+    assert curve.contradicted.verdict == "says nothing"
+    assert audit.inner_words(curve) == {"inner_below": "at none of the 2 budgets"}
+    present.show(curve, audit.draw_inner_curve, name="inner", alt="a test of a figure and its words")
+
+
+def test_verdicts_follow_the_numbers() -> None:
+    search = gradients.compute_search(starts=2, steps=1, seed=1)
+    found = {}
+    for name, setting in (("book", Setting()), ("all join", Setting(participation_rate=1.0))):
+        angles = gradients.compute_angles(setting, 0.1, (5, 30), points=3)
+        attacks = [attack.compute_counterexample(replace(setting, n_records=5), 0.1, 1000, seed=1)]
+        found[name] = [row[1] for row in audit.verdicts(attacks, angles, search)]
+    assert found == {
+        "book": ["refuted", "refuted", "holds", "holds"],
+        "all join": ["holds", "refuted", "holds", "holds"],
+    }
+
+
+def test_the_evidence_of_attacks_is_told_by_their_sizes() -> None:
+    attacks = [attack.compute_counterexample(FIVE, 0.1, repeats, seed=1) for repeats in (10_000_000, 1000)]
+    words = audit.attack_words(attacks)
+    assert words["attack_evidence"] == "collects evidence that inner rules out, here for $L=5$"
+    assert words["attack_rare"] == f"{100 * attacks[1].seen[0] / 1000:.2g} %"
+    assert audit.attack_words(attacks[1:])["attack_evidence"].startswith("finds nothing")
 
 
 def test_each_term_is_worst_for_aligned_gradients() -> None:
     record = gradients.compute_terms(Setting(), 0.1, (1, 3), points=7)
     assert all((np.diff(values) <= 1e-4 * values[0]).all() for values in record.curves.values())
+    assert gradients.compute_terms(Setting(noise_std=1e-6), 0.1, (5,), points=3).below
     term = gradients._term(Setting(), 0.1, 0, 77.0)
     assert term == pytest.approx(float(random_participation("outer", 0.1, 0.1, 1, 1.0, 1.0, epsilon=0.1)), rel=1e-3)
 

@@ -6,14 +6,18 @@ amplification: the document's primed pair.  Over many rounds the protocol of ran
 bounds a whole window.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from flamebook.attacks.participation import Setting
+from flamebook.attacks.participation import Setting, ratio
 from flamebook.records import LOOKS, Curves, to_csv
+from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, ranked, times
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
@@ -23,6 +27,8 @@ from flamelib.core.vocabulary import check
 SCHEMES = ("cs", "outer", "inner", "aligned", "wcs", "ols")
 ORDER = ("cs", "outer", "wcs", "ols")
 ROOM = 1e-9
+FOR_ALL = ("outer", "inner")  # readings that are meant to hold for every data set
+FEW = 2  # records of the smallest client that has company
 
 
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
@@ -176,7 +182,7 @@ def _least_step(values: Iterable[float]) -> float:
 def identity_rows(settings: Sequence[Setting], epsilon: float) -> list[tuple[object, ...]]:
     """The rates, delta of WCS, the joining probability times delta of OLS, and their ratio."""
     found = [(one, one.delta("wcs", epsilon), one.participation_rate * one.delta("ols", epsilon)) for one in settings]
-    return [(one.participation_rate, one.record_rate, left, right, left / right) for one, left, right in found]
+    return [(one.participation_rate, one.record_rate, left, right, ratio(left, right)) for one, left, right in found]
 
 
 def calibration_rows(
@@ -208,6 +214,8 @@ def _without(setting: Setting, *names: str) -> dict[str, Any]:
 
 COMPOSED = ("ols", "wcs", "outer", "cs")
 SLACK = 1e-3
+NOTICEABLE = 1e-9  # a delta that is worth a comparison
+LEAST_SLACK = 1e-300  # which the accounting of Gaussian noise still tells from 0
 
 
 def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Curves:
@@ -256,12 +264,134 @@ def compute_checkins(participation_rate: float, epsilon0: float, windows: Sequen
 
 
 def _window(rate: float, epsilon0: float, window: int, delta: float) -> dict[str, float]:
-    slack = SLACK * delta / window
-    noise = analytic_noise_std(1.0, epsilon0, largest_local_delta(epsilon0, slack))
+    slack = _slack(window, delta)
     approximate = approximate_checkins(epsilon0, rate, window, delta / 2, slack)
-    one = Setting(rate / window, 1.0, 1, noise)
+    one = _message(rate, epsilon0, window, delta)
     return {
         "checkins-noise": approximate.epsilon if approximate.delta <= delta else np.inf,
         "checkins": random_checkins(epsilon0, rate, window, delta),
         "cs": float(participation_rounds("cs", **one.as_parameters(), rounds=window, delta=delta)),
     }
+
+
+def _slack(window: int, delta: float) -> float:
+    return max(SLACK * delta / window, LEAST_SLACK)
+
+
+def _message(rate: float, epsilon0: float, window: int, delta: float) -> Setting:
+    """A round of clients with one record that join with the rate over the window, and a message's noise."""
+    noise = analytic_noise_std(1.0, epsilon0, largest_local_delta(epsilon0, _slack(window, delta)))
+    return Setting(rate / window, 1.0, 1, noise)
+
+
+# --- statements and words --------------------------------------------------------------------------------------------
+
+
+def where(found: ArrayLike, points: str) -> str:
+    """At how many points of a curve something is seen.
+
+    >>> where([True, True], "budgets"), where([True, False], "budgets"), where([False], "budgets")
+    ('at all 2 budgets', 'at 1 of the 2 budgets', 'at none of the 1 budgets')
+    """
+    seen = np.asarray(found, dtype=bool)
+    share = "all" if seen.all() else f"{seen.sum()} of the" if seen.any() else "none of the"
+    return f"at {share} {seen.size} {points}"
+
+
+def in_order(record: Curves, names: Sequence[str] = ORDER, room: float = ROOM) -> Finding:
+    """Whether no curve lies below the one named before it, rounding aside."""
+    return every(
+        *(compared(record.curves[low], "<=", record.curves[high] * (1 + room)) for low, high in pairwise(names))
+    )
+
+
+def largest_ratio(record: Curves, one: str, other: str) -> float:
+    """The largest ratio of two curves; NaN if both are too small everywhere."""
+    found = [ratio(*pair) for pair in zip(record.curves[one], record.curves[other], strict=True)]
+    return max((value for value in found if not math.isnan(value)), default=math.nan)
+
+
+def ends(record: Curves) -> str:
+    """The least and the largest baseline at the first point, for those who do not see the figure."""
+    return f"at the left end CS is at {record.curves['cs'][0]:.2g} and OLS at {record.curves['ols'][0]:.2g}"
+
+
+def reading_words(setting: Setting, epsilon: float, record: Curves) -> dict[str, str]:
+    """What the three readings do here: beside what certain gradients lose, and beside CS."""
+    inner_below = where(record.curves["inner"] < record.curves["turned"], "budgets")
+    seen = record.curves["turned"] >= NOTICEABLE
+    shown = replace(record, curves={name: values[seen] for name, values in record.curves.items()})
+    most = largest_ratio(shown, "turned", "aligned")
+    return {
+        "inner_below": f"lies below what certain gradients really lose {inner_below}",
+        "aligned_beside": either(
+            compared(most, ">", 1 + SLACK),
+            f"some turned gradients lose up to {times(most)} as much",
+            "no angle that was tried loses more",
+            "what any angle loses is next to nothing",
+        ),
+        "beside_cs": _beside_cs(setting, epsilon),
+    }
+
+
+def _beside_cs(setting: Setting, epsilon: float) -> str:
+    least = setting.delta("cs", epsilon)
+    if least == 0:
+        return "CS is too small for a number"
+    sizes = [FEW, setting.n_records] if setting.n_records > FEW else [FEW]
+    found = [[replace(setting, n_records=size).delta(name, epsilon) / least for name in FOR_ALL] for size in sizes]
+    numbers = [
+        f"{outer:.3g} and {inner:.3g} times CS for a client of {size:,} records"
+        for size, (outer, inner) in zip(sizes, found, strict=True)
+    ]
+    fits = either(found[0][1] < found[0][0] * (1 - SLACK), "fit inner better than outer", "fit both alike")
+    return f"outer and inner are at {', at '.join(numbers)}; for {FEW} records the words {fits}"
+
+
+def checkin_words(record: Curves) -> dict[str, str]:
+    """What check-ins are said to cost beside the local budget of a message, and what a single round costs."""
+    rate, epsilon0, delta = (float(record.parameters[name]) for name in ("participation_rate", "epsilon0", "delta"))
+    noisy = record.curves["checkins-noise"]
+    single = [_message(rate, epsilon0, int(m), delta).epsilon("cs", delta) for m in record.x]
+    apart = [ratio(*pair) for pair in zip(record.curves["checkins"], record.curves["cs"], strict=True)]
+    return {
+        "checkins_noise": _at_windows(record, noisy),
+        "checkins_worth": either(
+            compared(noisy, ">=", epsilon0),
+            "never less than what the message's own local budget promises without any check-in",
+            f"less than the message's own local budget {where(noisy < epsilon0, 'windows')}",
+        ),
+        "checkins_single": _at_windows(record, single),
+        "checkins_apart": f"from {times(min(apart))} to {times(max(apart))}",
+    }
+
+
+def _at_windows(record: Curves, values: ArrayLike) -> str:
+    windows: dict[str, list[str]] = {}
+    for m, value in zip(record.x, np.asarray(values, dtype=float), strict=True):
+        windows.setdefault("infinite" if math.isinf(value) else f"{value:.3g}", []).append(f"{int(m):,}")
+    return listed([f"{number} for {listed(several)} slots" for number, several in windows.items()])
+
+
+def round_words(record: Curves) -> dict[str, str]:
+    """Whether the order of one round is that of many, and what is open after the last."""
+    last = {name: float(values[-1]) for name, values in record.curves.items()}
+    return {
+        "rounds_order": either(
+            in_order(record, room=SLACK),
+            "The order of one round survives.",
+            "The order of one round is not seen at every number of rounds.",
+        ),
+        "rounds_between": f"between {at_least(last['lower'])} and {at_most(last['outer'])}",
+        "rounds_last": ranked({LOOKS[name].label: value for name, value in last.items()}),
+    }
+
+
+def less_noise(tables: Sequence[Sequence[Sequence[Any]]], first: int, second: int) -> str:
+    """The schemes that ask for less noise in the second design than in the first, in every table of noises."""
+    less = [
+        name
+        for at, name in enumerate(labels(), start=3)
+        if all(table[second][at] < table[first][at] for table in tables)
+    ]
+    return listed(less, empty="no scheme")
