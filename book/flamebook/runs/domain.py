@@ -6,7 +6,8 @@ the nearest admissible value of one parameter::
     modulus > n_users * scale  # modulus = n_users * scale + 1
 
 Only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions of numbers and lists are understood;
-nothing is executed.
+nothing is executed here.  The cell itself runs with the notebook, so that conditions call what Python has built in;
+the comments may use logarithms and the like as well.
 """
 
 import ast
@@ -38,21 +39,24 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.In: lambda one, others: one in others,
     ast.NotIn: lambda one, others: one not in others,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_BUILT_IN: dict[str, Callable[..., Any]] = {
     "abs": abs,
+    "len": len,
+    "max": max,
+    "min": min,
+    "round": round,
+    "sum": sum,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "exp": math.exp,
     "expm1": math.expm1,
     "floor": math.floor,
-    "len": len,
     "log": math.log,
     "log1p": math.log1p,
     "log2": math.log2,
-    "max": max,
-    "min": min,
-    "round": round,
     "sqrt": math.sqrt,
-    "sum": sum,
+    **_BUILT_IN,
 }
 _PARTS = (
     *(ast.Constant, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.BinOp, ast.UnaryOp),
@@ -127,9 +131,9 @@ def read(where: str, source: str, names: Collection[str]) -> list[Condition]:
         if not condition:
             continue
         try:
-            tree = _checked(condition, names)
+            tree = _checked(condition, names, _BUILT_IN)
             name, _, value = (part.strip() for part in remedy.partition("="))
-            mending = (name, _checked(value, names)) if remedy else None
+            mending = (name, _checked(value, names, _FUNCTIONS)) if remedy else None
         except SyntaxError:
             raise DomainError(f"the domain cell of {where} must hold conditions, line {number} is {line!r}") from None
         found.append(Condition(condition, tree, mending))
@@ -141,13 +145,13 @@ def broken(conditions: list[Condition], values: Mapping[str, Any]) -> Condition 
     return next((one for one in conditions if not one.holds(values)), None)
 
 
-def _checked(source: str, names: Collection[str]) -> ast.expr:
+def _checked(source: str, names: Collection[str], functions: Collection[str]) -> ast.expr:
     """The expression, if nothing is in it but what :func:`_value` understands."""
     tree = ast.parse(source, mode="eval").body
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and not node.keywords}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            known = node.id in (_FUNCTIONS if node in called else names)
+            known = node.id in (functions if node in called else names)
         else:
             known = isinstance(node, _PARTS) or type(node) in _OPERATORS
         if not known or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):

@@ -248,6 +248,10 @@ class Round:
     clipped: float
     centred: float
 
+    def to_csv(self) -> str:
+        """One row a user."""
+        return to_csv(["value", "scaled", "noise", "messages", "sum of the messages"], self.users)
+
 
 def compute_round(protocol: CloakProtocol, values: Sequence[float], seed: int) -> Round:
     """A round with every step kept: value, scaled value, noise, messages and their sum for each user.
