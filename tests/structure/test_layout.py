@@ -40,6 +40,8 @@ FLOORS = (
 UNDRAWN = ("flamebook.attacks", "flamebook.claims", "flamebook.experiments")
 # More than a person takes in at a glance, and why.
 HEAPS = {
+    "flamebook": "the floors of the program, and what its figures, attacks and experiments share",
+    "flamebook.runs": "a module for each way to run a notebook, and for what a run leaves",
     "flamebook.site": "a module for each kind of page that is made, and for what is recorded to be shown",
 }
 GLANCE = 10
@@ -55,6 +57,9 @@ SUBJECTS = {
     "flamebook.figures.flame.audit": "a page's numbers, apart from its words",
     "flamebook.claims.accuracy": "a subject of claims",
     "flamebook.claims.flame": "a document's claims",
+    "flamebook.figures.cloak.protocol": "a notebook's records; its drawings of the patent are apart",
+    "flamebook.runs.domain": "a small language, and nothing of notebooks",
+    "flamebook.site.coverage": "a page",
     "flamebook.runs.page.folded": "a page as one file",
     "flamebook.runs.page.head": "what stands at the top of a page",
     "flamebook.site.refuted": "a page",

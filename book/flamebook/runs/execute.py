@@ -150,7 +150,7 @@ def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool)
     template.unlink()
     executed, faults = stamp.faults_told(stamp.read(page), filled) if tolerant else (stamp.read(page), [])
     known = _read(part / RESULTS) | _read(part / TEXTS) | stamp.plain(run.parameters)
-    stamp.write(page, stamp.finished(executed, known, missing="(not computed)" if faults else None))
+    stamp.write(page, stamp.finished(executed, known, missing="(not computed)" if tolerant else None))
     receipt = Receipt(
         notebook=run.template.stem,
         parameters=run.parameters,

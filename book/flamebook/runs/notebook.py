@@ -98,17 +98,22 @@ def faults_told(executed: Notebook, template: Notebook) -> tuple[Notebook, list[
         The same before it was marked by :func:`going_on`.
     """
     ours = {cell["id"]: cell for cell in template["cells"]}
-    cells, faults = list[dict[str, Any]](), list[str]()
+    cells, faults, lacking = list[dict[str, Any]](), list[str](), False
     for cell in executed["cells"]:
         if cell["id"] not in ours:
             continue
         cell = _with_tags(cell, _tags(ours[cell["id"]]))
         errors = [one for one in cell.get("outputs", ()) if one["output_type"] == "error"]
         if errors:
-            own = f"{errors[0]['ename']}: {errors[0]['evalue']}"
-            follows = bool(faults) and errors[0]["ename"] == "NameError"
-            sentence = "This needs what a cell above could not compute." if follows else f"Not made: {own}"
-            faults += [] if follows else [own]
+            name, words = errors[0]["ename"], errors[0]["evalue"]
+            if lacking and name == "NameError":
+                sentence = "This needs what a cell above does not have."
+            elif name == LEFT_OUT:
+                sentence = f"Left out: {words}"
+            else:
+                sentence = f"Not made: {name}: {words}"
+                faults.append(f"{name}: {words}")
+            lacking = True
             kept = [one for one in cell["outputs"] if one["output_type"] not in ("error", "stream")]
             cell = _without_figure(cell) | {"outputs": [*kept, _sentence(sentence)]}
         cells.append(cell)
@@ -116,6 +121,7 @@ def faults_told(executed: Notebook, template: Notebook) -> tuple[Notebook, list[
 
 
 _GO_ON = "raises-exception"
+LEFT_OUT = "NotRecorded"  # what a cell raises that shows recorded results of other data: no fault, and said on the page
 
 
 def _tags(cell: Mapping[str, Any]) -> list[str]:
