@@ -10,6 +10,7 @@ from flamebook.figures import present
 from flamebook.figures.flame import protocols
 from flamebook.figures.flame.protocols import Costs
 from flamebook.recordings import costs
+from flamebook.runs import record as recorder
 from flamelib.core.vocabulary import DomainError
 
 
@@ -39,11 +40,11 @@ def test_recorded_costs_are_those_of_the_page():
         protocols.recorded_costs("lunch")
 
 
-def test_what_is_recorded_reads_back_as_it_was(tmp_path, monkeypatch):
+def test_what_is_recorded_reads_back_as_it_was(folder, monkeypatch):
     monkeypatch.setattr(costs, "compute_round_cost", lambda users: LINE)
     monkeypatch.setattr(costs, "compute_sealing_cost", lambda *sizes: LINE)
-    costs.record(tmp_path / "costs.json")
-    monkeypatch.setattr(protocols, "RECORDED", tmp_path / "costs.json")
+    assert recorder.record(costs.RECORDING, say=lambda line: None)
+    monkeypatch.setattr(protocols, "RECORDED", folder / protocols.RECORDED.name)
     assert rows(protocols.recorded_costs("round")) == rows(LINE)
     assert len(costs.processor()) > 2
 

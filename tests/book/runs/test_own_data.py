@@ -17,7 +17,7 @@ from flamebook.experiments.runs import Runs
 from flamebook.places import ROOT
 from flamebook.recordings import checkin, cloak, participation
 from flamebook.recordings import flame as recorded_flame
-from flamebook.runs import inputs, notebook, own, recorded
+from flamebook.runs import inputs, notebook, own, recorded, sweep
 from flamelib.core.vocabulary import DomainError
 
 TEMPLATE = ROOT / "notebooks" / "blanket_histogram.ipynb"
@@ -73,7 +73,7 @@ class TestWhere:
         np.savez("answers.npz", labels=np.zeros(3, np.uint8))
         for values in (
             notebook.values(TEMPLATE, {"dataset": "answers.npz"}),
-            notebook.grid(TEMPLATE, {"dataset": "answers.npz"}, 9)[1][0],
+            next(iter(sweep.plan(TEMPLATE, {"dataset": "answers.npz", "seed": "1,2"}).points.values())),
         ):
             assert values["dataset"] == str(tmp_path / "answers.npz")
         before = inputs.digests(TEMPLATE, ROOT, values)

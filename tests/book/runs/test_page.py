@@ -66,9 +66,10 @@ $$a = b$$ (eq-own)
 ## Again
 """
 CURVES = """\
+import numpy as np
 from flamebook.figures import curves, present
 from flamebook.records import Curves
-shown = Curves("n_users", "epsilon", [1.0, 10.0], {"hoeffding": [n_users * 1.0, 2.0]})
+shown = Curves("n_users", "epsilon", np.array([1.0, 10.0]), {"hoeffding": np.array([n_users * 1.0, 2.0])})
 present.record_result("double", 2 * n_users)
 present.record_result("kind", "odd")
 present.show(shown, curves.draw_curves, name="line", alt="A line that rises from left to right.")

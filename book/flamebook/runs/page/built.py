@@ -7,6 +7,7 @@ the one page is read anew in its place and written, and nothing else: seconds, w
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -104,6 +105,8 @@ def _settings(root: Path, source: Path) -> dict[str, Any]:
     )[0]
     theme = {name: value for name, value in settings["html_theme_options"].items() if not name.startswith("use_")}
     buttons = {name: False for name in settings["html_theme_options"] if name.startswith("use_")}
+    # The form runs a page of the book; this one leads back to it.
+    settings["extensions"] = [name for name in settings["extensions"] if name != "forms"]
     return settings | _ALONE | {"html_theme_options": theme | buttons | {"use_download_button": False} | _ALONE_THEME}
 
 
