@@ -96,7 +96,7 @@ def at_the_end(record: Curves) -> str:
     return words + (f"; without a value: {', '.join(silent).removesuffix('.')}" if silent else "")
 
 
-def best(values: Mapping[str, Sequence[float]], names: Sequence[str], one: str, other: str) -> list[str]:
+def best(values: Mapping[str, Reals], names: Sequence[str], one: str, other: str) -> list[str]:
     """Of these names, those for which the curve ``one:name`` ends above ``other:name``."""
     return [name for name in names if values[f"{one}:{name}"][-1] > values[f"{other}:{name}"][-1] * (1 + SAME)]
 
