@@ -95,8 +95,9 @@ def hospitals(record: Crossing, request: Request) -> dict[str, str]:
 def phones(record: Crossing, request: Request, error: float) -> dict[str, str]:
     """The readings: reports in random order if they are exact enough, beside noise in the sum and a trusted server."""
     days = request.sampling_rate * request.rounds
+    on_days = f"{days:,.0f}" if days >= 10 else f"{days:.2g}"
     told = {"phone_users": f"{request.n_users:,}", "phone_times": _so_often(request.rounds)}
-    told |= {"phone_readings": counted(request.dimension, "reading"), "phone_days": f"{days:.2g} of {request.rounds:,}"}
+    told |= {"phone_readings": counted(request.dimension, "reading"), "phone_days": f"{on_days} of {request.rounds:,}"}
     reports, noise = record.best(REPORTS), record.best(NOISE)
     server, shares = record.best("random participation"), chosen(record, names=SHARES)
     told["account_story"] = _decided(reports, noise)

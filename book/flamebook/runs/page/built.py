@@ -61,7 +61,9 @@ def build(notebook: Path, root: Path, folder: Path) -> Path:
         raise NotBuilt("the book that this page belongs to is not built here")
     with tempfile.TemporaryDirectory(prefix="flamelib-") as desk:
         try:
-            _write(notebook, page, root, folder, Path(desk))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what other packages warn of is nothing of the page's
+                _write(notebook, page, root, folder, Path(desk))
         except Exception as fault:  # whatever an extension raises: the page is then made without them
             raise NotBuilt(f"the book's builder gave up ({type(fault).__name__}: {fault})") from fault
     return folder / f"{page}.html"
