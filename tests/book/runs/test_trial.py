@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from flamebook.places import ROOT
 from flamebook.runs import notebook, trial
@@ -49,3 +50,12 @@ def test_a_run_without_a_page_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "refused" in capsys.readouterr().out
     bad = trial.tried(notebook.locate("ask"), {"n_users": "100"}, limit=0.01)
     assert (bad.end, bad.words) == ("fault", "no end within 0 seconds")
+
+
+def test_every_case_that_is_kept_is_admissible_or_refused_in_one_sentence() -> None:
+    kept = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
+    for name, cases in kept.items():
+        for case in cases:
+            why = refused(notebook.locate(name), {key: str(value) for key, value in case.items()})
+            assert "\n" not in why
+            assert "is not a parameter" not in why

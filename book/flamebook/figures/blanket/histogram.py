@@ -196,7 +196,7 @@ def words_of_grants(grants: Curves, theorem: float) -> dict[str, str]:
     """What the accounts of one protocol say beside the lower bound; ``theorem`` is the epsilon of Theorem 3.1."""
     best, least = (float(grants.curves[key][0]) for key in ("blanket", "lower"))
     odds = math.exp(float(grants.parameters["epsilon0"]))
-    silence = "`inf`: the theorem is silent, for with so many users the blanket is too thin, or the budget too large."
+    silence = "`inf` says that the theorem is silent: the blanket is too thin for the crowd, or the budget too large."
     return {
         "local_odds": f"{odds:,.0f}" if 100 <= odds < 1e15 else f"{odds:.3g}" if odds > 1.01 else f"{odds:.7g}",
         "theorem_speaks": silence if math.isinf(theorem) else "The theorem speaks here.",
