@@ -212,6 +212,7 @@
     try {
       await ask("");
       $("here").hidden = false;
+      $("all").href = "../own/"; // an address that only this server has
       await watch();
     } catch {
       /* A site of files alone. */

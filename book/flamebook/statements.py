@@ -17,7 +17,7 @@ from flamelib.front.results import rounded
 
 HOLDS, FAILS, SILENT = "holds", "does not hold", "says nothing"
 RELATIONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal}
-DIGITS = (4, 7, 17)  # of two numbers: as few as tell them apart
+DIGITS = (4, 7, 10, 13, 17)  # of two numbers: as few as tell them apart
 
 
 @dataclass(frozen=True, slots=True)

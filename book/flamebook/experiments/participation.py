@@ -195,6 +195,11 @@ def pair_rows(record: Learning) -> list[tuple[object, ...]]:
     return rows
 
 
+def recorded_pair_rows(runs: Mapping[tuple[str, str], Learning], model: str) -> list[tuple[object, ...]]:
+    """The rows of :func:`pair_rows` for all recorded experiments with one model, each after its experiment's name."""
+    return [(experiment, *row) for (experiment, name), run in runs.items() if name == model for row in pair_rows(run)]
+
+
 # --- statements and words --------------------------------------------------------------------------------------------
 
 

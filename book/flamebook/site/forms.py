@@ -50,7 +50,7 @@ def form(page: Path, template: Path, binder: str = "") -> str:
 commas (lists by semicolons), and run every combination</label>
 <p><button type="reset">Back to the page's values</button></p>
 <p id="own-refusal" role="alert"></p>
-<div id="own-here" hidden><button type="submit">Run it here</button> <a href="../own/">All results kept here</a>
+<div id="own-here" hidden><button type="submit">Run it here</button> <a id="own-all">All results kept here</a>
 <ul id="own-jobs" aria-live="polite"></ul></div>
 <p>In a clone of the repository: <code id="own-command"></code> <button type="button" id="own-copy">Copy</button></p>
 <p id="own-more"><button type="button" id="own-file">Parameters as a file</button>\
