@@ -50,3 +50,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(module, "RESULTS", tmp_path)
     monkeypatch.setattr(record, "KEPT", tmp_path / "kept")
     return tmp_path
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A checkout with three notebooks over four modules; ``a`` and ``b`` share the module ``base``."""
+    import tiny_book  # beside the tests of runs, which alone use it
+
+    return tiny_book.make(tmp_path)
