@@ -57,7 +57,7 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``id``, ``value``, ``gives``, ``adjacency``, ``inputs``, ``source``, and ``uncertainty`` where the
+        ``id``, ``value``, ``gives``, ``adjacency``, ``rests_on``, ``inputs``, ``source``, and ``uncertainty`` where the
         value carries a numerical error (already added on the safe side).
 
     Raises
@@ -74,6 +74,7 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         "value": plain(value),
         "gives": str(found.given(arguments)),
         "adjacency": str(found.adjacency),
+        "rests_on": str(found.stands_on(arguments)),
         "inputs": accepted,
         "source": found.source,
     }

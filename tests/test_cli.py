@@ -22,7 +22,7 @@ class TestEvaluate:
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.count("\n") == 1
         reply = json.loads(done.stdout, parse_constant=pytest.fail)
-        assert set(reply) == {"id", "value", "gives", "adjacency", "inputs", "source"}
+        assert set(reply) == {"id", "value", "gives", "adjacency", "rests_on", "inputs", "source"}
         assert reply["id"] == "blanket:lem-hoeffding"
         assert 0 < reply["value"] < 1
 

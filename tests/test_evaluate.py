@@ -61,7 +61,7 @@ class TestForm:
     def test_every_key_in_order(self) -> None:
         given = {"randomizer": "kary", "epsilon0": "2", "n_buckets": "1e1", "n_users": "1e6", "delta": "1e-6"}
         reply = answers.answer("blanket:try-sum", given)
-        assert list(reply) == ["id", "value", "gives", "adjacency", "inputs", "source"]
+        assert list(reply) == ["id", "value", "gives", "adjacency", "rests_on", "inputs", "source"]
         assert reply["value"] == 2 + 10**6 + 1000
         assert (reply["gives"], reply["adjacency"]) == ("upper", "replace-one")
         assert reply["inputs"] == {

@@ -25,6 +25,23 @@ class Gives(StrEnum):
     VALUE = "value"
 
 
+class RestsOn(StrEnum):
+    """What an answer stands on; in order, so that the last of several is what they stand on together."""
+
+    PROVEN = "proven"
+    """Theorem and numerical error are both proven in this project."""
+    CITED = "cited"
+    """A theorem of others is used unproven here; the source names it."""
+    ESTIMATED = "estimated"
+    """Some numerical error or step is only estimated or searched."""
+
+
+def weakest(*rests_on: RestsOn) -> RestsOn:
+    """What an answer rests on that is made of several: the weakest of what they rest on."""
+    order = list(RestsOn)
+    return max(rests_on, key=order.index)
+
+
 class Certified(float):
     """A number with the width of its numerical error, which is already added on the safe side."""
 

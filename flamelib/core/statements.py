@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from flamelib.core.guarantees import Adjacency, Gives
+from flamelib.core.guarantees import Adjacency, Gives, RestsOn
 from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, known
 
 P = ParamSpec("P")
@@ -42,6 +42,7 @@ class Statement:
     item: str
     gives: Gives | Callable[[Mapping[str, Any]], Gives]
     adjacency: Adjacency
+    rests_on: RestsOn | Callable[[Mapping[str, Any]], RestsOn]
     randomizers: tuple[str, ...]
     function: Callable[..., Any]
     parameters: dict[str, inspect.Parameter]
@@ -66,6 +67,10 @@ class Statement:
     def given(self, arguments: Mapping[str, Any]) -> Gives:
         """What the answer to these arguments is (an item may be a bound for some randomizers only)."""
         return self.gives(arguments) if callable(self.gives) else self.gives
+
+    def stands_on(self, arguments: Mapping[str, Any]) -> RestsOn:
+        """What the answer to these arguments rests on (a few items prove more of some arguments than of others)."""
+        return self.rests_on(arguments) if callable(self.rests_on) else self.rests_on
 
 
 STATEMENTS: dict[str, Statement] = {}
@@ -104,6 +109,7 @@ def states(
     item: str,
     gives: str | Callable[[Mapping[str, Any]], Gives],
     adjacency: str = "replace-one",
+    rests_on: str | Callable[[Mapping[str, Any]], RestsOn] = "proven",
     randomizers: tuple[str, ...] = (),
     words: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -119,6 +125,9 @@ def states(
         ``upper``, ``lower``, ``exact`` or ``value``, or a function of the arguments that says which.
     adjacency : str
         ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
+    rests_on : str or callable
+        ``proven``, ``cited`` or ``estimated`` (:class:`~flamelib.core.guarantees.RestsOn`), or a function of the
+        arguments that says which.
     randomizers : tuple of str
         Kinds of local randomizer accepted as ``randomizer``.
     words : mapping from parameter to tuple of str, optional
@@ -130,6 +139,7 @@ def states(
         if key in STATEMENTS:
             raise RuntimeError(f"{key} already has a home: {STATEMENTS[key].function.__qualname__}")
         direction = gives if callable(gives) else Gives(gives)
+        ground = rests_on if callable(rests_on) else RestsOn(rests_on)
         signature = inspect.signature(function)
 
         @functools.wraps(function)
@@ -141,7 +151,9 @@ def states(
             return function(**admit(STATEMENTS[key], bound.arguments))  # type: ignore[call-arg]
 
         parameters = dict(signature.parameters)
-        found = Statement(key, item, direction, Adjacency(adjacency), randomizers, checked, parameters, words or {})
+        found = Statement(
+            key, item, direction, Adjacency(adjacency), ground, randomizers, checked, parameters, words or {}
+        )
         STATEMENTS[key] = found
         checked.__doc__ = described(inspect.getdoc(function) or "", found)
         return checked

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.accounting.checkin.shuffled import HARDEST
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
 from flamelib.core.arrays import Reals, reals
-from flamelib.core.guarantees import Certified
+from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
-from flamelib.front.results import CITED, PROVEN, Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import (
     Shuffled,
     at_least,
@@ -105,7 +105,7 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
         found, rests_on = many(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
     else:
         found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
-        rests_on = PROVEN if rounds == 1 else CITED
+        rests_on = RestsOn.PROVEN if rounds == 1 else RestsOn.CITED
         if delta and math.isinf(found):
             # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
             each = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, 1, None, delta / rounds)

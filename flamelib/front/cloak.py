@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.splitting.plans import Plan, plans
-from flamelib.core.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import largest
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
-from flamelib.front.results import PROVEN, Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.mechanisms.integers.modular import Residues
 from flamelib.mechanisms.integers.noise import PolyaShare, TruncatedLaplace
@@ -111,10 +111,10 @@ def _account(protocol: Cloak, delta: float | None, epsilon: float | None, rounds
         return _equal_sums(protocol, delta, epsilon, rounds)
     if delta is not None:
         # Rounds add up: a share of delta for each.
-        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, PROVEN)
+        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN)
     each = float(epsilon or 0.0) / rounds
     least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0)
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, PROVEN)
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN)
 
 
 def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
@@ -122,8 +122,8 @@ def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rou
     alike = cloak.account(protocol, 0.5, protocol.colluding).equal_sums
     told = min(rounds * alike.delta, 1.0) if alike else 1.0
     if delta is None:
-        return Guarantee(float(epsilon or 0.0), told, Adjacency.SUM_PRESERVING, PROVEN)
-    return Guarantee(0.0 if told <= delta else math.inf, delta, Adjacency.SUM_PRESERVING, PROVEN)
+        return Guarantee(float(epsilon or 0.0), told, Adjacency.SUM_PRESERVING, RestsOn.PROVEN)
+    return Guarantee(0.0 if told <= delta else math.inf, delta, Adjacency.SUM_PRESERVING, RestsOn.PROVEN)
 
 
 @questions.answers_lower(Cloak)

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.accounting.coordinates import certified, counting
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
-from flamelib.front.results import CITED, Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.protocols import flame
 from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk
@@ -69,9 +69,9 @@ def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rou
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
         uncertainty = getattr(found, "uncertainty", 0.0)
-        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, CITED, uncertainty, assumes)
+        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.CITED, uncertainty, assumes)
     least = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, CITED, 0.0, assumes)
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.CITED, 0.0, assumes)
 
 
 @questions.answers_lower(FlameSimple)

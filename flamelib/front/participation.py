@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Adjacency, Certified
+from flamelib.core.guarantees import Adjacency, Certified, RestsOn
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
-from flamelib.front.results import CITED, PROVEN, Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.protocols.participation import Participation, run
 
@@ -46,7 +46,7 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
             # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
             found = Certified(rounds * _account(protocol, delta / rounds, None, 1).epsilon, 0.0)
     at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
-    rests_on = PROVEN if rounds == 1 else CITED
+    rests_on = RestsOn.PROVEN if rounds == 1 else RestsOn.CITED
     return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, rests_on, found.uncertainty)
 
 

@@ -10,21 +10,11 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from flamelib.core.guarantees import Adjacency, ApproxDP
+from flamelib.core.guarantees import Adjacency, ApproxDP, RestsOn
 from flamelib.core.vocabulary import check
 
 # Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
 DIGITS = 4
-
-PROVEN = "proven"
-CITED = "cited"
-ESTIMATED = "estimated"
-_WEIGHT = (PROVEN, CITED, ESTIMATED)
-
-
-def weakest(*rests_on: str) -> str:
-    """What an answer rests on that is made of several: the weakest of what they rest on."""
-    return max(rests_on, key=_WEIGHT.index)
 
 
 def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
@@ -55,7 +45,7 @@ class Guarantee(ApproxDP):
         The budget; an infinite epsilon promises nothing.  The numerical error is added to what was asked for.
     adjacency : Adjacency
         Which two data sets are compared.
-    rests_on : str
+    rests_on : RestsOn
         ``proven`` (theorem and numerical error are both proven in this project), ``cited`` (a theorem of others is
         used unproven), or ``estimated`` (some numerical error is only estimated).
     uncertainty : float
@@ -69,7 +59,7 @@ class Guarantee(ApproxDP):
     (0.03074, 1e-08)-DP, replace-one; proven
     """
 
-    rests_on: str = PROVEN
+    rests_on: RestsOn = RestsOn.PROVEN
     uncertainty: float = 0.0
     assumes: str = ""
 
@@ -111,7 +101,7 @@ class Bounds:
     upper: float
     asked: str
     adjacency: Adjacency
-    rests_on: str = PROVEN
+    rests_on: RestsOn = RestsOn.PROVEN
     assumes: str = ""
 
     def __iter__(self) -> Iterator[float]:

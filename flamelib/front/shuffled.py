@@ -16,12 +16,12 @@ from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_roun
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence, clones_2021, exact_binary
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
 from flamelib.core.arrays import Reals, one_per_user
-from flamelib.core.guarantees import Adjacency, Certified
+from flamelib.core.guarantees import Adjacency, Certified, RestsOn
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, TableProfile
 from flamelib.core.search import largest
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 from flamelib.front import questions
-from flamelib.front.results import CITED, ESTIMATED, PROVEN, Calibrated, Guarantee
+from flamelib.front.results import Calibrated, Guarantee
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
 
@@ -64,40 +64,40 @@ class Shuffled:
         object.__setattr__(self, "n_users", check(n_users=self.n_users)["n_users"])
 
 
-def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None) -> tuple[Certified, str]:
+def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None) -> tuple[Certified, RestsOn]:
     """One round, and what its account rests on (upper)."""
     match randomizer:
         case AnyProfile():
-            return clones_2021(randomizer.epsilon0, n_users, epsilon, delta), CITED
+            return clones_2021(randomizer.epsilon0, n_users, epsilon, delta), RestsOn.CITED
         case TableProfile() if not randomizer.epsilon0:
-            return Certified(0.0, 0.0), PROVEN
+            return Certified(0.0, 0.0), RestsOn.PROVEN
         case TableProfile():
-            return table_divergence(randomizer, n_users, epsilon, delta), PROVEN
+            return table_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
         case KaryProfile(n_buckets=2):
-            searched = PROVEN if n_users <= ENUMERATED else ESTIMATED
+            searched = RestsOn.PROVEN if n_users <= ENUMERATED else RestsOn.ESTIMATED
             return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), searched
         case GaussianProfile():
-            return blanket_divergence(randomizer, n_users, epsilon, delta), ESTIMATED
-    return blanket_divergence(randomizer, n_users, epsilon, delta), PROVEN
+            return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.ESTIMATED
+    return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
 
 
 def many(
     randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
-) -> tuple[Certified, str]:
+) -> tuple[Certified, RestsOn]:
     """Rounds in which users join with a chance, and what their account rests on (upper)."""
     if rounds == 1 and rate == 1:
         return once(randomizer, n_users, epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
         raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
     if not isinstance(randomizer, TableProfile):
-        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), CITED
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.CITED
     if not randomizer.epsilon0:
-        return Certified(0.0, 0.0), PROVEN  # all values send alike
+        return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
     found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
     if rounds == 1:
         # Who stays away only drops a message, which everybody could do to the round of all.
-        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), CITED
-    return found, CITED
+        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.CITED
+    return found, RestsOn.CITED
 
 
 def at_least(
@@ -121,7 +121,7 @@ def at_least(
     return found
 
 
-def guarantee(found: Certified, rests_on: str, epsilon: float | None, delta: float | None) -> Guarantee:
+def guarantee(found: Certified, rests_on: RestsOn, epsilon: float | None, delta: float | None) -> Guarantee:
     """A replace-one guarantee from the number that was asked for."""
     if delta is None:
         return Guarantee(
