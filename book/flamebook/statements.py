@@ -148,13 +148,13 @@ def times(ratio: float, digits: int = 2) -> str:
     return f"{short:,.0f} times" if 1000 <= short < 1e15 else f"{short:g} times"
 
 
-def percent(share: float, digits: int = 2) -> str:
-    """A share as percent.
+def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
+    """A share as percent; with ``up``, of which the sentence says "at most", never rounded below it.
 
-    >>> percent(0.4567), percent(1.0), percent(3e-5)
-    ('46 %', '100 %', '0.003 %')
+    >>> percent(0.4567), percent(1.0), percent(3e-5), percent(0.4512, up=True)
+    ('46 %', '100 %', '0.003 %', '46 %')
     """
-    value = 100 * share
+    value = float(rounded(100 * share, up=True, digits=digits)) if up else 100 * share
     return f"{value:.0f} %" if digits <= 2 and 10 <= value < 1e4 else f"{value:.{digits}g} %"
 
 

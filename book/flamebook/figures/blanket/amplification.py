@@ -354,4 +354,4 @@ def words_of_withdrawn(record: Curves) -> dict[str, str]:
 
 def _excess(ratios: Reals) -> str:
     known = ratios[np.isfinite(ratios)]
-    return percent(max(0.0, float(known.max()) - 1)) if known.size else ""
+    return percent(max(0.0, float(known.max()) - 1), up=True) if known.size else ""
