@@ -64,7 +64,7 @@ class Recording:
     header : sequence of str
         Of a ``.csv``.
     told : callable
-        From the results, by the names of the parts, to what the ``.json`` holds beside how it came about.
+        From the results, by the names of the parts, to what the ``.json`` holds beside how it came about; nothing.
     taken_apart : callable
         The results as the table has them: then one part can be made anew where no other is kept.
     indent : int or None
@@ -74,7 +74,7 @@ class Recording:
     table: str
     parts: Callable[[], Mapping[str, Part]]
     header: Sequence[str] = ()
-    told: Callable[[Results], dict[str, Any]] = dict
+    told: Callable[[Results], dict[str, Any]] = lambda _: {}
     taken_apart: Callable[[], Results] = dict
     indent: int | None = 1
 

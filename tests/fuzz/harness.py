@@ -1,0 +1,355 @@
+"""Random requests to every registered statement, and what must be true of any answer.
+
+``python tests/fuzz/harness.py --seconds 120 --seed 7`` draws requests from the declared domains, ordinary ones, wide
+ones and ends of domains, for so long; whatever is wrong is printed as the command that shows it again, made as simple
+as it stays wrong, and the status is 1.  Wrong is
+
+``fault``      an exception other than a refusal, an answer that is no number, or a label that promises too much;
+``slow``       an answer that takes longer than :data:`PATIENCE` seconds;
+``order``      an upper answer below a lower one of the same quantity;
+``monotone``   a budget that rises with the failure probability, or falls with rounds;
+``round trip`` the failure probability at the budget answered, larger than the one that was asked for.
+"""
+
+import argparse
+import math
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from flamelib import answers
+from flamelib.core.statements import Statement
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError
+
+Inputs = dict[str, Any]
+
+PATIENCE = 3.0  # seconds that an answer may take on an idle machine
+LIMIT = 60.0  # seconds after which a request is given up
+ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
+TYPICAL = {
+    "epsilon0": 1.0,
+    "epsilon": 0.3,
+    "delta": 1e-6,
+    "n_users": 300,
+    "n_buckets": 4,
+    "blanket_mass": 0.2,
+    "noise_std": 1.0,
+    "clip_norm": 1.0,
+    "rounds": 10,
+    "n_records": 5,
+    "order": 4,
+    "dimension": 40,
+    "kept": 4,
+    "padded": 30,
+    "times": 10,
+    "modulus": 1000,
+    "n_messages": 6,
+    "scale": 10,
+    "swaps": 3,
+    "colluding": 1,
+    "missing": 1,
+    "security_bits": 40,
+    "log2_modulus": 20,
+    "error": 2.0,
+    "input_bits": 16,
+    "population": 50,
+    "sampled": 5,
+    "multiples": 5,
+    "index_privacy": 3.0,
+    "sensitivity": 1.0,
+}
+# Lower and upper answer of one quantity: id and what is fixed in it, for either side.
+ORDERED: list[tuple[tuple[str, Inputs], tuple[str, Inputs]]] = [
+    (("shuffle:lower", {"randomizer": "kary"}), ("blanket:lem-reduction", {"randomizer": "kary"})),
+    (("shuffle:lower", {"randomizer": "kary"}), ("blanket:lem-hoeffding", {"randomizer": "kary"})),
+    (("shuffle:lower", {"randomizer": "kary"}), ("blanket:lem-bennett", {"randomizer": "kary"})),
+    (("shuffle:lower", {"randomizer": "laplace"}), ("blanket:lem-reduction", {"randomizer": "laplace"})),
+    (("shuffle:lower", {"randomizer": "laplace"}), ("blanket:lem-hoeffding", {"randomizer": "any"})),
+    (("shuffle:lower", {"randomizer": "kary"}), ("clones:2023", {"randomizer": "kary"})),
+    (("shuffle:lower", {"randomizer": "kary"}), ("clones:2021", {})),
+    (("shuffle:lower", {"randomizer": "kary", "n_buckets": 2}), ("shuffle:exact-binary", {})),
+    (("shuffle:exact-binary", {}), ("clones:2021", {})),
+    (("shuffle:exact-binary", {}), ("blanket:lem-reduction", {"randomizer": "kary", "n_buckets": 2})),
+    (("participation:thm-4.1", {"reading": "aligned"}), ("participation:thm-4.1", {"reading": "outer"})),
+    (("checkin:thm-3", {}), ("checkin:thm-2", {"inner": "exact"})),
+    (("flame:topk-lower", {}), ("flame:account", {"protocol": "topk", "bound": "blanket", "route": "sound"})),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """One request of whose answer something is not true."""
+
+    kind: str
+    key: str
+    inputs: Inputs
+    words: str
+
+    def __str__(self) -> str:
+        given = " ".join(f"{name}={value}" for name, value in self.inputs.items())
+        return f"{self.kind}: flamelib evaluate {self.key} {given}  # {self.words}"
+
+
+class TooLongError(Exception):
+    """A request that had not ended when its time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as the command gives it, and how long it took."""
+
+    value: Any
+    gives: str
+    rests_on: str
+    uncertainty: float
+    seconds: float
+
+    @property
+    def number(self) -> float:
+        """The value as a number; NaN for an object."""
+        return float(self.value) if isinstance(self.value, int | float | str) else math.nan
+
+
+def _give_up(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TooLongError
+
+
+def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
+    """The answer of the library; a refusal is a :class:`DomainError`."""
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    started = time.process_time()
+    try:
+        found = answers.answer(key, inputs)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    took = time.process_time() - started
+    error = found.get("uncertainty", 0.0)
+    return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def drawn(found: Statement, generator: np.random.Generator, fixed: Mapping[str, Any]) -> Inputs:
+    """Inputs for a statement from the domains of its parameters; what is fixed stays."""
+    wide = generator.random() < 0.3
+    kind = fixed.get("randomizer") or (str(generator.choice(found.randomizers)) if found.randomizers else None)
+    inputs: Inputs = {}
+    for name, required in answers.flat(found, kind).items():
+        if name in fixed:
+            inputs[name] = fixed[name]
+        elif name == "randomizer":
+            inputs[name] = kind
+        elif required or generator.random() < 0.3:
+            inputs[name] = _value(name, found.domain(name), wide, generator)
+    if found.either:
+        asked = next((name for name in ("epsilon", "delta") if name in fixed), None)
+        asked = asked or ("delta" if generator.random() < 0.7 else "epsilon")
+        inputs.pop("delta" if asked == "epsilon" else "epsilon", None)
+        inputs[asked] = fixed[asked] if asked in fixed else _value(asked, found.domain(asked), wide, generator)
+    return inputs
+
+
+def _value(name: str, domain: Domain, wide: bool, generator: np.random.Generator) -> Any:
+    if domain.choices:
+        return str(generator.choice(domain.choices))
+    if domain.several:
+        size = max(domain.shortest, int(generator.integers(1, 4)))
+        return [int(entry) for entry in generator.integers(0, 5, size)]
+    if wide and generator.random() < 0.2:
+        ends = [end for end in (domain.low, domain.high) if domain.contains(end)]
+        if ends:
+            end = float(generator.choice(ends))
+            return int(end) if domain.whole else end
+    if domain.low == 0 and domain.high == 1:
+        return _share(name, domain, wide, generator)
+    center = TYPICAL.get(name, max(2.0, domain.low) if domain.whole else 1.0)
+    low, high = max(domain.low, 1.0 if domain.whole else 1e-12), min(domain.high, 1e15 if domain.whole else 1e12)
+    if wide:
+        number = math.exp(generator.uniform(math.log(low), math.log(high)))
+    else:
+        number = min(max(center * math.exp(0.8 * generator.standard_normal()), low), high)
+    return min(round(number), LARGEST_WHOLE) if domain.whole else float(f"{number:.6g}")
+
+
+def _share(name: str, domain: Domain, wide: bool, generator: np.random.Generator) -> float:
+    if name in ("delta", "slack_delta", "local_delta", "total_delta"):
+        return float(f"{10 ** -generator.uniform(0.5, 300 if wide else 14):.4g}")
+    odds = math.exp(generator.normal(0, 8 if wide else 1.5))
+    share = float(f"{odds / (1 + odds):.6g}")
+    return share if domain.contains(share) else 0.5
+
+
+# --- what must be true -----------------------------------------------------------------------------------------------
+
+
+def judged(key: str, inputs: Inputs) -> Iterator[Wrong]:
+    """Everything that is wrong with the answer to one request; nothing where it is refused."""
+    try:
+        reply = ask(key, inputs)
+    except DomainError:
+        return
+    except TooLongError:
+        yield Wrong("slow", key, inputs, f"no answer in {LIMIT:.0f} s")
+        return
+    except Exception as fault:
+        yield Wrong("fault", key, inputs, f"{type(fault).__name__}: {fault}")
+        return
+    if reply.seconds > PATIENCE:
+        yield Wrong("slow", key, inputs, f"{reply.seconds:.1f} s")
+    if reply.gives == "exact" and reply.rests_on == "estimated":
+        yield Wrong("fault", key, inputs, "an estimate is called exact")
+    value = reply.number
+    if isinstance(reply.value, int | float) and math.isnan(value):
+        yield Wrong("fault", key, inputs, "the answer is no number")
+    if reply.gives == "value" or math.isnan(value):
+        return
+    if value < 0:
+        yield Wrong("fault", key, inputs, f"{value} is negative")
+    yield from _neighbours(key, inputs, reply)
+
+
+def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
+    """The same request with one number moved in a direction that the answer must follow."""
+    if not answers.statement(key).either:
+        return
+    asked, other = ("delta", "epsilon") if "delta" in inputs else ("epsilon", "delta")
+    at = float(inputs[asked])
+    larger = min(1.0, at * 3) if asked == "delta" else at * 1.5 + 1e-3
+    for name, moved, sign in ((asked, larger, -1), ("rounds", inputs.get("rounds", 0) * 2, 1)):
+        if name in inputs and moved != inputs[name] and VOCABULARY[name].contains(moved):
+            found = _number(key, inputs | {name: moved})
+            if found is not None and sign * (found - reply.number) < -_slack(reply, found):
+                words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
+                yield Wrong("monotone", key, inputs, words)
+    if asked == "delta" and reply.gives == "upper" and math.isfinite(reply.number) and at > 0:
+        back = _number(
+            key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}
+        )
+        if back is not None and back > at * (1 + 0.03):
+            yield Wrong("round trip", key, inputs, f"epsilon {reply.number!r}, at which delta is {back!r}")
+
+
+def _slack(reply: Reply, found: float) -> float:
+    if math.inf in (reply.number, found):
+        return 0.0
+    return 2 * reply.uncertainty + ROUNDING * max(abs(reply.number), abs(found)) + 1e-12 * (reply.gives != "lower")
+
+
+def _number(key: str, inputs: Inputs) -> float | None:
+    try:
+        return ask(key, inputs).number
+    except (DomainError, TooLongError):
+        return None
+    except Exception:  # told when that request itself is drawn
+        return None
+
+
+def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
+    """A lower answer above an upper one to the same question."""
+    found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+    if None in found or math.isnan(found[0] or 0.0) or math.isnan(found[1] or 0.0):
+        return
+    least, most = float(found[0] or 0.0), float(found[1] or 0.0)
+    if least > most * (1 + ROUNDING):
+        yield Wrong("order", upper[0], _of(upper[0], inputs | upper[1]), f"{most!r}, but {lower[0]} says {least!r}")
+
+
+def _of(key: str, inputs: Inputs) -> Inputs:
+    """Those of the inputs that a statement has."""
+    has = answers.flat(answers.statement(key), inputs.get("randomizer"))
+    return {name: value for name, value in inputs.items() if name in has}
+
+
+# --- simplest examples -----------------------------------------------------------------------------------------------
+
+
+def simplest(wrong: Wrong, check: Callable[[Inputs], Iterator[Wrong]]) -> Wrong:
+    """The same fault at numbers of fewer digits, and with fewer of them away from the ordinary."""
+    for name in list(wrong.inputs):
+        value = wrong.inputs[name]
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        short = float(f"{value:.1g}")
+        for candidate in (TYPICAL.get(name), int(short) if isinstance(value, int) else short):
+            if candidate is None or candidate == value:
+                continue
+            again = next((one for one in check(wrong.inputs | {name: candidate}) if one.kind == wrong.kind), None)
+            if again is not None:
+                wrong = again
+                break
+    return wrong
+
+
+# --- the whole -------------------------------------------------------------------------------------------------------
+
+
+def fuzz(seconds: float, seed: int, only: str = "") -> tuple[list[Wrong], Counter[str]]:
+    """Requests for so long, statement by statement in turn, with the pairs between them.
+
+    Parameters
+    ----------
+    seconds : float
+        Processor time to spend; what is found is made simple besides.
+    seed : int
+        Of the one generator.
+    only : str
+        Beginning of the ids to try; all where it is empty.
+
+    Returns
+    -------
+    list of Wrong, Counter
+        What was found, at most one of a kind and id; and how many requests were drawn for each id.
+    """
+    generator = np.random.default_rng(seed)
+    statements = {key: found for key, found in answers.load_all().items() if key.startswith(only)}
+    pairs = [(low, high) for low, high in ORDERED if high[0].startswith(only)]
+    wrong: dict[tuple[str, str], Wrong] = {}
+    drawn_of: Counter[str] = Counter()
+    started = time.process_time()
+
+    def note(found: Iterator[Wrong], check: Callable[[Inputs], Iterator[Wrong]]) -> None:
+        for one in found:
+            if (one.kind, one.key) not in wrong:
+                wrong[one.kind, one.key] = one if one.kind == "slow" else simplest(one, check)
+                print(wrong[one.kind, one.key], flush=True)
+
+    while True:
+        for key, found in statements.items():
+            inputs = drawn(found, generator, {})
+            drawn_of[key] += 1
+            note(judged(key, inputs), lambda given, key=key: judged(key, given))
+            if time.process_time() - started > seconds:
+                return list(wrong.values()), drawn_of
+        for low, high in pairs:
+            asked = {"delta": float(f"{10 ** -generator.uniform(1, 12):.3g}")}
+            inputs = {}
+            for key, fixed in (low, high):
+                inputs |= drawn(answers.statement(key), generator, asked | inputs | fixed)
+            drawn_of[f"{low[0]} <= {high[0]}"] += 1
+            note(ordered(low, high, inputs), lambda given, low=low, high=high: ordered(low, high, given))
+
+
+def main(words: list[str]) -> int:
+    """Fuzz; status 1 where anything is wrong."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0, help="processor time to spend")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="of the draws; printed")
+    parser.add_argument("--only", default="", help="beginning of the ids to try")
+    given = parser.parse_args(words)
+    print(f"seed {given.seed}", flush=True)
+    wrong, drawn_of = fuzz(given.seconds, given.seed, given.only)
+    print(f"{len(wrong)} wrong of {drawn_of.total()} requests to {len(drawn_of)} statements and pairs")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
