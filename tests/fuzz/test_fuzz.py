@@ -1,4 +1,4 @@
-"""The fuzz harness: a minute of it on every change, the requests that once went wrong, and that it finds what is wrong."""
+"""The fuzz harness: a minute of it on every change, the requests that once went wrong, and what it is to find."""
 
 from collections.abc import Iterator
 from pathlib import Path
