@@ -89,14 +89,14 @@ def many(
     if isinstance(randomizer, GaussianProfile):
         raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
     if not isinstance(randomizer, TableProfile):
-        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.CITED
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.PROVEN
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
     found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
     if rounds == 1:
         # Who stays away only drops a message, which everybody could do to the round of all.
-        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.CITED
-    return found, RestsOn.CITED
+        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
+    return found, RestsOn.PROVEN
 
 
 def at_least(

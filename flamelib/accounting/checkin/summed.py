@@ -232,10 +232,10 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """Sums of moments go by panels, whose error is measured; Equation 11 is cited, as is composition by losses."""
-    if arguments.get("route") in ("thm-4", "rdp-exact"):
+    """What sums of moments by panels and a grid of losses add is measured; the terms of Equation 11 are cited."""
+    if arguments.get("route") == "thm-4" or _gives(arguments) is Gives.VALUE:
         return RestsOn.ESTIMATED
-    return RestsOn.PROVEN if arguments.get("route") != "eq-11" and arguments.get("rounds") == 1 else RestsOn.CITED
+    return RestsOn.CITED if arguments.get("route") == "eq-11" else RestsOn.PROVEN
 
 
 @states("checkin", "distributed", item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",

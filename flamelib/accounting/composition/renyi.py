@@ -30,7 +30,7 @@ def renyi_divergence(first: Sequence[float], second: Sequence[float], order: flo
 
 
 @states("checkin", "def-3", item="Definition 3, Rényi privacy of an epsilon-private mechanism (Mironov 2017)",
-        gives="exact", rests_on="cited")  # fmt: skip
+        gives="exact", rests_on="proven")  # fmt: skip
 def pure_renyi(order: int, epsilon: float) -> float:
     r"""Largest Rényi divergence of any epsilon-private mechanism, that of binary response (exact).
 

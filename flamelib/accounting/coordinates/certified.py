@@ -35,7 +35,7 @@ from flamelib.accounting.coordinates.padded import Bound, Coordinate, all_real, 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
-from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check
@@ -57,13 +57,8 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
     return Gives.UPPER if arguments.get("route") == "sound" else Gives.VALUE
 
 
-def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """That products of dominating pairs dominate compositions is cited."""
-    return RestsOn.CITED if _gives(arguments) is Gives.UPPER else RestsOn.PROVEN
-
-
 @states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
-        "more real messages than padded)", gives=_gives, rests_on=_rests_on,
+        "more real messages than padded)", gives=_gives, rests_on="proven",
         words={"protocol": ("simple", "double", "topk"), "route": ("paper", "unsampled", "sound")})  # fmt: skip
 def account(
     protocol: str,

@@ -103,7 +103,7 @@ def _sampled(n_buckets: int, epsilon0: float, messages: float, rate: float, delt
 # --- all coordinates --------------------------------------------------------------------------------
 
 
-@states("flame", "thm-1", item="Theorem 1, all coordinates of SS-Simple", gives="upper", rests_on="cited")
+@states("flame", "thm-1", item="Theorem 1, all coordinates of SS-Simple", gives="upper", rests_on="proven")
 def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     r"""Budget of a vector each of whose ``dimension`` coordinates is (epsilon, delta)-private (upper).
 
