@@ -22,9 +22,10 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
 from flamebook.records import Curves
-from flamebook.statements import FAILS, HOLDS, SILENT, Finding, found
+from flamebook.statements import FAILS, HOLDS, SILENT, AtLeast, AtMost, Finding, found
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
+from flamelib.front.results import rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
@@ -220,9 +221,15 @@ def note(sentence: str) -> Html:
 def pretty(value: Any) -> str:
     """Four significant digits for real numbers that need them, thousands apart for whole ones, words as they are.
 
+    Bounds are rounded to their safe side.
+
     >>> [pretty(x) for x in (697932, 0.000123456, 0.99999999, 0.5, float("inf"), "exact")]
     ['697,932', '0.0001235', '1.000', '0.5', 'inf', 'exact']
+    >>> pretty(AtMost(0.000123412)), pretty(AtLeast(0.000123456))
+    ('0.0001235', '0.0001234')
     """
+    if isinstance(value, AtMost | AtLeast):
+        return rounded(float(value), up=isinstance(value, AtMost))
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
