@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -27,6 +28,11 @@ from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 from flamelib.front.results import rounded
 
+# What a heading says of the numbers below it; the first that is found counts.
+SIDES: dict[str, type[AtMost] | type[AtLeast]] = {
+    "at least": AtLeast, "lower": AtLeast, "given away": AtLeast,
+    "at most": AtMost, "certified": AtMost, "blanket divergence": AtMost,
+}  # fmt: skip
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
 
@@ -136,11 +142,14 @@ def record_result(name: str, value: Any) -> Html:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     """A small table of values; it scrolls by itself where the page is narrow.
 
-    >>> table(["n_users", "epsilon"], [(1000, 0.123456789)])
-    n_users epsilon
-    1,000 0.1235
+    Real numbers of a column whose heading says that they are bounds (:data:`SIDES`) are rounded to their safe side.
+
+    >>> table(["n_users", "epsilon", "at least"], [(1000, 0.123456789, 0.123456789)])
+    n_users epsilon at least
+    1,000 0.1235 0.1234
     """
-    cells = [[pretty(cell) for cell in row] for row in rows]
+    sides = [next((side for word, side in SIDES.items() if word in heading), None) for heading in header]
+    cells = [[pretty(_bound(cell, side)) for cell, side in zip_longest(row, sides[: len(row)])] for row in rows]
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
     grid = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
@@ -216,6 +225,11 @@ def _append(name: str, entries: list[Any]) -> None:
 def note(sentence: str) -> Html:
     """A sentence that the reader should see, such as which data set was really used."""
     return Html(f'{STYLE}<p class="fl-result">{html.escape(sentence)}</p>', sentence)
+
+
+def _bound(value: Any, side: type[AtMost] | type[AtLeast] | None) -> Any:
+    plain = isinstance(value, float | np.floating) and not isinstance(value, AtMost | AtLeast)
+    return side(value) if side and plain else value
 
 
 def pretty(value: Any) -> str:

@@ -44,6 +44,21 @@ def test_a_file_keeps_every_digit() -> None:
     assert str(table(["upper"], [(AtMost(0.123412),)])).endswith("0.1235")
 
 
+@pytest.mark.parametrize(
+    ("heading", "shown"),
+    [
+        ("at least", "0.1234"),
+        ("lower, overflow", "0.1234"),
+        ("certainly given away", "0.1234"),
+        ("certainly at most", "0.1235"),
+        ("certified epsilon", "0.1235"),
+        ("claimed", "0.1234"),
+    ],
+)
+def test_a_heading_says_on_which_side_its_numbers_are(heading: str, shown: str) -> None:
+    assert str(table(["users", heading], [(1234, 0.12341 if shown == "0.1235" else 0.12344)])).split()[-1] == shown
+
+
 def test_the_side_is_that_of_the_name() -> None:
     assert isinstance(sided("lower-full", 0.5), AtLeast)
     assert isinstance(sided("blanket", 0.5), AtMost)

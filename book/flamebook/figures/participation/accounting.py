@@ -190,7 +190,12 @@ def calibration_rows(
 ) -> list[tuple[object, ...]]:
     """For each setting the least noise of every scheme at this guarantee of a round."""
     return [
-        (one.participation_rate, one.record_rate, one.n_records, *(one.noise(name, epsilon, delta) for name in schemes))
+        (
+            one.participation_rate,
+            one.record_rate,
+            one.n_records,
+            *(sided(name, one.noise(name, epsilon, delta), ("inner", "aligned")) for name in schemes),
+        )
         for one in settings
     ]
 
