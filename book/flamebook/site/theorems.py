@@ -74,13 +74,19 @@ def page(
     """
     documented = api.documented(root / "flamelib")
     tests, notebooks = list(_tests(root)), _notebooks(root)
-    computed = {row.claim.compute for row in judged}
+    claims = [row.claim for row in judged]
+    computed = {claim.compute for claim in claims}
+    # The text of a statement, with its proof: the first chapter that a claim about it points at.
+    texts = {
+        claim.item: claim.page for claim in reversed(claims) if claim.page.startswith("book/") and "#" in claim.page
+    }
     found = answers.load_all()
 
     def row(key: str, statement: Statement) -> str:
         shelf = [link(f"notebooks/{name}") for name, code in notebooks.items() if _mentions(code, statement)]
+        more = ([link(texts[key])] if key in texts else []) + ["{doc}`ledger </book/ledger>`"] * (key in computed)
         cells = [
-            f"`{key}`: {statement.item}" + (" ({doc}`ledger </book/ledger>`)" if key in computed else ""),
+            f"`{key}`: {statement.item}" + (f" ({', '.join(more)})" if more else ""),
             _function(statement, documented),
             _told(statement.gives),
             _told(statement.rests_on),

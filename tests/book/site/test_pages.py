@@ -93,6 +93,7 @@ def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
 def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path) -> None:
     page = (staged / "book" / "theorems.md").read_text(encoding="utf-8")
     rows = page.split("\n* - ")
+    assert all(f"<{label}>" in page for label in ("blanket-thm-3-1", "participation-rounds", "checkin-thm-1"))
     for key, statement in load_all().items():
         [row] = [row for row in rows if row.startswith(f"`{key}`")]
         assert str(statement.adjacency) in row
