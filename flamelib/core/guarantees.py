@@ -30,7 +30,8 @@ class RestsOn(StrEnum):
 
     The label speaks of what ``gives`` says: of a bound that it lies on its side, of an exact answer that it is the
     truth but for ``uncertainty``, of a value only that the number is the formula's.  Textbook mathematics needs no
-    proof here, nor that elementary and special functions of Python, numpy and scipy are as good as they are said to be.
+    proof here, nor that elementary and special functions and Fourier transforms of Python, numpy and scipy err by no
+    more than is usually taken for granted.
     """
 
     PROVEN = "proven"

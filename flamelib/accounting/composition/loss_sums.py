@@ -11,9 +11,9 @@ the answer is then a sum over the bulk of the law, and round-off is relative to 
 sign or a bound:
 
 * what is wrapped into the window is positive; what lies outside is at most Chernoff's bound, which is added;
-* the transform of N numbers, N without prime factors above 5, has a relative error below :math:`16u\log_2N` in the
-  Euclidean norm (u the unit of round-off), a T-th power multiplies it by T, and a sum with weights is wrong by at most
-  that error times their Euclidean norm: added.
+* the transform of N numbers is taken to have a relative error below :math:`5u\log_2N` in the Euclidean norm (u the
+  unit of round-off), a T-th power multiplies it by T, and a sum with weights is wrong by at most that error times their
+  Euclidean norm: added.
 
 Proof: book, chapter on FLAME, section on how a vector's budget is computed.
 """
@@ -210,7 +210,7 @@ class LossSum:
     def _wave(self, t: float, first: int, size: int) -> tuple[Reals, float]:
         """One period of the law of the tilted sum, and the Euclidean norm of its round-off."""
         log_size, angle, error = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1), 0.0
-        rounding = 16 * UNIT * math.log2(size)
+        rounding = 5 * UNIT * math.log2(size)
         for part, times in self.parts:
             law = part.tilted(t)[1]
             wave = rfft(np.bincount(part.index % size, law, size))
