@@ -239,7 +239,8 @@ def listing(prefix: str = "") -> Iterator[str]:
 
 
 def _describe(key: str, found: Statement) -> Iterator[str]:
-    yield f"{key}   {_direction(found)}, {found.adjacency}"
+    ground = "depends on the inputs" if callable(found.rests_on) else found.rests_on
+    yield f"{key}   {_direction(found)}, {found.adjacency}; {ground}"
     yield f"    {found.source}"
     for name, parameter in found.parameters.items():
         if name == "randomizer":

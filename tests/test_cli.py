@@ -58,7 +58,7 @@ class TestEvaluate:
     def test_a_fault_is_a_traceback_and_status_1(self) -> None:
         program = (
             "import sys; from flamelib import cli; from flamelib.core.statements import states\n"
-            "states('blanket', 'try', item='i', gives='exact')(lambda n_users: [][n_users])\n"
+            "states('blanket', 'try', item='i', gives='exact', rests_on='proven')(lambda n_users: [][n_users])\n"
             "sys.exit(cli.main(['evaluate', 'blanket:try', 'n_users=5']))"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

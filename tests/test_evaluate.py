@@ -32,22 +32,24 @@ class Pair(NamedTuple):
 def registered() -> Iterator[None]:
     """A few statements whose answers are known by looking at them."""
 
-    @states("blanket", "try-sum", item="a sum", gives="upper", randomizers=("kary", "gaussian", "any"))
+    @states("blanket", "try-sum", item="a sum", gives="upper", rests_on="cited",
+            randomizers=("kary", "gaussian", "any"))  # fmt: skip
     def total(randomizer: Any, n_users: int, epsilon: float | None = None, delta: float | None = None) -> float:
         return randomizer.epsilon0 + n_users + (100 if delta is None else 1000)
 
-    @states("blanket", "try-values", item="values", gives="value", adjacency="none")
+    @states("blanket", "try-values", item="values", gives="value", rests_on="proven", adjacency="none")
     def values(n_users: int, repeats: int = 5) -> Any:
         return {
             2: math.inf, 3: -math.inf, 4: Certified(0.5, 1e-9), 5: Plan(3, math.inf), 6: Pair(np.float64(0.25), 0.0),
             7: np.int64(7), 8: {"law": np.array([0.5, math.inf])}, 9: -0.0, 10: repeats, 11: True, 12: "word", 13: None,
         }[n_users]  # fmt: skip
 
-    @states("blanket", "try-bug", item="a fault", gives="exact")
+    @states("blanket", "try-bug", item="a fault", gives="exact", rests_on="proven")
     def fault(n_users: int) -> float:
         return math.nan if n_users == 2 else float([1][n_users])
 
-    @states("shuffle", "try-own", item="own budget", gives=lambda given: "upper" if given["epsilon0"] > 1 else "value")
+    @states("shuffle", "try-own", item="own budget", rests_on="proven",
+            gives=lambda given: "upper" if given["epsilon0"] > 1 else "value")  # fmt: skip
     def own(epsilon0: float, dimension_free: None = None) -> float:
         return epsilon0
 

@@ -186,6 +186,27 @@ def ranked(values: Mapping[str, float], shown: str = "{:.3g}", largest_first: bo
     return listed([f"{name} ({shown.format(values[name])})" for name in order])
 
 
+class AtMost(float):
+    """An upper bound, which a table shows rounded up; a file keeps its digits."""
+
+
+class AtLeast(float):
+    """A lower bound, which a table shows rounded down."""
+
+
+def sided(name: str, value: float, formulas: Sequence[str] = ()) -> float:
+    """The value of a curve as what its name says: lower bounds begin with ``lower``, and ``formulas`` bound nothing.
+
+    >>> sided("lower-full", 0.1), sided("certified", 0.2), sided("withdrawn", 0.3, ["withdrawn"])
+    (0.1, 0.2, 0.3)
+    >>> type(sided("lower-full", 0.1)).__name__
+    'AtLeast'
+    """
+    if name in formulas:
+        return float(value)
+    return AtLeast(value) if name.startswith("lower") else AtMost(value)
+
+
 def at_most(value: float, digits: int = 4) -> str:
     """An upper bound, rounded to its safe side.
 

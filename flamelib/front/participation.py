@@ -46,8 +46,7 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
             # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
             found = Certified(rounds * _account(protocol, delta / rounds, None, 1).epsilon, 0.0)
     at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
-    rests_on = RestsOn.PROVEN if rounds == 1 else RestsOn.CITED
-    return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, rests_on, found.uncertainty)
+    return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, RestsOn.PROVEN, found.uncertainty)
 
 
 @questions.answers_lower(Participation)

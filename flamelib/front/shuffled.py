@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.shuffling.exact_binary import EXHAUSTIVE
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence, clones_2021, exact_binary
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
 from flamelib.core.arrays import Reals, one_per_user
@@ -27,8 +28,6 @@ from flamelib.mechanisms.shuffling import shuffle
 
 Randomizer = KaryProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
 
-# Up to here the exact account of binary response is enumerated; beyond, its search over data sets is not proven.
-ENUMERATED = 1500
 # Largest local budget that is tried: a shuffled message of more says all but everything.
 HARDEST = 30.0
 # Noise is sought between one over this and this, for values in [0, 1].
@@ -68,13 +67,13 @@ def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: flo
     """One round, and what its account rests on (upper)."""
     match randomizer:
         case AnyProfile():
-            return clones_2021(randomizer.epsilon0, n_users, epsilon, delta), RestsOn.CITED
+            return clones_2021(randomizer.epsilon0, n_users, epsilon, delta), RestsOn.PROVEN
         case TableProfile() if not randomizer.epsilon0:
             return Certified(0.0, 0.0), RestsOn.PROVEN
         case TableProfile():
             return table_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
         case KaryProfile(n_buckets=2):
-            searched = RestsOn.PROVEN if n_users <= ENUMERATED else RestsOn.ESTIMATED
+            searched = RestsOn.PROVEN if n_users <= EXHAUSTIVE else RestsOn.ESTIMATED
             return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), searched
         case GaussianProfile():
             return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.ESTIMATED
@@ -90,14 +89,14 @@ def many(
     if isinstance(randomizer, GaussianProfile):
         raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
     if not isinstance(randomizer, TableProfile):
-        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.CITED
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.PROVEN
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
     found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
     if rounds == 1:
         # Who stays away only drops a message, which everybody could do to the round of all.
-        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.CITED
-    return found, RestsOn.CITED
+        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
+    return found, RestsOn.PROVEN
 
 
 def at_least(

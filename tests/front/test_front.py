@@ -39,6 +39,7 @@ from flamelib import (
     run,
 )
 from flamelib.front.results import rounded
+from flamelib.mechanisms.integers.noise import SkellamShare
 
 SURVEY = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
 TRAINING = Participation(participation_rate=0.1, record_rate=0.1, n_records=30, clip_norm=1, noise_std=1)
@@ -71,6 +72,51 @@ def test_one_round_and_many_of_a_survey() -> None:
     assert account(SURVEY, epsilon=0.3, rounds=100).delta == pytest.approx(1.878e-7, rel=1e-3)
     lower, upper = bounds(SURVEY, delta=1e-8, rounds=100)
     assert (lower, upper) == (pytest.approx(0.2545, rel=1e-3), pytest.approx(0.3422, rel=1e-3))
+
+
+SENT, JOINED = {"n_users": 50, "delta": 1e-6}, {"n_users": 50, "checkin_rate": 0.3, "delta": 1e-6}
+CLIENT = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 30, "clip_norm": 1, "noise_std": 1, "delta": 1e-6}
+LAPLACE = {"epsilon0": 1, "route": "laplace", "rounds": 5}
+TOPK = {"protocol": "topk", "dimension": 40, "kept": 1, "padded": 50, "bound": "blanket", "route": "sound"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "rounds", "statement", "inputs"),
+    [
+        (Shuffled(KaryResponse(1.0, 2), 50), 1, "shuffle:exact-binary", SENT | {"epsilon0": 1}),
+        (Shuffled(KaryResponse(1.0, 2), 2000), 1, "shuffle:exact-binary", SENT | {"epsilon0": 1, "n_users": 2000}),
+        (
+            Shuffled(GaussianNoise(4.0), 50),
+            1,
+            "blanket:lem-reduction",
+            SENT | {"randomizer": "gaussian", "noise_std": 4},
+        ),
+        (Shuffled(LaplaceNoise(1.0), 50), 1, "blanket:lem-reduction", SENT | {"randomizer": "laplace", "epsilon0": 1}),
+        (Shuffled(LaplaceNoise(1.0), 50), 5, "checkin:shuffled", JOINED | LAPLACE | {"checkin_rate": 1}),
+        (Shuffled(AnyRandomizer(1.0), 50), 1, "clones:2021", SENT | {"epsilon0": 1}),
+        (Checkin(Shuffled(LaplaceNoise(1.0), 50), 0.3), 5, "checkin:shuffled", JOINED | LAPLACE),
+        (
+            Checkin(Summed(50, 1.0), 0.3),
+            5,
+            "checkin:distributed",
+            JOINED | {"noise_std": 1, "rounds": 5, "route": "pld"},
+        ),
+        (TRAINING, 1, "participation:thm-4.1", CLIENT | {"reading": "outer"}),
+        (TRAINING, 9, "participation:rounds", CLIENT | {"scheme": "outer", "rounds": 9}),
+        (VECTORS[3], 1, "flame:account", SENT | TOPK | {"epsilon0": 0.5}),
+    ],
+)
+def test_a_protocol_and_its_statement_say_the_same(
+    protocol: Any, rounds: int, statement: str, inputs: dict[str, Any]
+) -> None:
+    found, told = account(protocol, delta=1e-6, rounds=rounds), evaluate(statement, **inputs)
+    assert (found.epsilon, found.rests_on) == (pytest.approx(told.value, rel=1e-9), told.rests_on)
+
+
+@pytest.mark.parametrize(("variance", "ground"), [(4e4, "proven"), (4e10, "cited")])
+def test_large_skellam_noise_rests_on_a_cited_divergence(variance: float, ground: str) -> None:
+    noise = SkellamShare(100, variance)
+    assert account(Cloak(100, 2**40, 100, 12, "floor", noise), delta=1e-6).rests_on == ground
 
 
 def test_the_largest_local_budget_keeps_the_budget_and_hardly_less() -> None:

@@ -15,7 +15,7 @@ TOY = '''"""A toy: what a new contributor writes."""
 from flamelib.core.statements import states
 
 
-@states("blanket", "toy", item="Toy of a contributor", gives="exact", adjacency="none")
+@states("blanket", "toy", item="Toy of a contributor", gives="exact", rests_on="proven", adjacency="none")
 def toy_bound(n_users: int, epsilon: float) -> float:
     """As many epsilons as users.
 
@@ -98,7 +98,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_the_command_answers_and_lists_it(seen: dict[str, str]) -> None:
     assert json.loads(seen["answer"])["value"] == 1.5
-    assert "blanket:toy   exact, none\n" in seen["list"]
+    assert "blanket:toy   exact, none; proven\n" in seen["list"]
 
 
 def test_the_theorem_index_has_its_row_with_a_link(seen: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from flamebook.experiments.runs import Gap, Learning, half_width
 from flamebook.records import LOOKS, Parameters, to_csv
-from flamebook.statements import Finding, at_most, compared, counted, either, listed, percent, ranked, times
+from flamebook.statements import Finding, at_most, compared, counted, either, listed, percent, ranked, sided, times
 from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.checkin.summed import distributed
@@ -266,7 +266,9 @@ def spent_rows(found: Spent) -> list[tuple[object, ...]]:
     """For a table: an accountant, epsilon after the last round, and the accuracy that it bought."""
     looks = SHUFFLED | DISTRIBUTED
     last = shown(100 * found.accuracy[:, -1])
-    return [(LOOKS[looks[name]].label, spent[-1], last) for name, spent in found.epsilon.items()]
+    formulas = ("baseline-numerical", "thm-3", "renyi-cut")
+    pairs = ((looks[name], spent[-1]) for name, spent in found.epsilon.items())
+    return [(LOOKS[key].label, sided(key, spent, formulas), last) for key, spent in pairs]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

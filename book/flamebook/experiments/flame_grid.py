@@ -20,6 +20,7 @@ from flamebook.attacks import flame as attacks
 from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
 from flamebook.experiments.runs import Gap, Runs, named
 from flamebook.records import Parameters, columns_csv, to_csv
+from flamebook.statements import AtLeast, AtMost
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
@@ -302,7 +303,7 @@ class EqualBudget:
         """For a table: claimed, lower and upper epsilon, accuracy, and the server's at the lower one, both steps."""
         return [
             (
-                named(key), one.claimed, one.lower, one.upper, str(Gap.of(self.finals[key])),
+                named(key), one.claimed, AtLeast(one.lower), AtMost(one.upper), str(Gap.of(self.finals[key])),
                 *(f"{self.server_at(one.lower, method):.1f}" for method in self.server.finals),
             )
             for key, one in self.intervals.items()

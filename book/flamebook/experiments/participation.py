@@ -13,7 +13,19 @@ import numpy as np
 
 from flamebook.experiments.runs import Gap, Learning, half_width, named
 from flamebook.records import Parameters
-from flamebook.statements import Finding, compared, counted, either, every, listed, percent, ranked, silent, times
+from flamebook.statements import (
+    AtMost,
+    Finding,
+    compared,
+    counted,
+    either,
+    every,
+    listed,
+    percent,
+    ranked,
+    silent,
+    times,
+)
 from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.vocabulary import DomainError, check
@@ -174,7 +186,7 @@ def scheme_rows(record: Learning, totals: Mapping[str, float]) -> list[tuple[obj
     rows: list[tuple[object, ...]] = []
     for name in record.curves:
         total = totals.get(name.partition(":")[0], math.inf)
-        rows.append((named(name), record.noise[name], total, str(Gap.of(record.final(name)))))
+        rows.append((named(name), record.noise[name], AtMost(total), str(Gap.of(record.final(name)))))
     return rows
 
 

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -22,10 +23,16 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
 from flamebook.records import Curves
-from flamebook.statements import FAILS, HOLDS, SILENT, Finding, found
+from flamebook.statements import FAILS, HOLDS, SILENT, AtLeast, AtMost, Finding, found
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
+from flamelib.front.results import rounded
 
+# What a heading says of the numbers below it; the first that is found counts.
+SIDES: dict[str, type[AtMost] | type[AtLeast]] = {
+    "at least": AtLeast, "lower": AtLeast, "given away": AtLeast,
+    "at most": AtMost, "certified": AtMost, "blanket divergence": AtMost,
+}  # fmt: skip
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
 
@@ -135,11 +142,14 @@ def record_result(name: str, value: Any) -> Html:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     """A small table of values; it scrolls by itself where the page is narrow.
 
-    >>> table(["n_users", "epsilon"], [(1000, 0.123456789)])
-    n_users epsilon
-    1,000 0.1235
+    Real numbers of a column whose heading says that they are bounds (:data:`SIDES`) are rounded to their safe side.
+
+    >>> table(["n_users", "epsilon", "at least"], [(1000, 0.123456789, 0.123456789)])
+    n_users epsilon at least
+    1,000 0.1235 0.1234
     """
-    cells = [[pretty(cell) for cell in row] for row in rows]
+    sides = [next((side for word, side in SIDES.items() if word in heading), None) for heading in header]
+    cells = [[pretty(_bound(cell, side)) for cell, side in zip_longest(row, sides[: len(row)])] for row in rows]
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
     grid = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
@@ -217,12 +227,23 @@ def note(sentence: str) -> Html:
     return Html(f'{STYLE}<p class="fl-result">{html.escape(sentence)}</p>', sentence)
 
 
+def _bound(value: Any, side: type[AtMost] | type[AtLeast] | None) -> Any:
+    plain = isinstance(value, float | np.floating) and not isinstance(value, AtMost | AtLeast)
+    return side(value) if side and plain else value
+
+
 def pretty(value: Any) -> str:
     """Four significant digits for real numbers that need them, thousands apart for whole ones, words as they are.
 
+    Bounds are rounded to their safe side.
+
     >>> [pretty(x) for x in (697932, 0.000123456, 0.99999999, 0.5, float("inf"), "exact")]
     ['697,932', '0.0001235', '1.000', '0.5', 'inf', 'exact']
+    >>> pretty(AtMost(0.000123412)), pretty(AtLeast(0.000123456))
+    ('0.0001235', '0.0001234')
     """
+    if isinstance(value, AtMost | AtLeast):
+        return rounded(float(value), up=isinstance(value, AtMost))
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):

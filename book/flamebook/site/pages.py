@@ -317,7 +317,7 @@ def ledger_csv(judged: Iterable[Judged]) -> str:
 
 
 def counts(judged: list[Judged], runs_folder: Path) -> str:
-    """A fragment for the front page: rows by verdict, items, functions, notebooks and figures."""
+    """A fragment for the front page: rows by verdict, items, notebooks and figures, and what answers rest on."""
     number = Counter(row.verdict for row in judged)
     failing = [row for row in judged if row.verdict in ("refuted", "deviates")]
     own = sum(row.claim.said_by == "document" for row in failing)
@@ -330,4 +330,5 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
         (runs, "notebooks executed", f"{figures} figures with data, {{doc}}`status </book/status>`"),
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
-    return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", ""])
+    grounds = f"{theorems.grounds()} The {{doc}}`theorem index </book/theorems>` has each."
+    return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", "", grounds, ""])

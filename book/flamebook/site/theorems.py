@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from flamebook.claims.ledger import Judged
 from flamebook.site import api
 from flamelib import answers
+from flamelib.core.guarantees import RestsOn
 from flamelib.core.statements import DOCUMENTS, Statement
 
 _HEAD = """\
@@ -18,8 +20,11 @@ _HEAD = """\
 
 One function is the home of each statement. *Gives* says on which side of the truth its answer lies: an upper
 bound is never below it, a lower bound never above it, an exact answer is it, and a value is what a formula
-says and no guarantee. *Adjacency* says which two data sets are compared. Ask any of them on the command
-line: `flamelib evaluate ID name=value ...`; inputs and domains: `flamelib evaluate --list`.
+says and no guarantee. *Rests on* says why to believe that: *proven* where theorem and numerical error are
+proven in this project, *cited* where a theorem of others is used without its proof, *estimated* where an error
+is measured or something is searched; of a value it says only whether the number is the formula's.
+*Adjacency* says which two data sets are compared. Ask any of them on the command line:
+`flamelib evaluate ID name=value ...`; inputs and domains: `flamelib evaluate --list`.
 """
 _TABLE = """\
 ::::{list-table}
@@ -29,11 +34,13 @@ _TABLE = """\
 * - statement
   - function
   - gives
+  - rests on
   - adjacency
   - randomizers
   - tests
   - notebooks"""
 _MOST = 3
+_DEPENDS = "depends on the inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +74,22 @@ def page(
     """
     documented = api.documented(root / "flamelib")
     tests, notebooks = list(_tests(root)), _notebooks(root)
-    computed = {row.claim.compute for row in judged}
+    claims = [row.claim for row in judged]
+    computed = {claim.compute for claim in claims}
+    # The text of a statement, with its proof: the first chapter that a claim about it points at.
+    texts = {
+        claim.item: claim.page for claim in reversed(claims) if claim.page.startswith("book/") and "#" in claim.page
+    }
     found = answers.load_all()
 
     def row(key: str, statement: Statement) -> str:
         shelf = [link(f"notebooks/{name}") for name, code in notebooks.items() if _mentions(code, statement)]
+        more = ([link(texts[key])] if key in texts else []) + ["{doc}`ledger </book/ledger>`"] * (key in computed)
         cells = [
-            f"`{key}`: {statement.item}" + (" ({doc}`ledger </book/ledger>`)" if key in computed else ""),
+            f"`{key}`: {statement.item}" + (f" ({', '.join(more)})" if more else ""),
             _function(statement, documented),
-            _gives(statement),
+            _told(statement.gives),
+            _told(statement.rests_on),
             str(statement.adjacency),
             ", ".join(statement.randomizers) or "its own",
             _links([test for test in tests if _mentions(test.text, statement)], url),
@@ -83,7 +97,7 @@ def page(
         ]
         return "* - " + "\n  - ".join(cells)
 
-    parts = [_HEAD]
+    parts = [_HEAD, grounds() + "\n"]
     for document in dict.fromkeys(key.split(":")[0] for key in found):
         rows = [row(key, statement) for key, statement in found.items() if key.split(":")[0] == document]
         parts += [f"## {document}\n", f"{DOCUMENTS[document]}.\n", _TABLE, *rows, "::::\n"]
@@ -97,8 +111,16 @@ def _function(statement: Statement, documented: set[str]) -> str:
     return f"`{function.__module__.removeprefix('flamelib.')}.{function.__qualname__}`"
 
 
-def _gives(statement: Statement) -> str:
-    return "depends on the randomizer" if callable(statement.gives) else str(statement.gives)
+def grounds() -> str:
+    """How many statements there are, and what they rest on, in a sentence."""
+    statements = answers.load_all().values()
+    number = Counter(_told(statement.rests_on) for statement in statements)
+    labels = ", ".join(f"{number[word]} are {word}" for word in map(str, RestsOn) if number[word])
+    return f"Of {len(statements)} statements that the library answers {labels}; of {number[_DEPENDS]} it {_DEPENDS}."
+
+
+def _told(label: object) -> str:
+    return _DEPENDS if callable(label) else str(label)
 
 
 def _mentions(text: str, statement: Statement) -> bool:

@@ -15,14 +15,14 @@ from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling.closed_form import clones_closed
 from flamelib.accounting.shuffling.numerical import clones_2021
 from flamelib.core.binomial import quantiles
-from flamelib.core.guarantees import Gives
+from flamelib.core.guarantees import Gives, RestsOn
 from flamelib.core.statements import states
 
 ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))  # tried; every one gives a valid epsilon
 
 
 @states("checkin", "baseline-distributed", item="Section 4.2, baseline of Figure 2, noisy sums", gives="upper",
-        words={"route": ("kov", "drv")})  # fmt: skip
+        rests_on="proven", words={"route": ("kov", "drv")})  # fmt: skip
 def baseline_distributed(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str = "kov"
 ) -> float:
@@ -63,8 +63,14 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
     return Gives.VALUE if arguments.get("slack_delta") is None else Gives.UPPER
 
 
+def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """Where it is a bound, the closed form of the clones is cited."""
+    cited = arguments.get("slack_delta") is not None and arguments.get("route", "closed") == "closed"
+    return RestsOn.CITED if cited else RestsOn.PROVEN
+
+
 @states("checkin", "baseline-shuffled", item="Section 4.1, baseline of Figure 1, shuffled reports", gives=_gives,
-        words={"route": ("closed", "numerical")})  # fmt: skip
+        rests_on=_rests_on, words={"route": ("closed", "numerical")})  # fmt: skip
 def baseline_shuffled(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str = "closed",
     slack_delta: float | None = None,
@@ -105,7 +111,8 @@ def baseline_shuffled(
     return min(epsilon0 * rounds, _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))
 
 
-@states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value")
+@states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value",
+        rests_on="proven")  # fmt: skip
 def generic_route(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, slack_delta: float,
     local_delta: float = 0.0,

@@ -25,7 +25,7 @@ class Tails:
     upper_tail: float
 
 
-@states("checkin", "lem-4", item="Lemma 4, Chernoff's bound", gives="upper", adjacency="none")
+@states("checkin", "lem-4", item="Lemma 4, Chernoff's bound", gives="upper", rests_on="proven", adjacency="none")
 def count_tails(n_users: int, checkin_rate: float, slack: float) -> Tails:
     r"""Chances that at most (1 - slack), and at least (1 + slack), times the mean number check in (upper).
 
@@ -43,7 +43,8 @@ def count_tails(n_users: int, checkin_rate: float, slack: float) -> Tails:
     return Tails(math.exp(-exponent / 2), math.exp(-exponent / (2 + slack)))
 
 
-@states("checkin", "lem-5", item="Lemma 5, for the function exp(divergence / k)", gives="upper", adjacency="none")
+@states("checkin", "lem-5", item="Lemma 5, for the function exp(divergence / k)", gives="upper", rests_on="proven",
+        adjacency="none")  # fmt: skip
 def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: float) -> float:
     r"""Mean of :math:`f(k) = e^{D/k}`, :math:`f(0) = 1`, over the number of clients, by splitting it (upper).
 
@@ -64,7 +65,7 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
     return exp_or_inf(first) + exp_or_inf(divergence / kept)
 
 
-@states("checkin", "thm-3", item="Theorem 3, Equation 8, shuffled reports", gives="lower")
+@states("checkin", "thm-3", item="Theorem 3, Equation 8, shuffled reports", gives="lower", rests_on="proven")
 def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, slack: float | None = None) -> float:
     r"""Rényi divergence of one shuffled round of binary response is at least this (lower).
 
@@ -99,7 +100,8 @@ def sharper_lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate:
     return _lower(**given, kept=1.0)
 
 
-@states("checkin", "rem-4", item="Remark 4, removal, for a fixed total of noise", gives="upper", adjacency="add-remove")
+@states("checkin", "rem-4", item="Remark 4, removal, for a fixed total of noise, after Mironov, Talwar, Zhang 2019",
+        gives="upper", rests_on="cited", adjacency="add-remove")  # fmt: skip
 def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
     r"""Rényi divergence of one noisy sum when a client is added or removed and the number of clients is hidden (upper).
 

@@ -15,13 +15,14 @@ Source: Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2021; Zhu, D
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_curve
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -36,8 +37,17 @@ RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
 
+def _gives(arguments: Mapping[str, Any]) -> Gives:
+    return Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER
+
+
+def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """What Theorem 2 takes for a fixed number of messages is cited (Girgis, Data, Diggavi 2021)."""
+    return RestsOn.CITED if arguments.get("route") == "thm-2" else RestsOn.PROVEN
+
+
 @states("checkin", "shuffled", item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
-        gives=lambda arguments: Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER,
+        gives=_gives, rests_on=_rests_on,
         words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace")})  # fmt: skip
 def checkin_shuffled(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str,

@@ -51,7 +51,7 @@ from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -225,16 +225,26 @@ def _half(found: _Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
-    """What occurs need not be the worst that may occur, but in a single round."""
-    return Gives.VALUE if arguments.get("route") == "pld-exact" and arguments.get("rounds") != 1 else Gives.UPPER
+    """What occurs need not be the worst that may occur, but in a single round by privacy losses."""
+    route = arguments.get("route")
+    occurs = route == "rdp-exact" or (route == "pld-exact" and arguments.get("rounds") != 1)
+    return Gives.VALUE if occurs else Gives.UPPER
+
+
+def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """What sums of moments by panels and a grid of losses add is measured; the terms of Equation 11 are cited."""
+    if arguments.get("route") == "thm-4" or _gives(arguments) is Gives.VALUE:
+        return RestsOn.ESTIMATED
+    return RestsOn.CITED if arguments.get("route") == "eq-11" else RestsOn.PROVEN
 
 
 @states("checkin", "distributed", item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",
-        gives=_gives, words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
+        gives=_gives, rests_on=_rests_on,
+        words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
 def distributed(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; ``pld-exact`` a value).
+    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; of what occurs a value).
 
     Parameters
     ----------
@@ -246,7 +256,8 @@ def distributed(
         Of the whole.
     route
         ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
-        divergence of the pair of data sets that is the worst as far as is known (for moments that is not proven).
+        divergence of the pair of data sets that is the worst for budgets and, as far as is known, for moments, which
+        is not proven (a value).
         By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
         round, the worse direction, rounded up: the worst records of one round, but no bound for all records of many;
         ``pld``, which is one: :func:`distributed_rounds`.

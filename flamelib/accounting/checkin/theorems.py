@@ -17,6 +17,7 @@ from scipy.special import xlog1py, xlogy
 
 from flamelib.accounting.checkin.moments import (
     CHUNK,
+    DENSE,
     DEPTH,
     LogTerms,
     clients,
@@ -34,7 +35,7 @@ from flamelib.accounting.checkin.moments import (
 )
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import log_pmf
-from flamelib.core.guarantees import Gives
+from flamelib.core.guarantees import Gives, RestsOn, weakest
 from flamelib.core.logspace import log_expm1
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError
@@ -48,7 +49,22 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
     return Gives.UPPER if arguments.get("inner") == "exact" else Gives.VALUE
 
 
-@states("checkin", "thm-2", item="Theorem 2, Equation 7, shuffled reports", gives=_gives)
+def _split_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """What is known of a fixed number of reports is cited; as printed the formula is a value."""
+    return RestsOn.CITED if _gives(arguments) is Gives.UPPER else RestsOn.PROVEN
+
+
+def _exact_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """More counts than are all summed are summed in panels, whose error is measured."""
+    return RestsOn.ESTIMATED if arguments["n_users"] > DENSE else RestsOn.PROVEN
+
+
+def _summed_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    return weakest(_split_rests_on(arguments), _exact_rests_on(arguments))
+
+
+@states("checkin", "thm-2", item="Theorem 2, Equation 7, shuffled reports, after Girgis, Data, Diggavi 2021",
+        gives=_gives, rests_on=_split_rests_on)  # fmt: skip
 def shuffled_renyi(
     order: int, epsilon0: float, n_users: int, checkin_rate: float, inner: str, slack: float | None = None
 ) -> float:
@@ -75,7 +91,8 @@ def shuffled_renyi(
     return _least(shuffle_terms(epsilon0), order, n_users, checkin_rate, inner, slack)
 
 
-@states("checkin", "eq-11", item="Equation 11, noisy sums, split in two", gives=_gives)
+@states("checkin", "eq-11", item="Equation 11, noisy sums, split in two, after Wang, Balle, Kasiviswanathan 2019",
+        gives=_gives, rests_on=_split_rests_on)  # fmt: skip
 def split_renyi(
     order: int, n_users: int, checkin_rate: float, noise_std: float, inner: str, slack: float | None = None
 ) -> float:
@@ -102,7 +119,8 @@ def split_renyi(
     return _least(gaussian_terms(noise_std), order, n_users, checkin_rate, inner, slack, whole=True)
 
 
-@states("checkin", "thm-4", item="Theorem 4, Equation 10, noisy sums", gives=_gives)
+@states("checkin", "thm-4", item="Theorem 4, Equation 10, noisy sums, after Wang, Balle, Kasiviswanathan 2019",
+        gives=_gives, rests_on=_summed_rests_on)  # fmt: skip
 def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float, inner: str) -> float:
     r"""Rényi divergence of one noisy sum over all counts of clients (upper if ``inner`` is exact, else a value).
 
@@ -135,9 +153,10 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
     return float(renyi(orders, log_excess(orders, log_terms))[0])
 
 
-@states("checkin", "rdp-exact", item="Theorem 4, made exact: the worst pair of data sets", gives="exact")
+@states("checkin", "rdp-exact", item="Theorem 4, for the pair of data sets that is the worst for budgets",
+        gives="value", rests_on=_exact_rests_on)  # fmt: skip
 def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:
-    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (exact).
+    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (value).
 
     .. math:: \frac1{\lambda-1}\log\sum_{k=0}^n\binom nk\gamma^k(1-\gamma)^{n-k}\sum_{j=0}^\lambda\binom\lambda j
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}
@@ -187,7 +206,7 @@ def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: floa
 
 
 @states("checkin", "thm-1", item="Theorem 1, Equation 5, executed for binary response", gives=lambda arguments: (
-    Gives.EXACT if arguments.get("inner") == "exact" else Gives.VALUE))  # fmt: skip
+    Gives.EXACT if arguments.get("inner") == "exact" else Gives.VALUE), rests_on="proven")  # fmt: skip
 def binary_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, inner: str) -> float:
     r"""Rényi divergence of shuffled binary response, all others equal (exact for this pair if ``inner`` is exact).
 

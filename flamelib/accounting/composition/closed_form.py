@@ -19,7 +19,7 @@ class Budget:
     delta: float
 
 
-@states("flame", "lem-2", item="Lemma 2, basic composition", gives="upper", adjacency="none")
+@states("flame", "lem-2", item="Lemma 2, basic composition", gives="upper", rests_on="proven", adjacency="none")
 def basic_composition(epsilon: float, times: int) -> float:
     r"""Epsilon of ``times`` pure mechanisms together, :math:`t\varepsilon` (upper).
 
@@ -33,8 +33,10 @@ def basic_composition(epsilon: float, times: int) -> float:
     return epsilon * times
 
 
-@states("checkin", "strong-drv", item="strong composition of Dwork, Rothblum, Vadhan", gives="upper", adjacency="none")
-@states("flame", "lem-3", item="Lemma 3, advanced composition", gives="upper", adjacency="none")
+@states("checkin", "strong-drv", item="strong composition of Dwork, Rothblum, Vadhan 2010", gives="upper",
+        rests_on="proven", adjacency="none")  # fmt: skip
+@states("flame", "lem-3", item="Lemma 3, advanced composition, after Dwork, Rothblum, Vadhan 2010", gives="upper",
+        rests_on="proven", adjacency="none")  # fmt: skip
 def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: float) -> Budget:
     r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private (upper).
 
@@ -75,7 +77,8 @@ def least_epsilon(epsilon: float, count: float, slack: float) -> float:
     return min(epsilon * count, advanced_epsilon(epsilon, count, slack))
 
 
-@states("checkin", "strong-kov", item="strong composition of Kairouz, Oh, Viswanath", gives="upper", adjacency="none")
+@states("checkin", "strong-kov", item="strong composition of Kairouz, Oh, Viswanath 2015", gives="upper",
+        rests_on="proven", adjacency="none")  # fmt: skip
 def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: float = 0.0) -> Budget:
     r"""Budget of ``times`` mechanisms that are each (epsilon, delta)-private, never above the advanced one (upper).
 
@@ -86,7 +89,7 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
 
     and delta is :math:`1-(1-\delta)^t(1-\delta')`.
 
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4.
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4; proven in the chapter on FLAME, "Strong composition".
 
     Examples
     --------

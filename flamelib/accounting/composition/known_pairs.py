@@ -16,7 +16,7 @@ the error of g; b has a relative one of at most ``ROUND``.  Both are counted on 
 computed.
 
 Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022; Zhu, Dong, Wang 2022 (products of
-dominating pairs dominate adaptive compositions).
+dominating pairs dominate adaptive compositions; proven there as well).
 """
 
 import math

@@ -11,9 +11,11 @@ the answer is then a sum over the bulk of the law, and round-off is relative to 
 sign or a bound:
 
 * what is wrapped into the window is positive; what lies outside is at most Chernoff's bound, which is added;
-* the transform of N numbers has a relative error below :math:`5u\log_2N` in the Euclidean norm (u the unit of
-  round-off), a T-th power multiplies it by T, and a sum with weights is wrong by at most that error times their
+* the transform of N numbers is taken to have a relative error below :math:`5u\log_2N` in the Euclidean norm (u the
+  unit of round-off), a T-th power multiplies it by T, and a sum with weights is wrong by at most that error times their
   Euclidean norm: added.
+
+Proof: book, chapter on FLAME, section on how a vector's budget is computed.
 """
 
 import math

@@ -29,7 +29,8 @@ def renyi_divergence(first: Sequence[float], second: Sequence[float], order: flo
     return max(0.0, (top + math.log(math.fsum(math.exp(x - top) for x in logs))) / (order - 1))
 
 
-@states("checkin", "def-3", item="Definition 3, Rényi privacy of an epsilon-private mechanism", gives="exact")
+@states("checkin", "def-3", item="Definition 3, Rényi privacy of an epsilon-private mechanism (Mironov 2017)",
+        gives="exact", rests_on="proven")  # fmt: skip
 def pure_renyi(order: int, epsilon: float) -> float:
     r"""Largest Rényi divergence of any epsilon-private mechanism, that of binary response (exact).
 
@@ -55,7 +56,7 @@ def _log_2sinh(twice: float) -> float:
     return twice / 2 + log1mexp(twice)
 
 
-@states("checkin", "lem-1", item="Lemma 1, composition", gives="upper", adjacency="none")
+@states("checkin", "lem-1", item="Lemma 1, composition", gives="upper", rests_on="proven", adjacency="none")
 def renyi_composition(divergence: float, times: int) -> float:
     r"""Rényi divergence of ``times`` mechanisms together, each of at most ``divergence`` at the same order (upper).
 
@@ -71,7 +72,9 @@ def renyi_composition(divergence: float, times: int) -> float:
     return divergence * times
 
 
-@states("checkin", "lem-2", item="Lemma 2, Equation 3, at one order", gives="upper", adjacency="none")
+@states(
+    "checkin", "lem-2", item="Lemma 2, Equation 3, at one order", gives="upper", rests_on="proven", adjacency="none"
+)
 def renyi_conversion(order: int, divergence: float, delta: float) -> float:
     r"""Epsilon at ``delta`` of a mechanism with this Rényi divergence at this order (upper); ``inf`` at 0.
 
@@ -106,7 +109,8 @@ def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iter
     return min(converted(order, curve(order), delta) for order in orders)
 
 
-@states("checkin", "lem-3", item="Lemma 3, Equation 4, in its complete form", gives="value", adjacency="none")
+@states("checkin", "lem-3", item="Lemma 3, Equation 4, in its complete form", gives="value", rests_on="proven",
+        adjacency="none")  # fmt: skip
 def least_renyi(order: int, epsilon: float, delta: float) -> float:
     r"""The divergence that Lemma 3 names: the least that (epsilon, delta) leaves possible, **not a bound** from above.
 

@@ -58,7 +58,7 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 @states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
-        "more real messages than padded)", gives=_gives,
+        "more real messages than padded)", gives=_gives, rests_on="proven",
         words={"protocol": ("simple", "double", "topk"), "route": ("paper", "unsampled", "sound")})  # fmt: skip
 def account(
     protocol: str,

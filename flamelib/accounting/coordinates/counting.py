@@ -188,7 +188,7 @@ def _tails(pmf: Reals) -> Reals:
 
 
 @states("flame", "topk-lower", item="SS-Topk, the same top coordinates with opposite signs, messages counted",
-        gives="lower")  # fmt: skip
+        gives="lower", rests_on="proven")  # fmt: skip
 def topk_lower(
     kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

@@ -36,7 +36,9 @@ HALVINGS = 60  # halvings: below the round-off of any epsilon
 LARGEST_EXPONENT = 600.0  # beyond, the exponential comes near the end of doubles; 0 is given away
 
 
-@states("flame", "full-bags", item="SS-Topk with bags that overflow, messages counted", gives="lower")
+@states(
+    "flame", "full-bags", item="SS-Topk with bags that overflow, messages counted", gives="lower", rests_on="proven"
+)
 def full_bags_lower(
     n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

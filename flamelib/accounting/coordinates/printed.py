@@ -34,7 +34,7 @@ class CoordinateBudget:
 # --- one coordinate ---------------------------------------------------------------------------------
 
 
-@states("flame", "lem-1", item="Lemma 1, shuffled k-ary response", gives="upper")
+@states("flame", "lem-1", item="Lemma 1, shuffled k-ary response", gives="upper", rests_on="proven")
 def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -> float:
     r"""Central epsilon of shuffled k-ary response by the blanket theorem (upper).
 
@@ -66,7 +66,7 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
     return _sampled(n_buckets, epsilon0, sampling_rate * n_users, sampling_rate, delta)
 
 
-@states("flame", "thm-3", item="Theorem 3, one coordinate after padding and sampling", gives="value")
+@states("flame", "thm-3", item="Theorem 3, one coordinate after padding and sampling", gives="value", rests_on="proven")
 def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: float, delta: float) -> CoordinateBudget:
     r"""Epsilon of one padded coordinate by the printed formula (value): shuffled, and shuffled and sampled.
 
@@ -103,7 +103,7 @@ def _sampled(n_buckets: int, epsilon0: float, messages: float, rate: float, delt
 # --- all coordinates --------------------------------------------------------------------------------
 
 
-@states("flame", "thm-1", item="Theorem 1, all coordinates of SS-Simple", gives="upper")
+@states("flame", "thm-1", item="Theorem 1, all coordinates of SS-Simple", gives="upper", rests_on="proven")
 def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     r"""Budget of a vector each of whose ``dimension`` coordinates is (epsilon, delta)-private (upper).
 
@@ -124,7 +124,7 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     return Budget(least_epsilon(epsilon, dimension, delta), min(1.0, (dimension + 1) * delta))
 
 
-@states("flame", "thm-4", item="Theorem 4, all coordinates of SS-Double", gives="value")
+@states("flame", "thm-4", item="Theorem 4, all coordinates of SS-Double", gives="value", rests_on="proven")
 def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
     r"""Budget of a vector of SS-Double by the printed formula (value): :math:`t = 2k` coordinates are counted.
 

@@ -28,7 +28,8 @@ class NoiseLaw:
     variance: float
 
 
-@states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", adjacency="none")
+@states("cloak", "def-tdl", item="Definition 3, truncated discrete Laplace", gives="exact", rests_on="proven",
+        adjacency="none")  # fmt: skip
 def truncated_laplace(modulus: int, decay: float, value: int) -> NoiseLaw:
     r"""Probability of a value j, and the variance, of the truncated discrete Laplace law (exact).
 
@@ -64,7 +65,7 @@ def truncated_variance(modulus: int, decay: float) -> float:
     return float(DIGITS.divide(_times(2, p, total), _times(low, low, _norm(p, reach))))
 
 
-@states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", adjacency="none")
+@states("cloak", "lemma-7", item="Lemma 7, log-Lipschitz", gives="upper", rests_on="proven", adjacency="none")
 def shift_loss(decay: float, value: int) -> float:
     r"""Logarithm of how far the truncated law's probabilities differ after a shift t modulo N (upper, attained).
 
@@ -80,7 +81,7 @@ def shift_loss(decay: float, value: int) -> float:
     return abs(value) * -math.log(decay) * (1 + MARGIN)
 
 
-@states("cloak", "lemma-8", item="Lemma 8", gives="upper", adjacency="none")
+@states("cloak", "lemma-8", item="Lemma 8", gives="upper", rests_on="proven", adjacency="none")
 def variance_bound(modulus: int, decay: float) -> float:
     r"""Variance of the truncated discrete Laplace law is at most this (upper).
 
@@ -106,7 +107,7 @@ def _variance_bound_at(rate: float, modulus: int) -> float:
     return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN)
 
 
-@states("cloak", "lemma-9", item="Lemma 9", gives="exact", adjacency="none")
+@states("cloak", "lemma-9", item="Lemma 9", gives="exact", rests_on="proven", adjacency="none")
 def square_sum(decay: float) -> float:
     r"""The sum :math:`\sum_{k\ge1}k^2p^k = p(1+p)/(1-p)^3` (exact).
 
@@ -164,7 +165,9 @@ class SharedNoise:
     std: float
 
 
-@states("cloak", "best-2", item="Pólya shares, as in Balle, Bell, Gascon, Nissim 2020", gives="exact")
+@states(
+    "cloak", "best-2", item="Pólya shares, as in Balle, Bell, Gascon, Nissim 2020", gives="exact", rests_on="proven"
+)
 def shared_noise(scale: int, epsilon: float) -> SharedNoise:
     r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
 

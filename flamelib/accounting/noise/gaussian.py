@@ -30,7 +30,7 @@ NODES = tuple(TRAPEZOID * i for i in range(-36, 30))  # the integrand is below r
 
 
 @states("participation", "thm-2.4", item="Theorem 2.4, Equation 2 (Balle, Wang 2018), the Gaussian mechanism",
-        gives="exact", adjacency="add-remove")  # fmt: skip
+        gives="exact", rests_on="proven", adjacency="add-remove")  # fmt: skip
 def gaussian_mechanism(
     sensitivity: float, noise_std: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

@@ -37,7 +37,7 @@ def skellam_renyi(
     sensitivity_1: float | None = None,
     dimension: int | None = None,
 ) -> float:
-    r"""Rényi divergence of Skellam noise on a vector of whole numbers (upper).
+    r"""Rényi divergence of Skellam noise on a vector of whole numbers (upper, as cited).
 
     .. math:: \frac{\lambda\Delta_2^2}{2\mu} + \min\Big\{\frac{(2\lambda-1)\Delta_2^2+6\Delta_1}{4\mu^2},\
               \frac{3\Delta_1}{2\mu}\Big\}
@@ -62,7 +62,7 @@ def vector_epsilon(
     sensitivity_1: float | None = None,
     security_bits: float | None = None,
 ) -> float:
-    r"""Epsilon of Skellam noise on vectors of whole numbers after all rounds (upper); ``inf`` where none will do.
+    r"""Epsilon of Skellam noise on whole numbers after all rounds (upper, as cited); ``inf`` where none will do.
 
     Norms and variance are those of :func:`skellam_renyi`.  With ``security_bits``, the :math:`\sigma` of one
     coordinate, what the shuffled shares of split-and-mix tell beside the sums is added.
@@ -131,7 +131,7 @@ def gaussian_epsilon(
 
 
 def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONAL) -> float:
-    r"""Largest 2-norm of a vector of norm ``clip_norm`` after conditional random rounding to whole numbers (upper).
+    r"""Largest 2-norm of a vector of norm ``clip_norm`` after conditional random rounding (upper, as cited).
 
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 

@@ -24,7 +24,7 @@ SLOPE_STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is tak
 LARGEST_LOSS = 1e4  # a loss beyond is not searched: the largest of all is the answer
 
 
-@states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper")
+@states("cloak", "doubt-9", item="Theorem 1, the released sum alone, this project", gives="upper", rests_on="proven")
 def thinned_sum(
     n_users: int,
     scale: int,

@@ -15,7 +15,9 @@ from flamelib.core.vocabulary import DomainError, check
 LARGE = 709.0
 
 
-@states("flame", "lem-4", item="Lemma 4, amplification by subsampling without replacement", gives="upper")
+@states(
+    "flame", "lem-4", item="Lemma 4, amplification by subsampling without replacement", gives="upper", rests_on="proven"
+)
 def sampled_without_replacement(epsilon: float, delta: float, sampled: int, population: int) -> Budget:
     r"""Budget of an (epsilon, delta)-private mechanism run on ``sampled`` of ``population`` members (upper).
 
@@ -38,7 +40,8 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
     return Budget(sampled_epsilon(epsilon, rate), rate * delta)
 
 
-@states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", adjacency="add-remove")
+@states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", rests_on="proven",
+        adjacency="add-remove")  # fmt: skip
 def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budget:
     r"""Budget of an (epsilon, delta)-private mechanism that sees each member with one probability (upper).
 

@@ -57,6 +57,7 @@ _Round = tuple[float, float, int, float, float]
 
 @states("participation", "thm-4.1", item="Theorem 4.1, Equations 5 to 7, in three readings",
         gives=lambda given: Gives({"outer": "upper", "inner": "value", "aligned": "lower"}[given["reading"]]),
+        rests_on="proven",
         adjacency="add-remove")  # fmt: skip
 def random_participation(
     reading: str,
@@ -93,7 +94,8 @@ def random_participation(
     return _answer(reading, (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-@states("participation", "thm-4.1-add", item="Theorem 4.1, the other direction", gives="upper", adjacency="add-remove")
+@states("participation", "thm-4.1-add", item="Theorem 4.1, the other direction", gives="upper", rests_on="proven",
+        adjacency="add-remove")  # fmt: skip
 def random_participation_add(
     participation_rate: float,
     record_rate: float,
@@ -200,7 +202,7 @@ def _ratio(clip_norm: float, noise_std: float) -> float:
 
 
 @states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",
-        gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER,
+        gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER, rests_on="proven",
         adjacency="add-remove")  # fmt: skip
 def participation_noise(
     scheme: str,

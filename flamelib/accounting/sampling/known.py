@@ -25,7 +25,7 @@ CONVERTED = 8 * UNIT  # relative error of an epsilon that was taken through a lo
 
 
 @states("participation", "thm-5.1", item="Theorem 5.1, Equations 8 and 9, only local sampling (OLS)", gives="upper",
-        adjacency="add-remove")  # fmt: skip
+        rests_on="proven", adjacency="add-remove")  # fmt: skip
 def ols(
     participation_rate: float,
     record_rate: float,
@@ -58,7 +58,7 @@ def ols(
 
 
 @states("participation", "thm-5.2", item="Theorem 5.2, Equations 10 and 11, weak client sampling (WCS)", gives="upper",
-        adjacency="add-remove")  # fmt: skip
+        rests_on="proven", adjacency="add-remove")  # fmt: skip
 def wcs(
     participation_rate: float,
     record_rate: float,
@@ -84,7 +84,7 @@ def wcs(
 
 
 @states("participation", "cor-5.3", item="Corollary 5.3, Equations 12 and 13, centralized shuffling (CS)",
-        gives="upper", adjacency="add-remove")  # fmt: skip
+        gives="upper", rests_on="proven", adjacency="add-remove")  # fmt: skip
 def cs(
     participation_rate: float,
     record_rate: float,

@@ -45,7 +45,7 @@ SCHEMES = ("outer", "wcs", "ols", "cs")
 
 
 @states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs", gives="upper",
-        adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
+        rests_on="proven", adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
 def participation_rounds(
     scheme: str,
     participation_rate: float,

@@ -102,7 +102,7 @@ def draws_delta(
 
 @states("participation", "turned-gradients",
         item="one round for gradients of the other records turned by an angle (this project)", gives="lower",
-        adjacency="add-remove")  # fmt: skip
+        rests_on="proven", adjacency="add-remove")  # fmt: skip
 def turned_gradients(
     participation_rate: float,
     record_rate: float,

@@ -84,7 +84,7 @@ def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> flo
     return n_users * (1 / (4 * n_levels**2) + blanket_mass / 2) / (1 - blanket_mass) ** 2
 
 
-@states("blanket", "thm-4.1", item="Theorem 4.1", gives="value")
+@states("blanket", "thm-4.1", item="Theorem 4.1", gives="value", rests_on="proven")
 def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""The number of levels with the least worst-case error at (epsilon, delta), and that error (exact).
 
@@ -121,7 +121,7 @@ def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     return SummationPlan(n_levels, used, worst, bound)
 
 
-@states("blanket", "thm-4.2", item="Theorem 4.2, with the constants of its proof", gives="lower")
+@states("blanket", "thm-4.2", item="Theorem 4.2, with the constants of its proof", gives="lower", rests_on="proven")
 def summation_lower(n_users: int, epsilon: float, delta: float) -> float:
     r"""Worst-case error below which no private one-message protocol can stay (lower).
 

@@ -29,7 +29,8 @@ LogDelta = Callable[[float], float]
 LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
 
 
-@states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper")
+@states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper",
+        rests_on="cited")  # fmt: skip
 def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
     r"""Central epsilon by the earlier bound for every local randomizer (upper).
 
@@ -67,7 +68,7 @@ def _erlingsson_factor(n_users: int, delta: float) -> float:
     return 12 * math.sqrt(-math.log(delta) / n_users)
 
 
-@states("blanket", "cheu", item="Section 1, the binary protocol of Cheu et al. 2019", gives="upper")
+@states("blanket", "cheu", item="Section 1, the binary protocol of Cheu et al. 2019", gives="upper", rests_on="cited")
 def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     r"""Central epsilon of shuffled binary response by Cheu et al. (upper).
 
@@ -92,7 +93,7 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     return math.sqrt(32 * math.log(4 / delta) / surely) * (1 - surely / n_users)
 
 
-@states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper")
+@states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper", rests_on="cited")
 def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     r"""Central epsilon after shuffling any local randomizer, by clones in closed form (upper).
 
@@ -324,8 +325,8 @@ def _mean_inverse(n: int, odds: float) -> float:
     return total
 
 
-@states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", adjacency="none",
-        randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+@states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", rests_on="proven",
+        adjacency="none", randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
 def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> float:
     r"""Probability that a message can be taken to ignore its input (exact).
 
@@ -344,7 +345,7 @@ def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> 
     return randomizer.mass
 
 
-@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value")
+@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value", rests_on="proven")
 def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
     r"""Blanket mass at which shuffled k-ary response is (epsilon, delta)-private by Theorem 3.1 (a value).
 
@@ -420,7 +421,7 @@ def kary_epsilon0(n_buckets: int, blanket_mass: float) -> float:
     return math.log1p(n_buckets * (1 - blanket_mass) / blanket_mass)
 
 
-@states("blanket", "lem-hoeffding", item="Section 5, bound by Hoeffding's inequality", gives="upper",
+@states("blanket", "lem-hoeffding", item="Section 5, bound by Hoeffding's inequality", gives="upper", rests_on="proven",
         randomizers=("kary", "laplace", "any"))  # fmt: skip
 def hoeffding(
     randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
@@ -454,7 +455,7 @@ def hoeffding(
 
 
 @states("blanket", "lem-bennett", item="Section 5, bound by Bennett's inequality, as corrected by its authors",
-        gives="upper", randomizers=("kary", "laplace", "any"))  # fmt: skip
+        gives="upper", rests_on="proven", randomizers=("kary", "laplace", "any"))  # fmt: skip
 def bennett(
     randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> float:
@@ -480,7 +481,7 @@ def bennett(
 
 
 @states("flame", "bennett-withdrawn", item="the bound by Bennett's inequality as it stood before its correction",
-        gives="value", randomizers=("kary", "laplace"))  # fmt: skip
+        gives="value", rests_on="proven", randomizers=("kary", "laplace"))  # fmt: skip
 def bennett_withdrawn(
     randomizer: KaryProfile | LaplaceProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> float:

@@ -9,12 +9,14 @@ chapter on the privacy blanket.
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import LawAt, answer, divergence, estimate, of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
 from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_others
-from flamelib.core.guarantees import Certified
+from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -22,8 +24,22 @@ from flamelib.core.statements import states
 Analyzed = KaryProfile | LaplaceProfile | GaussianProfile
 
 
+def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """The error of Gaussian noise's quadrature is estimated."""
+    return RestsOn.ESTIMATED if isinstance(arguments.get("randomizer"), GaussianProfile) else RestsOn.PROVEN
+
+
+def _exact_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """That the search over data sets misses nothing is seen, not proven, where they are too many to be listed."""
+    return RestsOn.ESTIMATED if arguments["n_users"] > binary.EXHAUSTIVE else RestsOn.PROVEN
+
+
+def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
+    return Gives.UPPER if _exact_rests_on(arguments) is RestsOn.ESTIMATED else Gives.EXACT
+
+
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
-        gives="upper", randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+        gives="upper", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
 def blanket_divergence(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -52,7 +68,7 @@ def blanket_divergence(
 
 
 @states("shuffle", "lower", item="exact divergence when all other users hold one value, worst such value",
-        gives="lower", randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+        gives="lower", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
 def all_equal(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -73,7 +89,9 @@ def all_equal(
     return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
 
-@states("clones", "2021", item="Hiding Among the Clones, reduction to three-valued counts", gives="upper")
+@states(
+    "clones", "2021", item="Hiding Among the Clones, reduction to three-valued counts", gives="upper", rests_on="proven"
+)
 def clones_2021(epsilon0: float, n_users: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
     r"""Guarantee after shuffling any local randomizers with budget ``epsilon0`` (upper bound), epsilon at most that.
 
@@ -90,7 +108,7 @@ def clones_2021(epsilon0: float, n_users: int, epsilon: float | None = None, del
     return of_law(blanket_law(AnyProfile(epsilon0)), n_users, epsilon0, epsilon, delta)
 
 
-@states("clones", "2023", gives="upper", randomizers=("kary", "laplace"),
+@states("clones", "2023", gives="upper", rests_on="proven", randomizers=("kary", "laplace"),
         item="Stronger Privacy Amplification by Shuffling, clone probability 2/(e^epsilon0 + 1), within its erratum",
         )  # fmt: skip
 def clones_2023(
@@ -115,9 +133,10 @@ def clones_2023(
     return of_law(lambda at: clone_blanket(epsilon0, at, *chances), n_users, epsilon0, epsilon, delta)
 
 
-@states("shuffle", "exact-binary", item="binary randomized response, worst data sets, both directions", gives="exact")
+@states("shuffle", "exact-binary", item="binary randomized response, worst data sets, both directions",
+        gives=_exact_gives, rests_on=_exact_rests_on)  # fmt: skip
 def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
-    """Exact guarantee of shuffled binary response: worst other users, worst direction.
+    """Exact guarantee of shuffled binary response: worst other users, worst direction (upper above 1500 users).
 
     The worst data set is not always "all others equal": the count of ones among the others shifts the threshold
     of the best test against the lattice of counts, and a better alignment can win (by 19 % at n = 20,

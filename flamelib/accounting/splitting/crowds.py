@@ -52,7 +52,8 @@ class _Ends(NamedTuple):
         return self.high - self.low <= TELLING or self.low > math.log(2)
 
 
-@states("cloak", "own-3", item="this project: all users, total variation", gives="upper", adjacency="sum-preserving")
+@states("cloak", "own-3", item="this project: all users, total variation", gives="upper", rests_on="proven",
+        adjacency="sum-preserving")  # fmt: skip
 def users_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
     r"""Total variation between the shuffled shares of two data sets of equal sum (upper).
 

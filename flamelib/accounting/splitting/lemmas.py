@@ -16,7 +16,7 @@ LEAST_MESSAGES = 4  # Lemma 1 is silent below
 
 
 @states("cloak", "best-1", item="split-and-mix, after Balle, Bell, Gascon, Nissim 2020", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
+        rests_on="cited", adjacency="sum-preserving")  # fmt: skip
 def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> int:
     r"""Messages per user with which data sets of equal sum are within :math:`2^{-\sigma}` (upper, never too few).
 
@@ -38,7 +38,7 @@ def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> 
     return max(3, math.ceil(2 + needed * (1 + MARGIN)))
 
 
-@states("cloak", "bits", item="Section 8, bits per user", gives="exact", adjacency="none")
+@states("cloak", "bits", item="Section 8, bits per user", gives="exact", rests_on="proven", adjacency="none")
 def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
     r"""Bits that a user sends, :math:`d\,m\lceil\log_2N\rceil` (exact).
 
@@ -57,7 +57,7 @@ def modulus_bits(modulus: int) -> int:
     return (modulus - 1).bit_length()
 
 
-@states("cloak", "lemma-1", item="Lemma 1", gives="upper", adjacency="none")
+@states("cloak", "lemma-1", item="Lemma 1", gives="upper", rests_on="proven", adjacency="none")
 def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     r"""Chance that the shares of two users are not smooth: repeat, or have subset sums far from uniform (upper).
 
@@ -76,7 +76,7 @@ def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     return exp_or_inf(log_failure(modulus, n_messages, smoothness))
 
 
-@states("cloak", "cor-1", item="Corollary 1", gives="upper", adjacency="none")
+@states("cloak", "cor-1", item="Corollary 1", gives="upper", rests_on="proven", adjacency="none")
 def narrow_failure(modulus: int) -> float:
     r"""Lemma 1's failure at :math:`m = 3\lceil\log_2N\rceil` messages and smoothness :math:`1/N` (upper).
 
@@ -94,7 +94,7 @@ def narrow_failure(modulus: int) -> float:
     return math.nextafter(19 * modulus_bits(odd(modulus)) ** 2 / modulus, math.inf)
 
 
-@states("cloak", "lemma-5", item="Lemma 5, one swap", gives="upper", adjacency="sum-preserving")
+@states("cloak", "lemma-5", item="Lemma 5, one swap", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
     r"""Budget of moving a part of one user's value to another's: :math:`\ln\frac{1+\gamma}{1-\gamma}`, η (upper).
 
@@ -110,8 +110,8 @@ def swap_budget(modulus: int, n_messages: int, smoothness: float) -> Budget:
 
 
 @states("cloak", "lemma-12", item="Lemma 12, sum-preserving, at most n_users - colluding - 1 swaps", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
-@states("cloak", "lemma-6", item="Lemma 6, t swaps", gives="upper", adjacency="sum-preserving")
+        rests_on="proven", adjacency="sum-preserving")  # fmt: skip
+@states("cloak", "lemma-6", item="Lemma 6, t swaps", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -> Budget:
     r"""Budget of two data sets of equal sum that so many swaps lie apart (upper).
 
@@ -134,7 +134,7 @@ def swaps_budget(modulus: int, n_messages: int, smoothness: float, swaps: int) -
     return Budget(swaps * step * (1 + MARGIN), delta)
 
 
-@states("cloak", "lemma-11", item="Lemma 11", gives="upper")
+@states("cloak", "lemma-11", item="Lemma 11", gives="upper", rests_on="proven")
 def user_budget(
     modulus: int, n_messages: int, smoothness: float, scale: int, decay: float, noise_rate: float, n_users: int
 ) -> Budget:
@@ -153,7 +153,8 @@ def user_budget(
     return single_user_budget(modulus, n_messages, smoothness, scale, decay, noise_rate, n_users, 0)
 
 
-@states("cloak", "lemma-13", item="Lemma 13 (Lemma 11 where nobody colludes), with the printed tail", gives="upper")
+@states("cloak", "lemma-13", item="Lemma 13 (Lemma 11 where nobody colludes), with the printed tail", gives="upper",
+        rests_on="proven")  # fmt: skip
 def single_user_budget(
     modulus: int,
     n_messages: int,

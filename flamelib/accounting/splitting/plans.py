@@ -86,7 +86,14 @@ _Messages = Callable[[_Wish, float, int], int]
 """Messages for a security in bits and a modulus."""
 
 
-@states("cloak", "plan", item="the cheapest parameters by each theorem", gives="value", adjacency="none")
+@states(
+    "cloak",
+    "plan",
+    item="the cheapest parameters by each theorem, that of Balle, Bell, Gascon, Nissim 2020 among them",
+    gives="value",
+    rests_on="cited",
+    adjacency="none",
+)
 def plans(
     n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0, dimension: int = 1
 ) -> tuple[Plan, ...]:

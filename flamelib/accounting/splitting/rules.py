@@ -83,7 +83,9 @@ class _Shape:
         return NoisyRule(n_messages, modulus, *public, bits, noise, rounding, total)
 
 
-@states("cloak", "thm-1", item="Theorem 1, by Lemma 13 with explicit constants (rule T1)", gives="upper")
+@states(
+    "cloak", "thm-1", item="Theorem 1, by Lemma 13 with explicit constants (rule T1)", gives="upper", rests_on="proven"
+)
 def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> NoisyRule:
     r"""Parameters with which one user's value is (epsilon, delta)-private, and their errors (upper).
 
@@ -189,7 +191,7 @@ class ExactRule:
 
 
 @states("cloak", "thm-2", item="Theorem 2, by Lemma 6 with explicit constants (rule T2)", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
+        rests_on="proven", adjacency="sum-preserving")  # fmt: skip
 def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
     r"""Parameters without noise with which data sets of equal sum are (epsilon, delta)-close (upper).
 

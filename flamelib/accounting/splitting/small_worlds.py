@@ -36,7 +36,7 @@ MANY_MESSAGES = 500  # binomial coefficients that doubles hold
 
 
 @states("cloak", "exact", item="this project: the shuffled shares of two data sets, enumerated", gives="exact",
-        adjacency="none")  # fmt: skip
+        rests_on="proven", adjacency="none")  # fmt: skip
 def shuffled_distance(
     modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int], epsilon: float
 ) -> float:
@@ -153,7 +153,7 @@ def _excess(law: _Law, other: _Law, factor: Fraction) -> Fraction:
     return Fraction(sum(gap for gap in gaps if gap > 0), units)
 
 
-@states("cloak", "def-2", item="Definition 2", gives="exact", adjacency="none")
+@states("cloak", "def-2", item="Definition 2", gives="exact", rests_on="proven", adjacency="none")
 def least_smoothness(messages: Sequence[int], modulus: int) -> float:
     r"""The least :math:`\gamma` for which the 2m shares of two users are smooth (exact, rounded once).
 
@@ -174,7 +174,7 @@ def least_smoothness(messages: Sequence[int], modulus: int) -> float:
     return float(max(abs(Fraction(modulus * count, subsets) - 1) for count in [*counts.values(), *missed]))
 
 
-@states("cloak", "lemma-2", item="Lemma 2", gives="exact", adjacency="none")
+@states("cloak", "lemma-2", item="Lemma 2", gives="exact", rests_on="proven", adjacency="none")
 def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence[int]) -> float:
     r"""Chance that two users' shuffled shares are these 2m distinct ones (exact, rounded once).
 
@@ -201,7 +201,7 @@ def shares_probability(messages: Sequence[int], modulus: int, inputs_a: Sequence
     return float(Fraction(ways, modulus ** (2 * half - 2)))
 
 
-@states("cloak", "lemma-3", item="Lemma 3", gives="upper", adjacency="sum-preserving")
+@states("cloak", "lemma-3", item="Lemma 3", gives="upper", rests_on="proven", adjacency="sum-preserving")
 def smooth_ratio(smoothness: float) -> float:
     r"""How much likelier smooth shares are under one pair of inputs than under another of equal sum (upper).
 

@@ -13,7 +13,8 @@ from flamelib.core.statements import states
 OUTRIGHT = 512  # messages up to which the binomial coefficient is computed outright
 
 
-@states("cloak", "own-1", item="this project: two users, total variation", gives="upper", adjacency="sum-preserving")
+@states("cloak", "own-1", item="this project: two users, total variation", gives="upper", rests_on="proven",
+        adjacency="sum-preserving")  # fmt: skip
 def two_user_distance(modulus: int, n_messages: int) -> float:
     r"""Total variation between the shuffled shares of two pairs of inputs with equal sum (upper).
 
@@ -35,7 +36,7 @@ def two_user_distance(modulus: int, n_messages: int) -> float:
     return probability(added_up(math.log(modulus), shrunk, -_log_central_binomial(n_messages)) / 2)
 
 
-@states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper",
+@states("cloak", "own-2", item="this project: two users, hockey-stick, every modulus", gives="upper", rests_on="proven",
         adjacency="sum-preserving")  # fmt: skip
 def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     r"""Delta between the shuffled shares of two pairs of inputs with equal sum (upper).

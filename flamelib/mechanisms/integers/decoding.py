@@ -6,7 +6,7 @@ from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError
 
 
-@states("cloak", "alg-2", item="Algorithm 2, the analyzer", gives="exact", adjacency="none")
+@states("cloak", "alg-2", item="Algorithm 2, the analyzer", gives="exact", rests_on="proven", adjacency="none")
 def estimate(messages: Sequence[int], modulus: int, scale: int, n_users: int) -> float:
     r"""Estimated sum of the users' values in [0, 1], clipped to [0, n] (exact, by the printed rule).
 

@@ -84,14 +84,20 @@ def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
     unknown = int(re.search(r"(\d+) cannot be checked", text).group(1))  # type: ignore[union-attr]
     assert total == len(judged) == reproduced + failing + unknown
     assert runs == 0
+    found = load_all().values()
+    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are| it d)", text))
+    assert of == len(found) == proven + cited + rest
+    assert proven == sum(statement.rests_on == "proven" for statement in found)
 
 
 def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path) -> None:
     page = (staged / "book" / "theorems.md").read_text(encoding="utf-8")
     rows = page.split("\n* - ")
+    assert all(f"<{label}>" in page for label in ("blanket-thm-3-1", "participation-rounds", "checkin-thm-1"))
     for key, statement in load_all().items():
         [row] = [row for row in rows if row.startswith(f"`{key}`")]
         assert str(statement.adjacency) in row
+        assert f"\n  - {'depends on the inputs' if callable(statement.rests_on) else statement.rests_on}\n" in row
         assert statement.function.__name__ in row
         assert re.search(r"/blob/\w+/tests/[\w/]*test_\w+\.py#L\d+\)", row), f"{key} has no test that names it"
 

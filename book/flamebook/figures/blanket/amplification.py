@@ -13,7 +13,7 @@ from flamebook.figures.blanket.comparisons import SAME, as_large, best, from_on,
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, Rates, log_log_slope, words
-from flamebook.statements import Finding, at_most, compared, either, every, listed, percent
+from flamebook.statements import Finding, at_most, compared, either, every, listed, percent, sided
 from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
@@ -123,7 +123,7 @@ def draw_deltas(ax: Axes, record: Curves, pen: Pen) -> None:
 
 def named(record: Curves) -> list[tuple[str, float]]:
     """Name and first value of each curve: the rows of a table at one point."""
-    return [(LOOKS[key].label, float(values[0])) for key, values in record.curves.items()]
+    return [(LOOKS[key].label, sided(key, values[0], ["withdrawn"])) for key, values in record.curves.items()]
 
 
 def draw_epsilons(ax: Axes, record: Curves, pen: Pen) -> None:

@@ -16,6 +16,8 @@ import numpy as np
 
 from flamebook.records import LOOKS, Curves, whole_grid
 from flamebook.statements import (
+    AtLeast,
+    AtMost,
     Finding,
     at_least,
     at_most,
@@ -26,6 +28,7 @@ from flamebook.statements import (
     listed,
     percent,
     ranked,
+    sided,
     silent,
     times,
 )
@@ -152,6 +155,12 @@ DISTRIBUTED: Mapping[str, Callable[[Distributed], float]] = {
 }
 
 
+# Of these no bound is known to come out: readings of baselines, the document's formulas, and a pair that occurs.
+FORMULAS = (
+    "baseline-closed", "baseline-numerical", "thm-2-paper", "thm-3", "eq-10", "eq-11", "renyi", "renyi-cut",
+)  # fmt: skip
+
+
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
@@ -183,7 +192,10 @@ def rounds_grid(rounds: int, points: int) -> list[int]:
 
 def rows(record: Curves) -> list[tuple[object, ...]]:
     """For a table: a row a curve, with what it is called and its value at every point."""
-    return [(LOOKS[name].label, *values) for name, values in record.curves.items()]
+    return [
+        (LOOKS[name].label, *(sided(name, value, FORMULAS) for value in values))
+        for name, values in record.curves.items()
+    ]
 
 
 def ratio_rows(record: Curves) -> list[tuple[object, ...]]:
@@ -266,7 +278,7 @@ def words_of_reported(reported: Curves) -> dict[str, str]:
     return {
         "reported_form": f"{last['baseline-closed']:.4g}",
         "reported_numbers": f"{last['baseline-numerical']:.4g}",
-        "reported_theorem": f"{last['thm-2']:.4g}",
+        "reported_theorem": at_most(last["thm-2"]),
         "reported_certified": at_most(last["checkin-any"]),
     }
 
@@ -326,10 +338,10 @@ class Calibration:
         """For a table: what is told, and its value."""
         return [
             ("epsilon", self.target),
-            ("largest local budget of shuffled reports, any randomizer", self.epsilon0),
-            ("epsilon that it has", self.reached[0]),
-            ("least noise of each client, noisy sums", self.noise_std),
-            ("epsilon that it has", self.reached[1]),
+            ("largest local budget of shuffled reports, any randomizer", AtLeast(self.epsilon0)),
+            ("epsilon that it has", AtMost(self.reached[0])),
+            ("least noise of each client, noisy sums", AtMost(self.noise_std)),
+            ("epsilon that it has", AtMost(self.reached[1])),
         ]
 
 

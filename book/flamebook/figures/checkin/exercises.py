@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flamebook.statements import Finding, compared, every, silent, times
+from flamebook.statements import AtLeast, AtMost, Finding, compared, every, silent, times
 from flamelib.accounting.checkin.summed import (
     distributed_noise,
     distributed_rounds,
@@ -48,7 +48,7 @@ class Design:
 
     def row(self) -> tuple[object, ...]:
         """For a table."""
-        return self.name, self.n_users, self.checkin_rate, self.noise_std, self.reached
+        return self.name, self.n_users, self.checkin_rate, AtMost(self.noise_std), AtMost(self.reached)
 
 
 def compute_designs(n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float) -> list[Design]:
@@ -127,7 +127,7 @@ class Dropouts:
 
     def row(self) -> tuple[object, ...]:
         """For a table."""
-        return self.name, self.uncounted, self.least, self.counted, self.bounded
+        return self.name, self.uncounted, AtLeast(self.least), AtMost(self.counted), AtMost(self.bounded)
 
     @property
     def bound(self) -> Finding:

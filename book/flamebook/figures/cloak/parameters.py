@@ -8,7 +8,7 @@ import numpy as np
 
 from flamebook.figures.cloak.told import number
 from flamebook.records import Curves
-from flamebook.statements import counted, listed, times
+from flamebook.statements import AtMost, counted, listed, times
 from flamelib.accounting.noise.discrete_laplace import shared_noise
 from flamelib.accounting.noise.sum_laws import ThinnedNoise
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
@@ -37,7 +37,7 @@ def noisy_rows(settings: Sequence[tuple[float, float, int]]) -> Rows:
     rows: Rows = []
     for epsilon, delta, n in settings:
         rule, sharp, mix = noisy_rule(epsilon, delta, n), sharp_noisy_rule(epsilon, delta, n), _mixed(n, epsilon, delta)
-        told = (rule.n_messages, f"{rule.modulus:,}", rule.bits, rule.noise_bound)
+        told = (rule.n_messages, f"{rule.modulus:,}", rule.bits, AtMost(rule.noise_bound))
         rows.append((epsilon, delta, n, *told, sharp.n_messages, sharp.bits, mix.messages, mix.bits, mix.error))
     return rows
 
@@ -94,7 +94,7 @@ class Noises:
         reached = (*(self.thinned(which, delta=self.half_delta) for which in (0, 1)), self.polya(delta=0.0))
         names = ("rule T1", "the same users, least noise", "Pólya shares of all users")
         deltas = (self.half_delta, self.half_delta, 0.0)
-        return list(zip(names, self.errors, reached, deltas, strict=True))
+        return list(zip(names, self.errors, map(AtMost, reached), deltas, strict=True))
 
 
 def compute_noises(n_users: int, epsilon: float, delta: float) -> Noises:
@@ -251,7 +251,7 @@ def plan_rows(n_users: int, epsilon: float, delta: float, error: float, colludin
             one.rounding,
             one.noise,
             one.bits,
-            one.error,
+            AtMost(one.error),
         )
         for one in found
     ]

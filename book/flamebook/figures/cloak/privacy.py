@@ -18,7 +18,7 @@ from flamebook.figures.cloak.told import number
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
-from flamebook.statements import Finding, compared, every, times
+from flamebook.statements import AtMost, Finding, compared, every, times
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
@@ -44,8 +44,8 @@ def small_rows(moduli: Sequence[int], most: int, epsilon: float) -> Rows:
             modulus,
             *(str(_fraction(modulus, m)) for m in range(2, most + 1)),
             shuffled_distance(modulus, most, FIRST, OTHER, 0),
-            two_user_distance(modulus, most),
-            smooth_failure(modulus, most, math.tanh(epsilon / 2)),
+            AtMost(two_user_distance(modulus, most)),
+            AtMost(smooth_failure(modulus, most, math.tanh(epsilon / 2))),
         )
         for modulus in moduli
     ]

@@ -15,7 +15,7 @@ from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
-from flamebook.statements import Finding, compared, verdict
+from flamebook.statements import AtLeast, AtMost, Finding, compared, sided, verdict
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags
@@ -139,6 +139,7 @@ def compute_printed() -> Printed:
 
 # --- then and now ----------------------------------------------------------------------------------------------------
 
+FORMULAS = ("withdrawn", "bennett", "blanket")  # by the paper's route: values
 MARKS = {"withdrawn": "x", "bennett": "D", "blanket": "s", "certified": "o", "certified-full": "^",
          "certified-subset": "v", "lower": "|",
          "lower-full": "2"}  # fmt: skip
@@ -175,7 +176,7 @@ class ThenAndNow:
         if "topk" in self.budgets:
             kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
         return [
-            (name, one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"],
+            (name, one["withdrawn"], AtLeast(one[f"lower{kind}"]), AtMost(one[f"certified{kind}"]),
              verdict(one["withdrawn"], one[f"lower{kind}"], one[f"certified{kind}"]))
             for name, one, kind in kinds
         ]  # fmt: skip
@@ -183,7 +184,11 @@ class ThenAndNow:
     def rows(self) -> list[tuple[object, ...]]:
         """One row a kind of budget, a column a protocol."""
         kinds = list(dict.fromkeys(key for found in self.budgets.values() for key in found))
-        return [(LOOKS[key].label, *(found.get(key, "") for found in self.budgets.values())) for key in kinds]
+        each = self.budgets.values()
+        return [
+            (LOOKS[key].label, *(sided(key, found[key], FORMULAS) if key in found else "" for found in each))
+            for key in kinds
+        ]
 
     def to_csv(self) -> str:
         """The rows."""
@@ -241,7 +246,7 @@ class Overflow:
     def rows(self) -> list[tuple[object, ...]]:
         """One row a setting."""
         return [
-            (name, filled, *found.values())
+            (name, filled, *(sided(key, value, FORMULAS) for key, value in found.items()))
             for name, filled, found in zip(self.names, self.filled, self.budgets, strict=True)
         ]
 
@@ -265,7 +270,7 @@ def same_noise(setting: Setting) -> list[tuple[object, ...]]:
     """
     simple = replace(setting, epsilon0=setting.epsilon0 * (setting.n_users / setting.padded) ** 0.5)
     pairs = (("double", setting, round(setting.kept)), ("simple", simple, setting.dimension))
-    return [(LOOKS[name].label, sent, one.noise(name), one.epsilon(name)) for name, one, sent in pairs]
+    return [(LOOKS[name].label, sent, one.noise(name), AtMost(one.epsilon(name))) for name, one, sent in pairs]
 
 
 def _revealed(setting: Setting) -> float:

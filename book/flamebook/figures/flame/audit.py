@@ -11,7 +11,7 @@ from flamebook.figures.curves import name_decades
 from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
 from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
-from flamebook.statements import verdict
+from flamebook.statements import AtLeast, AtMost, at_least, at_most, verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.counting import simple_lower, topk_lower
@@ -102,7 +102,9 @@ class Claims:
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: protocol and assumption, claimed, lower, upper, verdict."""
-        return [(one.name, one.claimed, one.lower, one.upper, one.verdict) for one in self.claims.values()]
+        return [
+            (one.name, one.claimed, AtLeast(one.lower), AtMost(one.upper), one.verdict) for one in self.claims.values()
+        ]
 
     def to_csv(self) -> str:
         """One row a claim."""
@@ -276,10 +278,14 @@ def printed_rows(claims: Claims, lost: float, short: Alphabet, full: Alphabet, l
     """
     return [
         *(
-            (f"budget of {one.name}", one.verdict, f"{one.claimed:.4g}; certainly {one.lower:.4g} to {one.upper:.4g}")
+            (
+                f"budget of {one.name}",
+                one.verdict,
+                f"{one.claimed:.4g}; certainly {at_least(one.lower)} to {at_most(one.upper)}",
+            )
             for one in claims.claims.values()
         ),
-        ("Theorem 4, for every randomizer", verdict(0.0, lost), f"promised delta 0, true {lost:.2g}"),
+        ("Theorem 4, for every randomizer", verdict(0.0, lost), f"promised delta 0, true {at_least(lost, 2)}"),
         (
             "Algorithm 1 has a local budget",
             verdict(full.budget, short.budget),

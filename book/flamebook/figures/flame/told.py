@@ -144,7 +144,8 @@ def overall(record: Curves, which: str) -> Words:
     return {
         f"{which}_gap": either(
             told.size > 0,
-            f"The certified curve of SS-Simple is at most {max(told, default=1.0):.4g} times as high as the lower one.",
+            f"The certified curve of SS-Simple is at most {at_most(max(told, default=1.0))} times as high as the "
+            "lower one.",
             "Nothing is given away by counting under SS-Simple here.",
         ),
         f"{which}_trend": " and ".join(trends),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from flamebook.attacks.participation import Setting, ratio
 from flamebook.records import LOOKS, Curves, to_csv
-from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, ranked, times
+from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, ranked, sided, times
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
@@ -190,7 +190,12 @@ def calibration_rows(
 ) -> list[tuple[object, ...]]:
     """For each setting the least noise of every scheme at this guarantee of a round."""
     return [
-        (one.participation_rate, one.record_rate, one.n_records, *(one.noise(name, epsilon, delta) for name in schemes))
+        (
+            one.participation_rate,
+            one.record_rate,
+            one.n_records,
+            *(sided(name, one.noise(name, epsilon, delta), ("inner", "aligned")) for name in schemes),
+        )
         for one in settings
     ]
 
@@ -236,7 +241,8 @@ def headings(record: Curves) -> list[str]:
 
 def rows(record: Curves) -> list[tuple[object, ...]]:
     """For a table: the number of rounds, and every curve there."""
-    return [(int(t), *values) for t, *values in zip(record.x, *record.curves.values(), strict=True)]
+    curves = [[sided(name, value) for value in values] for name, values in record.curves.items()]
+    return [(int(t), *values) for t, *values in zip(record.x, *curves, strict=True)]
 
 
 def compute_checkins(participation_rate: float, epsilon0: float, windows: Sequence[int], delta: float) -> Curves:

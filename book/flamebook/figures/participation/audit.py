@@ -10,7 +10,7 @@ from flamebook.attacks.participation import Counterexample, InnerCurve, ratio
 from flamebook.figures.participation.accounting import ROOM, SLACK, where
 from flamebook.figures.style import Pen
 from flamebook.records import words
-from flamebook.statements import either, listed, percent, times, verdict
+from flamebook.statements import at_least, either, listed, percent, times, verdict
 
 HUES = ("blue", "ochre", "purple", "vermillion")
 DEPTH = 1e-12  # of the largest value: lower ones are not drawn on a logarithmic axis
@@ -112,12 +112,12 @@ def verdicts(attacks: Sequence[Counterexample], angles: Angles, search: Search) 
         (
             "inner is a bound",
             verdict(inner * (1 + ROOM), one.exact, outer),
-            f"{one.exact:.4g} is lost, {inner:.4g} promised: {one.setting.n_records} equal gradients",
+            f"{at_least(one.exact)} is lost, {inner:.4g} promised: {one.setting.n_records} equal gradients",
         ),
         (
             "aligned gradients are the worst case",
             verdict(equal * (1 + SLACK), most, bound),
-            f"{most:.4g} is lost at {angle:g} degrees, {equal:.4g} at none: {name}",
+            f"{at_least(most)} is lost at {angle:g} degrees, {equal:.4g} at none: {name}",
         ),
         (
             "aligned gradients are the worst case for each number of others",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
-from flamebook.statements import Finding, compared, counted, listed
+from flamebook.statements import AtLeast, Finding, compared, counted, listed
 from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed_rounds
 from flamelib.accounting.coordinates.certified import account, topk_truncated
@@ -228,7 +228,7 @@ class Trials:
     def rows(self) -> list[tuple[object, ...]]:
         """For a table: protocol, neighbours, certified below, promised, and the counts behind it."""
         return [
-            (case.name, case.adjacency, one.epsilon, case.promised, *one.hits, one.trials)
+            (case.name, case.adjacency, AtLeast(one.epsilon), case.promised, *one.hits, one.trials)
             for case, one in zip(self.cases, self.found, strict=True)
         ]
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Parameters, columns_csv, to_csv, words
-from flamebook.statements import Finding, compared, ranked, silent
+from flamebook.statements import AtMost, Finding, compared, ranked, silent
 from flamelib.accounting.splitting.costs import cost
 from flamelib.uses.deployments import Refusal, row
 from flamelib.uses.reports import LOCAL
@@ -87,7 +87,7 @@ class Crossing:
 def _cells(one: Row) -> tuple[object, ...]:
     claimed = "none" if one.claimed is None else one.claimed
     adjacency = f"{one.adjacency} (not comparable)" if one.warning else str(one.adjacency)
-    return (one.mechanism, one.epsilon, claimed, one.error, one.messages, one.bits, one.trusted, adjacency)
+    return (one.mechanism, AtMost(one.epsilon), claimed, one.error, one.messages, one.bits, one.trusted, adjacency)
 
 
 def refused_rows(record: Crossing) -> list[tuple[object, ...]]:

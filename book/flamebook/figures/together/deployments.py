@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from flamebook.figures.blanket.comparisons import as_large
 from flamebook.figures.together.crossing import Crossing
-from flamebook.statements import Finding, compared, counted, silent
+from flamebook.statements import Finding, at_most, compared, counted, silent
 from flamelib.uses.requests import Request, Row
 
 FEW_BITS = 64  # of an upload that is sent once, from anywhere
@@ -153,7 +153,7 @@ def not_comparable(record: Crossing, name: str) -> Finding:
 
 def _decided(*rows: Row | None) -> str:
     told = [
-        f"{NAMED[one.mechanism]} stands at {one.claimed:.4g} where {one.epsilon:.4g} is certified"
+        f"{NAMED[one.mechanism]} stands at {one.claimed:.4g} where {at_most(one.epsilon)} is certified"
         for one in rows
         if one and one.claimed is not None
     ]

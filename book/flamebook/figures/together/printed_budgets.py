@@ -9,7 +9,7 @@ from flamebook.claims.ledger import load
 from flamebook.claims.record import recorded
 from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
-from flamebook.statements import counted, times
+from flamebook.statements import AtLeast, AtMost, counted, times
 from flamelib.core.vocabulary import DomainError
 
 SAMPLED, ALONE = "FLAME: SS-Topk, 2 %, with sampling", "FLAME: SS-Topk, 2 %, shuffling alone"
@@ -74,7 +74,10 @@ class Budgets:
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table, as in ``HEADER``."""
-        return [(one.mechanism, one.printed, one.least or "none", one.most, one.verdict) for one in self.budgets]
+        return [
+            (one.mechanism, one.printed, AtLeast(one.least) if one.least else "none", AtMost(one.most), one.verdict)
+            for one in self.budgets
+        ]
 
     def to_csv(self) -> str:
         """One row a budget."""

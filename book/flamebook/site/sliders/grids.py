@@ -78,8 +78,7 @@ def certified(key: str, inputs: Mapping[str, float]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``value``; ``gives`` (what is exact at the point is an upper bound elsewhere); ``source``; ``at``, the point;
-        ``command``, which answers the very value.
+        ``value``; ``gives``; ``source``; ``at``, the point; ``command``, which answers the very value.
 
     Raises
     ------
@@ -101,10 +100,9 @@ def certified(key: str, inputs: Mapping[str, float]) -> dict[str, Any]:
         index = index * len(axis) + axis.index(at[name])
     value = grid["values"][index]
     words = " ".join(f"{name}={given}" for name, given in (grid["inputs"] | at).items())
-    moved = any(at[name] != inputs[name] for name in at)
     return {
         "value": value[grid["answers"]] if isinstance(value, dict) else value,
-        "gives": "upper" if moved and grid["gives"] == "exact" else grid["gives"],
+        "gives": grid["gives"],
         "source": grid["source"],
         "at": at,
         "command": f"flamelib evaluate {grid['statement']} {words}",

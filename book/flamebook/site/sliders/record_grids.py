@@ -109,7 +109,8 @@ def computed(grid: Grid) -> dict[str, Any]:
     """
     points = product(*grid.axes.values())
     answers = [answer(grid.statement, grid.inputs | dict(zip(grid.axes, point, strict=True))) for point in points]
-    [gives], [source] = ({found[name] for found in answers} for name in ("gives", "source"))
+    sides, [source] = ({found[name] for found in answers} for name in ("gives", "source"))
+    [gives] = sides - {"exact"} or sides  # what is exact at some points only is a bound of the others' side
     told = {"statement": grid.statement, "gives": gives, "source": source, "answers": grid.answers}
     told |= {"inputs": grid.inputs, "axes": grid.axes, "values": [found["value"] for found in answers]}
     return told | {"commit": revision()}
