@@ -13,8 +13,8 @@ from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
-from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import simple_lower, topk_lower
+from flamelib.accounting.coordinates.certified import account, topk_truncated
+from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower, topk_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
@@ -64,11 +64,11 @@ class Round:
         """For the card of a figure."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def account(self, protocol: str, bound: str, route: str) -> float:
+    def account(self, protocol: str, bound: str, route: str, **options: str) -> float:
         """Epsilon of a round by a bound and a route of :func:`flamelib.accounting.coordinates.certified.account`."""
         simple = protocol == "simple"
         epsilon0 = self.epsilon0 * (self.sampling_rate if simple else 1.0)
-        rest = {} if simple else {"kept": self.kept, "padded": self.padded}
+        rest: dict[str, Any] = {} if simple else {"kept": self.kept, "padded": self.padded} | options
         return float(account(protocol, self.dimension, self.n_users, epsilon0, self.delta, bound, route, **rest))
 
 
@@ -152,13 +152,13 @@ def _sampled(one: Round) -> dict[str, Claim]:
     crowd = (one.n_users, one.dimension, one.kept, *size, delta)
     lower = {
         "double": attacks.double_lower(*crowd),
-        "subset": attacks.exactly_lower(*crowd),
+        "subset": exactly_lower(*crowd[:5], delta=delta),
         "topk": topk_lower(one.kept, *size, delta=delta),
         "full": attacks.full_lower(*crowd),
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),
-        "subset": double_revealed(one.kept, *size, delta),
+        "subset": one.account("double", "blanket", "sound", inclusion="exact", overflow="drop"),
         "topk": one.account("topk", "blanket", "sound"),
         "full": topk_truncated(one.kept, *size, delta),
     }
