@@ -259,10 +259,12 @@ def exactly_lower(
     of the victim's bags is full is granted as a failure.  Exactly one of ``epsilon`` and ``delta`` is given.  Nothing
     is claimed of more than ten billion messages.
     """
-    given = _given(epsilon, delta, n_users=n_users, dimension=dimension, padded=padded, epsilon0=epsilon0)
-    if kept > dimension or kept != int(check(kept=kept)["kept"]):
+    whole = check(n_users=n_users, dimension=dimension, kept=kept, padded=padded)
+    _given(epsilon, delta, epsilon0=epsilon0)
+    n_users, dimension, padded = whole["n_users"], whole["dimension"], whole["padded"]
+    if whole["kept"] > dimension or whole["kept"] != int(whole["kept"]):
         raise DomainError(f"kept must be a whole number in [1, {dimension}], at most dimension, got {kept!r}")
-    messages = int(given["dimension"]) * int(given["padded"])
+    messages = dimension * padded
     if messages > MOST_MESSAGES:
         return Certified(0.0, 0.0)
     tail = binomial.log_chance(np.array(float(padded)), n_users - 1, kept / dimension, few=False)
