@@ -13,7 +13,7 @@ from flamebook.figures.style import Pen
 from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
-from flamelib.accounting.coordinates.certified import account, topk_truncated
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower, topk_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
@@ -209,24 +209,30 @@ class Accounts:
         return to_csv(["account", "epsilon", "direction"], self.rows)
 
 
-def compute_double_accounts(one: Round, hidden: Claim, revealed: Claim) -> Accounts:
-    """SS-Double's epsilon by both sound counts, each by Lemma 3 and by exact composition, and by the printed mix.
+def compute_double_accounts(one: Round, hidden: Claim, exactly: Claim) -> Accounts:
+    """SS-Double's epsilon by the sound counts, also by Lemma 3 in place of exact composition, and by the printed mix.
 
     Parameters
     ----------
     one : Round
-    hidden, revealed : Claim
+    hidden, exactly : Claim
         The certified bounds of ``double`` and ``subset`` in this round (:func:`compute_claims`).
     """
     rows = [
-        ("messages counted", max(hidden.lower, revealed.lower), "lower"),
+        ("messages counted", max(hidden.lower, exactly.lower), "lower"),
         ("hidden: d with sampling, loss distributions", hidden.upper, "upper"),
+        ("exactly k: a block each, loss distributions", exactly.upper, "upper"),
         ("printed: 2k with sampling, Lemma 3", _by_lemma(one, 2 * one.kept, one.sampling_rate), "value"),
-        ("revealed: k without, loss distributions", revealed.upper, "upper"),
+        ("revealed: k without, loss distributions", _revealed(one), "upper"),
         ("hidden: d with sampling, Lemma 3", _by_lemma(one, one.dimension, one.sampling_rate), "upper"),
         ("revealed: k without, Lemma 3", _by_lemma(one, one.kept, 1.0), "upper"),
     ]
     return Accounts(rows, one.as_parameters())
+
+
+def _revealed(one: Round) -> float:
+    """Of the coordinates that are known to be reported, real against real (upper)."""
+    return float(double_revealed(one.kept, one.padded, one.epsilon0, one.delta))
 
 
 def _by_lemma(one: Round, count: int, rate: float) -> float:

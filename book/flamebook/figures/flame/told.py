@@ -267,7 +267,7 @@ def _margin(claim: Claim) -> str:
 
 
 def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
-    """About the six accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
+    """About the seven accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
     mix = accounts["printed: 2k with sampling, Lemma 3"]
     over = [ratio(accounts[f"{name}, Lemma 3"], mix) for name in ("revealed: k without", "hidden: d with sampling")]
     highest = max(value for _, value, _ in accounts.rows)
@@ -276,7 +276,7 @@ def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
         "sound_counts": " and ".join(map(times, over)),
         "hidden_below": either(compared(hidden.upper, "<", mix), "falls below it", "does not fall below it"),
         "mix_survives": states[verdict(mix, hidden.lower, hidden.upper)],
-        "accounts_alt": "Six accounts of SS-Double on a logarithmic axis, from "
+        "accounts_alt": "Seven accounts of SS-Double on a logarithmic axis, from "
         f"{at_least(accounts['messages counted'], 3)} given away by counting to {highest:.3g}; "
         f"the printed mix is at {mix:.3g}.",
     }
