@@ -255,9 +255,13 @@ def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: fl
 
 
 def count_lower(protocol: str, **inputs: float) -> float:
-    """Certified lower bound by counting messages: ``simple``, ``double`` (independent inclusion), ``disjoint`` sets."""
+    """Certified lower bound by counting messages of ``simple``, ``double`` or ``disjoint`` sets.
+
+    ``double`` is for independent inclusion, ``exactly`` for exactly k coordinates.
+    """
     counted: dict[str, Callable[..., float]] = {
-        "simple": counting.simple_lower, "double": counting.double_lower, "disjoint": counting.disjoint_lower
+        "simple": counting.simple_lower, "double": counting.double_lower, "exactly": counting.exactly_lower,
+        "disjoint": counting.disjoint_lower,
     }  # fmt: skip
     return float(counted[protocol](**inputs))
 
