@@ -45,11 +45,13 @@ def _local(protocol: Protocol) -> float:
 def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     """The smallest epsilon that can be certified for a whole vector, all rounds together."""
     epsilon0, size = _local(protocol), protocol.dimension * rounds
-    if isinstance(protocol, FlameDouble) and protocol.inclusion == "exact":
-        return certified.double_revealed(protocol.kept * rounds, protocol.padded, epsilon0, delta)
-    kind = {FlameSimple: "simple", FlameDouble: "double", FlameTopk: "topk"}[type(protocol)]
-    shape = (None, None) if isinstance(protocol, FlameSimple) else (protocol.kept * rounds, protocol.padded)
-    return certified.account(kind, size, protocol.n_users, epsilon0, delta, "blanket", "sound", *shape)
+    public = (size, protocol.n_users, epsilon0, delta, "blanket", "sound")
+    if isinstance(protocol, FlameSimple):
+        return certified.account("simple", *public)
+    shape = (protocol.kept * rounds, protocol.padded)
+    if isinstance(protocol, FlameTopk):
+        return certified.account("topk", *public, *shape)
+    return certified.account("double", *public, *shape, inclusion=protocol.inclusion, overflow="drop")
 
 
 def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
@@ -64,7 +66,7 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
 @questions.answers_account(FlameDouble)
 @questions.answers_account(FlameTopk)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
-    # Sets of coordinates that do not depend on data may overflow: that is counted, or seen by everybody.
+    # Bags of SS-Double may overflow, and keep a part of their reports at random: that is counted.
     assumes = NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
@@ -85,7 +87,8 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
         return max(counting.topk_lower(*given), counting.disjoint_lower(*given))
     if protocol.inclusion == "exact":
-        return 0.0  # a set that is drawn at random tells less than one that is known: nothing is claimed
+        shape = (size, int(protocol.kept) * rounds, protocol.padded)
+        return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)
     rate = protocol.kept / protocol.dimension
     if protocol.padded < protocol.n_users:
         return 0.0  # a bag may overflow, which the count leaves out

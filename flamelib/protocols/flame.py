@@ -82,7 +82,7 @@ class FlameDouble:
         The paper's :math:`n_p`.
     inclusion : "exact" or "independent"
         Exactly ``kept`` coordinates without replacement, as in the paper; or each coordinate on its own with chance
-        ``kept / dimension`` (then ``kept`` may be any number), which accounting of hidden index sets asks for.
+        ``kept / dimension`` (then ``kept`` may be any number).  Both are accounted for with the choice hidden.
     """
 
     n_users: int

@@ -167,6 +167,13 @@ def test_the_truth_of_vectors_has_room_between_the_ends(protocol: Any) -> None:
     assert account(protocol, delta=1e-3, rounds=2).epsilon >= found.upper * (1 - 1e-9)
 
 
+def test_the_vectors_of_the_paper_have_their_account() -> None:
+    drawn = FlameDouble(1000, 7850, 1.0, LaplaceNoise(0.5), kept=157, padded=333)
+    found = bounds(drawn, delta=5.0118723e-6)
+    assert (found.lower, found.upper) == (pytest.approx(0.14355, abs=1e-5), pytest.approx(0.15732, abs=1e-4))
+    assert bounds(drawn, delta=5.0118723e-6, rounds=2).lower > found.upper
+
+
 @pytest.mark.parametrize("protocol", [*QUICK, VECTORS[0]], ids=lambda one: type(one).__name__)
 def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
     found = calibrate(protocol, epsilon=0.4, delta=1e-3)

@@ -40,13 +40,14 @@ GOOD: dict[str, Any] = {
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
     "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,
+    "inclusion": "independent", "overflow": "none",
     "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
     "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
     "checkin_rate": 0.05, "order": 8, "divergence": 0.25, "slack": 0.5, "inner": "exact",
     "modulus": 2**40 - 87, "scale": 1000, "decay": 0.9, "noise_rate": 0.5, "smoothness": 0.1, "colluding": 10,
     "swaps": 2, "security_bits": 40.0, "log2_modulus": 32.0, "messages": [3, 2**70], "inputs_a": [0, 0],
     "inputs_b": [1, 2], "value": 3, "error": 0.01, "input_bits": 16,
-    "sensitivity_1": 300.0, "sensitivity_2": 30.0, "variance": 1e4, "rejection": 0.5, "missing": 5, "overflow": 1e-9,
+    "sensitivity_1": 300.0, "sensitivity_2": 30.0, "variance": 1e4, "rejection": 0.5, "missing": 5, "wraparound": 1e-9,
 }  # fmt: skip
 GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"}}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
@@ -68,7 +69,7 @@ EDGES: dict[str, list[Any]] = {
     "messages": [[], [0], [2**256]], "inputs_a": [[0], [2**256]], "inputs_b": [[0], [2**256]],
     "value": [-(2**256), 0, 2**256], "error": [1e-300, 1.0, 1e300], "input_bits": [1, 64],
     "sensitivity_1": [1e-300, 1e300], "sensitivity_2": [1e-300, 1.0, 1e300], "variance": [1e-300, 1e300],
-    "rejection": [0, 1e-300, 1 - 1e-16], "missing": [0, 1, 2**53], "overflow": [1e-300, 1 - 1e-16],
+    "rejection": [0, 1e-300, 1 - 1e-16], "missing": [0, 1, 2**53], "wraparound": [1e-300, 1 - 1e-16],
 }  # fmt: skip
 
 # Quick enough to be tried at every two edges at once.

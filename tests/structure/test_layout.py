@@ -48,7 +48,7 @@ GLANCE = 10
 # A subject of its own, though one neighbor alone uses it.
 SUBJECTS = {
     "flamelib.mechanisms.integers.enclosures": "numbers to any digit: what makes exact choices exact",
-    "flamelib.accounting.coordinates.padded": "one coordinate after padding, the lemma that vectors stand on",
+    "flamelib.accounting.coordinates.blocks": "sets of exactly so many coordinates, whose proof stands apart",
     "flamelib.accounting.sampling.terms": "one Gaussian against a mixture, with its error",
     "flamelib.accounting.sampling.readings": "the three readings of one theorem, which are tested one by one",
     "flamebook.figures.cloak.statistics": "a section of a notebook",

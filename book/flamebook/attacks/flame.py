@@ -12,9 +12,7 @@ from scipy.stats import binom
 
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.full_bags import MOST_MESSAGES, full_bags_lower
-from flamelib.mechanisms.randomizers import LaplaceNoise
 
-MOST_COUNTED = 10**11  # messages of all bags together; beyond, the law of the count takes more than a gigabyte
 ROUNDING = 1 + 1e-9  # of scipy's binomial probabilities, on the safe side
 AT_ONCE = 10**6
 
@@ -48,28 +46,6 @@ def _dropped(n_users: int, rate: float, padded: int) -> float:
     counts = np.arange(padded, last + 1)
     lost = float(others.pmf(counts) @ (1 - padded / (counts + 1.0))) + float(others.sf(last))
     return min(1.0, ROUNDING * lost)
-
-
-def exactly_lower(n_users: int, dimension: int, kept: int, padded: int, epsilon0: float, delta: float) -> float:
-    """SS-Double with exactly ``kept`` coordinates of every user: all messages of all bags are counted (lower bound).
-
-    That one of the victim's bags overflows is granted as a failure; where that is likely, nothing is claimed.
-
-    Examples
-    --------
-    >>> round(exactly_lower(1000, 7850, 157, 333, 0.5, 5.0118723e-6), 4)
-    0.1436
-    >>> exactly_lower(1000, 7850, 157, 20, 0.5, 5.0118723e-6)
-    0.0
-    """
-    if dimension * padded > MOST_COUNTED:
-        return 0.0
-    below = LaplaceNoise(epsilon0).mass / 2
-    count = counting.Count(dimension * padded - kept, kept, 1 - below, below)
-    found = float(count.epsilon(delta))
-    full = ROUNDING * kept * float(binom.sf(padded - 1, n_users - 1, kept / dimension))
-    granted = delta + full * (1 + math.exp(min(found, 700.0)))
-    return float(count.epsilon(granted)) if granted < 1 else 0.0
 
 
 def full_lower(n_users: int, dimension: int, kept: float, padded: int, epsilon0: float, delta: float) -> float:

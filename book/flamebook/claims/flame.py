@@ -26,7 +26,6 @@ from flamebook.experiments.runs import Gap
 from flamebook.recordings.flame import recorded_runs, recorded_sweep
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates import counting, printed
-from flamelib.accounting.coordinates.certified import double_revealed
 from flamelib.accounting.noise.gaussian import classical_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
@@ -169,6 +168,17 @@ def double_epsilon(kept: float, epsilon: float) -> float:
     return evaluate("flame:thm-4", {"kept": kept, "epsilon": epsilon, "delta": 0}, "epsilon")
 
 
+def own_numbers_lower(dimension: int, kept: int, padded: int, epsilon0: float, delta: float) -> float:
+    """Certified lower bound of SS-Double's epsilon at the delta of Theorem 4, ``delta`` being one coordinate's.
+
+    Binary response; the victim holds +C everywhere or -C everywhere, all others 0, which they round to a fair bit, and
+    there are no more of them than fit into a bag.  All ones of all bags are counted.
+    """
+    other = 1 / (1 + math.exp(epsilon0))
+    count = counting.Count(dimension * padded - kept, kept, 1 - other, other)
+    return float(count.epsilon(printed.double_vector(kept, 1.0, delta).delta))
+
+
 def double_route(
     route: str, bound: str, dimension: int, kept: float, padded: int, epsilon0: float, delta: float
 ) -> float:
@@ -245,9 +255,13 @@ def growth_over_corollary(n_users: int, epsilon0: float, delta: float, start: fl
 
 
 def count_lower(protocol: str, **inputs: float) -> float:
-    """Certified lower bound by counting messages: ``simple``, ``double`` (independent inclusion), ``disjoint`` sets."""
+    """Certified lower bound by counting messages of ``simple``, ``double`` or ``disjoint`` sets.
+
+    ``double`` is for independent inclusion, ``exactly`` for exactly k coordinates.
+    """
     counted: dict[str, Callable[..., float]] = {
-        "simple": counting.simple_lower, "double": counting.double_lower, "disjoint": counting.disjoint_lower
+        "simple": counting.simple_lower, "double": counting.double_lower, "exactly": counting.exactly_lower,
+        "disjoint": counting.disjoint_lower,
     }  # fmt: skip
     return float(counted[protocol](**inputs))
 
@@ -257,11 +271,6 @@ def subset_lower(dimension: int, kept: int, padded: int, epsilon0: float, delta:
     return evaluate("flame:topk-lower", {
         "kept": kept, "padded": -(-dimension * padded // kept), "epsilon0": epsilon0, "delta": delta
     })  # fmt: skip
-
-
-def revealed_upper(kept: float, padded: int, epsilon0: float, delta: float) -> float:
-    """Certified upper bound for SS-Double with exactly ``kept`` random coordinates: their sets published."""
-    return float(double_revealed(kept, padded, epsilon0, delta))
 
 
 def amplification(

@@ -324,7 +324,7 @@ def flame_setting(protocol: str, setting: Setting, users: Users) -> flame.Settin
 
 
 def flame_method(protocol: str, setting: flame.Setting, dimension: int) -> Method:
-    """A protocol of FLAME; SS-Double includes every coordinate by itself, which its accounting needs."""
+    """A protocol of FLAME; SS-Double includes every coordinate by itself, for the smaller account."""
     if protocol == "topk":
         return flame.topk(setting, dimension)
     if protocol == "simple":

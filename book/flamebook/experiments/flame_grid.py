@@ -246,7 +246,7 @@ class Interval:
 def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
     """Claimed epsilon and certified interval of one round.
 
-    SS-Double: both ends for independent inclusion of every coordinate, which its proof needs.  SS-Topk: the upper end
+    SS-Double: both ends for independent inclusion of every coordinate, with a bound of its own.  SS-Topk: the upper end
     holds for all data, for a shuffler that keeps ``padded`` of too many messages at random, as ours does.
     """
     if protocol == "topk:dense":

@@ -14,11 +14,14 @@ and compose by privacy loss distributions:
 
 * SS-Simple: d-fold, real against real among n messages.
 * SS-Double, each coordinate included with chance :math:`\beta` **independently**: d-fold, a message that is there with
-  chance :math:`\beta` in both data sets.  An exact choice of k of d makes coordinates dependent; what holds then is
-  :func:`double_revealed`.  Where more than ``padded`` messages meet, they count as if they were laid bare.
+  chance :math:`\beta` in both data sets.
+* SS-Double, **exactly** k of d coordinates: :mod:`flamelib.accounting.coordinates.blocks`, k-fold.
 * SS-Topk: k-fold, at every epsilon the larger of real against real and of real against dummy with dummy against real.
-  **Assumed**: no coordinate holds more than ``padded`` real messages.  Where reports beyond them are dropped at random
-  :func:`topk_truncated` holds, and :mod:`flamelib.accounting.coordinates.full_bags` shows that it costs.
+
+*Full bags.*  With ``overflow=none`` SS-Topk **assumes** that no coordinate holds more than ``padded`` real messages,
+and SS-Double, whose users choose without looking at data, counts those that do as if they were laid bare.  With
+``overflow=drop`` nothing is assumed, and a bag keeps ``padded`` of its reports at random: SS-Topk then has the account
+of :func:`topk_truncated`, and :mod:`flamelib.accounting.coordinates.full_bags` shows that it costs.
 
 Proofs: book, chapter on FLAME, "The vector of SS-Double", "The vector of SS-Topk" and the propositions there.
 """
@@ -31,6 +34,7 @@ from typing import Any
 
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.composition.curves import ACCURACY, Curve, composed_epsilon, laddered, together
+from flamelib.accounting.coordinates.blocks import Subsets
 from flamelib.accounting.coordinates.padded import Bound, Coordinate, all_real, moments, sampled
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
@@ -70,6 +74,8 @@ def account(
     route: str,
     kept: float | None = None,
     padded: int | None = None,
+    inclusion: str = "independent",
+    overflow: str = "none",
 ) -> float:
     """Epsilon of a whole vector after one round at a whole ``delta`` (upper with route ``sound``, else a value).
 
@@ -81,9 +87,13 @@ def account(
         The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
     kept : float, at most ``dimension``
         Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
-        fraction as it stands; certified, ``topk`` counts it as the next whole number.
+        fraction as it stands; certified, ``topk`` counts it as the next whole number, and an exact inclusion needs one.
     padded : int, at least 2
         Messages of each coordinate after padding; needed but for ``simple``.
+    inclusion
+        For ``double`` and ``sound``: every coordinate with chance ``kept / dimension`` by itself, or exactly ``kept``.
+    overflow
+        For ``double``, ``topk`` and ``sound``: full bags as the module says.
 
     Source: Liu et al. 2021, Theorems 1, 3, 4; the certified routes are this project's.
 
@@ -94,8 +104,10 @@ def account(
     0.2379
     >>> round(account(**one, delta=5.0118723e-6, bound="blanket", route="sound"), 3)
     0.152
+    >>> round(account(**one, delta=5.0118723e-6, bound="blanket", route="sound", inclusion="exact"), 3)
+    0.157
     """
-    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
+    vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded, inclusion, overflow)
     if route != "sound":
         return vector.printed(delta, BOUNDS[bound], sampled_once=route == "paper")
     if bound == "withdrawn":
@@ -166,6 +178,8 @@ class _Vector:
     noise: LaplaceProfile
     kept: float
     messages: int
+    inclusion: str = "independent"
+    overflow: str = "none"
 
     def printed(self, delta: float, bound: Callable[..., float], sampled_once: bool) -> float:
         """The routes of the paper."""
@@ -178,7 +192,12 @@ class _Vector:
     def certified(self, delta: float, bound: Any) -> Certified:
         """The certified routes."""
         if self.protocol == "topk":
+            if self.overflow == "drop" and self.n_users > self.messages:
+                return _all_real(2, self.kept, self.messages, self.noise.epsilon0, delta, bound)
             return self.most_reported(delta, bound)
+        if self.inclusion == "exact":
+            given = (self.noise, self.dimension, int(self.kept), self.n_users, self.messages)
+            return Subsets(*given, drop=self.overflow == "drop").epsilon(delta, bound)
         spared = min(max(SPARED * delta / self.dimension, 1e-290), 1e-10)
         return composed_epsilon([(self.coordinate(spared).curve(bound), self.dimension)], delta)
 
@@ -187,7 +206,8 @@ class _Vector:
         if self.protocol == "simple":
             return Coordinate(self.noise, all_real(self.noise, self.messages))
         rate = self.kept / self.dimension
-        return Coordinate(self.noise, sampled(self.noise, self.messages, self.n_users, rate, spared), rate, rate)
+        others = sampled(self.noise, self.messages, self.n_users, rate, spared, drop=self.overflow == "drop")
+        return Coordinate(self.noise, others, rate, rate)
 
     def most_reported(
         self,
@@ -215,10 +235,21 @@ def _largest(real: Curve, other: Callable[[float], float], at_most: float) -> Cu
 
 
 def _vector(
-    protocol: str, dimension: int, n_users: int, epsilon0: float, kept: float | None, padded: int | None
+    protocol: str,
+    dimension: int,
+    n_users: int,
+    epsilon0: float,
+    kept: float | None,
+    padded: int | None,
+    inclusion: str = "independent",
+    overflow: str = "none",
 ) -> _Vector:
     noise = LaplaceProfile(epsilon0)
+    if inclusion != "independent" and protocol != "double":
+        raise DomainError(f"inclusion must be independent unless protocol=double, got {inclusion!r}")
     if protocol == "simple":
+        if overflow != "none":
+            raise DomainError(f"overflow must be none for protocol=simple, whose bags never fill, got {overflow!r}")
         return _Vector(protocol, dimension, n_users, noise, float(dimension), n_users)
     for name, value in (("kept", kept), ("padded", padded)):
         if value is None:
@@ -226,7 +257,9 @@ def _vector(
     given = check(kept=kept, padded=padded)
     if given["kept"] > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
-    return _Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"])
+    if inclusion == "exact" and given["kept"] != int(given["kept"]):
+        raise DomainError(f"kept must be a whole number in [1, {dimension}] for inclusion=exact, got {kept!r}")
+    return _Vector(protocol, dimension, n_users, noise, given["kept"], given["padded"], inclusion, overflow)
 
 
 def double_revealed(kept: float, padded: int, epsilon0: float, delta: float, bound: Bound = "blanket") -> Certified:

@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
+from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT
@@ -241,6 +242,41 @@ def double_lower(
     whole = _whole(given["dimension"], padded)
     bias = sampling_rate * (0.5 - _chances(epsilon0)[1])
     return _answer(Count(whole * (padded - 1), whole, 0.5 + bias, 0.5 - bias), epsilon, delta)
+
+
+def exactly_lower(
+    n_users: int,
+    dimension: int,
+    kept: int,
+    padded: int,
+    epsilon0: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    r"""What a round of SS-Double gives away with exactly ``kept`` of the coordinates of every user (lower bound).
+
+    All messages of all bags are counted, and all others hold one half: k are biased and :math:`dn_p-k` fair.  That one
+    of the victim's bags is full is granted as a failure.  Exactly one of ``epsilon`` and ``delta`` is given.  Nothing
+    is claimed of more than ten billion messages.
+    """
+    whole = check(n_users=n_users, dimension=dimension, kept=kept, padded=padded)
+    _given(epsilon, delta, epsilon0=epsilon0)
+    n_users, dimension, padded = whole["n_users"], whole["dimension"], whole["padded"]
+    if whole["kept"] > dimension or whole["kept"] != int(whole["kept"]):
+        raise DomainError(f"kept must be a whole number in [1, {dimension}], at most dimension, got {kept!r}")
+    messages = dimension * padded
+    if messages > MOST_MESSAGES:
+        return Certified(0.0, 0.0)
+    tail = binomial.log_chance(np.array(float(padded)), n_users - 1, kept / dimension, few=False)
+    full = kept * math.exp(min(float(tail), 0.0)) + (FAINT if n_users > padded else 0.0)
+    count = Count(messages - int(kept), int(kept), *_chances(epsilon0))
+    found = _answer(count, epsilon, delta)
+    if not full:
+        return found
+    granted = full * (1 + math.exp(min(found if epsilon is None else epsilon, LARGEST_EXPONENT)))
+    if epsilon is not None:
+        return Certified(max(found - granted, 0.0), found.uncertainty)
+    return _answer(count, None, (delta or 0.0) + granted) if granted < 1 - (delta or 0.0) else Certified(0.0, 0.0)
 
 
 def simple_lower(

@@ -46,6 +46,7 @@ _Padded = KaryProfile | LaplaceProfile
 Bound = Literal["bennett", "hoeffding", "blanket"]
 
 REST = 1e-20  # chance set aside for more reports than are compared
+NOTHING = 1e-9  # share of a divergence below which a full bag counts as laid bare
 ABOVE = 1 + 1e-9  # more than the binomial tails and odds of SciPy are off, relatively
 
 
@@ -53,13 +54,15 @@ ABOVE = 1 + 1e-9  # more than the binomial tails and odds of SciPy are off, rela
 class Others:
     """All messages, and the chance that one of the others ignores its value (``mass``, else ``kept``).
 
-    This holds up to an event of probability ``rest``, on which nothing hides the message in question.
+    This holds up to an event of probability ``rest``, on which nothing hides the message in question, and one of
+    probability ``full``, on which there are so many real ones that of all of them this many are kept at random.
     """
 
     messages: int
     mass: float
     kept: float
     rest: float = 0.0
+    full: float = 0.0
 
 
 def all_real(randomizer: _Padded, padded: int) -> Others:
@@ -74,26 +77,30 @@ def some_real(randomizer: _Padded, padded: int, real: int) -> Others:
     return _spread(padded, log_mass * (real - 1))
 
 
-def sampled(randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST) -> Others:
+def sampled(
+    randomizer: _Padded, padded: int, n_users: int, sampling_rate: float, rest: float = REST, drop: bool = False
+) -> Others:
     """Every other user reports with chance ``sampling_rate``; about ``rest`` is set aside where users are many.
 
     Where the others may be more than the places, their number is compared up to ``most`` only, by the likelihood ratio.
+    A bag that is full without the message counts as laid bare, or with ``drop`` as one that keeps some at random.
     """
     chance, others = sampling_rate * randomizer.kept, n_users - 1
     if others < padded:
         return _spread(padded, math.log1p(-chance) * others if chance < 1 else -math.inf)
-    overflow = ABOVE * float(binomial.sf(padded - 1, others, sampling_rate))
+    overflow = min(ABOVE * float(binomial.sf(padded - 1, others, sampling_rate)), 1.0)
+    bare, full = (0.0, overflow) if drop else (overflow, 0.0)
     far = -math.log(rest)
     most = math.ceil(min(others * chance + math.sqrt(2 * far * others * chance) + far / 1.5, padded - 1))
     most = least_whole(lambda count: bool(binomial.sf(count, others, chance) <= rest), 0, most)
     worst = all_real(randomizer, padded)
     if chance >= 1:
-        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
+        return Others(padded, worst.mass, worst.kept, bare, full)
     odds = ABOVE * chance / (1 - chance) * (n_users - most) / (padded - most)
     if odds / (1 + odds) >= worst.kept:
-        return Others(padded, worst.mass, worst.kept, min(overflow, 1.0))
-    rest = overflow + ABOVE * float(binomial.sf(most, others, chance))
-    return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0))
+        return Others(padded, worst.mass, worst.kept, bare, full)
+    rest = bare + ABOVE * float(binomial.sf(most, others, chance))
+    return Others(padded, 1 / (1 + odds), odds / (1 + odds), min(rest, 1.0), full)
 
 
 def _spread(padded: int, log_none: float) -> Others:
@@ -218,7 +225,13 @@ class Coordinate:
         if epsilon < self.most:
             local = math.exp(locally(max(self.most, self.swapped.most))(epsilon).high)
             hidden = min(local, clear, math.exp(min(self._log_delta(epsilon, bound), 0.0)))
-        return hidden + self.others.rest * clear
+        hidden += self.others.rest * clear
+        if self.others.full * clear <= NOTHING * hidden:
+            return hidden + self.others.full * clear
+        shown = self.scale * Coordinate(self.randomizer, all_real(self.randomizer, self.others.messages)).delta(
+            epsilon, bound
+        )
+        return min(hidden + self.others.full * shown, shown)
 
     def clear(self, epsilon: float) -> float:
         """Upper bound on the divergence of the message by itself, and of whether it is there, where chances agree."""
@@ -275,6 +288,6 @@ class Coordinate:
         def backward(epsilon: float) -> float:
             return self.swapped.delta(epsilon, bound)
 
-        most = self.randomizer.epsilon0 if self.others.rest else max(self.most, self.swapped.most)
+        most = self.randomizer.epsilon0 if self.others.rest or self.others.full else max(self.most, self.swapped.most)
         other: Delta | None = None if self.first == self.second else backward
         return Curve(forward, other, most, error=WIDEST_BRACKET if bound == "blanket" else 0.0)

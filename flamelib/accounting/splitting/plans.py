@@ -230,23 +230,23 @@ class SumPlan:
 
 
 def recommended(
-    n_users: int, epsilon: float, overflow: float, security_bits: float, colluding: int = 0, scale: int | None = None
+    n_users: int, epsilon: float, wraparound: float, security_bits: float, colluding: int = 0, scale: int | None = None
 ) -> SumPlan:
     r"""Parameters of a private sum: random rounding, Pólya shares, the smallest modulus, signed reading (upper).
 
     The grid has :math:`k=\lceil\varepsilon\sqrt n\rceil` steps, so that rounding adds less than the noise, and
-    :math:`N=nk+2\tau+1` for the least :math:`\tau` that noise exceeds with a chance of at most ``overflow``, nobody
+    :math:`N=nk+2\tau+1` for the least :math:`\tau` that noise exceeds with a chance of at most ``wraparound``, nobody
     dropping out.  The sum keeps epsilon at a delta of :math:`(1+e^\varepsilon)2^{-\sigma}`, :math:`\sigma` being
     ``security_bits``, so long as no more than ``colluding`` users tell their noise or drop out; at least 19 must not.
 
     Source: Balle, Bell, Gascon, Nissim 2020.
     """
-    given = check(n_users=n_users, epsilon=epsilon, overflow=overflow, security_bits=security_bits)
+    given = check(n_users=n_users, epsilon=epsilon, wraparound=wraparound, security_bits=security_bits)
     crowd = honest(n_users, colluding)
     steps = check(scale=scale or max(1, math.ceil(given["epsilon"] * math.sqrt(n_users))))["scale"]
     noise = shared_noise(steps, given["epsilon"])
     most = ThinnedNoise(-(-n_users // crowd), noise.decay, 1.0)
-    reach = least_whole_beyond(lambda at: outside(most, at) <= overflow, 0)
+    reach = least_whole_beyond(lambda at: outside(most, at) <= wraparound, 0)
     modulus = n_users * steps + 2 * reach + 1
     n_messages = messages_needed(security_bits, crowd, math.log2(modulus))
     bits, error = n_messages * modulus_bits(modulus), crowded_error(noise, n_users, crowd)

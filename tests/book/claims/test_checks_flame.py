@@ -9,7 +9,8 @@ import pytest
 
 from flamebook.claims import flame as accounting
 from flamebook.claims import flame as protocol
-from flamelib.accounting.coordinates.printed import double_vector, simple_vector
+from flamelib.accounting.coordinates.printed import double_vector, padded_kary, simple_vector
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling.closed_form import bennett, bennett_withdrawn, hoeffding
 from flamelib.accounting.shuffling.numerical import blanket_divergence
@@ -171,6 +172,22 @@ def test_a_random_subset_gives_away_as_much_as_its_size():
     chances = [up] * 2 + [0.5] * 8
     found = accounting.subset_lower(5, 2, 2, 0.5, delta)
     assert beyond(bits(chances), bits([1 - c for c in chances]), found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_theorem_4_fails_with_the_numbers_of_theorem_3():
+    """Against the central limit, and against the law of the count of few messages."""
+    given = {"dimension": 5_000_000, "kept": 50, "padded": 1800, "epsilon0": 1.6, "delta": 1e-12}
+    coordinate = padded_kary(2, 1.6, 1800, 1e-5, 1e-12)
+    assert coordinate.epsilon_unsampled <= 1, "Theorem 3 holds"
+    promised = double_vector(50, coordinate.epsilon, 1e-12)
+    assert promised.epsilon == pytest.approx(0.0010534, abs=1e-7)
+    shift = 2 * 50 * math.tanh(0.8) / math.sqrt(5_000_000 * 1800)
+    found = accounting.own_numbers_lower(**given)
+    assert found == pytest.approx(gaussian_mechanism(shift, 1.0, delta=promised.delta), rel=1e-2)
+    assert found > 3 * promised.epsilon
+    up = 1 / (1 + math.exp(-1.6))
+    chances, few = [up] * 2 + [0.5] * 8, accounting.own_numbers_lower(5, 2, 2, 1.6, 0.002)
+    assert beyond(bits(chances), bits([1 - c for c in chances]), few) == pytest.approx(0.01, rel=1e-6)
 
 
 def test_corollary_2_is_outgrown():

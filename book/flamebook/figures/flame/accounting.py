@@ -4,6 +4,7 @@ A printed budget is the value of a formula.  Certified ones are upper bounds; th
 are drawn side by side, and along the local budget, the number of coordinates, and the share that is reported.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -17,7 +18,7 @@ from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, Finding, compared, sided, verdict
 from flamelib.accounting.coordinates import counting
-from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.certified import account, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import VOCABULARY
@@ -65,6 +66,11 @@ class Setting:
     def epsilon(self, protocol: str, bound: str = "blanket", route: str = "sound") -> float:
         """Budget of the vector: upper with route ``sound``, else the value of a formula."""
         return _epsilon(self, protocol, bound, route)
+
+    def exactly(self) -> float:
+        """Budget of SS-Double with exactly ``kept`` coordinates, a fraction as the next whole number (upper)."""
+        given = asdict(self) | {"kept": math.ceil(self.kept), "inclusion": "exact", "overflow": "drop"}
+        return float(account(protocol="double", bound="blanket", route="sound", **given))
 
     def lower(self, protocol: str) -> float:
         """What counting messages gives away; of SS-Topk where no bag overflows (lower)."""
@@ -202,7 +208,7 @@ def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS)
         found = {bound: setting.epsilon(protocol, bound, "paper") for bound in ("withdrawn", "bennett", "blanket")}
         budgets[protocol] = found | {"certified": setting.epsilon(protocol), "lower": setting.lower(protocol)}
         if protocol == "double":
-            budgets[protocol]["certified-subset"] = _revealed(setting)
+            budgets[protocol]["certified-subset"] = setting.exactly()
         if protocol == "topk":
             budgets[protocol] |= _overflowing(setting)
     return ThenAndNow(budgets, asdict(setting))
@@ -271,11 +277,6 @@ def same_noise(setting: Setting) -> list[tuple[object, ...]]:
     simple = replace(setting, epsilon0=setting.epsilon0 * (setting.n_users / setting.padded) ** 0.5)
     pairs = (("double", setting, round(setting.kept)), ("simple", simple, setting.dimension))
     return [(LOOKS[name].label, sent, one.noise(name), AtMost(one.epsilon(name))) for name, one, sent in pairs]
-
-
-def _revealed(setting: Setting) -> float:
-    """Certified budget of SS-Double with exactly ``kept`` coordinates, for somebody who is told which (upper)."""
-    return float(double_revealed(setting.kept, setting.padded, setting.epsilon0, setting.delta))
 
 
 def around(setting: Setting, along: str, points: int) -> Reals:

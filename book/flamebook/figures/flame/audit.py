@@ -14,7 +14,7 @@ from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, at_least, at_most, verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import simple_lower, topk_lower
+from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower, topk_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
@@ -64,11 +64,11 @@ class Round:
         """For the card of a figure."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def account(self, protocol: str, bound: str, route: str) -> float:
+    def account(self, protocol: str, bound: str, route: str, **options: str) -> float:
         """Epsilon of a round by a bound and a route of :func:`flamelib.accounting.coordinates.certified.account`."""
         simple = protocol == "simple"
         epsilon0 = self.epsilon0 * (self.sampling_rate if simple else 1.0)
-        rest = {} if simple else {"kept": self.kept, "padded": self.padded}
+        rest: dict[str, Any] = {} if simple else {"kept": self.kept, "padded": self.padded} | options
         return float(account(protocol, self.dimension, self.n_users, epsilon0, self.delta, bound, route, **rest))
 
 
@@ -154,13 +154,13 @@ def _sampled(one: Round) -> dict[str, Claim]:
     crowd = (one.n_users, one.dimension, one.kept, *size, delta)
     lower = {
         "double": attacks.double_lower(*crowd),
-        "subset": attacks.exactly_lower(*crowd),
+        "subset": exactly_lower(*crowd[:5], delta=delta),
         "topk": topk_lower(one.kept, *size, delta=delta),
         "full": attacks.full_lower(*crowd),
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),
-        "subset": double_revealed(one.kept, *size, delta),
+        "subset": one.account("double", "blanket", "sound", inclusion="exact", overflow="drop"),
         "topk": one.account("topk", "blanket", "sound"),
         "full": topk_truncated(one.kept, *size, delta),
     }
@@ -211,24 +211,30 @@ class Accounts:
         return to_csv(["account", "epsilon", "direction"], self.rows)
 
 
-def compute_double_accounts(one: Round, hidden: Claim, revealed: Claim) -> Accounts:
-    """SS-Double's epsilon by both sound counts, each by Lemma 3 and by exact composition, and by the printed mix.
+def compute_double_accounts(one: Round, hidden: Claim, exactly: Claim) -> Accounts:
+    """SS-Double's epsilon by the sound counts, also by Lemma 3 in place of exact composition, and by the printed mix.
 
     Parameters
     ----------
     one : Round
-    hidden, revealed : Claim
+    hidden, exactly : Claim
         The certified bounds of ``double`` and ``subset`` in this round (:func:`compute_claims`).
     """
     rows = [
-        ("messages counted", max(hidden.lower, revealed.lower), "lower"),
+        ("messages counted", max(hidden.lower, exactly.lower), "lower"),
         ("hidden: d with sampling, loss distributions", hidden.upper, "upper"),
+        ("exactly k: a block each, loss distributions", exactly.upper, "upper"),
         ("printed: 2k with sampling, Lemma 3", _by_lemma(one, 2 * one.kept, one.sampling_rate), "value"),
-        ("revealed: k without, loss distributions", revealed.upper, "upper"),
+        ("revealed: k without, loss distributions", _revealed(one), "upper"),
         ("hidden: d with sampling, Lemma 3", _by_lemma(one, one.dimension, one.sampling_rate), "upper"),
         ("revealed: k without, Lemma 3", _by_lemma(one, one.kept, 1.0), "upper"),
     ]
     return Accounts(rows, one.as_parameters())
+
+
+def _revealed(one: Round) -> float:
+    """Of the coordinates that are known to be reported, real against real (upper)."""
+    return float(double_revealed(one.kept, one.padded, one.epsilon0, one.delta))
 
 
 def _by_lemma(one: Round, count: int, rate: float) -> float:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flamebook.attacks import flame as attacks
 from flamebook.figures.flame.accounting import Setting, ThenAndNow
 from flamebook.figures.flame.as_published import HalfPrecision, RepeatedNoise
 from flamebook.figures.flame.attack import Attack, AttackCurve
 from flamebook.figures.flame.audit import Accounts, Claim, Claims, Round
 from flamebook.records import LOOKS, Curves, Rates, log_log_slope
 from flamebook.statements import at_least, at_most, compared, counted, either, every, listed, percent, times, verdict
+from flamelib.accounting.coordinates.counting import exactly_lower
 from flamelib.core.arrays import Reals
 
 Words = dict[str, str]
@@ -68,8 +68,8 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
     """About the three protocols of a figure: how each stands to its printed budget, and what loses how much."""
     simple, double, topk = (now.budgets[name] for name in ("simple", "double", "topk"))
     formulas = [simple[bound] for bound in ("withdrawn", "bennett", "blanket")]
-    shape = (setting.n_users, setting.dimension, int(setting.kept), setting.padded, setting.epsilon0, setting.delta)
-    exactly = verdict(double["withdrawn"], attacks.exactly_lower(*shape), double["certified-subset"])
+    shape = (setting.n_users, setting.dimension, int(setting.kept), setting.padded, setting.epsilon0)
+    exactly = verdict(double["withdrawn"], exactly_lower(*shape, delta=setting.delta), double["certified-subset"])
     plain = [topk[key] for key in ("withdrawn", "lower", "certified")]
     return {
         "simple_standing": standing(*(simple[key] for key in ("withdrawn", "lower", "certified"))),
@@ -268,7 +268,7 @@ def _margin(claim: Claim) -> str:
 
 
 def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
-    """About the six accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
+    """About the seven accounts of SS-Double: the sound ones over the printed mix, and what becomes of the mix."""
     mix = accounts["printed: 2k with sampling, Lemma 3"]
     over = [ratio(accounts[f"{name}, Lemma 3"], mix) for name in ("revealed: k without", "hidden: d with sampling")]
     highest = max(value for _, value, _ in accounts.rows)
@@ -277,7 +277,7 @@ def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
         "sound_counts": " and ".join(map(times, over)),
         "hidden_below": either(compared(hidden.upper, "<", mix), "falls below it", "does not fall below it"),
         "mix_survives": states[verdict(mix, hidden.lower, hidden.upper)],
-        "accounts_alt": "Six accounts of SS-Double on a logarithmic axis, from "
+        "accounts_alt": "Seven accounts of SS-Double on a logarithmic axis, from "
         f"{at_least(accounts['messages counted'], 3)} given away by counting to {highest:.3g}; "
         f"the printed mix is at {mix:.3g}.",
     }
