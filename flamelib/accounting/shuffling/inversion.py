@@ -175,7 +175,7 @@ class _Line:
 
     def quick(self) -> float:
         """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
-        most, goal = self._most(), ROUGH * self.scale
+        most, goal = self.most(), ROUGH * self.scale
         if most < UNDERFLOW:
             return most
         total = self._sums(self._early(goal) or self._late(3 * NOISE / self.t, goal)).total
@@ -183,7 +183,7 @@ class _Line:
 
     def bracket(self, close: float) -> Bracket:
         """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
-        most = self._most()
+        most = self.most()
         if most < UNDERFLOW:
             return Bracket(-math.inf, most)
         wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / TIGHT
@@ -200,7 +200,7 @@ class _Line:
                 break
         return self._ends(sums)
 
-    def _most(self) -> float:
+    def most(self) -> float:
         r"""Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(et)`: enough where no double can hold delta."""
         return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.slack
 
@@ -384,6 +384,11 @@ def quick(law: LossLaw, n_users: int) -> float:
     if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
         return _enumerated(law, n_users).high
     return _Line(law, n_users).quick()
+
+
+def chernoff(law: LossLaw, n_users: int) -> float:
+    """Chernoff's upper bound of the logarithm of the divergence: no sum at all."""
+    return _Line(law, n_users).most() if law.points[0].max() > 0 else -math.inf
 
 
 def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:

@@ -10,16 +10,22 @@ chapter on the privacy blanket.
 import functools
 import math
 
+import numpy as np
+
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import LawAt, answer, divergence, estimate, of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
 from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_others
-from flamelib.core.guarantees import Certified
+from flamelib.accounting.shuffling.tables import enumerated
+from flamelib.core.arrays import Reals
+from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 
 Analyzed = KaryProfile | LaplaceProfile | GaussianProfile
+
+TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
@@ -60,7 +66,8 @@ def all_equal(
 
     If all other users hold z, the divergence is :math:`\frac1n E[(\sum_{i=1}^n L_i)_+]` exactly, with L taken
     under :math:`\mu_z` instead of the blanket; the answer is the largest over z of the certified lower ends, never
-    above the truth for the worst pair of neighboring data sets.
+    above the truth for the worst pair of neighboring data sets.  Where few users send k-ary responses, every data set
+    is enumerated in which the others hold the two values in question and a third one.
 
     Source: the reduction of Balle, Bell, Gascon, Nissim 2019 with nothing revealed.
 
@@ -69,6 +76,10 @@ def all_equal(
     >>> f"{all_equal(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.03566'
     """
+    if isinstance(randomizer, KaryProfile) and within_reach(randomizer.epsilon0):
+        small = enumerated(_three_values(randomizer), n_users, [(0, 1), (1, 0)])
+        if small:
+            return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
     law = _worst_others(randomizer, n_users, epsilon, delta)
     return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
@@ -134,6 +145,46 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     """
     worst = functools.partial(binary.worst, epsilon0, n_users)
     return answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
+
+
+@states("shuffle", "any", item="every local randomizer of one budget: clones of probability 2/(e^epsilon0 + 1), "
+        "and from below the worst of k-ary responses",
+        gives=lambda arguments: Gives(arguments["side"]))  # fmt: skip
+def any_randomizer(
+    epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    r"""Guarantee after shuffling whatever local randomizers of budget ``epsilon0`` (upper), or what some lose (lower).
+
+    Upper: for the pair of values in question
+    :math:`\inf_z\mu_z\ge e^{-\varepsilon_0}\max(\mu_x,\mu_{x'})` is a blanket, whose amplification variable is in
+    convex order below that of binary response: clones of probability :math:`2/(e^{\varepsilon_0}+1)` hide whatever
+    is sent.
+
+    Lower: the larger of binary response at its worst data set and of k-ary response whose other users hold a third
+    value (the latter wins from about :math:`\varepsilon_0=\log 2` on).
+
+    Source: this project; the blanket reduction is of Balle, Bell, Gascon, Nissim 2019.
+
+    Examples
+    --------
+    >>> f"{any_randomizer(1.0, 10_000, 'upper', delta=1e-6):.4f} {any_randomizer(1.0, 10_000, 'lower', delta=1e-6):.4f}"
+    '0.0432 0.0380'
+    """
+    if side == "upper":
+        chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
+        return of_law(lambda at: clone_blanket(epsilon0, at, *chances), n_users, epsilon0, epsilon, delta)
+    worst = functools.partial(binary.worst, epsilon0, n_users)
+    at_the_end = functools.partial(binary.at_the_end, epsilon0, n_users)
+    found = answer(worst, at_the_end, epsilon0, epsilon, delta, upper=False)
+    return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in TRIED))
+
+
+def _three_values(randomizer: KaryProfile) -> Reals:
+    """Laws of the message for the two values in question and a third one; what tells nothing of them is one letter."""
+    k, p = randomizer.n_buckets, math.exp(randomizer.epsilon0)
+    few = min(k, 3)
+    rows = np.ones((few, few)) + math.expm1(randomizer.epsilon0) * np.eye(few)
+    return np.hstack([rows, np.full((few, 1), k - few)][: 1 + (k > few)]) / (p + (k - 1))
 
 
 def _blanket_law(randomizer: Analyzed) -> LawAt:
