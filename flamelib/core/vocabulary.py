@@ -159,6 +159,10 @@ def _large(about: str, low: int, several: bool = False, shortest: int = 0) -> Do
     return Domain(about, whole=True, low=low, high=LARGEST_MODULUS, several=several, shortest=shortest)
 
 
+#: Kinds of local randomizer: those of an alphabet of values whose messages support some of them, and all.
+SUPPORTS = ("rappor", "oue", "subset", "hadamard", "local-hash")
+KINDS = ("kary", "laplace", "gaussian", "any", *SUPPORTS)
+
 #: Every parameter name of the library, with its domain.
 #:
 #: :meta hide-value:
@@ -174,7 +178,7 @@ VOCABULARY: dict[str, Domain] = {
     "n_cells": _count("cells of equal length that split [0, 1]", 2),
     "n_messages": _count("messages each user sends"),
     "width": _count("largest whole input of a discrete randomizer"),
-    "randomizer": Domain("local randomizer", choices=("kary", "laplace", "gaussian", "any")),
+    "randomizer": Domain("local randomizer", choices=KINDS),
     "table": Domain("laws of the message, a row for each value", low=0, high=1, rows=True),
     "side": Domain("on which side of the truth the answer lies", choices=("upper", "lower")),
     "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
@@ -205,7 +209,7 @@ VOCABULARY: dict[str, Domain] = {
         "way to account",
         choices=(
             *("paper", "unsampled", "sound"),
-            *("thm-2", "thm-3", "clones", "kary", "laplace"),
+            *("thm-2", "thm-3", "clones", "kary", "laplace", *SUPPORTS),
             *("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld"),
             *("kov", "drv", "closed", "numerical"),
         ),

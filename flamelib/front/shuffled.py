@@ -141,7 +141,7 @@ def messages(randomizer: Any, values: ArrayLike, rng: np.random.Generator) -> ND
 def _view(protocol: Shuffled, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     for_users, for_shuffler = rng.spawn(2)
     sent = messages(protocol.randomizer, values, for_users)
-    one_per_user("values", sent, protocol.n_users)
+    one_per_user("values", np.asarray(values), protocol.n_users)
     return shuffle(sent, for_shuffler)
 
 
@@ -155,6 +155,11 @@ def estimated(randomizer: Any, received: NDArray[Any]) -> Reals | float:
     if isinstance(randomizer, KaryResponse):
         counts = np.bincount(received, minlength=randomizer.n_buckets)
         return np.asarray((counts - received.size * randomizer.mass / randomizer.n_buckets) / randomizer.kept)
+    if hasattr(randomizer, "supported"):
+        own, other = randomizer.base * math.exp(randomizer.epsilon0), randomizer.base
+        gap = (own - other) * randomizer.shares.alone
+        counts = np.asarray(randomizer.supported(received)).sum(axis=0)
+        return np.asarray((counts - len(received) * (randomizer.shares.one * own - gap)) / gap)
     if isinstance(randomizer, TableProfile):
         return np.bincount(received, minlength=len(randomizer.table[0])).astype(float)
     return float(received.sum())

@@ -36,7 +36,8 @@ NO_LIST = [None, "", "x", "1,,2", "[1, 2", [1, "x"], [math.nan], [0.5], [True], 
 WRONG = [math.nan, math.inf, -math.inf, -1e-300, 10**400, *NO_NUMBER]
 GOOD: dict[str, Any] = {
     "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
-    "noise_std": 1.0, "table": ((0.7, 0.3), (0.3, 0.7)), "side": "upper", "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
+    "table": ((0.7, 0.3), (0.3, 0.7)), "side": "upper",
+    "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
     "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,

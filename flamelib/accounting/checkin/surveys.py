@@ -13,12 +13,20 @@ from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_roun
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, TableProfile
+from flamelib.core.profiles import (
+    SUPPORTING,
+    AnyProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+    TableProfile,
+)
 from flamelib.core.search import largest
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import VOCABULARY, DomainError
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError
 
-Randomizer = KaryProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
+Randomizer = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
 
 # Up to here the exact account of binary response is enumerated; beyond, its search over data sets is not proven.
 ENUMERATED = 1500
@@ -79,7 +87,7 @@ def at_least(
             case _:
                 found = all_equal(randomizer, n_users, epsilon, delta)
     alike = KaryProfile(randomizer.epsilon0, 2) if isinstance(randomizer, AnyProfile) else randomizer
-    if isinstance(alike, KaryProfile) and (rounds > 1 or rate < 1):
+    if isinstance(alike, KaryProfile | SupportProfile) and (rounds > 1 or rate < 1):
         composed = shuffled_rounds_lower(alike, n_users, rounds, epsilon, delta, rate)
         found = max(found, Certified(composed, 0.0))
     return found
@@ -150,7 +158,7 @@ def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 @states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",
         gives="upper", rests_on=_calibration_rests_on,
-        words={"randomizer": ("kary", "laplace", "any", "gaussian")})  # fmt: skip
+        words={"randomizer": ("kary", "laplace", "any", "gaussian", *SUPPORTS)})  # fmt: skip
 def shuffle_calibrate(
     randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int | None = None, rounds: int = 1,
     checkin_rate: float = 1.0,
@@ -167,7 +175,7 @@ def shuffle_calibrate(
     epsilon, delta
         The central budget, of all rounds together; both are above 0.
     n_buckets
-        Alphabet of ``kary``, needed there and refused else.
+        Alphabet of ``kary`` and its like, needed there and refused else.
 
     Source: this project.
 
@@ -188,7 +196,7 @@ def shuffle_calibrate(
     return Budget(largest_budget(kind_of(randomizer, n_buckets), n_users, checkin_rate, rounds, epsilon, delta))
 
 
-BUCKETED: dict[str, Any] = {"kary": KaryProfile}
+BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
 
 
 def kind_of(kind: str, n_buckets: int | None) -> Callable[[float], Any]:

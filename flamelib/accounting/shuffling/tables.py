@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from flamelib.accounting.shuffling.brackets import BracketAt, answer, of_laws
-from flamelib.accounting.shuffling.inversion import ROUNDING, Bracket
+from flamelib.accounting.shuffling.inversion import ROUNDING, Bracket, histograms
 from flamelib.accounting.shuffling.laws import AtomicLaw
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
@@ -119,7 +119,7 @@ def _histogram_laws(rows: Reals, n_users: int) -> Reals:
     laws, held = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
     before = np.zeros((1, letters), dtype=np.int64)
     for total in range(1, n_users + 1):
-        counts = _histograms(total, letters)
+        counts = histograms(total, letters)
         steps = [_places(before, counts - step, n_users + 1) for step in np.eye(letters, dtype=np.int64)]
         padded = np.hstack([laws, np.zeros((len(laws), 1))])
         if total == n_users:
@@ -130,14 +130,6 @@ def _histogram_laws(rows: Reals, n_users: int) -> Reals:
         laws = sum(rows[held, c][:, None] * padded[parents][:, step] for c, step in enumerate(steps))
         before = counts
     raise AssertionError
-
-
-def _histograms(total: int, letters: int) -> Wholes:
-    """Every way to write ``total`` as a sum of counts, in order of the number that they are digits of."""
-    bars = np.array(list(itertools.combinations(range(total + letters - 1), letters - 1)), dtype=np.int64)
-    bars = bars.reshape(-1, letters - 1)
-    ends = np.full((len(bars), 1), total + letters - 1)
-    return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
 
 
 def _places(table: Wholes, wanted: Wholes, base: int) -> Wholes:
