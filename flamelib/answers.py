@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import Any
 
 from flamelib.core.guarantees import Certified
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import SUPPORTING, AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.statements import STATEMENTS, Statement, admit, homes
 from flamelib.core.vocabulary import VOCABULARY, DomainError, known
 
-PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)}
+PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)} | SUPPORTING
 
 
 def statement(key: str) -> Statement:
@@ -115,7 +115,7 @@ def flat(found: Statement, kind: str | None) -> dict[str, bool]:
 
 def assemble(found: Statement, accepted: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the function: the randomizer's word and parameters become one object."""
-    kind = accepted.get("randomizer")
+    kind = accepted.get("randomizer") if found.randomizers else None
     arguments = {name: value for name, value in accepted.items() if name in found.parameters}
     if kind is not None:
         arguments["randomizer"] = PROFILES[kind](**{name: accepted[name] for name in _fields(kind)})
@@ -128,7 +128,9 @@ def _fields(kind: str) -> list[str]:
 
 def _kind(found: Statement, inputs: Mapping[str, Any]) -> str | None:
     parameter = found.parameters.get("randomizer")
-    if parameter is None or ("randomizer" not in inputs and parameter.default is not parameter.empty):
+    if parameter is None or not found.randomizers:
+        return None
+    if "randomizer" not in inputs and parameter.default is not parameter.empty:
         return None
     choices = ", ".join(found.randomizers)
     if "randomizer" not in inputs:
@@ -243,7 +245,7 @@ def _describe(key: str, found: Statement) -> Iterator[str]:
     yield f"{key}   {_direction(found)}, {found.adjacency}; {ground}"
     yield f"    {found.source}"
     for name, parameter in found.parameters.items():
-        if name == "randomizer":
+        if name == "randomizer" and found.randomizers:
             yield f"    {name:<19}one of " + "; ".join(f"{k} (with {', '.join(_fields(k))})" for k in found.randomizers)
             for field in dict.fromkeys(f for k in found.randomizers for f in _fields(k)):
                 yield f"      {field:<17}{VOCABULARY[field]}"

@@ -12,7 +12,7 @@ for the extreme pair of inputs, a profile has
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from flamelib.core.vocabulary import DomainError, check
 
@@ -43,12 +43,173 @@ class KaryProfile:
         return math.expm1(self.epsilon0) / (math.expm1(self.epsilon0) + self.n_buckets)
 
     @property
+    def telling(self) -> float:
+        """Probability that the message of a user who holds one of two values is one of these."""
+        p = math.exp(self.epsilon0)
+        return (p + 1) / (p + 1 + (self.n_buckets - 2))
+
+    @property
     def same(self) -> float:
         return self.cross + self.kept**2 * self.n_buckets
 
     @property
     def cross(self) -> float:
         return self.mass * (1 + self.kept)
+
+
+class Shares(NamedTuple):
+    """What a draw from the base law supports, by chance.
+
+    ``one`` given value, whatever else; of two given ones ``none``, the first ``alone``, or both (``two``); ``all``
+    values.  For each kind of three given values: none, the first alone, the first two alone, all three.
+    """
+
+    one: float
+    none: float
+    alone: float
+    two: float
+    all: float
+    triples: tuple[tuple[float, float, float, float], ...]
+
+
+def _independent(bit: float, n_buckets: int) -> Shares:
+    """Values that are supported independently of each other."""
+    off = 1 - bit
+    triple = (off**3, off**2 * bit, off * bit**2, bit**3)
+    return Shares(bit, off**2, off * bit, bit**2, bit**n_buckets, (triple,))
+
+
+@dataclass(frozen=True, slots=True)
+class SupportProfile:
+    r"""Messages that support some of the values, and are :math:`e^{\varepsilon_0}` times likelier for these.
+
+    :math:`\mu_x(y) = G\,B(y)\,e^{\varepsilon_0 [y\text{ supports }x]}` with a base law B and
+    :math:`1/G = 1 + (e^{\varepsilon_0}-1)\,` ``one``; all pairs of values are alike.  The blanket is GB, with
+    :math:`e^{\varepsilon_0}` times as much at messages that support all values.
+    """
+
+    kind: ClassVar[str] = "support"
+    epsilon0: float
+    n_buckets: int
+
+    def __post_init__(self) -> None:
+        check(epsilon0=self.epsilon0, n_buckets=self.n_buckets)
+
+    @property
+    def shares(self) -> Shares:
+        raise NotImplementedError
+
+    @property
+    def base(self) -> float:
+        """``G`` above: the chance of a message is at least this times its base chance."""
+        return 1 / (1 + math.expm1(self.epsilon0) * self.shares.one)
+
+    @property
+    def lift(self) -> float:
+        """Total of the blanket against the base law."""
+        return 1 + math.expm1(self.epsilon0) * self.shares.all
+
+    @property
+    def mass(self) -> float:
+        return self.base * self.lift
+
+    @property
+    def kept(self) -> float:
+        """``1 - mass`` without cancellation."""
+        return math.expm1(self.epsilon0) * self.base * (self.shares.one - self.shares.all)
+
+    @property
+    def telling(self) -> float:
+        """Probability that the message of a user who holds one of two values supports one of them alone."""
+        return (math.exp(self.epsilon0) + 1) * self.base * self.shares.alone
+
+    @property
+    def same(self) -> float:
+        steep = math.expm1(self.epsilon0) * self.base
+        return self.cross + steep * steep * self.lift * self.shares.alone
+
+    @property
+    def cross(self) -> float:
+        _, _, alone, two, everything, _ = self.shares
+        steep, base, lift = math.expm1(self.epsilon0) * self.base, self.base, self.lift
+        both = (math.exp(self.epsilon0) + 1) * base * (two - everything)
+        return (lift * base) ** 2 + steep * lift * (both + 2 * alone * base)
+
+
+@dataclass(frozen=True, slots=True)
+class RapporProfile(SupportProfile):
+    """The one-hot vector of the value, every bit flipped with probability ``1 / (exp(epsilon0 / 2) + 1)``."""
+
+    kind: ClassVar[str] = "rappor"
+
+    @property
+    def shares(self) -> Shares:
+        return _independent(1 / (math.exp(self.epsilon0 / 2) + 1), self.n_buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryProfile(SupportProfile):
+    """Optimized unary encoding: bit of the value 1 with probability one half, others with ``1/(exp(epsilon0)+1)``."""
+
+    kind: ClassVar[str] = "oue"
+
+    @property
+    def shares(self) -> Shares:
+        return _independent(1 / (math.exp(self.epsilon0) + 1), self.n_buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetProfile(SupportProfile):
+    """Subset selection: a set of ``size`` values, ``exp(epsilon0)`` times likelier where it holds the user's own."""
+
+    kind: ClassVar[str] = "subset"
+
+    @property
+    def size(self) -> int:
+        return max(round(self.n_buckets / (math.exp(self.epsilon0) + 1)), 1)
+
+    @property
+    def shares(self) -> Shares:
+        k, w = self.n_buckets, self.size
+        out, pairs, triples = k - w, k * (k - 1), k * (k - 1) * max(k - 2, 1)
+        none, alone, two = out * (out - 1) / pairs, w * out / pairs, w * (w - 1) / pairs
+        # Of three values: whole numbers of choices, so that nothing cancels.
+        three = (out * (out - 1) * (out - 2), w * out * (out - 1), w * (w - 1) * out, w * (w - 1) * (w - 2))
+        a, b, c, d = (ways / triples for ways in three)
+        return Shares(w / k, none, alone, two, 0.0, ((a, b, c, d),))
+
+
+@dataclass(frozen=True, slots=True)
+class HadamardProfile(SupportProfile):
+    """Hadamard response: a column of the matrix of order ``size`` where the row of the value is likely +1."""
+
+    kind: ClassVar[str] = "hadamard"
+
+    @property
+    def size(self) -> int:
+        """The least power of two above the number of values: the row of ones stays unused."""
+        return 1 << self.n_buckets.bit_length()
+
+    @property
+    def shares(self) -> Shares:
+        # A third row is the product of the first two, or independent of them, for which a fourth row must be there.
+        kinds = ((0.0, 0.25, 0.0, 0.25), (0.125, 0.125, 0.125, 0.125))
+        return Shares(0.5, 0.25, 0.25, 0.25, 1 / self.size, kinds[: 1 + (self.n_buckets > 3)])
+
+
+@dataclass(frozen=True, slots=True)
+class HashingProfile(SupportProfile):
+    """Local hashing: a uniform hash function to ``range`` numbers, and the number of the value by k-ary response."""
+
+    kind: ClassVar[str] = "local-hash"
+
+    @property
+    def range(self) -> int:
+        return max(round(math.exp(self.epsilon0) + 1), 2)
+
+    @property
+    def shares(self) -> Shares:
+        return _independent(1 / self.range, self.n_buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +315,11 @@ class TableProfile:
         return math.fsum(min(column) for column in zip(*self.table, strict=True))
 
 
-Profile = KaryProfile | LaplaceProfile | GaussianProfile | AnyProfile
+#: Kinds whose messages support values, by their words.
+#:
+#: :meta hide-value:
+SUPPORTING: dict[str, type[SupportProfile]] = {
+    one.kind: one for one in (RapporProfile, UnaryProfile, SubsetProfile, HadamardProfile, HashingProfile)
+}
+
+Profile = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | AnyProfile

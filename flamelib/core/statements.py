@@ -129,7 +129,7 @@ def states(
     adjacency : str
         ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
     randomizers : tuple of str
-        Kinds of local randomizer accepted as ``randomizer``.
+        Kinds of local randomizer accepted as ``randomizer``; none where only the word for a kind is asked for.
     words : mapping from parameter to tuple of str, optional
         The words this item knows, where the vocabulary has more.
     """
@@ -197,7 +197,11 @@ def described(text: str, statement: Statement) -> str:
     for name in statement.parameters:
         kind, words = own.get(name, ("", ""))
         if name in VOCABULARY:
-            kind = kind or (" or ".join(statement.randomizers) if name == "randomizer" else str(statement.domain(name)))
+            kind = kind or (
+                " or ".join(statement.randomizers)
+                if name == "randomizer" and statement.randomizers
+                else str(statement.domain(name))
+            )
             words = words or f"{statement.domain(name).about.capitalize()}."
         lines += [f"{name} : {kind}", *(f"    {line}" for line in words.splitlines())]
     told = f"{before}Parameters{_RULE}" + "\n".join(lines) + "\n\n"
@@ -234,7 +238,7 @@ def admit(statement: Statement, arguments: Mapping[str, Any]) -> dict[str, Any]:
     accepted: dict[str, Any] = {}
     parameters = statement.parameters
     for name, value in arguments.items():
-        if name == "randomizer":
+        if name == "randomizer" and statement.randomizers:
             accepted[name] = _kind(value, statement)
         elif value is not None or parameters[name].default is not None:
             accepted[name] = statement.domain(name).accept(name, value)

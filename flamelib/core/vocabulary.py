@@ -5,6 +5,7 @@ command line is a word of :data:`VOCABULARY`.  A refusal names the argument and 
 Standard library only: the closed forms run in a browser.
 """
 
+import json
 import math
 import operator
 from collections.abc import Iterable, Mapping
@@ -36,8 +37,12 @@ class Domain:
     several: bool = False
     shortest: int = 0
     """Of a list: how many entries it has at least."""
+    rows: bool = False
+    """Whether it is a list of lists, of two or more entries each: a table."""
 
     def __str__(self) -> str:
+        if self.rows:
+            return f"rows of one length, written [[1,2],[3,4]], each entry {replace(self, rows=False)}"
         if self.several:
             count = f" of {self.shortest} or more" if self.shortest else ""
             return f"a list{count}, written 1,2,3 or [1,2,3], each entry {replace(self, several=False)}"
@@ -66,6 +71,8 @@ class Domain:
 
         A list comes back as a tuple.  Where whole numbers may pass 2^53, none is rounded to a double on its way.
         """
+        if self.rows:
+            return self._accept_rows(name, value)
         if self.several:
             return self._accept_each(name, value)
         if self.choices:
@@ -76,6 +83,18 @@ class Domain:
         if not self.contains(number):
             raise DomainError(f"{name} must be {self}, got {value!r}")
         return int(value) if isinstance(value, int) else int(number) if self.whole else number
+
+    def _accept_rows(self, name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
+        listed = value.tolist() if hasattr(value, "tolist") else value
+        one = replace(self, rows=False)
+        try:
+            if isinstance(listed, str):
+                listed = json.loads(listed)
+            if isinstance(listed, list | tuple) and all(isinstance(row, list | tuple) for row in listed):
+                return tuple(tuple(one.accept(name, entry) for entry in row) for row in listed)
+        except (ValueError, RecursionError):  # no JSON, or a refusal of one entry
+            pass
+        raise DomainError(f"{name} must be {self}, got {str(value)[:200]!r}")
 
     def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
         listed = value.tolist() if hasattr(value, "tolist") else value
@@ -140,6 +159,10 @@ def _large(about: str, low: int, several: bool = False, shortest: int = 0) -> Do
     return Domain(about, whole=True, low=low, high=LARGEST_MODULUS, several=several, shortest=shortest)
 
 
+#: Kinds of local randomizer: those of an alphabet of values whose messages support some of them, and all.
+SUPPORTS = ("rappor", "oue", "subset", "hadamard", "local-hash")
+KINDS = ("kary", "laplace", "gaussian", "any", *SUPPORTS)
+
 #: Every parameter name of the library, with its domain.
 #:
 #: :meta hide-value:
@@ -155,7 +178,9 @@ VOCABULARY: dict[str, Domain] = {
     "n_cells": _count("cells of equal length that split [0, 1]", 2),
     "n_messages": _count("messages each user sends"),
     "width": _count("largest whole input of a discrete randomizer"),
-    "randomizer": Domain("local randomizer", choices=("kary", "laplace", "gaussian", "any")),
+    "randomizer": Domain("local randomizer", choices=KINDS),
+    "table": Domain("laws of the message, a row for each value", low=0, high=1, rows=True),
+    "side": Domain("on which side of the truth the answer lies", choices=("upper", "lower")),
     "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
@@ -186,7 +211,7 @@ VOCABULARY: dict[str, Domain] = {
         "way to account",
         choices=(
             *("paper", "unsampled", "sound"),
-            *("thm-2", "thm-3", "clones", "kary", "laplace"),
+            *("thm-2", "thm-3", "clones", "kary", "laplace", *SUPPORTS),
             *("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld"),
             *("kov", "drv", "closed", "numerical"),
         ),

@@ -4,6 +4,7 @@ The document is Liew, Hasegawa, Takahashi 2022.  What those who come send is shu
 only its noisy sum is seen (:class:`Summed` inside).  Adjacency: one user's value is replaced.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,26 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.checkin.shuffled import HARDEST
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
+from flamelib.accounting.checkin.surveys import at_least, largest_budget, many
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.results import Calibrated, Guarantee
-from flamelib.front.shuffled import (
-    Shuffled,
-    at_least,
-    calibrated,
-    estimated,
-    fewest_users,
-    guarantee,
-    longest_budget,
-    many,
-    messages,
-    with_budget,
-)  # fmt: skip
+from flamelib.front.shuffled import Shuffled, calibrated, estimated, fewest_users, guarantee, messages, with_budget
 from flamelib.mechanisms.shuffling import shuffle
 from flamelib.mechanisms.vectors import clipped_sum
 from flamelib.protocols.checkin import draw_clients
@@ -136,8 +126,9 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
         return calibrated("noise_std", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
     if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
-    value = min(longest_budget(inner.randomizer, inner.n_users, protocol.rate, rounds, epsilon, delta), HARDEST)
-    kept = replace(inner, randomizer=with_budget(inner.randomizer, "epsilon0", value))
+    at = functools.partial(with_budget, inner.randomizer, "epsilon0")
+    value = largest_budget(at, inner.n_users, protocol.rate, rounds, epsilon, delta)
+    kept = replace(inner, randomizer=at(value))
     return calibrated("epsilon0", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
 
 

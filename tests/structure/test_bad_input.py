@@ -36,6 +36,7 @@ NO_LIST = [None, "", "x", "1,,2", "[1, 2", [1, "x"], [math.nan], [0.5], [True], 
 WRONG = [math.nan, math.inf, -math.inf, -1e-300, 10**400, *NO_NUMBER]
 GOOD: dict[str, Any] = {
     "epsilon0": 1.0, "epsilon": 0.5, "delta": 1e-6, "n_users": 100_000, "n_buckets": 4, "blanket_mass": 0.25,
+    "table": ((0.7, 0.3), (0.3, 0.7)), "side": "upper",
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
@@ -49,7 +50,11 @@ GOOD: dict[str, Any] = {
     "inputs_b": [1, 2], "value": 3, "error": 0.01, "input_bits": 16,
     "sensitivity_1": 300.0, "sensitivity_2": 30.0, "variance": 1e4, "rejection": 0.5, "missing": 5, "wraparound": 1e-9,
 }  # fmt: skip
-GOOD_AT: dict[str, dict[str, Any]] = {"checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"}}
+GOOD_AT: dict[str, dict[str, Any]] = {
+    "checkin:thm-1": {"n_users": 50},
+    "checkin:distributed": {"route": "pld-exact"},
+    "shuffle:calibrate": {"randomizer": "any"},
+}
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
     "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],

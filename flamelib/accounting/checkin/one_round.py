@@ -45,9 +45,9 @@ from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, blanket_law
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.logspace import probability
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
 
-Analyzed = KaryProfile | LaplaceProfile | AnyProfile
+Analyzed = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
 
 ENDS = (-9.0, -4.0, -2.0, 0.0, 2.0, 9.0)  # first counts of blocks, in standard deviations from the mean
 KNOTS = 6.0  # chords in the width of a profile
@@ -248,7 +248,7 @@ def _present(law: LossLaw, rate: float, away: float) -> LossLaw:
     return AtomicLaw(*here.points, here.mass, here.kept) if isinstance(law, AtomicLaw) else here
 
 
-def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0) -> Cells | None:
+def equal_cells(randomizer: KaryProfile | SupportProfile, n_users: int, checkin_rate: float = 1.0) -> Cells | None:
     r"""Cells of the pair whose other users all hold the victim's other value (``None`` if there would be too many).
 
     With a and b users who report the one value and the other, out of n, :math:`p=e^{\varepsilon_0}` and M the chances
@@ -258,8 +258,7 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
 
     Outcomes of nearly the same loss are joined, and those far out left away: a coarser view, for bounds from below.
     """
-    p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
-    either = checkin_rate * (p + 1) / (p + 1 + (k - 2))
+    p, either = math.exp(randomizer.epsilon0), checkin_rate * randomizer.telling
     total = _window(n_users, either)
     widest = _window(int(total[-1]), 1 / (p + 1))
     ones = np.arange(_window(int(total[0]), 1 / (p + 1))[0], widest[-1] + 1)

@@ -23,10 +23,10 @@ from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_ren
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import SUPPORTING, AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check
 
 ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
@@ -48,7 +48,7 @@ def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 @states("checkin", "shuffled", item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
         gives=_gives, rests_on=_rests_on,
-        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace")})  # fmt: skip
+        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace", *SUPPORTS)})  # fmt: skip
 def checkin_shuffled(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str,
     n_buckets: int | None = None,
@@ -67,9 +67,10 @@ def checkin_shuffled(
         Of the whole.
     route
         ``thm-2`` and ``thm-3``: Rényi orders, the latter what a lower bound on the Rényi divergence would convert to.
-        By dominating pairs: ``clones`` for any randomizer, ``kary`` for k-ary response, ``laplace`` for Laplace noise.
+        By dominating pairs: ``clones`` for any randomizer, ``laplace`` for Laplace noise, ``kary`` and the other kinds
+        of an alphabet for theirs.
     n_buckets
-        Alphabet of ``kary``, needed there and ignored else.
+        Alphabet of the kinds that have one, needed there and ignored else.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3; by dominating pairs this project's.
 
@@ -129,8 +130,8 @@ def shuffled_schedule(
 
 
 def shuffled_rounds_lower(
-    randomizer: KaryProfile, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
-    checkin_rate: float = 1.0,
+    randomizer: KaryProfile | SupportProfile, n_users: int, rounds: int, epsilon: float | None = None,
+    delta: float | None = None, checkin_rate: float = 1.0,
 ) -> float:  # fmt: skip
     """What rounds of shuffled k-ary response cost at least: all other users hold the victim's other value (lower).
 
@@ -214,8 +215,8 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
 
 
 def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
-    if route == "kary" and n_buckets is None:
-        raise DomainError(f"n_buckets is missing for route=kary: {VOCABULARY['n_buckets']}")
+    if route in ("kary", *SUPPORTS) and n_buckets is None:
+        raise DomainError(f"n_buckets is missing for route={route}: {VOCABULARY['n_buckets']}")
     match route:
         case "clones":
             return AnyProfile(epsilon0)
@@ -223,4 +224,6 @@ def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
             return LaplaceProfile(epsilon0)
         case "kary" if n_buckets is not None:
             return KaryProfile(epsilon0, n_buckets)
-    raise DomainError(f"route must be one of clones, kary, laplace, got {route!r}")
+        case _ if route in SUPPORTING and n_buckets is not None:
+            return SUPPORTING[route](epsilon0, n_buckets)
+    raise DomainError(f"route must be one of clones, kary, laplace, {', '.join(SUPPORTS)}, got {route!r}")

@@ -1,7 +1,7 @@
 """From brackets to answers: delta at an epsilon, or the epsilon at which the certified end meets delta."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from flamelib.accounting.shuffling import gaussian_cut, inversion
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
@@ -47,6 +47,29 @@ def of_law(
 ) -> Certified:
     """The :func:`answer` for shuffled messages of this law."""
     return answer(divergence(law, n_users), estimate(law, n_users), at_most, epsilon, delta, upper=upper)
+
+
+def of_laws(
+    laws: Sequence[Callable[[float], LossLaw]], n_users: int, at_most: float, epsilon: float | None,
+    delta: float | None, *, upper: bool = True,
+) -> Certified:  # fmt: skip
+    """The worst :func:`of_law` of several; those that cannot be it, by Chernoff's bound or a look, are passed over."""
+    found = of_law(laws[0], n_users, at_most, epsilon, delta, upper=upper)
+    if not within_reach(at_most) or delta in (0, 1):
+        return found
+    for law in laws[1:]:
+        at, target = (float(found), delta) if epsilon is None else (epsilon, float(found))
+        if at >= at_most:
+            break
+        log_target = math.log(target) if target else -math.inf
+        if inversion.chernoff(law(at), n_users) <= log_target:
+            continue
+        if epsilon is None:
+            bracket = divergence(law, n_users)(at)
+            if (bracket.high if upper else bracket.low) <= log_target:
+                continue
+        found = max(found, of_law(law, n_users, at_most, epsilon, delta, upper=upper))
+    return found
 
 
 def answer(

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp, probability
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile, SupportProfile
 from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import SUPPORTS, DomainError, check
 
-BoundedProfile = KaryProfile | LaplaceProfile | AnyProfile
+BoundedProfile = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
 LogDelta = Callable[[float], float]
 
 LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
@@ -165,6 +165,8 @@ def loss_shape(randomizer: BoundedProfile) -> LossShape:
     epsilon0 = randomizer.epsilon0
     if isinstance(randomizer, KaryProfile):
         return _kary_shape(epsilon0, randomizer.n_buckets)
+    if isinstance(randomizer, SupportProfile):
+        return _support_shape(randomizer)
     return _laplace_shape(epsilon0) if isinstance(randomizer, LaplaceProfile) else _generic_shape(epsilon0)
 
 
@@ -179,6 +181,21 @@ def _kary_shape(epsilon0: float, n_buckets: int) -> LossShape:
         spread=math.exp(log_mass) * growth,
         log_cross=log_mass + math.log1p(math.exp(log_kept)),
         log_gap=2 * log_kept + math.log(n_buckets),
+        generic=False,
+    )
+
+
+def _support_shape(randomizer: SupportProfile) -> LossShape:
+    shares = randomizer.shares
+    log_steep = log_expm1(randomizer.epsilon0) + math.log(randomizer.base)
+    log_mass = math.log(randomizer.mass)
+    return LossShape(
+        randomizer.epsilon0,
+        log_mass,
+        odds=exp_or_inf(log_mass - log_steep - math.log(shares.one - shares.all)),
+        spread=randomizer.lift * math.exp(log_steep),
+        log_cross=math.log(randomizer.cross),
+        log_gap=2 * log_steep + math.log(randomizer.lift) + math.log(shares.alone),
         generic=False,
     )
 
@@ -227,9 +244,10 @@ def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
 
     Source: Balle, Bell, Gascon, Nissim 2019, Section 5; the range is sharper than the paper's generic one.
     """
-    if not isinstance(randomizer, KaryProfile | LaplaceProfile | AnyProfile):
+    if not isinstance(randomizer, BoundedProfile):
         raise DomainError(
-            f"randomizer must be one of kary, laplace, any, got {getattr(randomizer, 'kind', randomizer)!r}"
+            f"randomizer must be one of kary, laplace, any, {', '.join(SUPPORTS)}, "
+            f"got {getattr(randomizer, 'kind', randomizer)!r}"
         )
     if check(epsilon=epsilon)["epsilon"] > LARGEST:
         raise DomainError(f"epsilon must be a number in [0, {LARGEST:g}], got {epsilon!r}")
@@ -326,8 +344,8 @@ def _mean_inverse(n: int, odds: float) -> float:
 
 
 @states("blanket", "lem-5.1", item="Section 5, blanket mass of standard randomizers", gives="exact", rests_on="proven",
-        adjacency="none", randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
-def blanket_mass(randomizer: KaryProfile | LaplaceProfile | GaussianProfile) -> float:
+        adjacency="none", randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
+def blanket_mass(randomizer: KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile) -> float:
     r"""Probability that a message can be taken to ignore its input (exact).
 
     .. math:: \gamma = \frac{k}{e^{\varepsilon_0}+k-1}, \qquad e^{-\varepsilon_0/2}, \qquad 2\Phi(-\tfrac{1}{2\sigma})
@@ -422,7 +440,7 @@ def kary_epsilon0(n_buckets: int, blanket_mass: float) -> float:
 
 
 @states("blanket", "lem-hoeffding", item="Section 5, bound by Hoeffding's inequality", gives="upper", rests_on="proven",
-        randomizers=("kary", "laplace", "any"))  # fmt: skip
+        randomizers=("kary", "laplace", "any", *SUPPORTS))  # fmt: skip
 def hoeffding(
     randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> float:
@@ -455,7 +473,7 @@ def hoeffding(
 
 
 @states("blanket", "lem-bennett", item="Section 5, bound by Bennett's inequality, as corrected by its authors",
-        gives="upper", rests_on="proven", randomizers=("kary", "laplace", "any"))  # fmt: skip
+        gives="upper", rests_on="proven", randomizers=("kary", "laplace", "any", *SUPPORTS))  # fmt: skip
 def bennett(
     randomizer: BoundedProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> float:
@@ -481,10 +499,11 @@ def bennett(
 
 
 @states("flame", "bennett-withdrawn", item="the bound by Bennett's inequality as it stood before its correction",
-        gives="value", rests_on="proven", randomizers=("kary", "laplace"))  # fmt: skip
+        gives="value", rests_on="proven", randomizers=("kary", "laplace", *SUPPORTS))  # fmt: skip
 def bennett_withdrawn(
-    randomizer: KaryProfile | LaplaceProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
-) -> float:
+    randomizer: KaryProfile | SupportProfile | LaplaceProfile, n_users: int, epsilon: float | None = None,
+    delta: float | None = None,
+) -> float:  # fmt: skip
     r"""The withdrawn form of :func:`bennett`, kept to reproduce what was computed with it (**not a bound**).
 
     Each term of the sum over the number :math:`m` of blanket users is divided by :math:`a m`:

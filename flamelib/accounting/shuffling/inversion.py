@@ -26,6 +26,7 @@ integrand happens to decay.  Proofs: book, chapter on the privacy blanket, secti
 computed.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
-from flamelib.core.arrays import Complexes, Reals
+from flamelib.core.arrays import Complexes, Reals, Wholes
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import root
 
@@ -175,7 +176,7 @@ class _Line:
 
     def quick(self) -> float:
         """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
-        most, goal = self._most(), ROUGH * self.scale
+        most, goal = self.most(), ROUGH * self.scale
         if most < UNDERFLOW:
             return most
         total = self._sums(self._early(goal) or self._late(3 * NOISE / self.t, goal)).total
@@ -183,7 +184,7 @@ class _Line:
 
     def bracket(self, close: float) -> Bracket:
         """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
-        most = self._most()
+        most = self.most()
         if most < UNDERFLOW:
             return Bracket(-math.inf, most)
         wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / TIGHT
@@ -200,7 +201,7 @@ class _Line:
                 break
         return self._ends(sums)
 
-    def _most(self) -> float:
+    def most(self) -> float:
         r"""Chernoff's bound :math:`E[S_+] \le E[e^{tS}]/(et)`: enough where no double can hold delta."""
         return self.log_scale - 1 - math.log(self.t * self.mass * self.n) + self.slack
 
@@ -386,6 +387,11 @@ def quick(law: LossLaw, n_users: int) -> float:
     return _Line(law, n_users).quick()
 
 
+def chernoff(law: LossLaw, n_users: int) -> float:
+    """Chernoff's upper bound of the logarithm of the divergence: no sum at all."""
+    return _Line(law, n_users).most() if law.points[0].max() > 0 else -math.inf
+
+
 def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:
     """Distinct values with a user's probability of each, "not a blanket user" (value 0) included."""
     values = np.append(law.values, 0.0)
@@ -401,9 +407,7 @@ def _combinations(law: AtomicLaw, n_users: int) -> float:
 def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
     """Sum over all counts of the atoms: positive terms only, so the relative error is a few roundings."""
     values, chances = _cells(law)
-    counts = np.indices((n_users + 1,) * (len(values) - 1)).reshape(len(values) - 1, -1)
-    counts = counts[:, counts.sum(0) <= n_users]
-    counts = np.vstack([counts, n_users - counts.sum(0)])
+    counts = histograms(n_users, len(values)).T
     excess = values @ counts
     counts, excess = counts[:, excess > 0], excess[excess > 0]
     if not len(excess):
@@ -412,6 +416,14 @@ def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
     total = _logsum(logs) - math.log(law.mass * n_users)
     error = ROUNDING * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
     return Bracket(total - error, total + error)
+
+
+def histograms(total: int, letters: int) -> Wholes:
+    """Every way to write ``total`` as a sum of counts, in order of the number that they are digits of."""
+    found = list(itertools.combinations(range(total + letters - 1), letters - 1))
+    bars = np.array(found, dtype=np.int64).reshape(len(found), letters - 1)
+    ends = np.full((len(bars), 1), total + letters - 1)
+    return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
 
 
 def _logsum(logs: Reals) -> float:

@@ -5,6 +5,7 @@ r"""Laws of the amplification variable :math:`L = r - e^{\varepsilon} r'`, one m
 of Gaussian noise has no transform and a method of its own: :mod:`flamelib.accounting.shuffling.gaussian_cut`.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import wofz
 
-from flamelib.core.arrays import NODES, WEIGHTS, Complexes, Reals
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.arrays import NODES, WEIGHTS, Complexes, Flags, Reals
+from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
 
 
 class LossLaw(Protocol):
@@ -83,17 +84,48 @@ def _differences(epsilon0: float, epsilon: float) -> Reals:
     return np.array([first, -math.expm1(epsilon + epsilon0), -math.expm1(epsilon)])
 
 
+def support_blanket(profile: SupportProfile, epsilon: float) -> AtomicLaw:
+    """Blanket reference of messages that support values: one of the two alone, both but not all, neither or all."""
+    p, (_, neither, alone, two, everything, _) = math.exp(profile.epsilon0), profile.shares
+    plus, minus, none = _differences(profile.epsilon0, epsilon)
+    chances = np.array([alone, alone, two - everything, neither + p * everything]) / profile.lift
+    values = profile.mass * np.array([plus, minus, p * none, none])
+    return AtomicLaw(values[chances > 0], chances[chances > 0], profile.mass, profile.kept)
+
+
+def support_classes(profile: SupportProfile, kind: int) -> tuple[Reals, Flags]:
+    """Base chances of supporting which of three values, or of two: shapes (classes,) and (classes, values)."""
+    shares = profile.shares
+    ways = shares.triples[kind] if profile.n_buckets > 2 else (shares.none, shares.alone, shares.two)
+    flags = np.array(list(itertools.product((False, True), repeat=len(ways) - 1)))
+    chances = np.array(ways)[flags.sum(axis=1)]
+    return chances[chances > 0], flags[chances > 0]
+
+
+def support_others(profile: SupportProfile, epsilon: float, holds: int, kind: int = 0) -> AtomicLaw:
+    """Reference: every other user holds the first value (0), the second (1) or a third one (2), by kind of triple."""
+    p = math.exp(profile.epsilon0)
+    plus, minus, none = _differences(profile.epsilon0, epsilon)
+    chances, flags = support_classes(profile, kind)
+    first, second = flags[:, 0], flags[:, 1]
+    values = np.where(first & second, p * none, np.where(first, plus, np.where(second, minus, none)))
+    ratio = np.where(flags[:, holds], p, 1.0)
+    return AtomicLaw(values / ratio, profile.base * chances * ratio, 1.0, 0.0)
+
+
 def clone_blanket(epsilon0: float, epsilon: float, mass: float, kept: float) -> AtomicLaw:
     """Two-point blanket of the clone reduction: a user is a clone with probability ``mass``, and not with ``kept``."""
     values = _differences(epsilon0, epsilon)[:2] / (0.5 * (math.exp(epsilon0) + 1))
     return AtomicLaw(values, np.array([0.5, 0.5]), mass, kept)
 
 
-def blanket_law(randomizer: KaryProfile | LaplaceProfile | AnyProfile) -> Callable[[float], LossLaw]:
+def blanket_law(randomizer: KaryProfile | SupportProfile | LaplaceProfile | AnyProfile) -> Callable[[float], LossLaw]:
     """The law for the worst pair of values at each epsilon: against the blanket, or for any randomizer clones."""
     match randomizer:
         case KaryProfile():
             return lambda at: kary_blanket(randomizer, at)
+        case SupportProfile():
+            return lambda at: support_blanket(randomizer, at)
         case LaplaceProfile():
             return lambda at: LaplaceLaw(randomizer.epsilon0, at, 0.5, randomizer.mass)
         case AnyProfile(epsilon0):

@@ -12,16 +12,30 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from flamelib.accounting.shuffling import exact_binary as binary
-from flamelib.accounting.shuffling.brackets import LawAt, answer, divergence, estimate, of_law, within_reach
+from flamelib.accounting.shuffling.brackets import BracketAt, LawAt, answer, divergence, estimate, of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
-from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_others
+from flamelib.accounting.shuffling.laws import (
+    LaplaceLaw,
+    blanket_law,
+    clone_blanket,
+    kary_others,
+    support_classes,
+    support_others,
+)
+from flamelib.accounting.shuffling.tables import enumerated
+from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, SupportProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
+from flamelib.core.vocabulary import SUPPORTS
 
-Analyzed = KaryProfile | LaplaceProfile | GaussianProfile
+Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
+
+TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
@@ -39,7 +53,7 @@ def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
-        gives="upper", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+        gives="upper", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def blanket_divergence(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -68,7 +82,7 @@ def blanket_divergence(
 
 
 @states("shuffle", "lower", item="exact divergence when all other users hold one value, worst such value",
-        gives="lower", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian"))  # fmt: skip
+        gives="lower", rests_on=_rests_on, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def all_equal(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -76,7 +90,8 @@ def all_equal(
 
     If all other users hold z, the divergence is :math:`\frac1n E[(\sum_{i=1}^n L_i)_+]` exactly, with L taken
     under :math:`\mu_z` instead of the blanket; the answer is the largest over z of the certified lower ends, never
-    above the truth for the worst pair of neighboring data sets.
+    above the truth for the worst pair of neighboring data sets.  Where few users send k-ary responses, every data set
+    is enumerated in which the others hold the two values in question and a third one.
 
     Source: the reduction of Balle, Bell, Gascon, Nissim 2019 with nothing revealed.
 
@@ -85,6 +100,10 @@ def all_equal(
     >>> f"{all_equal(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.03566'
     """
+    if isinstance(randomizer, KaryProfile | SupportProfile) and within_reach(randomizer.epsilon0):
+        small = _small(randomizer, n_users)
+        if small:
+            return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
     law = _worst_others(randomizer, n_users, epsilon, delta)
     return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
@@ -108,18 +127,19 @@ def clones_2021(epsilon0: float, n_users: int, epsilon: float | None = None, del
     return of_law(blanket_law(AnyProfile(epsilon0)), n_users, epsilon0, epsilon, delta)
 
 
-@states("clones", "2023", gives="upper", rests_on="proven", randomizers=("kary", "laplace"),
+@states("clones", "2023", gives="upper", rests_on="proven", randomizers=("kary", "laplace", *SUPPORTS),
         item="Stronger Privacy Amplification by Shuffling, clone probability 2/(e^epsilon0 + 1), within its erratum",
         )  # fmt: skip
 def clones_2023(
-    randomizer: KaryProfile | LaplaceProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
-) -> Certified:
+    randomizer: KaryProfile | SupportProfile | LaplaceProfile, n_users: int, epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:  # fmt: skip
     r"""Guarantee after shuffling, by clones of probability :math:`2/(e^{\varepsilon_0}+1)` (upper bound).
 
     Valid where :math:`\mu_x + \mu_{x'} \le (e^{\varepsilon_0}+1) \inf_z \mu_z` pointwise for the pair that matters,
-    and not for every randomizer (erratum of 2023).  K-ary response has it for every pair.  Laplace noise on [0, 1] has
-    it for the end points, whose blanket divergence is the largest of all pairs and below the clone value.  Epsilon is
-    at most the local budget.
+    and not by that for every randomizer (erratum of 2023).  K-ary response has it for every pair.  Laplace noise on
+    [0, 1] has it for the end points, whose blanket divergence is the largest of all pairs and below the clone value.
+    For all others the bound is that of :func:`any_randomizer`.  Epsilon is at most the local budget.
 
     Source: Feldman, McMillan, Talwar 2023, with its erratum.
 
@@ -155,6 +175,64 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     return answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
 
 
+@states("shuffle", "any", item="every local randomizer of one budget: clones of probability 2/(e^epsilon0 + 1), "
+        "and from below the worst of k-ary responses",
+        gives=lambda arguments: Gives(arguments["side"]), rests_on="proven")  # fmt: skip
+def any_randomizer(
+    epsilon0: float, n_users: int, side: str, epsilon: float | None = None, delta: float | None = None
+) -> Certified:
+    r"""Guarantee after shuffling whatever local randomizers of budget ``epsilon0`` (upper), or what some lose (lower).
+
+    Upper: for the pair of values in question
+    :math:`\inf_z\mu_z\ge e^{-\varepsilon_0}\max(\mu_x,\mu_{x'})` is a blanket, whose amplification variable is in
+    convex order below that of binary response: clones of probability :math:`2/(e^{\varepsilon_0}+1)` hide whatever
+    is sent.
+
+    Lower: the larger of binary response at its worst data set and of k-ary response whose other users hold a third
+    value (the latter wins from about :math:`\varepsilon_0=\log 2` on).
+
+    Source: this project; the blanket reduction is of Balle, Bell, Gascon, Nissim 2019.
+
+    Examples
+    --------
+    >>> f"{any_randomizer(1.0, 10_000, 'upper', delta=1e-6):.4f} {any_randomizer(1.0, 10_000, 'lower', delta=1e-6):.4f}"
+    '0.0432 0.0380'
+    """
+    if side == "upper":
+        chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
+        return of_law(lambda at: clone_blanket(epsilon0, at, *chances), n_users, epsilon0, epsilon, delta)
+    worst = functools.partial(binary.worst, epsilon0, n_users)
+    at_the_end = functools.partial(binary.at_the_end, epsilon0, n_users)
+    found = answer(worst, at_the_end, epsilon0, epsilon, delta, upper=False)
+    return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in TRIED))
+
+
+def _three_values(randomizer: KaryProfile) -> Reals:
+    """Laws of the message for the two values in question and a third one; what tells nothing of them is one letter."""
+    k, p = randomizer.n_buckets, math.exp(randomizer.epsilon0)
+    few = min(k, 3)
+    rows = np.ones((few, few)) + math.expm1(randomizer.epsilon0) * np.eye(few)
+    return np.hstack([rows, np.full((few, 1), k - few)][: 1 + (k > few)]) / (p + (k - 1))
+
+
+def _small(randomizer: KaryProfile | SupportProfile, n_users: int) -> BracketAt | None:
+    """All data sets of few users whose others hold the two values in question and a third one, each kind of triple."""
+    if isinstance(randomizer, KaryProfile):
+        return enumerated(_three_values(randomizer), n_users, [(0, 1), (1, 0)])
+    found = [enumerated(_three_supports(randomizer, c), n_users, [(0, 1), (1, 0)]) for c in range(_kinds(randomizer))]
+    brackets = [one for one in found if one]
+    return (lambda at: max((one(at) for one in brackets), key=lambda one: one.low)) if brackets else None
+
+
+def _three_supports(randomizer: SupportProfile, kind: int) -> Reals:
+    """The same for messages that support values; those that support all three tell as little as those of none."""
+    chances, flags = support_classes(randomizer, kind)
+    ratios = np.where(flags.T, math.exp(randomizer.epsilon0), 1.0)
+    rows = randomizer.base * chances * ratios
+    alike = flags.all(axis=1) | ~flags.any(axis=1)
+    return np.hstack([rows[:, ~alike], rows[:, alike].sum(axis=1, keepdims=True)])
+
+
 def _blanket_law(randomizer: Analyzed) -> LawAt:
     if isinstance(randomizer, GaussianProfile):
         return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=True)
@@ -167,13 +245,27 @@ def _others_law(randomizer: KaryProfile | LaplaceProfile, holds: str | float) ->
     return lambda at: LaplaceLaw(randomizer.epsilon0, at, float(holds), 1.0)
 
 
+def _kinds(randomizer: SupportProfile) -> int:
+    """Kinds of three values that are told apart."""
+    return len(randomizer.shares.triples) if randomizer.n_buckets > 2 else 1
+
+
+def _others(randomizer: SupportProfile) -> list[tuple[int, int]]:
+    """Which value the others hold, and the kind of triple."""
+    third = [(2, kind) for kind in range(_kinds(randomizer))] if randomizer.n_buckets > 2 else []
+    return [(0, 0), (1, 0), *third]
+
+
+def _support_law(randomizer: SupportProfile, holds: int, kind: int) -> LawAt:
+    return lambda at: support_others(randomizer, at, holds, kind)
+
+
 def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
     """The law for the value of the others that gives most away, as far as is seen (any choice is a lower bound)."""
     if isinstance(randomizer, GaussianProfile):
         return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=False)
-    ends = "first" if isinstance(randomizer, KaryProfile) else 0.0
     if not within_reach(randomizer.epsilon0) or (epsilon or 0.0) >= randomizer.epsilon0:
-        return _others_law(randomizer, ends)
+        return _blanket_law(randomizer)  # the answer does not depend on it
     if delta is not None:
         epsilon = smallest_epsilon(estimate(_blanket_law(randomizer), n_users), delta or 1e-300, randomizer.epsilon0)
     at = min(epsilon or 0.0, (1 - 1e-6) * randomizer.epsilon0)
@@ -181,6 +273,9 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
     if isinstance(randomizer, KaryProfile):
         # Far out in the tail the estimate cannot rank atoms; there are three values at most.
         laws = [_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets]]
+        return max(laws, key=lambda law: divergence(law, n_users)(at).low)
+    if isinstance(randomizer, SupportProfile):
+        laws = [_support_law(randomizer, *other) for other in _others(randomizer)]
         return max(laws, key=lambda law: divergence(law, n_users)(at).low)
 
     @functools.cache

@@ -2,22 +2,35 @@ r"""Shuffling a randomizer that is given by its table: every pair of values is t
 
 A row is the law of the message for one value.  The blanket is :math:`\gamma\omega(y) = \min_z \mu_z(y)`, and for each
 ordered pair of values :math:`L = (\mu_x - e^\varepsilon\mu_{x'})/\omega` has finitely many values, so that the sums of
-the blanket reduction are certified as for k-ary response.  Pairs whose laws are equal are computed once.
+the blanket reduction are certified as for k-ary response.  Pairs whose laws are equal are computed once, and pairs
+whose Chernoff bound is below what another pair loses are passed over.
+
+From below all others hold one value, every one of them; and where there are few users, every data set of the others is
+enumerated, with every multiset of messages.
 
 Source: the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5, for each pair.
 """
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from flamelib.accounting.shuffling.brackets import LawAt, answer, divergence, estimate
-from flamelib.accounting.shuffling.inversion import Bracket
+from flamelib.accounting.shuffling.brackets import BracketAt, answer, of_laws
+from flamelib.accounting.shuffling.inversion import ROUNDING, Bracket, histograms
 from flamelib.accounting.shuffling.laws import AtomicLaw
-from flamelib.core.arrays import Reals
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import UNIT
 from flamelib.core.profiles import TableProfile
+
+MOST_CHANCES = 1_000_000  # chances of multisets of messages, over all data sets, that are enumerated
+MOST_TRIED = 64  # data sets and pairs that are tried from below
+ROUNDED = 8 * UNIT  # relative error of a likelihood ratio, and of its product with a growth
+
+AtomsAt = Callable[[float], AtomicLaw]
+Pairs = Sequence[tuple[int, int]]
 
 
 def table_divergence(
@@ -32,53 +45,124 @@ def table_divergence(
     epsilon, delta : float
         Exactly one of them; the answer is the other one, epsilon at most the local budget.
     """
+    if not randomizer.epsilon0:
+        return Certified(0.0, 0.0)
     rows = np.array(randomizer.table)
     blanket = rows.min(axis=0)
     seen = blanket > 0
     mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum())
-    laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept)
-    return _answer(laws, n_users, randomizer.epsilon0, epsilon, delta, upper=True)
+    laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDED)
+    return of_laws(_by_size(laws), n_users, randomizer.epsilon0, epsilon, delta)
 
 
 def table_lower(
     randomizer: TableProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    """What data sets lose in which all others hold one value, the worst of them and the worst pair (lower).
+    """What explicit data sets lose, the worst pair among them (lower).
+
+    All others hold one value; where there are few users, every data set of the others is tried.
 
     Parameters
     ----------
     randomizer, n_users, epsilon, delta
         As for :func:`table_divergence`.
     """
+    if not randomizer.epsilon0:
+        return Certified(0.0, 0.0)
     rows = np.array(randomizer.table)
-    seen = rows[0] > 0
-    laws = [law for others in rows[:, seen] for law in _laws(rows[:, seen] / others, others, 1.0, 0.0)]
-    return _answer(laws, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
+    rows = rows[:, rows[0] > 0]
+    values = range(len(rows))
+    small = enumerated(rows, n_users, list(itertools.permutations(values, 2)))
+    if small:
+        return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
+    laws = [law for others in rows for law in _laws(rows / others, others, 1.0, 0.0, -ROUNDED)]
+    return of_laws(_by_size(laws)[:MOST_TRIED], n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
 
-def _laws(ratios: Reals, weights: Reals, mass: float, kept: float) -> list[LawAt]:
+def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
+    """Bracket of log delta over all data sets of the others and these ordered pairs of values.
+
+    ``None`` where there are too many data sets and multisets of messages.
+
+    Parameters
+    ----------
+    rows : array of shape (values, letters)
+        Laws of the message; the others hold any of these values.
+    n_users : int
+    pairs : sequence of pairs of int
+        The value in question in both data sets.
+    """
+    values, letters = rows.shape
+    data_sets = math.comb(n_users + values - 2, values - 1)
+    chances = math.comb(n_users + letters - 1, letters - 1) * data_sets * values
+    if chances > MOST_CHANCES or (n_users + 1) ** letters > 2**62:
+        return None
+    laws = _histogram_laws(rows, n_users)
+    error = ROUNDING * n_users * (letters + 4)
+
+    def bracket(epsilon: float) -> Bracket:
+        growth = math.exp(epsilon)
+
+        def end(slip: float) -> float:
+            gains = (laws[x] * (1 + slip) - growth * (1 - slip) * laws[other] for x, other in pairs)
+            found = max(float(np.maximum(gain, 0).sum(axis=1).max()) for gain in gains)
+            return math.log(found) + slip if found > 0 else -math.inf
+
+        return Bracket(end(-error), end(error))
+
+    return bracket
+
+
+def _histogram_laws(rows: Reals, n_users: int) -> Reals:
+    """Chances of every multiset of messages: of which value the one in question is, by data set of the others."""
+    values, letters = rows.shape
+    laws, held = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    before = np.zeros((1, letters), dtype=np.int64)
+    for total in range(1, n_users + 1):
+        counts = histograms(total, letters)
+        steps = [_places(before, counts - step, n_users + 1) for step in np.eye(letters, dtype=np.int64)]
+        padded = np.hstack([laws, np.zeros((len(laws), 1))])
+        if total == n_users:
+            return np.stack([sum(row[c] * padded[:, step] for c, step in enumerate(steps)) for row in rows])
+        # A data set is a sequence that does not fall: another value of at least the last one is appended.
+        parents = np.repeat(np.arange(len(laws)), values - held)
+        held = np.concatenate([np.arange(last, values) for last in held])
+        laws = sum(rows[held, c][:, None] * padded[parents][:, step] for c, step in enumerate(steps))
+        before = counts
+    raise AssertionError
+
+
+def _places(table: Wholes, wanted: Wholes, base: int) -> Wholes:
+    """Where rows stand in a table in order; one past its end for those with a negative entry."""
+    digits = base ** np.arange(table.shape[1] - 1, -1, -1, dtype=np.int64)
+    found = np.searchsorted(table @ digits, wanted @ digits)
+    return np.where(wanted.min(axis=1) < 0, len(table), found)
+
+
+def _laws(ratios: Reals, weights: Reals, mass: float, kept: float, slip: float) -> list[AtomsAt]:
     """A law for each ordered pair of values, those that are equal to the last digit once."""
-    found: dict[tuple[tuple[float, ...], ...], LawAt] = {}
+    found: dict[tuple[tuple[float, ...], ...], AtomsAt] = {}
     for first, second in itertools.permutations(ratios, 2):
         atoms = sorted(zip(first.tolist(), second.tolist(), weights.tolist(), strict=True))
-        found.setdefault(tuple(atoms), _law(first, second, weights, mass, kept))
+        found.setdefault(tuple(atoms), _law(first, second, weights, mass, kept, slip))
     return list(found.values())
 
 
-def _law(first: Reals, second: Reals, weights: Reals, mass: float, kept: float) -> LawAt:
-    return lambda at: AtomicLaw(first - math.exp(at) * second, weights, mass, kept)
+def _law(first: Reals, second: Reals, weights: Reals, mass: float, kept: float, slip: float) -> AtomsAt:
+    """A value is a difference that may cancel: it is moved to the safe side by what its rounding may be."""
+
+    def at(epsilon: float) -> AtomicLaw:
+        second_grown = math.exp(epsilon) * second
+        return AtomicLaw(first - second_grown + slip * (first + second_grown), weights, mass, kept)
+
+    return at
 
 
-def _answer(
-    laws: list[LawAt], n_users: int, epsilon0: float, epsilon: float | None, delta: float | None, upper: bool
-) -> Certified:
-    """The worst of all laws at every epsilon."""
+def _by_size(laws: list[AtomsAt]) -> list[AtomsAt]:
+    """Those of the largest variance at 0 first: mostly the worst."""
 
-    def certified(at: float) -> Bracket:
-        brackets = [divergence(law, n_users)(at) for law in laws]
-        return max(brackets, key=lambda bracket: bracket.high if upper else bracket.low)
+    def size(law: AtomsAt) -> float:
+        values, weights = law(0.0).points
+        return -float(weights @ values**2)
 
-    def quick(at: float) -> float:
-        return max(estimate(law, n_users)(at) for law in laws)
-
-    return answer(certified, quick, epsilon0, epsilon, delta, upper=upper)
+    return sorted(laws, key=size)

@@ -48,14 +48,14 @@ class TestSqueeze:
     @settings(max_examples=25)
     @given(BUDGETS, st.sampled_from([(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (4, 3)]), SHARES)
     def test_truth_lies_between(self, epsilon0, shape, share):
-        """Every data set, every pair: above all others equal, below the blanket."""
+        """Every data set, every pair: not below all others equal, below the blanket."""
         n_buckets, n_users = shape
         epsilon, profile = epsilon0 * share, KaryProfile(epsilon0, n_buckets)
         truth = float(oracles.worst_shuffled(oracles.kary_rows(epsilon0, n_buckets), n_users, epsilon))
         low, high = all_equal(profile, n_users, epsilon=epsilon), blanket_divergence(profile, n_users, epsilon=epsilon)
         equal = float(oracles.kary_others(epsilon0, n_buckets, n_users, epsilon))
         assert low <= truth <= high
-        assert low == pytest.approx(equal, rel=1e-6)
+        assert low >= equal * (1 - 1e-6)
         assert (
             high <= min(hoeffding(profile, n_users, epsilon=epsilon), bennett(profile, n_users, epsilon=epsilon)) * WIDE
         )

@@ -1,0 +1,228 @@
+"""Shuffled surveys, once or many times, with everybody or with those who check in: the account of each randomizer.
+
+Here the routes meet: one round of all users by :mod:`flamelib.accounting.shuffling`, many rounds and rounds of those
+who check in by :mod:`flamelib.accounting.checkin.shuffled`.  Adjacency: one user's value is replaced, in every round.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.shuffling.exact_binary import EXHAUSTIVE
+from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
+from flamelib.accounting.shuffling.tables import table_divergence, table_lower
+from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.profiles import (
+    SUPPORTING,
+    AnyProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+    TableProfile,
+)
+from flamelib.core.search import largest
+from flamelib.core.statements import states
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError
+
+Randomizer = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | TableProfile | AnyProfile
+
+# Largest local budget that is tried: a shuffled message of more says all but everything.
+HARDEST = 30.0
+# Noise is sought between one over this and this, for values in [0, 1].
+LOUDEST = 1e6
+
+
+def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None) -> tuple[Certified, RestsOn]:
+    """One round, and what its account rests on (upper)."""
+    match randomizer:
+        case AnyProfile():
+            return any_randomizer(randomizer.epsilon0, n_users, "upper", epsilon, delta), RestsOn.PROVEN
+        case TableProfile():
+            return table_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
+        case KaryProfile(n_buckets=2):
+            searched = RestsOn.PROVEN if n_users <= EXHAUSTIVE else RestsOn.ESTIMATED
+            return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), searched
+        case GaussianProfile():
+            return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.ESTIMATED
+    return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
+
+
+def many(
+    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
+) -> tuple[Certified, RestsOn]:
+    """Rounds in which users join with a chance, and what their account rests on (upper)."""
+    if rounds == 1 and rate == 1:
+        return once(randomizer, n_users, epsilon, delta)
+    if isinstance(randomizer, GaussianProfile):
+        raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
+    if not isinstance(randomizer, TableProfile):
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.PROVEN
+    if not randomizer.epsilon0:
+        return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
+    found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
+    if rounds == 1:
+        # Who stays away only drops a message, which everybody could do to the round of all.
+        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
+    return found, RestsOn.PROVEN
+
+
+def at_least(
+    randomizer: Randomizer, n_users: int, rounds: int, rate: float, epsilon: float | None, delta: float | None
+) -> Certified:
+    """What explicit data sets lose (lower)."""
+    found = Certified(0.0, 0.0)
+    if isinstance(randomizer, TableProfile) and not randomizer.epsilon0:
+        return found
+    if rate == 1:
+        # Of many rounds all but one may be thrown away.
+        match randomizer:
+            case AnyProfile(epsilon0):
+                found = any_randomizer(epsilon0, n_users, "lower", epsilon, delta)
+            case TableProfile():
+                found = table_lower(randomizer, n_users, epsilon, delta)
+            case _:
+                found = all_equal(randomizer, n_users, epsilon, delta)
+    alike = KaryProfile(randomizer.epsilon0, 2) if isinstance(randomizer, AnyProfile) else randomizer
+    if isinstance(alike, KaryProfile | SupportProfile) and (rounds > 1 or rate < 1):
+        composed = shuffled_rounds_lower(alike, n_users, rounds, epsilon, delta, rate)
+        found = max(found, Certified(composed, 0.0))
+    return found
+
+
+@states("shuffle", "table", item="a randomizer given by its table, worst pair of values; rounds by dominating pairs",
+        gives=lambda arguments: Gives(arguments["side"]), rests_on="proven")  # fmt: skip
+def table_account(
+    table: tuple[tuple[float, ...], ...], n_users: int, side: str, epsilon: float | None = None,
+    delta: float | None = None, rounds: int = 1,
+) -> Certified:  # fmt: skip
+    """Guarantee of a shuffled randomizer given by its table (upper), or what explicit data sets lose (lower).
+
+    Upper: the blanket divergence of every ordered pair of values is certified, the worst one counts; after several
+    rounds that of every randomizer with the table's local budget.  Lower: all others hold one value, each in turn, for
+    every pair; where there are few users, every data set is enumerated.
+
+    Parameters
+    ----------
+    table
+        Row x holds the chances of the messages for the value x; rows sum to 1 within 1e-12, and a message that one
+        value may send, every value may.
+
+    Source: the reduction of Balle, Bell, Gascon, Nissim 2019, for each pair of values.
+
+    Examples
+    --------
+    >>> coin = ((0.75, 0.25), (0.25, 0.75))
+    >>> f"{table_account(coin, 1000, 'upper', delta=1e-6):.4f} {table_account(coin, 1000, 'lower', delta=1e-6):.4f}"
+    '0.1683 0.1421'
+    """
+    randomizer = TableProfile(table)
+    if side == "lower":
+        return at_least(randomizer, n_users, rounds, 1.0, epsilon, delta)
+    return many(randomizer, n_users, rounds, 1.0, epsilon, delta)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The largest local budget."""
+
+    epsilon0: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The smallest standard deviation of noise."""
+
+    noise_std: float
+
+
+def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    if arguments["randomizer"] == "gaussian":
+        return RestsOn.ESTIMATED
+    plain = arguments.get("rounds", 1) == 1 and arguments.get("checkin_rate", 1.0) == 1
+    binary = plain and arguments["randomizer"] == "kary" and arguments.get("n_buckets") == 2
+    return RestsOn.ESTIMATED if binary and arguments["n_users"] > EXHAUSTIVE else RestsOn.PROVEN
+
+
+@states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",
+        gives="upper", rests_on=_calibration_rests_on,
+        words={"randomizer": ("kary", "laplace", "any", "gaussian", *SUPPORTS)})  # fmt: skip
+def shuffle_calibrate(
+    randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int | None = None, rounds: int = 1,
+    checkin_rate: float = 1.0,
+) -> Budget | Noise:  # fmt: skip
+    """Largest local budget, or least Gaussian noise, at which (epsilon, delta) is kept: never too large, or too small.
+
+    At the answer the certified account keeps the budget; one round within 1e-7 of the largest such answer, many rounds
+    within two thousandths.  A local budget of ``epsilon`` needs no shuffling in one round, and 30 is the largest.
+
+    Parameters
+    ----------
+    randomizer
+        The kind alone: its local budget, or noise, is the answer.
+    epsilon, delta
+        The central budget, of all rounds together; both are above 0.
+    n_buckets
+        Alphabet of ``kary`` and its like, needed there and refused else.
+
+    Source: this project.
+
+    Examples
+    --------
+    >>> shuffle_calibrate("kary", 100_000, 0.3, 1e-8, n_buckets=10).epsilon0 > 4
+    True
+    """
+    if not epsilon or not delta:
+        raise DomainError(f"epsilon and delta must be above 0 for a calibration, got {epsilon!r} and {delta!r}")
+    if (n_buckets is None) == (randomizer in BUCKETED):
+        needed = "is missing" if n_buckets is None else "is not a parameter"
+        raise DomainError(f"n_buckets {needed} for randomizer={randomizer}: {VOCABULARY['n_buckets']}")
+    if randomizer == "gaussian":
+        if rounds > 1 or checkin_rate < 1:
+            raise DomainError("rounds and checkin_rate must be 1 for Gaussian noise, of which no account is known here")
+        return Noise(least_noise(n_users, epsilon, delta))
+    return Budget(largest_budget(kind_of(randomizer, n_buckets), n_users, checkin_rate, rounds, epsilon, delta))
+
+
+BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
+
+
+def kind_of(kind: str, n_buckets: int | None) -> Callable[[float], Any]:
+    """The randomizer of this kind for a local budget."""
+    if kind in BUCKETED:
+        return lambda epsilon0: BUCKETED[kind](epsilon0, n_buckets)
+    return {"laplace": LaplaceProfile, "any": AnyProfile}[kind]
+
+
+def largest_budget(
+    at: Callable[[float], Any], n_users: int, rate: float, rounds: int, epsilon: float, delta: float
+) -> float:
+    """The largest local budget of a family of randomizers, by the route that belongs to it."""
+    if rounds == 1 and rate == 1:
+        return largest_parameter(at, n_users, epsilon, delta, min(epsilon, HARDEST), HARDEST)
+    example = at(1.0)
+    route = {"any": "clones"}.get(example.kind, example.kind)
+    found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, route, getattr(example, "n_buckets", None))
+    return min(found, HARDEST)
+
+
+def least_noise(n_users: int, epsilon: float, delta: float) -> float:
+    """The least standard deviation of Gaussian noise on values in [0, 1] that keeps a budget after one shuffle."""
+
+    def at(part: float) -> GaussianProfile:
+        return GaussianProfile(1 / part)
+
+    return 1 / largest_parameter(at, n_users, epsilon, delta, 1 / LOUDEST, LOUDEST)
+
+
+def largest_parameter(
+    at: Callable[[float], Any], n_users: int, epsilon: float, delta: float, low: float, high: float
+) -> float:
+    """The largest parameter of one round at which delta is kept, on the safe side."""
+
+    def log_delta(value: float) -> float:
+        return math.log(max(once(at(value), n_users, epsilon, None)[0], 5e-324))
+
+    return largest(log_delta, delta, low, high)

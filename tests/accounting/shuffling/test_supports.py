@@ -1,0 +1,131 @@
+"""Messages that support values: account, bounds and samplers against tables written down message by message."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import shuffling as oracles
+from oracles import supports
+
+import flamelib
+from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.checkin.surveys import shuffle_calibrate
+from flamelib.accounting.shuffling.closed_form import bennett, blanket_mass, hoeffding
+from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, clones_2023
+from flamelib.accounting.shuffling.tables import table_divergence, table_lower
+from flamelib.core.profiles import SUPPORTING, TableProfile
+
+RANDOMIZERS = {
+    "rappor": flamelib.Rappor,
+    "oue": flamelib.OptimizedUnary,
+    "subset": flamelib.SubsetSelection,
+    "hadamard": flamelib.HadamardResponse,
+    "local-hash": flamelib.LocalHashing,
+}
+KINDS = sorted(SUPPORTING)
+CASES = [(kind, epsilon0, k) for kind in KINDS for epsilon0, k in ((0.4, 2), (1.0, 3), (1.5, 4))]
+
+
+def table(kind, epsilon0, k):
+    rows = supports.merged(supports.TABLES[kind](epsilon0, k)[1])
+    return TableProfile([[x / math.fsum(row) for x in row] for row in rows])
+
+
+@pytest.mark.parametrize(("kind", "epsilon0", "k"), CASES)
+class TestAgainstTables:
+    def test_masses_and_moments(self, kind, epsilon0, k):
+        profile, rows = SUPPORTING[kind](epsilon0, k), np.array(table(kind, epsilon0, k).table)
+        least = rows.min(axis=0)
+        assert blanket_mass(profile) == pytest.approx(least.sum(), rel=1e-11)
+        assert profile.kept == pytest.approx(1 - least.sum(), rel=1e-9)
+        ratios = rows * least.sum() / least
+        assert profile.same == pytest.approx(ratios[0] ** 2 @ least / least.sum(), rel=1e-10)
+        assert profile.cross == pytest.approx(ratios[0] * ratios[1] @ least / least.sum(), rel=1e-10)
+        assert table(kind, epsilon0, k).epsilon0 == pytest.approx(epsilon0, rel=1e-9)
+
+    def test_upper_is_the_worst_pair_of_the_table(self, kind, epsilon0, k):
+        profile, rows = SUPPORTING[kind](epsilon0, k), table(kind, epsilon0, k)
+        for n_users, share in ((3, 0.3), (3000, 0.02)):
+            found = blanket_divergence(profile, n_users, epsilon=epsilon0 * share)
+            assert found == pytest.approx(table_divergence(rows, n_users, epsilon=epsilon0 * share), rel=2e-6)
+            assert found <= hoeffding(profile, n_users, epsilon=epsilon0 * share) * (1 + 2e-6)
+            assert found <= bennett(profile, n_users, epsilon=epsilon0 * share) * (1 + 2e-6)
+            assert found <= any_randomizer(epsilon0, n_users, "upper", epsilon=epsilon0 * share) * (1 + 2e-6)
+            assert (
+                all_equal(profile, n_users, epsilon=epsilon0 * share)
+                <= found
+                <= clones_2023(profile, n_users, epsilon=epsilon0 * share) * (1 + 2e-6)
+            )
+
+    def test_lower_is_a_data_set_of_the_table(self, kind, epsilon0, k):
+        """Few users: no more than every data set; many: all others equal, as for the table."""
+        profile, rows = SUPPORTING[kind](epsilon0, k), table(kind, epsilon0, k)
+        assert all_equal(profile, 2000, epsilon=epsilon0 * 0.03) == pytest.approx(
+            table_lower(rows, 2000, epsilon=epsilon0 * 0.03), rel=1e-5
+        )
+        for share in (0.0, 0.25, 0.7):
+            most = table_lower(rows, 3, epsilon=epsilon0 * share)
+            assert all_equal(profile, 3, epsilon=epsilon0 * share) <= most * (1 + 1e-9)
+            assert all_equal(profile, 3, epsilon=epsilon0 * share) == pytest.approx(most, rel=0.35)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_truth_lies_between(kind):
+    rows = supports.merged(supports.TABLES[kind](1.0, 3)[1])
+    profile = SUPPORTING[kind](1.0, 3)
+    for epsilon in (0.1, 0.5):
+        truth = float(oracles.worst_shuffled(rows, 2, epsilon))
+        assert all_equal(profile, 2, epsilon=epsilon) <= truth * (1 + 1e-12)
+        assert truth <= blanket_divergence(profile, 2, epsilon=epsilon) * (1 + 1e-12)
+        assert all_equal(profile, 2, epsilon=epsilon) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rounds_checkins_and_budgets(kind):
+    profile = SUPPORTING[kind](2.0, 16)
+    lower, upper = (
+        shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6),
+        shuffled_rounds(profile, 10_000, 10, delta=1e-6),
+    )
+    assert 0 < lower < upper < 1.5 * lower + 0.2
+    rarely = checkin_shuffled(2.0, 10_000, 0.1, 10, 1e-6, kind, 16)
+    assert shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6, checkin_rate=0.1) <= rarely < upper
+    found = shuffle_calibrate(kind, 10_000, 0.2, 1e-6, n_buckets=16).epsilon0
+    assert blanket_divergence(SUPPORTING[kind](found, 16), 10_000, epsilon=0.2) <= 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [2, 2**53])
+@pytest.mark.parametrize("epsilon0", [1e-300, 700.0])
+def test_edges(kind, k, epsilon0):
+    profile = SUPPORTING[kind](epsilon0, k)
+    assert 0 <= blanket_mass(profile) <= 1
+    for bound in (hoeffding, bennett, blanket_divergence, all_equal):
+        assert 0 <= bound(profile, 1000, delta=1e-6) <= epsilon0
+
+
+class TestSamplers:
+    @pytest.mark.parametrize(("kind", "epsilon0", "k"), [case for case in CASES if case[2] < 4])
+    def test_frequencies(self, kind, epsilon0, k):
+        messages, rows = supports.TABLES[kind](epsilon0, k)
+        trials, rng = 20_000, np.random.default_rng(7)
+        for value in range(k):
+            drawn = RANDOMIZERS[kind](epsilon0, k).sample(np.full(trials, value), rng)
+            keys = [tuple(int(x) for x in row) if np.ndim(row) else int(row) for row in drawn]
+            expected = np.array(rows[value]) * trials
+            place = {message: i for i, message in enumerate(messages)}
+            counts = np.bincount([place[key] for key in keys], minlength=len(messages))
+            distance = float(((counts - expected) ** 2 / expected).sum())
+            assert distance < len(messages) + 6 * math.sqrt(2 * len(messages))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_counts_are_unbiased(self, kind):
+        survey = flamelib.Shuffled(RANDOMIZERS[kind](2.0, 4), 40_000)
+        values = np.repeat(np.arange(4), [20_000, 10_000, 10_000, 0])
+        found = flamelib.run(survey, values, np.random.default_rng(5))
+        assert found == pytest.approx(np.bincount(values, minlength=4), abs=6 * math.sqrt(40_000 * 3))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_value_outside_is_refused(self, kind):
+        with pytest.raises(flamelib.DomainError, match="values"):
+            RANDOMIZERS[kind](1.0, 3).sample([3], np.random.default_rng(0))
