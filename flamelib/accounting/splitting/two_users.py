@@ -42,8 +42,9 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
 
     .. math:: \frac{2(N-1)(1+e^{2\varepsilon})+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}, \qquad C_m = \binom{2m}m
 
-    for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  No smoothness and no distinct messages are
-    asked for.
+    for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  Beyond
+    :math:`e^\varepsilon = 1+\sqrt{2+2/(N-1)}`, where the formula would rise, the answer is that there.  No smoothness
+    and no distinct messages are asked for.
 
     Source: this project, by :math:`(u)_+\le(u-Eu)^2/(4|Eu|)` and exact variances.
 
@@ -60,6 +61,7 @@ def log_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     """Logarithm of :func:`two_user_delta` for a modulus of any size; may exceed 0."""
     if n_messages < 2 or epsilon == 0:
         return math.inf
+    epsilon = min(epsilon, math.log1p(math.sqrt(2 + 2 / (modulus - 1))))
     terms = math.log(2 * modulus - 2), math.log(2) + math.log(modulus - 1) + 2 * epsilon
     numerator = logaddexp(logaddexp(*terms), math.log(4) + epsilon)
     return added_up(numerator, -math.log(4), -log_expm1(epsilon), -_log_central_binomial(n_messages))

@@ -151,7 +151,7 @@ def test_the_distance_of_two_users(modulus, m):
 
 @given(st.integers(2, 2**200), st.integers(2, 3000), st.floats(1e-9, 300))
 def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
-    e, choices = mpf(epsilon), binomial(2 * m, m)
+    e, choices = min(mpf(epsilon), mp.log1p(mp.sqrt(2 + mpf(2) / (modulus - 1)))), binomial(2 * m, m)
     shares = 4 * (mp.exp(e) - 1) * choices
     truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
     found = two_users.two_user_delta(modulus, m, epsilon)
@@ -242,6 +242,17 @@ def test_out_of_the_regime():
     assert two_users.two_user_delta(101, 1, 1.0) == math.inf
     with pytest.raises(DomainError, match="colluding"):
         lemmas.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
+
+
+@pytest.mark.parametrize(("modulus", "n_messages"), [(2, 3), (7, 9), (30_000_001, 27), (2**255, 150)])
+def test_a_larger_epsilon_never_costs_two_users_more(modulus, n_messages):
+    along = [two_users.two_user_delta(modulus, n_messages, at) for at in (1e-3, 0.5, 0.88, 0.9, 1, 1.5, 10, 800, 1e6)]
+    assert along == sorted(along, reverse=True)
+    formula = [
+        (2 * (modulus - 1) * (1 + a * a) + 4 * a) / (4 * (a - 1) * math.comb(2 * n_messages, n_messages))
+        for a in (1.0 + step / 1000 for step in range(500, 2500))
+    ]
+    assert along[-1] == pytest.approx(min(1.0, *formula), rel=1e-5)
 
 
 PROMISED = {
