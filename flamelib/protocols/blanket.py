@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.shuffling.accuracy import summation_plan
-from flamelib.accounting.shuffling.calibration import best_levels, least_blanket_mass
+from flamelib.accounting.shuffling.calibration import certified_summation_plan, least_blanket_mass
 from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass, histogram_epsilon
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
@@ -141,7 +141,7 @@ def private_sum(
     if n_levels is None and _known(accounting) == "theorem":
         n_levels = summation_plan(n_users, epsilon, delta).n_levels
     elif n_levels is None:
-        n_levels = best_levels(n_users, epsilon, delta)
+        n_levels = certified_summation_plan(n_users, epsilon, delta).n_levels
     levels = check(n_levels=n_levels)["n_levels"]
     return SummationProtocol(n_users, levels, _calibrated_mass(n_users, levels + 1, epsilon, delta, accounting))
 

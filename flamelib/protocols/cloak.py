@@ -25,6 +25,7 @@ from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
 from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE, shift_budget, skellam_noise
 from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.swaps import shares_delta
 from flamelib.core.arrays import Reals, Shape, one_per_user
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.vocabulary import DomainError, check
@@ -270,8 +271,9 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     For data sets of equal scaled sums what the shuffler sends differs by the distance :math:`2^{-\sigma}` of
     :func:`~flamelib.accounting.splitting.crowds.users_distance` at most: epsilon 0, that delta; not with random
     rounding, which changes the sum.  For the change of one user's value the sum needs noise: an epsilon of which is
-    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`; where none is known at
-    this delta, the request is refused.  Of ``colluding`` users everything is known, or their noise is missing.
+    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`; Pólya shares of exactly
+    the users who are counted on cost no more than ``cloak:own-6`` says in the place of the second term.  Where none is
+    known at this delta, the request is refused.  Of ``colluding`` users everything is known, or their noise is missing.
     """
     given = check(delta=delta, colluding=colluding)
     delta, honest = given["delta"], protocol.n_users - given["colluding"]
@@ -283,6 +285,8 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
         return Guarantees(None, alike)
     epsilon = _sum_epsilon(protocol, delta / 2, honest)
     shares = (1 + math.exp(epsilon)) * distance if epsilon < 700 else math.inf
+    if isinstance(protocol.noise, PolyaShare) and protocol.noise.n_users == honest:
+        shares = min(shares, shares_delta(protocol.modulus, protocol.n_messages, honest, protocol.scale))
     if shares > delta / 2:
         raise DomainError(f"delta must be larger, or n_messages: shares tell {shares:.3g} at the epsilon of half of it")
     epsilon = min(epsilon, _sum_epsilon(protocol, (delta - shares) * (1 - 1e-12), honest))

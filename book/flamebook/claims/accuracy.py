@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamebook.claims import truth as enumeration
-from flamelib.accounting.shuffling import accuracy, closed_form
+from flamelib.accounting.shuffling import accuracy, calibration, closed_form
 from flamelib.core.divergences import shuffled_delta, shuffled_law
 
 
@@ -58,6 +58,12 @@ def bound_over_plan(n_users: int, epsilon: float, delta: float) -> float:
     """Error bound of Theorem 4.1 over the exact worst-case error of the planned protocol; at least 1."""
     plan = accuracy.summation_plan(n_users, epsilon, delta)
     return plan.mse_bound / plan.mse
+
+
+def error_at_equal_privacy(n_users: int, epsilon: float, delta: float) -> float:
+    """Exact worst-case error of the sum by the certified divergence over that of Theorem 4.1."""
+    certified = calibration.certified_summation_plan(n_users, epsilon, delta)
+    return certified.mse / accuracy.summation_plan(n_users, epsilon, delta).mse
 
 
 def levels_over_cube_root(n_users: int, epsilon: float, delta: float, exact: bool) -> float:

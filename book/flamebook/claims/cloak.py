@@ -15,6 +15,7 @@ from scipy.special import gammaln
 from flamebook.claims.blanket import evaluate
 from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.plans import Plan, plans
+from flamelib.accounting.splitting.swaps import least_messages_behind
 
 Counts = tuple[int, ...]
 Law = dict[Counts, float]
@@ -233,7 +234,7 @@ def pair_over(
     compute: str, modulus: int, n_messages: int, inputs_a: Sequence[int], inputs_b: Sequence[int], epsilon: float = 0.0
 ) -> float:
     """Exact distance of two users' messages over a registered bound."""
-    given = {"modulus": modulus, "n_messages": n_messages} | ({"epsilon": epsilon} if compute == "cloak:own-2" else {})
+    given = {"modulus": modulus, "n_messages": n_messages} | ({} if compute == "cloak:own-1" else {"epsilon": epsilon})
     return shares_distance(modulus, n_messages, inputs_a, inputs_b, epsilon) / evaluate(compute, given)
 
 
@@ -272,10 +273,10 @@ def chain_over_steps(modulus: int, n_messages: int, epsilon: float) -> float:
     return both / (steps[0] + math.exp(epsilon) * steps[1])
 
 
-def users_over(modulus: int, n_messages: int, n_users: int) -> float:
-    """Exact total variation of a swap among equal users over the bound for all users."""
+def users_over(modulus: int, n_messages: int, n_users: int, bound: str = "cloak:own-3") -> float:
+    """Exact total variation of a swap among equal users over a bound, that for all users unless said otherwise."""
     given = {"modulus": modulus, "n_messages": n_messages, "n_users": n_users}
-    return crowd_distance(modulus, n_messages, n_users) / evaluate("cloak:own-3", given)
+    return crowd_distance(modulus, n_messages, n_users) / evaluate(bound, given)
 
 
 def users_over_listed(modulus: int, n_messages: int, n_users: int) -> float:
@@ -310,6 +311,12 @@ def security(modulus: int, n_messages: int, n_users: int) -> float:
 def fewest_messages(security_bits: float, n_users: int, log2_modulus: int) -> int:
     """Fewest messages with so many bits of security by the bound for all users."""
     return least_messages(security_bits, n_users, 2**log2_modulus)
+
+
+def fewest_behind_noise(delta: float, n_users: int) -> int:
+    """Fewest messages that hide one user behind Pólya shares, ten steps of the grid for every user."""
+    scale = 10 * n_users
+    return least_messages_behind(delta, n_users, 3 * n_users * scale + 1, scale)
 
 
 Powers = Mapping[int, float]

@@ -11,11 +11,11 @@ profile ``Curve(lambda epsilon: thinned_sum(..., epsilon=epsilon), at_most=...)`
 """
 
 import math
-from functools import reduce
+from functools import partial, reduce
 
 from flamelib.accounting.noise.sum_laws import MOST_NUMBERS, Noise, PolyaNoise, ThinnedNoise, log_from, rare_count
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.logspace import log1mexp, logaddexp, probability
 from flamelib.core.search import least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest, odd
@@ -48,8 +48,9 @@ def thinned_sum(
     colluding : int, below ``n_users``
         Users whose noise does not count: they tell it, or drop out.
     modulus : int, odd, optional
-        The :math:`N` at which each user's noise is cut off.  Cut off or not, n numbers agree but for a chance of
-        :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times.
+        The :math:`N` at which each user's noise is cut off; left out, it is not.  Cut off or not, n numbers agree but
+        for a chance of :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times, at the epsilon
+        up to the one asked for at which that is least.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
 
@@ -81,7 +82,9 @@ def polya_sum(
 
     The shares of ``n_users - colluding`` users add up to two-sided geometric noise: :math:`k\ln\frac1p` at a delta
     of 0.  Where more are ``missing`` in fact than the ``colluding`` planned for, it is :math:`\ln\frac{f(0)}{f(k)}` for
-    the law f of what is there.  Exactly one of ``epsilon`` and ``delta`` is given.
+    the law f of what is there.  Where fewer are, all shares but the ``missing`` ones count, as many times the planned
+    ones as they are in whole numbers, up to 512: the rest is post-processing.  Exactly one of ``epsilon`` and ``delta``
+    is given.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
     """
@@ -92,7 +95,9 @@ def polya_sum(
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
     check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
-    noise = PolyaNoise(given["n_users"] - given["missing"], planned, given["decay"])
+    there = given["n_users"] - given["missing"]
+    times = min(there // planned, MOST_NUMBERS)
+    noise = ThinnedNoise(times, decay, 1.0) if times > 1 else PolyaNoise(there, planned, decay)
     return _answer(noise, given["scale"], epsilon, delta, -math.inf)
 
 
@@ -108,21 +113,26 @@ def log_delta(noise: Noise, shift: int, epsilon: float) -> float:
 
 
 def _answer(noise: Noise, shift: int, epsilon: float | None, delta: float | None, log_cut: float) -> Certified:
-    """Delta, or least epsilon; a chance of ``exp(log_cut)`` that the noise is another one is counted."""
+    """Delta, or least epsilon; a chance of ``exp(log_cut)`` that the noise is another one is counted.
+
+    What both cost is convex in the exponential of epsilon.  It falls while the chance, without the change, of the set
+    on which the ratio exceeds that is larger than what is cut; beyond, the least of it is the answer.
+    """
     pure, cuts = _pure(noise, shift), log_cut > -math.inf
+    valley = smallest_epsilon(partial(_log_exceeding, noise, shift), math.exp(log_cut), pure) if cuts else pure
 
     def log_delta(at: float) -> float:
         cut = logaddexp(0.0, at) + log_cut
         return logaddexp(_excess(noise, shift, at)[0], cut) if at < pure else cut
 
     if epsilon is not None:
-        high, wrong = probability(log_delta(epsilon)), _excess(noise, shift, epsilon)[1]
+        at = min(epsilon, valley) if cuts else epsilon
+        high, wrong = probability(log_delta(at)), _excess(noise, shift, at)[1]
         return Certified(high, min(probability(wrong), high))
     if not delta or delta == 1 or (pure > LARGEST_LOSS and not cuts):
         return Certified(0.0 if delta == 1 else math.inf if cuts else pure, pure if delta and delta < 1 else 0.0)
     target = math.log(delta)
-    end = min(pure, log_expm1(max(target - log_cut, 0.0))) if cuts else pure
-    found = smallest_epsilon(log_delta, delta, end, rises=cuts)
+    found = smallest_epsilon(log_delta, delta, valley)
     if log_delta(found) > target:
         return Certified(math.inf, 0.0)
     fall = max((log_delta((1 - SLOPE_STEP) * found) - target) / SLOPE_STEP, SLOPE_STEP)
@@ -147,18 +157,31 @@ def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
     if isinstance(noise, PolyaNoise) and not noise.concave:
         return _excess_short(noise, shift, epsilon)
 
-    def exceeds(x: int) -> bool:
-        return _loss(noise, shift, x) > epsilon
-
-    first = least_whole(exceeds, shift // 2 + 1, shift)
-    seen = first == shift and exceeds(shift)
-    first = least_whole_beyond(exceeds, shift) if first == shift else first
+    first, seen = _exceeding(noise, shift, epsilon)
     parts = [_over(log_from(noise, first - shift), epsilon + log_from(noise, first), 2 * noise.error(first))]
     wrong = math.log(8 * noise.error(first)) + log_from(noise, first - shift)
     if seen:
         parts.append(_over(noise.log_atom, epsilon + noise.log_mass(shift), 2 * noise.error(shift)))
         wrong = logaddexp(wrong, math.log(8 * noise.error(shift)) + noise.log_atom)
     return logaddexp(reduce(logaddexp, parts), logaddexp(wrong, math.log(2) + noise.log_lost)), wrong
+
+
+def _exceeding(noise: Noise, shift: int, epsilon: float) -> tuple[int, bool]:
+    """The set on which the ratio of a log-concave law exceeds that of epsilon: from here on, and the shift or not."""
+
+    def exceeds(x: int) -> bool:
+        return _loss(noise, shift, x) > epsilon
+
+    first = least_whole(exceeds, shift // 2 + 1, shift)
+    if first < shift:
+        return first, False
+    return least_whole_beyond(exceeds, shift), exceeds(shift)
+
+
+def _log_exceeding(noise: Noise, shift: int, epsilon: float) -> float:
+    """Logarithm of the chance of that set where nothing has changed."""
+    first, seen = _exceeding(noise, shift, epsilon)
+    return logaddexp(log_from(noise, first), noise.log_mass(shift) if seen else -math.inf)
 
 
 def _excess_short(noise: PolyaNoise, shift: int, epsilon: float) -> tuple[float, float]:

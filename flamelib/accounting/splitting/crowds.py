@@ -40,7 +40,7 @@ END_TERMS = 128  # terms of the recursion that are added up from either end
 ROUGH = 0.01  # relative error from which on the recursion is given up
 
 
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """Logarithms between which a number lies."""
 
     low: float
@@ -96,12 +96,12 @@ def _within(target: float, modulus: int, n_messages: int, n_users: int) -> bool:
     return ends.high <= target
 
 
-def _to_distance(excess: _Ends, modulus: int) -> _Ends:
+def _to_distance(excess: Ends, modulus: int) -> Ends:
     shift = math.log(modulus) - math.log(modulus - 1) - math.log(2)
-    return _Ends((excess.low + shift - SLACK) / 2, (excess.high + shift + SLACK) / 2)
+    return Ends((excess.low + shift - SLACK) / 2, (excess.high + shift + SLACK) / 2)
 
 
-def _log_excess(modulus: int, n_messages: int, n_users: int) -> _Ends:
+def _log_excess(modulus: int, n_messages: int, n_users: int) -> Ends:
     """Logarithm of E by whatever is good enough."""
     if n_messages == 2:
         return _two_messages(modulus, n_users)
@@ -109,34 +109,48 @@ def _log_excess(modulus: int, n_messages: int, n_users: int) -> _Ends:
     if ends.telling or n_users > MANY_USERS:
         return ends
     found = _recursion(modulus, n_messages, n_users)
-    return _Ends(max(ends.low, found.low), min(ends.high, found.high))
+    return Ends(max(ends.low, found.low), min(ends.high, found.high))
 
 
-def _two_messages(modulus: int, n_users: int) -> _Ends:
+def _two_messages(modulus: int, n_users: int) -> Ends:
     """The graph is made of cycles, and their number a sum of independent coins; E rises with the number of users."""
     coins = 1 / (2 * np.arange(2.0, min(n_users, MANY_USERS) + 1) - 1)
     grown = float(np.log1p(float(modulus - 1) * coins).sum())
     slack = SLACK * (1 + 4 * grown)
-    return _Ends(log_expm1(grown) - slack, log_expm1(grown) + slack if n_users <= MANY_USERS else math.inf)
+    return Ends(log_expm1(grown) - slack, log_expm1(grown) + slack if n_users <= MANY_USERS else math.inf)
 
 
 # --- the recursion ---------------------------------------------------------------------------------------------------
 
 
-def _recursion(modulus: int, n_messages: int, n_users: int) -> _Ends:
-    """Logarithm of E, one number of users after the other; the upper end is infinite where round-off takes over."""
-    k = np.arange(n_users + 1.0)
-    log_f = gammaln(k * n_messages + 1) - 2 * gammaln(k + 1)
-    unit = SLACK * (1 + float(gammaln(n_users * n_messages + 1.0)))
+def excesses(modulus: int, n_messages: int, n_users: int) -> tuple[Reals, float, float] | None:
+    """Logarithms of E up to this number of users, the error of the last and the largest; none if that is too large."""
+    log_f, unit = log_coefficients(n_messages, n_users)
     found, worst, error = np.full(n_users + 1, -np.inf), 0.0, 0.0
     for n in range(2, n_users + 1):
         row = _row(n, modulus, log_f, found)
         error = (unit * (row.started + row.size) + worst * row.size + row.left_out) / row.value
         worst = max(worst, error)
         if not 0 <= worst <= ROUGH:
-            return _Ends(-math.inf, math.inf)
+            return None
         found[n] = row.top + math.log(row.value)
-    return _Ends(float(found[-1]) - 2 * error, float(found[-1]) + 2 * error)
+    return found, error, worst
+
+
+def log_coefficients(n_messages: int, n_users: int) -> tuple[Reals, float]:
+    """Logarithms of f up to this number of users, and the error of a quotient of them."""
+    k = np.arange(n_users + 1.0)
+    log_f = gammaln(k * n_messages + 1) - 2 * gammaln(k + 1)
+    return log_f, SLACK * (1 + float(gammaln(n_users * n_messages + 1.0)))
+
+
+def _recursion(modulus: int, n_messages: int, n_users: int) -> Ends:
+    """Logarithm of E, one number of users after the other; the upper end is infinite where round-off takes over."""
+    found = excesses(modulus, n_messages, n_users)
+    if found is None:
+        return Ends(-math.inf, math.inf)
+    log_excess, error, _ = found
+    return Ends(float(log_excess[-1]) - 2 * error, float(log_excess[-1]) + 2 * error)
 
 
 class _Row(NamedTuple):
@@ -169,46 +183,47 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
 # --- the bracket -----------------------------------------------------------------------------------------------------
 
 
-def _bracket(modulus: int, n_messages: int, n_users: int) -> _Ends:
+def _bracket(modulus: int, n_messages: int, n_users: int) -> Ends:
     """Logarithms between which that of E lies: pairs of colors, and all other colorings bounded from above."""
     if n_users < FEW_USERS:
-        return _Ends(-math.inf, math.inf)
+        return Ends(-math.inf, math.inf)
     half, crowd = n_users // 2 + 1, math.log(modulus - 1)
-    first = [_log_ratio(k, n_messages) for k in range(3)]
-    v1, v2, v3 = np.cumsum([first[k] - _log_ratio(n_users - 1 - k, n_messages) for k in range(3)]).tolist()
-    slack = SLACK * (3 * first[2] + 3 * _log_ratio(n_users - 1, n_messages) + crowd)
+    first = [log_ratio(k, n_messages) for k in range(3)]
+    v1, v2, v3 = np.cumsum([first[k] - log_ratio(n_users - 1 - k, n_messages) for k in range(3)]).tolist()
+    slack = SLACK * (3 * first[2] + 3 * log_ratio(n_users - 1, n_messages) + crowd)
     low = crowd + logaddexp(v1, v2) - slack
-    one = first[0] - _log_ratio(half, n_messages)
-    two = one + first[1] - _log_ratio(half + 1, n_messages)
+    one = first[0] - log_ratio(half, n_messages)
+    two = one + first[1] - log_ratio(half + 1, n_messages)
     spread = crowd + logaddexp(one, two + math.log(2))
     if n_messages < 3 or spread > 0:
-        return _Ends(low, math.inf)
+        return Ends(low, math.inf)
     several = 2 * spread - math.log(2) + math.exp(spread)
     pairs = crowd + logaddexp(logaddexp(v1, v2), v3 + math.log(n_users / 2))
-    rest = logaddexp(several + 3 * slack, _no_majority(modulus, n_messages, n_users, first))
-    return _Ends(low, logaddexp(pairs + slack, rest))
+    rest = logaddexp(several + 3 * slack, no_majority(modulus, n_messages, n_users, first))
+    return Ends(low, logaddexp(pairs + slack, rest))
 
 
-def _no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
+def no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
     """Logarithm of what colorings without a majority give at most."""
-    log_x = -_log_ratio(round(PLACE * n_users), n_messages)
+    log_x = -log_ratio(round(PLACE * n_users), n_messages)
     powers = np.cumsum([ratio + log_x for ratio in first])
     half = n_users // 2
-    largest = max(float(powers[2]), _log_f(half, n_messages) + half * log_x)
+    largest = max(float(powers[2]), log_coefficient(half, n_messages) + half * log_x)
     others = logaddexp(logaddexp(float(powers[0]), float(powers[1])), math.log(n_users / 2) + largest)
     grown = math.log(modulus) + others
     if grown > 0:
         return math.inf
-    whole = -n_users * log_x - _log_f(n_users, n_messages)
+    whole = -n_users * log_x - log_coefficient(n_users, n_messages)
     slack = SLACK * (abs(n_users * log_x) + 3 * float(gammaln(n_users * n_messages + 1.0)))
     return math.exp(grown) + whole - math.log(modulus) + slack
 
 
-def _log_f(k: int, n_messages: int) -> float:
+def log_coefficient(k: int, n_messages: int) -> float:
+    r"""Logarithm of :math:`f_k`."""
     return float(gammaln(k * n_messages + 1.0) - 2 * gammaln(k + 1.0))
 
 
-def _log_ratio(k: int, n_messages: int) -> float:
+def log_ratio(k: int, n_messages: int) -> float:
     """Logarithm of :math:`r(k) = f_{k+1}/f_k`."""
     factors = k * n_messages + np.arange(1.0, n_messages + 1)
     return float(np.log(factors).sum()) - 2 * math.log(k + 1)

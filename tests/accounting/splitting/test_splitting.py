@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mpmath import binomial, mp, mpf
 
 from flamelib.accounting.splitting import lemmas, two_users
+from flamelib.accounting.splitting.two_users import second_moment_delta
 from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
@@ -151,7 +152,7 @@ def test_the_distance_of_two_users(modulus, m):
 
 @given(st.integers(2, 2**200), st.integers(2, 3000), st.floats(1e-9, 300))
 def test_the_hockey_stick_of_two_users(modulus, m, epsilon):
-    e, choices = mpf(epsilon), binomial(2 * m, m)
+    e, choices = min(mpf(epsilon), mp.log1p(mp.sqrt(2 + mpf(2) / (modulus - 1)))), binomial(2 * m, m)
     shares = 4 * (mp.exp(e) - 1) * choices
     truth = (2 * (modulus - 1) * (1 + mp.exp(2 * e)) + 4 * mp.exp(e)) / shares
     found = two_users.two_user_delta(modulus, m, epsilon)
@@ -244,6 +245,52 @@ def test_out_of_the_regime():
         lemmas.single_user_budget(101, 5, 0.5, 2, 0.5, 0.5, 10, 9)
 
 
+@pytest.mark.parametrize(("modulus", "n_messages"), [(2, 3), (7, 9), (30_000_001, 27), (2**255, 150)])
+def test_a_larger_epsilon_never_costs_two_users_more(modulus, n_messages):
+    along = [two_users.two_user_delta(modulus, n_messages, at) for at in (1e-3, 0.5, 0.88, 0.9, 1, 1.5, 10, 800, 1e6)]
+    assert along == sorted(along, reverse=True)
+    formula = [
+        (2 * (modulus - 1) * (1 + a * a) + 4 * a) / (4 * (a - 1) * math.comb(2 * n_messages, n_messages))
+        for a in (1.0 + step / 1000 for step in range(500, 2500))
+    ]
+    assert along[-1] == pytest.approx(min(1.0, *formula), rel=1e-5)
+
+
+@given(st.integers(2, 2**200), st.integers(2, 3000), st.floats(0, 300))
+def test_the_second_moment_of_two_users(modulus, m, epsilon):
+    with mp.workdps(60 + 2 * m):
+        e, choices = mp.exp(mpf(epsilon)), binomial(2 * m, m)
+        first = modulus - 2 if modulus % 2 else 2 * (modulus - 1)
+
+        def formula(factor):
+            variance = (first + 2 * (modulus - 1) * factor**2 + 4 * factor) / choices
+            return (mp.sqrt(variance + (factor - 1) ** 2) - factor + 1) / 2
+
+        found = second_moment_delta(modulus, m, epsilon)
+        below = [1 + (e - 1) * step / 16 for step in range(17)]
+        truth = min([mpf(1), *map(formula, below)])
+        assert found <= truth * (1 + mpf("1e-9")) + mpf(5e-324)
+        assert found <= two_users.two_user_delta(modulus, m, epsilon) * (1 + 1e-10)
+        least = (below[0], min(e, mpf(4)))
+        for _ in range(120):  # a convex function: thirds
+            one, two = (least[0] * (3 - i) / 3 + least[1] * i / 3 for i in (1, 2))
+            least = (least[0], two) if formula(one) <= formula(two) else (one, least[1])
+        assert found * (1 + 1e-15) >= min(mpf(1), formula(least[0])) * (1 - mpf("1e-12"))
+
+
+def test_the_second_moment_at_both_ends():
+    for modulus in (3, 4, 101, 2**64):
+        for m in (2, 5, 40, 600):
+            assert second_moment_delta(modulus, m, 0.0) == pytest.approx(
+                two_users.two_user_distance(modulus, m), rel=1e-10
+            )
+    along = [second_moment_delta(7, 5, at / 100) for at in range(200)]
+    assert along == sorted(along, reverse=True)
+    assert second_moment_delta(3, 2**53, 0.0) == 5e-324
+    assert second_moment_delta(2**255, 2, 1e6) == 1
+    assert second_moment_delta(7, 1, 0.5) == math.inf
+
+
 PROMISED = {
     "cloak:lemma-1": {"modulus": 101, "n_messages": 20, "smoothness": 0.5},
     "cloak:cor-1": {"modulus": 2737},
@@ -256,6 +303,7 @@ PROMISED = {
     "cloak:thm-2": {"epsilon": 1, "delta": 1e-6, "n_users": 100, "error": 0.1},
     "cloak:own-1": {"modulus": 101, "n_messages": 20},
     "cloak:own-2": {"modulus": 101, "n_messages": 20, "epsilon": 0.5},
+    "cloak:own-5": {"modulus": 101, "n_messages": 20, "epsilon": 0.5},
     "cloak:best-1": {"security_bits": 40, "n_users": 100, "log2_modulus": 20},
     "cloak:cost": {"protocol": "cmp-t1", "n_users": 100, "epsilon": 1, "delta": 1e-6},
     "cloak:alg-2": {"messages": "1,2,3", "modulus": 101, "scale": 2, "n_users": 10},

@@ -19,7 +19,7 @@ from flamelib.accounting.splitting.small_worlds import (
     subset_counts,
     subset_moments,
 )
-from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
+from flamelib.accounting.splitting.two_users import second_moment_delta, two_user_delta, two_user_distance
 from flamelib.core.vocabulary import DomainError
 
 # --- the oracle: one sequence of draws after the other ---------------------------------------------------------------
@@ -115,7 +115,8 @@ def test_bounds_of_two_users_are_above_the_exact_distance(modulus: int, n_messag
     epsilon = data.draw(st.floats(0.01, 2.0))
     pair = (one, two), (three, (one + two - three) % modulus)
     assert shuffled_distance(modulus, n_messages, *pair, 0) <= two_user_distance(modulus, n_messages)
-    assert shuffled_distance(modulus, n_messages, *pair, epsilon) <= two_user_delta(modulus, n_messages, epsilon)
+    exact = shuffled_distance(modulus, n_messages, *pair, epsilon)
+    assert exact <= second_moment_delta(modulus, n_messages, epsilon) <= two_user_delta(modulus, n_messages, epsilon)
 
 
 def test_what_cannot_be_enumerated_is_refused() -> None:

@@ -236,10 +236,45 @@ def test_what_cutting_off_costs(p, q, modulus, colluding):
     beyond = mp.fsum((1 - mpf(p)) / (1 + mpf(p)) * mpf(p) ** j for j in range((modulus + 1) // 2, 2000))
     cut = float((5 - colluding) * mpf(q) * 2 * beyond)
     for epsilon in (0.0, 0.2, 2.0, -3 * math.log(p) + 5):
-        free, found = (thinned_sum(**rule, epsilon=epsilon, modulus=end) for end in (None, modulus))
-        assert found == pytest.approx(min(1.0, free + (1 + math.exp(epsilon)) * cut), rel=1e-12)
+        found = thinned_sum(**rule, epsilon=epsilon, modulus=modulus)
+        below = np.linspace(0, epsilon, 501)
+        costs = [thinned_sum(**rule, epsilon=at) + (1 + math.exp(at)) * cut for at in below]
+        assert min(*costs, 1.0) * (1 - 1e-2) <= found <= min(*costs, 1.0) * (1 + 1e-12)
     epsilon = thinned_sum(**rule, delta=0.5, modulus=modulus)
     assert epsilon == math.inf or thinned_sum(**rule, epsilon=float(epsilon), modulus=modulus) <= 0.5
+
+
+def test_noise_that_is_cut_off_tells_no_more_at_a_larger_epsilon():
+    for modulus in (10_001, 300_001, 3_000_001, 2**40 - 87):
+        along = [float(thinned_sum(**RULE, epsilon=at, modulus=modulus)) for at in (0, 0.5, 0.6, 0.88, 0.9, 2, 30, 1e6)]
+        assert along == sorted(along, reverse=True)
+        assert along[-1] < 1 or modulus == 10_001
+    assert thinned_sum(**RULE, delta=6e-5, modulus=300_001) < 0.6 < thinned_sum(**RULE, delta=5e-5, modulus=300_001)
+
+
+@pytest.mark.parametrize(("n", "p", "q", "shift"), [(3, 0.8, 0.1, 4), (4, 0.73, 0.4, 3), (2, 0.9, 0.05, 7)])
+def test_small_worlds_whose_law_is_listed_far_enough(n, p, q, shift):
+    """A list of too few masses makes its own ends a loss: it has to go on until nothing is left."""
+    reach = math.ceil(45 / -math.log(p))
+    one = q * (1 - p) / (1 + p) * p ** np.abs(np.arange(-reach, reach + 1.0))
+    one[reach] += 1 - q
+    law = np.array([1.0])
+    for _ in range(n):
+        law = np.convolve(law, one)
+    gone = np.zeros(shift)
+    for epsilon in (0.0, 0.5, -0.9 * shift * math.log(p)):
+        truth = float(np.maximum(np.append(law, gone) - math.exp(epsilon) * np.append(gone, law), 0).sum())
+        assert truth * (1 - 1e-12) <= thinned_sum(n, shift, p, q, epsilon=epsilon) <= truth * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "planned", "missing", "p", "shift"), [(9, 2, 2, 0.3, 2), (20, 3, 1, 0.9, 10)])
+def test_surplus_shares_count_in_whole_numbers(n, planned, missing, p, shift):
+    surplus = (n - missing) / planned
+    for epsilon in (0.0, 1.0, 2.0):
+        found = polya_sum(n, shift, p, epsilon=epsilon, colluding=n - planned, missing=missing)
+        less, all_there = (short_of_shares(shares, p, shift, epsilon) for shares in (math.floor(surplus), surplus))
+        assert all_there * (1 - 1e-9) - 1e-13 <= found == pytest.approx(less, rel=1e-8, abs=1e-13)
+    assert polya_sum(10**6, 5, 0.99, epsilon=0.01, colluding=10**6 - 2) > 0  # beyond 512 times the rest is not counted
 
 
 def test_thinned_noise_alone_at_no_delta():

@@ -103,8 +103,8 @@ def colourings(modulus: int, n_messages: int, n_users: int) -> Fraction:
     ("modulus", "n_messages", "n_users"), [(2, 3, 8), (3, 3, 9), (3, 5, 12), (4, 4, 8), (5, 3, 10)]
 )
 def test_colourings_without_a_majority_are_bounded(modulus: int, n_messages: int, n_users: int) -> None:
-    first = [crowds._log_ratio(k, n_messages) for k in range(3)]
-    bound = crowds._no_majority(modulus, n_messages, n_users, first)
+    first = [crowds.log_ratio(k, n_messages) for k in range(3)]
+    bound = crowds.no_majority(modulus, n_messages, n_users, first)
     assert colourings(modulus, n_messages, n_users) <= mpmath.exp(bound)
 
 

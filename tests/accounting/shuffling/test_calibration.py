@@ -1,0 +1,73 @@
+"""The private sum by the certified divergence: its privacy by every count, its error by every message, its levels."""
+
+import itertools
+import math
+from collections import defaultdict
+from functools import reduce
+
+import pytest
+from oracles import closed_form as oracle
+
+from flamelib.accounting.shuffling.accuracy import summation_plan, summation_worst_mse, worst_input
+from flamelib.accounting.shuffling.calibration import certified_summation_plan, least_blanket_mass
+from flamelib.core.vocabulary import DomainError
+
+
+def counts(letters, mass, held):
+    """Law of how often each letter is received from users who hold these."""
+
+    def thrown_in(law, letter):
+        longer = defaultdict(float)
+        for seen, chance in law.items():
+            for sent in range(letters):
+                more = tuple(count + (place == sent) for place, count in enumerate(seen))
+                longer[more] += chance * (mass / letters + (1 - mass) * (sent == letter))
+        return longer
+
+    return reduce(thrown_in, held, {(0,) * letters: 1.0})
+
+
+@pytest.mark.parametrize(
+    ("n_users", "epsilon", "delta", "least"),
+    [(4, 1.0, 0.05, 1), (6, 2.0, 0.02, 2), (4, 3.0, 0.01, 3), (7, 0.5, 0.1, 1)],
+)
+def test_no_data_set_loses_more(n_users, epsilon, delta, least):
+    plan = certified_summation_plan(n_users, epsilon, delta)
+    assert plan.n_levels >= least
+    letters, largest = plan.n_levels + 1, 0.0
+    for others in itertools.combinations_with_replacement(range(letters), n_users - 1):
+        laws = [counts(letters, plan.blanket_mass, (*others, letter)) for letter in range(letters)]
+        for one, two in itertools.permutations(laws, 2):
+            largest = max(largest, sum(max(p - math.exp(epsilon) * two[seen], 0.0) for seen, p in one.items()))
+    assert delta / 10 < largest <= delta
+
+
+@pytest.mark.parametrize(("n_users", "epsilon", "delta"), [(2, 3.0, 0.01), (3, 4.0, 0.05)])
+def test_the_error_is_that_of_the_worst_inputs(n_users, epsilon, delta):
+    plan = certified_summation_plan(n_users, epsilon, delta)
+    worst = worst_input(plan.n_levels, plan.blanket_mass)
+    expected = oracle.summation_mse([worst] * n_users, plan.n_levels, plan.blanket_mass)
+    assert plan.mse == pytest.approx(expected, rel=1e-9)
+    assert plan.mse <= plan.mse_bound
+
+
+@pytest.mark.parametrize(("n_users", "epsilon", "delta"), [(50, 1.0, 1e-6), (300, 1.0, 1e-4), (3000, 0.5, 1e-6)])
+def test_other_levels_are_no_better(n_users, epsilon, delta):
+    plan = certified_summation_plan(n_users, epsilon, delta)
+    others = (summation_worst_mse(n_users, k, least_blanket_mass(n_users, k + 1, epsilon, delta)) for k in range(1, 12))
+    assert plan.mse <= 1.005 * min(others)
+
+
+def test_the_error_at_equal_privacy_is_a_third():
+    for n_users, share in ((10**4, 0.3), (10**6, 0.351)):
+        ours, theirs = (plan(n_users, 1.0, 1e-6) for plan in (certified_summation_plan, summation_plan))
+        assert ours.mse == pytest.approx(share * theirs.mse, rel=0.2 if n_users < 10**5 else 1e-3)
+        assert ours.n_levels > theirs.n_levels
+
+
+def test_levels_are_found_where_the_theorem_is_silent():
+    assert certified_summation_plan(50, 8.0, 1e-6).n_levels == 16
+    assert certified_summation_plan(10, 1.0, 0.0).blanket_mass == pytest.approx(2 / (math.e + 1), rel=1e-12)
+    for epsilon, delta in ((0.0, 1e-6), (1.0, 1.0)):
+        with pytest.raises(DomainError, match="epsilon must be above 0 and delta below 1"):
+            certified_summation_plan(100, epsilon, delta)
