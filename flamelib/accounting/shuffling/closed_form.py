@@ -29,7 +29,8 @@ LogDelta = Callable[[float], float]
 LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
 
 
-@states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper")
+@states("blanket", "erlingsson", item="Section 1, the earlier bound of Erlingsson et al. 2019", gives="upper",
+        rests_on="cited")  # fmt: skip
 def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
     r"""Central epsilon by the earlier bound for every local randomizer (upper).
 
@@ -67,7 +68,7 @@ def _erlingsson_factor(n_users: int, delta: float) -> float:
     return 12 * math.sqrt(-math.log(delta) / n_users)
 
 
-@states("blanket", "cheu", item="Section 1, the binary protocol of Cheu et al. 2019", gives="upper")
+@states("blanket", "cheu", item="Section 1, the binary protocol of Cheu et al. 2019", gives="upper", rests_on="cited")
 def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     r"""Central epsilon of shuffled binary response by Cheu et al. (upper).
 
@@ -92,7 +93,7 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     return math.sqrt(32 * math.log(4 / delta) / surely) * (1 - surely / n_users)
 
 
-@states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper")
+@states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper", rests_on="cited")
 def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     r"""Central epsilon after shuffling any local randomizer, by clones in closed form (upper).
 
@@ -108,10 +109,12 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     >>> round(clones_closed(4.0, 100_000, 1e-6), 6)
     0.534634
     """
-    if delta == 0 or epsilon0 > math.log(n_users / (16 * math.log(2 / delta))):
+    if delta == 0 or epsilon0 > math.log(n_users / (16 * (math.log(2) - math.log(delta)))):
         return math.inf
     p = math.exp(epsilon0)
-    return math.log1p(math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * math.log(4 / delta) / n_users) + 8 * p / n_users))
+    return math.log1p(
+        math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ chapter on the privacy blanket.
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from flamelib.accounting.shuffling.laws import (
 )
 from flamelib.accounting.shuffling.tables import enumerated
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, SupportProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -33,11 +35,17 @@ from flamelib.core.vocabulary import SUPPORTS
 
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
+STILLEST = 1e6  # standard deviation of noise: a bound for more noise is that for this much
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
+def _numbers(arguments: Mapping[str, Any]) -> RestsOn:
+    """The error of sums is bounded, but for Gaussian noise, whose quadrature's part of it is estimated."""
+    return RestsOn.ESTIMATED if isinstance(arguments["randomizer"], GaussianProfile) else RestsOn.PROVEN
+
+
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
-        gives="upper", randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
+        gives="upper", rests_on=_numbers, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def blanket_divergence(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -66,7 +74,7 @@ def blanket_divergence(
 
 
 @states("shuffle", "lower", item="exact divergence when all other users hold one value, worst such value",
-        gives="lower", randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
+        gives="lower", rests_on=_numbers, randomizers=("kary", "laplace", "gaussian", *SUPPORTS))  # fmt: skip
 def all_equal(
     randomizer: Analyzed, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -88,6 +96,8 @@ def all_equal(
         small = _small(randomizer, n_users)
         if small:
             return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
+    if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > STILLEST:
+        return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
     return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
@@ -216,7 +226,7 @@ def _three_supports(randomizer: SupportProfile, kind: int) -> Reals:
 
 def _blanket_law(randomizer: Analyzed) -> LawAt:
     if isinstance(randomizer, GaussianProfile):
-        return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=True)
+        return lambda at: GaussianLaw(min(randomizer.noise_std, STILLEST), at, blanket=True)  # less noise hides less
     return blanket_law(randomizer)
 
 
