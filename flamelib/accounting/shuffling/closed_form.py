@@ -109,10 +109,12 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     >>> round(clones_closed(4.0, 100_000, 1e-6), 6)
     0.534634
     """
-    if delta == 0 or epsilon0 > math.log(n_users / (16 * math.log(2 / delta))):
+    if delta == 0 or epsilon0 > math.log(n_users / (16 * (math.log(2) - math.log(delta)))):
         return math.inf
     p = math.exp(epsilon0)
-    return math.log1p(math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * math.log(4 / delta) / n_users) + 8 * p / n_users))
+    return math.log1p(
+        math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users)
+    )
 
 
 @dataclass(frozen=True, slots=True)

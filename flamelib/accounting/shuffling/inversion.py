@@ -293,6 +293,8 @@ class _Line:
                 noise = 4 / foot
                 while _gauss_tail(noise, foot) > goal:
                     noise *= 1.05
+                if noise * self.t > 30:
+                    continue  # so much noise costs more than any sum is worth
                 lift = math.exp(0.5 * (noise * self.t) ** 2)
                 inner, outer = lift * _gauss_tail(steep, near), lift * _gauss_tail(noise, foot)
                 return _Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)

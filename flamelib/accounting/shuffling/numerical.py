@@ -35,6 +35,7 @@ from flamelib.core.vocabulary import SUPPORTS
 
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
+STILLEST = 1e6  # standard deviation of noise: a bound for more noise is that for this much
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
@@ -104,6 +105,8 @@ def all_equal(
         small = _small(randomizer, n_users)
         if small:
             return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
+    if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > STILLEST:
+        return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
     return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
 
@@ -235,7 +238,7 @@ def _three_supports(randomizer: SupportProfile, kind: int) -> Reals:
 
 def _blanket_law(randomizer: Analyzed) -> LawAt:
     if isinstance(randomizer, GaussianProfile):
-        return lambda at: GaussianLaw(randomizer.noise_std, at, blanket=True)
+        return lambda at: GaussianLaw(min(randomizer.noise_std, STILLEST), at, blanket=True)  # less noise hides less
     return blanket_law(randomizer)
 
 

@@ -11,8 +11,10 @@ from mpmath import mp, mpf
 from oracles import shuffling as oracles
 from scipy.optimize import linprog
 
+import flamelib
 from flamelib.accounting.checkin.surveys import shuffle_calibrate, table_account
 from flamelib.accounting.shuffling import tables
+from flamelib.accounting.shuffling.closed_form import clones_closed
 from flamelib.accounting.shuffling.numerical import (
     all_equal,
     any_randomizer,
@@ -223,3 +225,25 @@ def test_the_oracle_of_clones_agrees():
     mass = 2 / (mp.exp(epsilon0) + 1)
     truth = oracles.clone_pair(epsilon0, 7, mpf("0.3"), mass)
     assert float(any_randomizer(1.0, 7, "upper", epsilon=0.3)) == pytest.approx(float(truth), rel=1e-9)
+
+
+class TestFarOut:
+    def test_as_much_noise_as_a_double_holds(self):
+        loud = GaussianProfile(4e273)
+        assert 0 <= blanket_divergence(loud, 1000, epsilon=1e-9) <= 1e-6
+        assert 0 <= blanket_divergence(loud, 1000, delta=1e-6) <= 1e-4
+        assert all_equal(loud, 1000, delta=1e-6) == 0
+
+    def test_the_smallest_delta_has_a_logarithm(self):
+        assert clones_closed(1.0, 10**6, 5e-324) == pytest.approx(clones_closed(1.0, 10**6, 1e-323), rel=1e-2)
+
+    def test_a_crowd_of_tiny_delta(self):
+        found = blanket_divergence(KaryProfile(2.214, 143538), 4, delta=2.37e-114)
+        assert 0 < found <= 2.214
+        found = flamelib.calibrate(
+            flamelib.Shuffled(flamelib.KaryResponse(2.214, 143538), 331374),
+            epsilon=1.682,
+            delta=2.37e-114,
+            over="n_users",
+        )
+        assert found.guarantee.epsilon <= 1.682
