@@ -57,6 +57,7 @@ RARE = 1e-3  # blanket messages at the least that an inversion is asked for, of 
 HARD, FEW = 8.0, 10.0  # and beyond this local budget or for Laplace noise
 MANY = 600  # users at the least who join where binary response is accounted count by count
 FAR_APART = 0.02  # from chords this far apart the blanket is asked for as well
+FAR_OUT = 1e-15  # value below which blocks of counts are coarse
 ENOUGH = 10**10  # users; more hide no less
 REACH = 7.0  # standard deviations about a binomial mean that are looked at from below
 MOST_CELLS, MOST_USERS = 8_000_000, 10**9  # outcomes and users beyond which there is no bound from below
@@ -181,23 +182,26 @@ class _PresentLaw:
 
 
 @functools.lru_cache(maxsize=8)
-def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -> Curve:
+def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, error: float = VALUES) -> Curve:
     """Upper bound of the profiles of all pairs of neighbors, in both directions.
 
     Binary response is bounded by its worst data sets, k-ary response and Laplace noise by their blankets, any other
-    randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.
+    randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.  The values
+    are too large by a relative ``error``, about; a larger one is had sooner.
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
     if not within_reach(epsilon0):
         return Curve(_seen(epsilon0, checkin_rate), at_most=epsilon0)
     if isinstance(randomizer, KaryProfile) and randomizer.n_buckets == 2:
-        profiles = list(_binary(randomizer, n_users, checkin_rate))
+        profiles = list(_binary(randomizer, n_users, checkin_rate, error))
+        if error > VALUES and checkin_rate < 1:
+            profiles = [_far_out(_least(*profiles), _others(randomizer, n_users, checkin_rate, error))]
     else:
-        profiles = [_others(randomizer, n_users, checkin_rate)]
-    return Curve(_least(*profiles), at_most=epsilon0, error=VALUES)
+        profiles = [_others(randomizer, n_users, checkin_rate, error)]
+    return Curve(_least(*profiles), at_most=epsilon0, error=error)
 
 
-def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delta]:
+def _binary(randomizer: KaryProfile, n_users: int, rate: float, error: float) -> Iterator[Delta]:
     """By its worst data sets, of a larger rate where few join; also by the blanket where the former are coarse."""
     epsilon0 = randomizer.epsilon0
     more = max(rate, min(MANY / n_users, 1.0))
@@ -206,16 +210,21 @@ def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delt
     else:
         yield lambda epsilon: probability(exact_binary.ceiling(epsilon0, n_users, epsilon))
     if more > rate or (rate < 1 and _knot_step(epsilon0, n_users * rate) > FAR_APART):
-        yield _others(randomizer, n_users, rate)
+        yield _others(randomizer, n_users, rate, error)
 
 
-def _others(randomizer: Analyzed, n_users: int, rate: float) -> Delta:
+def _far_out(near: Delta, far: Delta) -> Delta:
+    """The lesser of two bounds, of which the second alone is asked where it is small."""
+    return functools.cache(lambda epsilon: found if (found := far(epsilon)) < FAR_OUT else min(found, near(epsilon)))
+
+
+def _others(randomizer: Analyzed, n_users: int, rate: float, error: float) -> Delta:
     """By the blanket or clones; where these would be too few, those of a larger rate, and messages as if unshuffled."""
     epsilon0, law = randomizer.epsilon0, blanket_law(randomizer)
     mass = law(0.0).mass
     enough = FEW if isinstance(randomizer, LaplaceProfile) or epsilon0 > HARD else RARE * mass
     more = max(rate, min(enough / (n_users * mass), 1.0))
-    hidden = [_hidden(law, n_users, more)] if more * n_users * mass >= enough * (1 - 1e-9) else []
+    hidden = [_hidden(law, n_users, more, error)] if more * n_users * mass >= enough * (1 - 1e-9) else []
     return _least(*hidden) if more == rate and hidden else _least(*hidden, _seen(epsilon0, rate))
 
 
@@ -229,13 +238,13 @@ def _seen(epsilon0: float, rate: float) -> Delta:
     return lambda epsilon: rate * math.exp(locally(epsilon0)(epsilon).high)
 
 
-def _hidden(law: Callable[[float], LossLaw], n_users: int, rate: float) -> Delta:
+def _hidden(law: Callable[[float], LossLaw], n_users: int, rate: float, error: float) -> Delta:
     """The mean above; the laws of L are in units of one over the blanket mass."""
 
     def delta(epsilon: float) -> float:
         there = law(epsilon)
         here = _present(there, rate, -there.mass * math.expm1(epsilon))
-        return probability(inversion.bracket(here, n_users, VALUES).high + math.log(here.mass / there.mass))
+        return probability(inversion.bracket(here, n_users, error).high + math.log(here.mass / there.mass))
 
     return delta
 

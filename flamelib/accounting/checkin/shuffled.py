@@ -21,6 +21,7 @@ from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_c
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
+from flamelib.accounting.shuffling.brackets import within_reach
 from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 from flamelib.core.search import smallest_epsilon
@@ -31,7 +32,12 @@ ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
 STEPS = 40  # evaluations of a search at most
 HARDEST = 30.0  # largest local budget that is looked for: beyond it only the chance to be there counts
-LEAST_DELTA = 1e-40  # a smaller delta counts as 0
+DOUBTFUL = 0.1  # part of an epsilon that numbers may have added, from which Theorem 2 is asked as well
+LEAST_DELTA = 1e-300  # a smaller delta counts as 0
+# A smaller delta than this is answered with its logarithm right to about this part of itself; of delta a part pays for
+# what the smallest doubles lose.
+SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
+ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
@@ -82,10 +88,13 @@ def shuffled_rounds(
     """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
 
     Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  All users are there
-    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add; a delta below 1e-40
-    counts as 0.
+    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add, or of Theorem 2 where
+    that is less; a delta below 1e-300 counts as 0.
     """
-    return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    if not delta or (rounds <= LONGEST and found.uncertainty <= DOUBTFUL * found and within_reach(randomizer.epsilon0)):
+        return found
+    return min(found, shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, "thm-2"))
 
 
 def shuffled_schedule(
@@ -110,11 +119,17 @@ def shuffled_schedule(
         return Certified(0.0, 0.0)
     if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
         return _pure(total * randomizer.epsilon0, epsilon)
-    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
+    there = [(rate, rounds) for rate, rounds in schedule if rate > 0]
+    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in there]
     if total == 1:
         return _single(parts[0][0], epsilon, delta)
+    rough = max(ROUGH / math.sqrt(total), LEAST_ROUGH)
+    sketch = [(round_curve(randomizer, n_users, rate, rough), rounds) for rate, rounds in there]
     if delta is None:
-        return composed_delta(parts, epsilon or 0.0, ACCURACY)
+        found = composed_delta(sketch, epsilon or 0.0, 10 * ACCURACY)
+        return found if found < SMALL else composed_delta(parts, epsilon or 0.0, ACCURACY)
+    if LEAST_DELTA <= delta < SMALL:
+        return composed_epsilon(sketch, delta * (1 - SMALLEST_DOUBLES), -SMALL_PART * math.log(delta))
     return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
 
 
