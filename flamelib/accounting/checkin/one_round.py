@@ -39,15 +39,15 @@ import numpy as np
 
 from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.shuffling import exact_binary, inversion
+from flamelib.accounting.shuffling import exact_binary, gaussian_cut, inversion
 from flamelib.accounting.shuffling.brackets import locally, within_reach
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, blanket_law
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.logspace import probability
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 
-Analyzed = KaryProfile | LaplaceProfile | AnyProfile
+Analyzed = KaryProfile | LaplaceProfile | AnyProfile | GaussianProfile
 
 ENDS = (-9.0, -4.0, -2.0, 0.0, 2.0, 9.0)  # first counts of blocks, in standard deviations from the mean
 KNOTS = 6.0  # chords in the width of a profile
@@ -190,6 +190,8 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, e
     are too large by a relative ``error``, about; a larger one is had sooner.
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
+    if isinstance(randomizer, GaussianProfile):
+        return Curve(functools.cache(_noisy(randomizer.noise_std, n_users, checkin_rate)), error=error)
     if not within_reach(epsilon0):
         return Curve(_seen(epsilon0, checkin_rate), at_most=epsilon0)
     if isinstance(randomizer, KaryProfile) and randomizer.n_buckets == 2:
@@ -236,6 +238,16 @@ def _least(*profiles: Delta) -> Delta:
 def _seen(epsilon0: float, rate: float) -> Delta:
     """The profile of a message that everybody sees, if there is one."""
     return lambda epsilon: rate * math.exp(locally(epsilon0)(epsilon).high)
+
+
+def _noisy(noise_std: float, n_users: int, rate: float) -> Delta:
+    """By the blanket of Gaussian noise; the error of its integrals is estimated."""
+
+    def delta(epsilon: float) -> float:
+        law = gaussian_cut.GaussianLaw(noise_std, epsilon, True, rate)
+        return probability(gaussian_cut.bracket(law, n_users, VALUES).high)
+
+    return delta
 
 
 def _hidden(law: Callable[[float], LossLaw], n_users: int, rate: float, error: float) -> Delta:

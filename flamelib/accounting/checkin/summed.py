@@ -51,7 +51,7 @@ from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -226,15 +226,29 @@ def _half(found: _Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
     """What occurs need not be the worst that may occur, but in a single round."""
-    return Gives.VALUE if arguments.get("route") == "pld-exact" and arguments.get("rounds") != 1 else Gives.UPPER
+    occurs = arguments.get("route") in ("pld-exact", "rdp-exact")
+    return Gives.VALUE if occurs and arguments.get("rounds") != 1 else Gives.UPPER
 
 
-@states("checkin", "distributed", item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",
-        gives=_gives, words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
+def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
+    """In a single round the pair is proven to be the worst; for moments of many it is only searched for."""
+    route, once = arguments.get("route"), arguments.get("rounds") == 1
+    if once and route not in ("thm-4", "eq-11"):
+        return RestsOn.PROVEN
+    return RestsOn.ESTIMATED if route == "rdp-exact" else RestsOn.CITED
+
+
+@states("checkin", "distributed", gives=_gives, rests_on=_rests_on,
+        item="Section 4, Theorem 4 and Equation 11 (Wang, Balle, Kasiviswanathan 2019), composed over rounds; and the "
+        "exact pair, composed by the domination lemma of Zhu, Dong, Wang 2022",
+        words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
 def distributed(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; ``pld-exact`` a value).
+    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; the two exact routes are values).
+
+    Of more rounds than one, that is.  More users hide no less, but an answer may rise a little with ``n_users``: counts
+    of clients are whole numbers, and those that are paid for in delta, or taken together, change by one at a time.
 
     Parameters
     ----------
@@ -246,7 +260,7 @@ def distributed(
         Of the whole.
     route
         ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
-        divergence of the pair of data sets that is the worst as far as is known (for moments that is not proven).
+        divergence of the pair of data sets that is the worst in one round (for moments of many that is not proven).
         By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
         round, the worse direction, rounded up: the worst records of one round, but no bound for all records of many;
         ``pld``, which is one: :func:`distributed_rounds`.

@@ -48,7 +48,8 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
     return Gives.UPPER if arguments.get("inner") == "exact" else Gives.VALUE
 
 
-@states("checkin", "thm-2", item="Theorem 2, Equation 7, shuffled reports", gives=_gives)
+@states("checkin", "thm-2", item="Theorem 2, Equation 7, shuffled reports, after Girgis, Data, Diggavi 2021",
+        gives=_gives, rests_on="cited")  # fmt: skip
 def shuffled_renyi(
     order: int, epsilon0: float, n_users: int, checkin_rate: float, inner: str, slack: float | None = None
 ) -> float:
@@ -75,7 +76,8 @@ def shuffled_renyi(
     return _least(shuffle_terms(epsilon0), order, n_users, checkin_rate, inner, slack)
 
 
-@states("checkin", "eq-11", item="Equation 11, noisy sums, split in two", gives=_gives)
+@states("checkin", "eq-11", gives=_gives, rests_on="cited",
+        item="Equation 11, noisy sums, split in two, after Wang, Balle, Kasiviswanathan 2019")  # fmt: skip
 def split_renyi(
     order: int, n_users: int, checkin_rate: float, noise_std: float, inner: str, slack: float | None = None
 ) -> float:
@@ -102,7 +104,8 @@ def split_renyi(
     return _least(gaussian_terms(noise_std), order, n_users, checkin_rate, inner, slack, whole=True)
 
 
-@states("checkin", "thm-4", item="Theorem 4, Equation 10, noisy sums", gives=_gives)
+@states("checkin", "thm-4", gives=_gives, rests_on="cited",
+        item="Theorem 4, Equation 10, noisy sums, after Wang, Balle, Kasiviswanathan 2019")  # fmt: skip
 def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float, inner: str) -> float:
     r"""Rényi divergence of one noisy sum over all counts of clients (upper if ``inner`` is exact, else a value).
 
@@ -135,15 +138,17 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
     return float(renyi(orders, log_excess(orders, log_terms))[0])
 
 
-@states("checkin", "rdp-exact", item="Theorem 4, made exact: the worst pair of data sets", gives="exact")
+@states("checkin", "rdp-exact", item="Theorem 4, made exact: one pair of data sets", gives="value",
+        rests_on="estimated")  # fmt: skip
 def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:
-    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (exact).
+    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (a value).
 
     .. math:: \frac1{\lambda-1}\log\sum_{k=0}^n\binom nk\gamma^k(1-\gamma)^{n-k}\sum_{j=0}^\lambda\binom\lambda j
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}
 
     The data sets hold one unit vector everywhere but, in one of the two, its opposite in one place.  For budgets this
-    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.summed`); for moments no worse one was found.
+    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.summed`).  For moments no worse one was found, so
+    that this is exact for the pair, at most the worst moment, and no bound.
 
     Parameters
     ----------

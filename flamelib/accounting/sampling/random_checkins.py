@@ -45,11 +45,11 @@ def random_checkins(epsilon0: float, participation_rate: float, window: int, del
 def approximate_checkins(
     epsilon0: float, participation_rate: float, window: int, delta: float, slack_delta: float
 ) -> Budget:
-    r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (upper).
+    r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (value).
 
-    The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`
-    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), of which 1 or more is no promise; it asks for a :math:`\delta_0`
-    of at most :func:`largest_local_delta`.
+    As cited; its proof is not redone here.  The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and
+    :math:`\delta + m(e^{\varepsilon}+1)\delta_1` for a :math:`\delta_1` = ``slack_delta`` in (0, 1), of which 1 or more
+    is no promise; it asks for a :math:`\delta_0` of at most :func:`largest_local_delta`.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
     """
