@@ -156,6 +156,7 @@ VOCABULARY: dict[str, Domain] = {
     "n_messages": _count("messages each user sends"),
     "width": _count("largest whole input of a discrete randomizer"),
     "randomizer": Domain("local randomizer", choices=("kary", "laplace", "gaussian", "any")),
+    "side": Domain("on which side of the truth the answer lies", choices=("upper", "lower")),
     "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
@@ -184,7 +185,7 @@ VOCABULARY: dict[str, Domain] = {
         "way to account",
         choices=(
             *("paper", "unsampled", "sound"),
-            *("thm-2", "thm-3", "clones", "kary", "laplace"),
+            *("thm-2", "thm-3", "clones", "kary", "laplace", "gaussian"),
             *("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld"),
             *("kov", "drv", "closed", "numerical"),
         ),

@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {
     "noise_std": 1.0, "n_levels": 3, "n_cells": 3, "n_messages": 30, "width": 5, "randomizer": "kary",
     "sensitivity": 1.0, "dimension": 1000, "kept": 20.0, "sampling_rate": 0.02, "padded": 5000, "multiples": 2,
     "index_privacy": 2.0, "times": 10, "slack_delta": 1e-6, "sampled": 20, "population": 1000,
-    "protocol": "simple", "bound": "blanket", "route": "sound", "angle": 30.0,
+    "protocol": "simple", "bound": "blanket", "route": "sound", "side": "upper", "angle": 30.0,
     "participation_rate": 0.1, "record_rate": 0.1, "n_records": 10, "clip_norm": 1.0,
     "reading": "outer", "scheme": "outer", "window": 1000, "rounds": 10,
     "checkin_rate": 0.05, "order": 8, "divergence": 0.25, "slack": 0.5, "inner": "exact",

@@ -40,14 +40,15 @@ import numpy as np
 from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.shuffling import exact_binary, gaussian_cut, inversion
-from flamelib.accounting.shuffling.brackets import locally, within_reach
-from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, blanket_law
+from flamelib.accounting.shuffling.brackets import LawAt, locally, within_reach
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, blanket_law
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.logspace import probability
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 
-Analyzed = KaryProfile | LaplaceProfile | AnyProfile | GaussianProfile
+Pure = KaryProfile | LaplaceProfile | AnyProfile
+Analyzed = Pure | GaussianProfile
 
 ENDS = (-9.0, -4.0, -2.0, 0.0, 2.0, 9.0)  # first counts of blocks, in standard deviations from the mean
 KNOTS = 6.0  # chords in the width of a profile
@@ -220,7 +221,7 @@ def _far_out(near: Delta, far: Delta) -> Delta:
     return functools.cache(lambda epsilon: found if (found := far(epsilon)) < FAR_OUT else min(found, near(epsilon)))
 
 
-def _others(randomizer: Analyzed, n_users: int, rate: float, error: float) -> Delta:
+def _others(randomizer: Pure, n_users: int, rate: float, error: float) -> Delta:
     """By the blanket or clones; where these would be too few, those of a larger rate, and messages as if unshuffled."""
     epsilon0, law = randomizer.epsilon0, blanket_law(randomizer)
     mass = law(0.0).mass
@@ -238,6 +239,13 @@ def _least(*profiles: Delta) -> Delta:
 def _seen(epsilon0: float, rate: float) -> Delta:
     """The profile of a message that everybody sees, if there is one."""
     return lambda epsilon: rate * math.exp(locally(epsilon0)(epsilon).high)
+
+
+def law_from_below(randomizer: LaplaceProfile | GaussianProfile, holds: float, rate: float) -> LawAt:
+    """The law of L where every other user who joins holds one value: this occurs (Gaussian noise: they hold 1)."""
+    if isinstance(randomizer, GaussianProfile):
+        return lambda at: gaussian_cut.GaussianLaw(randomizer.noise_std, at, False, rate)
+    return lambda at: _present(LaplaceLaw(randomizer.epsilon0, at, holds, 1.0), rate, -math.expm1(at))
 
 
 def _noisy(noise_std: float, n_users: int, rate: float) -> Delta:
@@ -278,6 +286,7 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     .. math:: Q = M(a,b),\qquad P - Q = \frac{M(a,b)}n\Big[(p-1)\,a - (1-\tfrac1p)\,b\Big].
 
     Outcomes of nearly the same loss are joined, and those far out left away: a coarser view, for bounds from below.
+    :func:`third_cells` has others who hold neither.
     """
     p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
     either = checkin_rate * (p + 1) / (p + 1 + (k - 2))
@@ -289,6 +298,32 @@ def equal_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     masses = binomial.pmf(total, n_users, either)[:, None] * binomial.pmf(ones, total[:, None], 1 / (p + 1))
     lift = ((p - 1) * ones - (1 - 1 / p) * (total[:, None] - ones)) / n_users
     return _joined(masses.ravel(), lift.ravel())
+
+
+def third_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0) -> Cells | None:
+    r"""Cells of the pair whose other users all hold one value that the victim never holds; a bucket more than two.
+
+    With a and b users who report the victim's one value and the other, :math:`p=e^{\varepsilon_0}`, and M the chances
+    of n trials that the others' law alone would have,
+
+    .. math:: P - Q = \frac{M(a,b)}n(p-1)(a-b),\qquad
+              Q = M(a,b)\Big[1 + \frac{(p-1)\,b - (1-\frac1p)\,\varrho\,(n-a-b)}n\Big],
+
+    where a user who reports neither reports the others' own value with chance :math:`\varrho`; how many do is left out.
+    """
+    p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
+    each = checkin_rate / (p + k - 1)
+    total = _window(n_users, 2 * each)
+    ones = np.arange(_window(int(total[0]), 0.5)[0], _window(int(total[-1]), 0.5)[-1] + 1)
+    if k < 3 or len(ones) * len(total) > MOST_CELLS or n_users > MOST_USERS:
+        return None
+    masses = binomial.pmf(total, n_users, 2 * each)[:, None] * binomial.pmf(ones, total[:, None], 0.5)
+    own = each * p / (1 - 2 * each)
+    twos = total[:, None] - ones
+    kept = 1 + ((p - 1) * twos - (1 - 1 / p) * own * (n_users - total[:, None])) / n_users
+    lift = (p - 1) * (ones - twos) / n_users / kept
+    possible = (twos >= 0) & (kept > 0)
+    return _joined((masses * kept)[possible], lift[possible])
 
 
 def _joined(masses: Reals, lift: Reals) -> Cells:

@@ -153,8 +153,8 @@ class GaussianLaw:
     def transform(self, s: Complexes, rule: _Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
 
-        Those who are not there are included.  Second, the sums of the absolute real and imaginary parts of what has been
-        added up.
+        Those who are not there are included.  Second, the sums of the absolute real and imaginary parts of all that has
+        been added up.
         """
         total, size = np.zeros(s.shape, complex), np.zeros(s.shape, complex)
         near = np.angle(s) < NEAR
@@ -318,7 +318,7 @@ class _Panels:
         return float(self.sums(self.edges[:-1], self.edges[1:], COARSE)[0].sum())
 
     def integral(self, close: float) -> tuple[float, float]:
-        """Halve until whole and halves are so close; where that is very close the finer rule for M decides the value."""
+        """Halve until whole and halves are so close; if that is very close, the finer rule for M decides the value."""
         low, high = self.edges[:-1], self.edges[1:]
         whole = self.sums(low, high, COARSE)[0]
         total = error = 0.0

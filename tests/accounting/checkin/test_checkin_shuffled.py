@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
-from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve
+from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
@@ -21,9 +21,10 @@ from flamelib.accounting.checkin.shuffled import (
 )
 from flamelib.accounting.composition.curves import dominating_cells
 from flamelib.accounting.composition.known_pairs import to_dp_accounting
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
-from flamelib.accounting.shuffling.numerical import clones_2021, exact_binary
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.accounting.shuffling.numerical import all_equal, clones_2021, exact_binary
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
@@ -115,6 +116,15 @@ class TestOneRound:
         for epsilon in (0.0, 0.02, 0.2, 0.6):
             assert cells.delta(epsilon) == pytest.approx(stick(p, q, epsilon), rel=1e-6)
             assert cells.swapped().delta(epsilon) == pytest.approx(stick(q, p, epsilon), rel=1e-6)
+
+    @pytest.mark.parametrize(("n", "rate", "k"), [(3, 0.6, 3), (3, 1.0, 4), (2, 0.3, 3), (4, 1.0, 3)])
+    def test_others_with_a_third_value_lose_no_more_than_they_do(self, n, rate, k):
+        cells = third_cells(KaryProfile(1.5, k), n, rate)
+        p, q = (histogram((*[2] * (n - 1), x), 1.5, k, rate) for x in (0, 1))
+        for epsilon in (0.0, 0.02, 0.2, 0.6, 1.2):
+            truth = stick(p, q, epsilon)
+            assert (0.75 if rate == 1 else 0.25) * truth <= cells.delta(epsilon) <= truth * (1 + 1e-9)
+            assert cells.swapped().delta(epsilon) == pytest.approx(cells.delta(epsilon), rel=1e-6, abs=1e-15)
 
     def test_rate_one_is_plain_shuffling(self):
         for epsilon in (0.0, 0.02, 0.05):
@@ -324,6 +334,38 @@ def rounds_of_equal_others(n, epsilon0, times, epsilon):
         chances = gammaln(times + 1) - gammaln(counts[:, kept] + 1).sum(0) + logs @ counts[:, kept]
         found.append(logsumexp(chances + np.log(-np.expm1(-excess[kept]))))
     return max(found)
+
+
+class TestBothSides:
+    def test_three_values_lose_more_than_two(self):
+        """Of every randomizer of this budget some lose more than binary response; hardly less than is certified."""
+        ask = {"n_users": 1000, "rounds": 10, "delta": 1e-6}
+        two, three = (shuffled_rounds_lower(KaryProfile(2.0, k), **ask) for k in (2, 3))
+        assert 1.2 * two < three <= shuffled_rounds(KaryProfile(2.0, 3), **ask) < 1.001 * three
+        assert shuffled_rounds_lower(AnyProfile(2.0), **ask) == three
+        alone = all_equal(KaryProfile(2.0, 10), 1000, delta=1e-6)
+        assert shuffled_rounds_lower(KaryProfile(2.0, 10), 1000, 1, delta=1e-6) == pytest.approx(alone, rel=5e-3)
+
+    @pytest.mark.parametrize("route", ["clones", "kary", "laplace", "gaussian", "thm-2"])
+    @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
+    def test_lower_is_below_upper(self, route, rate, rounds):
+        setting = {"n_users": 300, "checkin_rate": rate, "rounds": rounds, "delta": 1e-5, "route": route,
+                   "epsilon0": 1.0, "n_buckets": 4, "noise_std": 2.0}  # fmt: skip
+        least, most = (checkin_shuffled(**setting, side=side) for side in ("lower", "upper"))
+        assert 0 < least <= most
+        alone = checkin_shuffled(**setting | {"rounds": 1})
+        assert alone <= most
+
+    def test_gaussian_rounds_cost_no_more_than_messages_that_are_seen(self):
+        for noise_std, rounds in ((1.0, 3), (20.0, 3), (0.05, 2)):
+            seen = gaussian_mechanism(1.0, noise_std / math.sqrt(rounds), delta=1e-300)
+            assert shuffled_rounds(GaussianProfile(noise_std), 10, rounds, delta=1e-300) <= seen
+
+    def test_what_is_needed(self):
+        setting = {"n_users": 100, "checkin_rate": 0.5, "rounds": 7, "delta": 1e-6}
+        for route, name in (("gaussian", "noise_std"), ("laplace", "epsilon0"), ("thm-2", "epsilon0")):
+            with pytest.raises(DomainError, match=f"^{name} is missing"):
+                checkin_shuffled(**setting, route=route)
 
 
 class TestSmallDelta:
