@@ -138,7 +138,7 @@ def _shuffled_checkin(request: Request, epsilon0: float) -> Row:
         own = _item_variance(request, epsilon0) if size > 1 else _value_variance(epsilon0, buckets - 1)
         report, profile = own / (rate * n) + request.absence, KaryProfile(epsilon0, buckets)
     found = _shuffles(profile, n, request.rounds, request.delta, rate)
-    claimed = float(checkin_shuffled(epsilon0, n, rate, request.rounds, request.delta, "thm-2"))
+    claimed = float(checkin_shuffled(n, rate, request.rounds, request.delta, "thm-2", epsilon0))
     bits = REAL_BITS * size if vector else modulus_bits(buckets)
     return Row(
         "shuffled check-in", "Liew, Hasegawa, Takahashi 2022", found, finite(claimed), math.sqrt(report), 1, bits,

@@ -51,10 +51,9 @@ GOOD: dict[str, Any] = {
     "sensitivity_1": 300.0, "sensitivity_2": 30.0, "variance": 1e4, "rejection": 0.5, "missing": 5, "wraparound": 1e-9,
 }  # fmt: skip
 GOOD_AT: dict[str, dict[str, Any]] = {
-    "checkin:thm-1": {"n_users": 50},
-    "checkin:distributed": {"route": "pld-exact"},
-    "shuffle:calibrate": {"randomizer": "any"},
-}
+    "checkin:thm-1": {"n_users": 50}, "checkin:distributed": {"route": "pld-exact"},
+    "checkin:shuffled": {"epsilon0": 1.0}, "shuffle:calibrate": {"randomizer": "any"},
+}  # fmt: skip
 # Inside every domain, at its edges: an answer is due, or a refusal that says which argument is out of reach.
 EDGES: dict[str, list[Any]] = {
     "epsilon0": [1e-300, 1e-9, 20.0, 700.0], "epsilon": [0, 1e-300, 1.0, 50.0, 1e6], "delta": [0, 1e-300, 0.5, 1],
@@ -125,7 +124,7 @@ def statement_doors() -> Iterator[tuple[str, str | None, str | None]]:
 def good_inputs(key: str, kind: str | None, given: str | None) -> dict[str, Any]:
     names = [name for name, required in answers.flat(answers.statement(key), kind).items() if required]
     inputs = {name: good_input(key, name) for name in [*names, *([given] if given else [])]}
-    return inputs | ({"randomizer": kind} if kind else {})
+    return inputs | GOOD_AT.get(key, {}) | ({"randomizer": kind} if kind else {})
 
 
 def good_input(key: str, name: str) -> Any:

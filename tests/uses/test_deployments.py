@@ -66,7 +66,7 @@ def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.Mo
     profile = KaryProfile(1.5, int(one.parameters["n_buckets"]))
     randomizer = AnyProfile(1.5) if key == "vector" else profile
     assert asked == [(profile, N, times, DELTA), (randomizer, N, 2, DELTA, 0.25)]
-    assert other.claimed == checkin_shuffled(1.5, N, 0.25, 2, DELTA, "thm-2")
+    assert other.claimed == checkin_shuffled(N, 0.25, 2, DELTA, "thm-2", 1.5)
 
 
 def test_what_requests_share_costs_next_to_nothing() -> None:

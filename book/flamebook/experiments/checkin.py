@@ -258,8 +258,9 @@ def _epsilon(setting: Setting, route: str, rounds: int, delta: float) -> float:
     if route in DISTRIBUTED:
         summed = baseline_distributed if route == "kov" else distributed
         return float(summed(n_users, rate, setting.noise_std / setting.clip_norm, rounds, delta, route))
-    shuffled = baseline_shuffled if route == "numerical" else checkin_shuffled
-    return float(shuffled(setting.epsilon0, n_users, rate, rounds, delta, route))
+    if route == "numerical":
+        return baseline_shuffled(setting.epsilon0, n_users, rate, rounds, delta, route)
+    return float(checkin_shuffled(n_users, rate, rounds, delta, route, setting.epsilon0))
 
 
 def spent_rows(found: Spent) -> list[tuple[object, ...]]:

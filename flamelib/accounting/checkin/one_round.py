@@ -39,15 +39,16 @@ import numpy as np
 
 from flamelib.accounting.composition.curves import Curve, Delta
 from flamelib.accounting.composition.known_pairs import Cells
-from flamelib.accounting.shuffling import exact_binary, inversion
-from flamelib.accounting.shuffling.brackets import locally, within_reach
-from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, blanket_law
+from flamelib.accounting.shuffling import exact_binary, gaussian_cut, inversion
+from flamelib.accounting.shuffling.brackets import LawAt, locally, within_reach
+from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, blanket_law
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.logspace import probability
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, SupportProfile
 
-Analyzed = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
+Pure = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
+Analyzed = Pure | GaussianProfile
 
 ENDS = (-9.0, -4.0, -2.0, 0.0, 2.0, 9.0)  # first counts of blocks, in standard deviations from the mean
 KNOTS = 6.0  # chords in the width of a profile
@@ -57,6 +58,7 @@ RARE = 1e-3  # blanket messages at the least that an inversion is asked for, of 
 HARD, FEW = 8.0, 10.0  # and beyond this local budget or for Laplace noise
 MANY = 600  # users at the least who join where binary response is accounted count by count
 FAR_APART = 0.02  # from chords this far apart the blanket is asked for as well
+FAR_OUT = 1e-15  # value below which blocks of counts are coarse
 ENOUGH = 10**10  # users; more hide no less
 REACH = 7.0  # standard deviations about a binomial mean that are looked at from below
 MOST_CELLS, MOST_USERS = 8_000_000, 10**9  # outcomes and users beyond which there is no bound from below
@@ -181,23 +183,28 @@ class _PresentLaw:
 
 
 @functools.lru_cache(maxsize=8)
-def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0) -> Curve:
+def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, error: float = VALUES) -> Curve:
     """Upper bound of the profiles of all pairs of neighbors, in both directions.
 
     Binary response is bounded by its worst data sets, k-ary response and Laplace noise by their blankets, any other
-    randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.
+    randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.  The values
+    are too large by a relative ``error``, about; a larger one is had sooner.
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
+    if isinstance(randomizer, GaussianProfile):
+        return Curve(functools.cache(_noisy(randomizer.noise_std, n_users, checkin_rate)), error=error)
     if not within_reach(epsilon0):
         return Curve(_seen(epsilon0, checkin_rate), at_most=epsilon0)
     if isinstance(randomizer, KaryProfile) and randomizer.n_buckets == 2:
-        profiles = list(_binary(randomizer, n_users, checkin_rate))
+        profiles = list(_binary(randomizer, n_users, checkin_rate, error))
+        if error > VALUES and checkin_rate < 1:
+            profiles = [_far_out(_least(*profiles), _others(randomizer, n_users, checkin_rate, error))]
     else:
-        profiles = [_others(randomizer, n_users, checkin_rate)]
-    return Curve(_least(*profiles), at_most=epsilon0, error=VALUES)
+        profiles = [_others(randomizer, n_users, checkin_rate, error)]
+    return Curve(_least(*profiles), at_most=epsilon0, error=error)
 
 
-def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delta]:
+def _binary(randomizer: KaryProfile, n_users: int, rate: float, error: float) -> Iterator[Delta]:
     """By its worst data sets, of a larger rate where few join; also by the blanket where the former are coarse."""
     epsilon0 = randomizer.epsilon0
     more = max(rate, min(MANY / n_users, 1.0))
@@ -206,16 +213,21 @@ def _binary(randomizer: KaryProfile, n_users: int, rate: float) -> Iterator[Delt
     else:
         yield lambda epsilon: probability(exact_binary.ceiling(epsilon0, n_users, epsilon))
     if more > rate or (rate < 1 and _knot_step(epsilon0, n_users * rate) > FAR_APART):
-        yield _others(randomizer, n_users, rate)
+        yield _others(randomizer, n_users, rate, error)
 
 
-def _others(randomizer: Analyzed, n_users: int, rate: float) -> Delta:
+def _far_out(near: Delta, far: Delta) -> Delta:
+    """The lesser of two bounds, of which the second alone is asked where it is small."""
+    return functools.cache(lambda epsilon: found if (found := far(epsilon)) < FAR_OUT else min(found, near(epsilon)))
+
+
+def _others(randomizer: Pure, n_users: int, rate: float, error: float) -> Delta:
     """By the blanket or clones; where these would be too few, those of a larger rate, and messages as if unshuffled."""
     epsilon0, law = randomizer.epsilon0, blanket_law(randomizer)
     mass = law(0.0).mass
     enough = FEW if isinstance(randomizer, LaplaceProfile) or epsilon0 > HARD else RARE * mass
     more = max(rate, min(enough / (n_users * mass), 1.0))
-    hidden = [_hidden(law, n_users, more)] if more * n_users * mass >= enough * (1 - 1e-9) else []
+    hidden = [_hidden(law, n_users, more, error)] if more * n_users * mass >= enough * (1 - 1e-9) else []
     return _least(*hidden) if more == rate and hidden else _least(*hidden, _seen(epsilon0, rate))
 
 
@@ -229,13 +241,30 @@ def _seen(epsilon0: float, rate: float) -> Delta:
     return lambda epsilon: rate * math.exp(locally(epsilon0)(epsilon).high)
 
 
-def _hidden(law: Callable[[float], LossLaw], n_users: int, rate: float) -> Delta:
+def law_from_below(randomizer: LaplaceProfile | GaussianProfile, holds: float, rate: float) -> LawAt:
+    """The law of L where every other user who joins holds one value: this occurs (Gaussian noise: they hold 1)."""
+    if isinstance(randomizer, GaussianProfile):
+        return lambda at: gaussian_cut.GaussianLaw(randomizer.noise_std, at, False, rate)
+    return lambda at: _present(LaplaceLaw(randomizer.epsilon0, at, holds, 1.0), rate, -math.expm1(at))
+
+
+def _noisy(noise_std: float, n_users: int, rate: float) -> Delta:
+    """By the blanket of Gaussian noise; the error of its integrals is estimated."""
+
+    def delta(epsilon: float) -> float:
+        law = gaussian_cut.GaussianLaw(noise_std, epsilon, True, rate)
+        return probability(gaussian_cut.bracket(law, n_users, VALUES).high)
+
+    return delta
+
+
+def _hidden(law: Callable[[float], LossLaw], n_users: int, rate: float, error: float) -> Delta:
     """The mean above; the laws of L are in units of one over the blanket mass."""
 
     def delta(epsilon: float) -> float:
         there = law(epsilon)
         here = _present(there, rate, -there.mass * math.expm1(epsilon))
-        return probability(inversion.bracket(here, n_users, VALUES).high + math.log(here.mass / there.mass))
+        return probability(inversion.bracket(here, n_users, error).high + math.log(here.mass / there.mass))
 
     return delta
 
@@ -257,6 +286,7 @@ def equal_cells(randomizer: KaryProfile | SupportProfile, n_users: int, checkin_
     .. math:: Q = M(a,b),\qquad P - Q = \frac{M(a,b)}n\Big[(p-1)\,a - (1-\tfrac1p)\,b\Big].
 
     Outcomes of nearly the same loss are joined, and those far out left away: a coarser view, for bounds from below.
+    :func:`third_cells` has others who hold neither.
     """
     p, either = math.exp(randomizer.epsilon0), checkin_rate * randomizer.telling
     total = _window(n_users, either)
@@ -267,6 +297,32 @@ def equal_cells(randomizer: KaryProfile | SupportProfile, n_users: int, checkin_
     masses = binomial.pmf(total, n_users, either)[:, None] * binomial.pmf(ones, total[:, None], 1 / (p + 1))
     lift = ((p - 1) * ones - (1 - 1 / p) * (total[:, None] - ones)) / n_users
     return _joined(masses.ravel(), lift.ravel())
+
+
+def third_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0) -> Cells | None:
+    r"""Cells of the pair whose other users all hold one value that the victim never holds; a bucket more than two.
+
+    With a and b users who report the victim's one value and the other, :math:`p=e^{\varepsilon_0}`, and M the chances
+    of n trials that the others' law alone would have,
+
+    .. math:: P - Q = \frac{M(a,b)}n(p-1)(a-b),\qquad
+              Q = M(a,b)\Big[1 + \frac{(p-1)\,b - (1-\frac1p)\,\varrho\,(n-a-b)}n\Big],
+
+    where a user who reports neither reports the others' own value with chance :math:`\varrho`; how many do is left out.
+    """
+    p, k = math.exp(randomizer.epsilon0), randomizer.n_buckets
+    each = checkin_rate / (p + k - 1)
+    total = _window(n_users, 2 * each)
+    ones = np.arange(_window(int(total[0]), 0.5)[0], _window(int(total[-1]), 0.5)[-1] + 1)
+    if k < 3 or len(ones) * len(total) > MOST_CELLS or n_users > MOST_USERS:
+        return None
+    masses = binomial.pmf(total, n_users, 2 * each)[:, None] * binomial.pmf(ones, total[:, None], 0.5)
+    own = each * p / (1 - 2 * each)
+    twos = total[:, None] - ones
+    kept = 1 + ((p - 1) * twos - (1 - 1 / p) * own * (n_users - total[:, None])) / n_users
+    lift = (p - 1) * (ones - twos) / n_users / kept
+    possible = (twos >= 0) & (kept > 0)
+    return _joined((masses * kept)[possible], lift[possible])
 
 
 def _joined(masses: Reals, lift: Reals) -> Cells:

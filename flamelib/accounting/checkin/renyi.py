@@ -41,6 +41,7 @@ AROUND = 32  # orders tried around the best of the grid
 MARGIN = 1e-10  # relative error of sums over counts and of round-off, added to every answer
 LEAST_DELTA = 1e-300  # a smaller delta counts as 0
 SHARES = (1 / 2, 1 / 64)  # of delta, for counts of clients that are unlikely; the better one is taken
+SEPARATE = 1e6  # clients on average up to which counts are summed one by one, or at the nodes of smooth panels
 MOST_PARTS = 64  # rates of a schedule
 
 
@@ -93,10 +94,11 @@ def distributed_renyi_epsilon(
 ) -> Certified:
     """Epsilon of distributed check-in with Gaussian noise after all rounds, by one of the Rényi routes (upper).
 
-    Routes ``thm-4`` and ``eq-11`` are Theorem 4 and Equation 11 with the true inner rate; ``rdp-exact`` is the exact
-    divergence over counts of clients that are likely in every round, the chance of others paid for by a half or a 64th
-    of delta.  ``noise_std`` is that of each client's own noise, its report having norm at most 1.  A delta below 1e-300
-    counts as 0.
+    Routes ``thm-4`` and ``eq-11`` are Theorem 4 and Equation 11 with the true inner rate, the former with counts taken
+    together where a million check in or too many counts would matter.  ``rdp-exact``, a bound for one round and a value
+    for more, is the divergence of the pair of data sets that is the worst in one, over counts of clients that are
+    likely in every round, the chance of others paid for by a half or a 64th of delta.  ``noise_std`` is that of each
+    client's own noise, its report having norm at most 1.  A delta below 1e-300 counts as 0.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, noise_std=noise_std, rounds=rounds, delta=delta)
     n_users, checkin_rate, noise_std, rounds, delta = given.values()
@@ -107,15 +109,33 @@ def distributed_renyi_epsilon(
     if route not in ("thm-4", "eq-11"):
         raise DomainError(f"route must be one of thm-4, eq-11, rdp-exact, got {route!r}")
     terms, leap = gaussian_terms(noise_std), single_divergence(noise_std)
-    pieces = three_way(n_users, checkin_rate, slacks(n_users * checkin_rate))
+    tried = slacks(n_users * checkin_rate)
+    together = many_pieces(n_users, checkin_rate)
 
-    def curve(orders: Reals) -> Reals:
-        j = np.arange(2.0, orders[-1] + 1)
-        if route == "eq-11":
-            return renyi(orders, log_excess(orders, bounded(terms, pieces, n_users, j)).min(axis=0))
-        return renyi(orders, log_excess(orders, summed(terms, n_users, checkin_rate, leap, j, exact=True)))
+    def split(orders: Reals) -> Reals:
+        """The best slack moves one way as orders grow: those that are best at both ends, and between."""
+        j, ranked = np.arange(2.0, orders[-1] + 1), np.sort(tried)
+        ends = log_excess(orders[[0, -1]], bounded(terms, three_way(n_users, checkin_rate, ranked), n_users, j))
+        first, last = np.sort(ends.argmin(axis=0)) + np.array([-1, 2])
+        near = three_way(n_users, checkin_rate, ranked[max(first, 0) : last])
+        return renyi(orders, log_excess(orders, bounded(terms, near, n_users, j)).min(axis=0))
 
-    return _rounded(_best(curve, rounds, delta))
+    def taken_together(orders: Reals) -> Reals:
+        found = log_excess(orders, bounded(terms, together, n_users, np.arange(2.0, orders[-1] + 1)))
+        return np.minimum(renyi(orders, found), split(orders))
+
+    def one_by_one(orders: Reals) -> Reals:
+        log_terms = summed(terms, n_users, checkin_rate, leap, np.arange(2.0, orders[-1] + 1), exact=True)
+        return renyi(orders, log_excess(orders, log_terms))
+
+    if route == "eq-11":
+        return _rounded(_best(split, rounds, delta))
+    if n_users * checkin_rate > SEPARATE:
+        return _rounded(_best(taken_together, rounds, delta))
+    try:
+        return _rounded(_best(one_by_one, rounds, delta))
+    except DomainError:
+        return _rounded(_best(taken_together, rounds, delta))
 
 
 def _exact_epsilon(

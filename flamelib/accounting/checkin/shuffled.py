@@ -18,12 +18,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, round_curve
+from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import composed_below
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.shuffling.brackets import of_law, within_reach
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.profiles import SUPPORTING, AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
+from flamelib.core.profiles import (
+    SUPPORTING,
+    AnyProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+)
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check
@@ -32,57 +41,73 @@ ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
 STEPS = 40  # evaluations of a search at most
 HARDEST = 30.0  # largest local budget that is looked for: beyond it only the chance to be there counts
-LEAST_DELTA = 1e-40  # a smaller delta counts as 0
+DOUBTFUL = 0.1  # part of an epsilon that numbers may have added, from which Theorem 2 is asked as well
+LEAST_DELTA = 1e-300  # a smaller delta counts as 0
+# A smaller delta than this is answered with its logarithm right to about this part of itself; of delta a part pays for
+# what the smallest doubles lose.
+SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
+ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
+COARSE, SEEN = 1.0, 1e-60  # as ACCURACY, where values take long; a delta below which no profiles are composed there
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
+    if arguments.get("side") == "lower":
+        return Gives.LOWER
     return Gives.VALUE if arguments.get("route") == "thm-3" else Gives.UPPER
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """What Theorem 2 takes for a fixed number of messages is cited (Girgis, Data, Diggavi 2021)."""
-    return RestsOn.CITED if arguments.get("route") == "thm-2" else RestsOn.PROVEN
+    """Integrals of Gaussian noise are estimated; what Theorem 2 takes for a fixed number of messages is cited."""
+    if arguments.get("side") != "lower" and arguments.get("route") == "thm-2":
+        return RestsOn.CITED
+    return RestsOn.ESTIMATED if arguments.get("route") == "gaussian" else RestsOn.PROVEN
 
 
-@states("checkin", "shuffled", item="Section 4 after all rounds, by Theorems 2 and 3, or by dominating pairs",
-        gives=_gives, rests_on=_rests_on,
-        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace", *SUPPORTS)})  # fmt: skip
+@states("checkin", "shuffled", gives=_gives, rests_on=_rests_on,
+        item="Section 4 after all rounds, by Theorems 2 (Girgis, Data, Diggavi 2021) and 3, or by dominating pairs",
+        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace", "gaussian", *SUPPORTS)})  # fmt: skip
 def checkin_shuffled(
-    epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str,
-    n_buckets: int | None = None,
+    n_users: int, checkin_rate: float, rounds: int, delta: float, route: str, epsilon0: float | None = None,
+    n_buckets: int | None = None, noise_std: float | None = None, side: str = "upper",
 ) -> Certified:  # fmt: skip
-    """Epsilon of shuffled check-in after ``rounds`` rounds (upper; with route ``thm-3`` a value and no bound).
+    """Epsilon of shuffled check-in after ``rounds`` rounds (upper or lower; route ``thm-3`` from above is a value).
 
-    At most ``rounds * epsilon0``; the ``uncertainty`` of the answer estimates what is lost in numbers.
+    From above at most ``rounds * epsilon0``; the ``uncertainty`` estimates what is lost in numbers.  From below by data
+    sets in which all other users hold one value: of k-ary response after all rounds, which stands for any randomizer as
+    well, of noise after one.
 
     Parameters
     ----------
-    epsilon0
-        Local budget of a message; beyond 30 only the chance to be there counts.
     checkin_rate
         Chance that a user joins a round; 1 is plain shuffling, 0 shows nothing.
     delta
         Of the whole.
     route
         ``thm-2`` and ``thm-3``: Rényi orders, the latter what a lower bound on the Rényi divergence would convert to.
-        By dominating pairs: ``clones`` for any randomizer, ``laplace`` for Laplace noise, ``kary`` and the other kinds
-        of an alphabet for theirs.
+        By dominating pairs: ``clones`` for any randomizer, ``kary`` and the other kinds of an alphabet for theirs,
+        ``laplace`` and ``gaussian`` for noise on a value in [0, 1].
+    epsilon0
+        Local budget of a message, needed but for ``gaussian``; beyond 30 only the chance to be there counts.
     n_buckets
         Alphabet of the kinds that have one, needed there and ignored else.
+    noise_std
+        Of ``gaussian``, needed there and ignored else.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3; by dominating pairs this project's.
 
     Examples
     --------
     >>> setting = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
-    >>> round(checkin_shuffled(**setting, route="clones"), 3)
-    1.496
+    >>> [round(checkin_shuffled(**setting, route="clones", side=side), 3) for side in ("lower", "upper")]
+    [1.027, 1.496]
     """
+    randomizer = _randomizer(route, epsilon0, n_buckets, noise_std)
+    if side == "lower":
+        return Certified(shuffled_rounds_lower(randomizer, n_users, rounds, None, delta, checkin_rate), 0.0)
     if route in ("thm-2", "thm-3"):
-        return shuffled_renyi_epsilon(epsilon0, n_users, checkin_rate, rounds, delta, route)
-    randomizer = _randomizer(route, epsilon0, n_buckets)
+        return shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, route)
     return shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
 
 
@@ -93,10 +118,18 @@ def shuffled_rounds(
     """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
 
     Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  All users are there
-    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add; a delta below 1e-40
-    counts as 0.
+    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add, or of Theorem 2 where
+    that is less; a delta below 1e-300 counts as 0.  Rounds of Gaussian noise cost no more than if messages were seen,
+    which is all that is answered below a delta of 1e-60.
     """
-    return shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    if isinstance(randomizer, GaussianProfile):
+        # What messages that everybody sees would cost is a bound as well.
+        seen = gaussian_mechanism(1.0, randomizer.noise_std / math.sqrt(rounds), epsilon, delta)
+        return min(found, seen) if checkin_rate else found
+    if not delta or (rounds <= LONGEST and found.uncertainty <= DOUBTFUL * found and within_reach(randomizer.epsilon0)):
+        return found
+    return min(found, shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, "thm-2"))
 
 
 def shuffled_schedule(
@@ -121,29 +154,44 @@ def shuffled_schedule(
         return Certified(0.0, 0.0)
     if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
         return _pure(total * randomizer.epsilon0, epsilon)
-    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
+    if isinstance(randomizer, GaussianProfile):
+        return _noisy(randomizer, n_users, schedule, epsilon, delta)
+    there = [(rate, rounds) for rate, rounds in schedule if rate > 0]
+    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in there]
     if total == 1:
         return _single(parts[0][0], epsilon, delta)
+    rough = max(ROUGH / math.sqrt(total), LEAST_ROUGH)
+    sketch = [(round_curve(randomizer, n_users, rate, rough), rounds) for rate, rounds in there]
     if delta is None:
-        return composed_delta(parts, epsilon or 0.0, ACCURACY)
+        found = composed_delta(sketch, epsilon or 0.0, 10 * ACCURACY)
+        return found if found < SMALL else composed_delta(parts, epsilon or 0.0, ACCURACY)
+    if LEAST_DELTA <= delta < SMALL:
+        return composed_epsilon(sketch, delta * (1 - SMALLEST_DOUBLES), -SMALL_PART * math.log(delta))
     return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
 
 
 def shuffled_rounds_lower(
-    randomizer: KaryProfile | SupportProfile, n_users: int, rounds: int, epsilon: float | None = None,
-    delta: float | None = None, checkin_rate: float = 1.0,
+    randomizer: Analyzed, n_users: int, rounds: int, epsilon: float | None = None, delta: float | None = None,
+    checkin_rate: float = 1.0,
 ) -> float:  # fmt: skip
-    """What rounds of shuffled k-ary response cost at least: all other users hold the victim's other value (lower).
+    """What rounds of shuffled messages cost at least (lower).
 
-    Arguments are those of :func:`shuffled_rounds`.  Binary response stands for the best that can be said of
-    ``AnyProfile``.  Beyond a billion users, or some millions of outcomes to be told apart, or where she is hardly ever
-    there, the answer is 0.
+    In every round all other users hold one value, the victim's other one or a third; of noise a single round counts.
+    Arguments are those of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Beyond a
+    billion users, or some millions of outcomes to be told apart, or where she is hardly ever there, the answer is 0.
     """
     one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
-    if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0):
+    if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
-    cells = equal_cells(randomizer, n_users, checkin_rate)
-    return composed_below([(cells, rounds)], epsilon, delta) if cells else 0.0
+    if isinstance(randomizer, LaplaceProfile | GaussianProfile):
+        laws = [law_from_below(randomizer, holds, checkin_rate) for holds in (0.0, 1.0)]
+        return max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
+    if isinstance(randomizer, AnyProfile):
+        tried: list[KaryProfile | SupportProfile] = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
+    else:
+        tried = [randomizer]
+    cells = [make(one, n_users, checkin_rate) for one in tried for make in (equal_cells, third_cells)]
+    return max((composed_below([(found, rounds)], epsilon, delta) for found in cells if found), default=0.0)
 
 
 def largest_epsilon0(
@@ -167,6 +215,21 @@ def largest_epsilon0(
     ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
     low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
     return min(_budget(_root(excess, low, high)), HARDEST)
+
+
+def _noisy(
+    randomizer: GaussianProfile, n_users: int, schedule: Sequence[tuple[float, int]], epsilon: float | None,
+    delta: float | None,
+) -> Certified:  # fmt: skip
+    """Gaussian messages; their profiles take long, so that few values are asked for."""
+    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
+    if not parts:
+        return Certified(0.0, 0.0)
+    if sum(rounds for _, rounds in parts) == 1:
+        return _single(parts[0][0], epsilon, delta)
+    if delta is None:
+        return composed_delta(parts, epsilon or 0.0, COARSE)
+    return composed_epsilon(parts, delta if delta >= SEEN else 0.0, COARSE)
 
 
 def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certified:
@@ -214,16 +277,24 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
     return low + min(max(share, 0.01), 0.99) * (high - low)
 
 
-def _randomizer(route: str, epsilon0: float, n_buckets: int | None) -> Analyzed:
-    if route in ("kary", *SUPPORTS) and n_buckets is None:
-        raise DomainError(f"n_buckets is missing for route={route}: {VOCABULARY['n_buckets']}")
+def _randomizer(
+    route: str, epsilon0: float | None, n_buckets: int | None, noise_std: float | None = None
+) -> Analyzed:  # fmt: skip
+    alphabets = dict.fromkeys(("kary", *SUPPORTS), ("epsilon0", "n_buckets"))
+    needed = (alphabets | {"gaussian": ("noise_std",)}).get(route, ("epsilon0",))
+    given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
+    for name in needed:
+        if given[name] is None:
+            raise DomainError(f"{name} is missing for route={route}: {VOCABULARY[name]}")
+    if route == "gaussian":
+        return GaussianProfile(noise_std or 0.0)
     match route:
-        case "clones":
-            return AnyProfile(epsilon0)
+        case "clones" | "thm-2" | "thm-3":
+            return AnyProfile(epsilon0 or 0.0)
         case "laplace":
-            return LaplaceProfile(epsilon0)
-        case "kary" if n_buckets is not None:
-            return KaryProfile(epsilon0, n_buckets)
-        case _ if route in SUPPORTING and n_buckets is not None:
-            return SUPPORTING[route](epsilon0, n_buckets)
-    raise DomainError(f"route must be one of clones, kary, laplace, {', '.join(SUPPORTS)}, got {route!r}")
+            return LaplaceProfile(epsilon0 or 0.0)
+        case "kary":
+            return KaryProfile(epsilon0 or 0.0, n_buckets or 0)
+        case _ if route in SUPPORTING:
+            return SUPPORTING[route](epsilon0 or 0.0, n_buckets or 0)
+    raise DomainError(f"route must be one of clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")

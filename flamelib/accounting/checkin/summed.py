@@ -225,26 +225,29 @@ def _half(found: _Groups, knots: Reals, side: int) -> tuple[Cells, Reals]:
 
 
 def _gives(arguments: Mapping[str, Any]) -> Gives:
-    """What occurs need not be the worst that may occur, but in a single round by privacy losses."""
-    route = arguments.get("route")
-    occurs = route == "rdp-exact" or (route == "pld-exact" and arguments.get("rounds") != 1)
-    return Gives.VALUE if occurs else Gives.UPPER
+    """What occurs need not be the worst that may occur, but in a single round."""
+    occurs = arguments.get("route") in ("pld-exact", "rdp-exact")
+    return Gives.VALUE if occurs and arguments.get("rounds") != 1 else Gives.UPPER
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
     """What sums of moments by panels and a grid of losses add is measured; the terms of Equation 11 are cited."""
-    if arguments.get("route") == "thm-4" or _gives(arguments) is Gives.VALUE:
+    if arguments.get("route") in ("thm-4", "rdp-exact") or _gives(arguments) is Gives.VALUE:
         return RestsOn.ESTIMATED
     return RestsOn.CITED if arguments.get("route") == "eq-11" else RestsOn.PROVEN
 
 
-@states("checkin", "distributed", item="Section 4, Theorem 4 and Equation 11, composed over rounds; and the exact pair",
-        gives=_gives, rests_on=_rests_on,
+@states("checkin", "distributed", gives=_gives, rests_on=_rests_on,
+        item="Section 4, Theorem 4 and Equation 11 (Wang, Balle, Kasiviswanathan 2019), composed over rounds; and the "
+        "exact pair",
         words={"route": ("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld")})  # fmt: skip
 def distributed(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str
 ) -> Certified:
-    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; of what occurs a value).
+    """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; the two exact routes are values).
+
+    Of more rounds than one, that is.  More users hide no less, but an answer may rise a little with ``n_users``: counts
+    of clients are whole numbers, and those that are paid for in delta, or taken together, change by one at a time.
 
     Parameters
     ----------
@@ -256,8 +259,7 @@ def distributed(
         Of the whole.
     route
         ``thm-4``, ``eq-11``: Rényi bounds of the document, with the true inner rate; ``rdp-exact``: the Rényi
-        divergence of the pair of data sets that is the worst for budgets and, as far as is known, for moments, which
-        is not proven (a value).
+        divergence of the pair of data sets that is the worst in one round (for moments of many that is not proven).
         By privacy losses: ``pld-exact``, the records (-1, ..., -1, +1) against (-1, ..., -1) in every
         round, the worse direction, rounded up: the worst records of one round, but no bound for all records of many;
         ``pld``, which is one: :func:`distributed_rounds`.

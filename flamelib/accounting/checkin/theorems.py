@@ -162,7 +162,8 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}
 
     The data sets hold one unit vector everywhere but, in one of the two, its opposite in one place.  For budgets this
-    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.summed`); for moments no worse one was found.
+    pair is proven to be the worst (:mod:`~flamelib.accounting.checkin.summed`).  For moments no worse one was found, so
+    that this is exact for the pair, at most the worst moment, and no bound.
 
     Parameters
     ----------

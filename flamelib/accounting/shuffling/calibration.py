@@ -43,7 +43,7 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
 
 
 @states("blanket", "own-sum", item="Theorem 4.1's protocol by the certified divergence, this project", gives="value",
-        adjacency="replace-one")  # fmt: skip
+        rests_on="proven", adjacency="replace-one")  # fmt: skip
 def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""A number of levels, the least blanket mass found that keeps (epsilon, delta), and the worst-case error (exact).
 

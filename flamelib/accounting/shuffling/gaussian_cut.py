@@ -62,7 +62,7 @@ FEW = 700.0  # users, or minus the logarithm of the chance that nobody sends a b
 QUIET = 1.5  # angle of M^n beyond which the integrand on the lip oscillates
 ROUNDING = 32 * UNIT  # of a few operations, relatively
 SHARPEST = 0.07  # standard deviation of noise so small that one message alone is the bound
-HIGHEST, FAINTEST = 600.0, -300.0  # log-likelihood ratio that a double holds; logarithm of an E[S_+] that is of use
+HIGHEST, FAINTEST = 600.0, -700.0  # log-likelihood ratio that a double holds; logarithm of an E[S_+] that is of use
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,14 @@ class GaussianLaw:
     """Gaussian noise on [0, 1], inputs 0 and 1; reference the blanket, or else a user who holds 1.
 
     Of all values that the other users may hold in common, 1 gives most away for inputs in this order (seen on grids
-    of values, two to a million users): its likelihood ratio has the longest tail.
+    of values, two to a million users): its likelihood ratio has the longest tail.  A user who is not there, with chance
+    ``1 - rate``, adds an atom at ``-mass * expm1(epsilon)``.
     """
 
     noise_std: float
     epsilon: float
     blanket: bool
+    rate: float = 1.0
 
     @property
     def mass(self) -> float:
@@ -113,8 +115,8 @@ class GaussianLaw:
 
     @property
     def kept(self) -> float:
-        """One minus ``mass``, without cancellation."""
-        return math.erf(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 0.0
+        """Chance of a message that is seen, one minus ``mass`` at rate 1, without cancellation."""
+        return self.rate * math.erf(1 / (2 * math.sqrt(2) * self.noise_std)) if self.blanket else 0.0
 
     @cached_property
     def legs(self) -> tuple[_Leg, _Leg]:
@@ -151,7 +153,8 @@ class GaussianLaw:
     def transform(self, s: Complexes, rule: _Rule, less_one: bool) -> tuple[Complexes, Complexes]:
         """``mass E[e^{sL}]``, or ``mass E[e^{sL} - 1]`` (either without cancellation), for ``0 <= arg s <= pi/2``.
 
-        Second, the sums of the absolute real and imaginary parts of what has been added up.
+        Those who are not there are included.  Second, the sums of the absolute real and imaginary parts of all that has
+        been added up.
         """
         total, size = np.zeros(s.shape, complex), np.zeros(s.shape, complex)
         near = np.angle(s) < NEAR
@@ -162,8 +165,10 @@ class GaussianLaw:
                 found = self._along(leg, s[here], real_first, rule, less_one)
                 total[here] += found[0]
                 size[here] += found[1]
-        scale = self.mass * self.height
-        return np.asarray(scale * total), np.asarray(scale * size)
+        scale = self.rate * self.mass * self.height
+        absent = (1 - self.rate) * (np.expm1 if less_one else np.exp)(-self.mass * math.expm1(self.epsilon) * s)
+        sizes = np.abs(absent.real) + 1j * np.abs(absent.imag)
+        return np.asarray(scale * total + absent), np.asarray(scale * size + sizes)
 
     def _along(
         self, leg: _Leg, s: Complexes, real_first: bool, rule: _Rule, less_one: bool
@@ -245,8 +250,8 @@ class _Path:
         return np.asarray(v + 1j * self.slope * (np.clip(v, self.start, self.corner) - self.start))
 
 
-def bracket(law: GaussianLaw, n_users: int) -> Bracket:
-    """Bracket of the logarithm of the divergence ``E[S_+] / (mass n)``.
+def bracket(law: GaussianLaw, n_users: int, close: float = TOLERANCE) -> Bracket:
+    """Bracket of the logarithm of the divergence ``E[S_+] / (mass n)``; sooner where it need not be so close.
 
     Where delta is beyond all use, the upper end is that of a smaller epsilon, or of one message alone.
     """
@@ -256,9 +261,9 @@ def bracket(law: GaussianLaw, n_users: int) -> Bracket:
     with np.errstate(over="ignore", invalid="ignore"):
         cut = _Cut(_held(law), n_users)
         if cut.law == law and cut.unit > FAINTEST:
-            found = cut.bracket()
+            found = cut.bracket(close)
             return Bracket(min(found.low, alone), min(found.high, alone))
-        return Bracket(-math.inf, min(_faintest(cut.law, n_users).bracket().high, alone))
+        return Bracket(-math.inf, min(_faintest(cut.law, n_users).bracket(close).high, alone))
 
 
 def quick(law: GaussianLaw, n_users: int) -> float:
@@ -287,12 +292,12 @@ def _faintest(law: GaussianLaw, n_users: int) -> "_Cut":
 
 
 def _single(law: GaussianLaw) -> float:
-    """Logarithm of the divergence of one message, which by convexity no number of users exceeds."""
+    """Logarithm of the divergence of one message, if there is one, which by convexity no number of users exceeds."""
     gap, half = law.epsilon * law.noise_std, 1 / (2 * law.noise_std)
     first, second = float(log_ndtr(half - gap)), law.epsilon + float(log_ndtr(-half - gap))
     slack = 64 * UNIT * (1 + abs(first))
     rest = -math.expm1(min(second - first, 0.0)) + slack
-    return first + math.log(rest) + slack
+    return first + math.log(rest) + slack + math.log(law.rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,19 +317,21 @@ class _Panels:
     def quick(self) -> float:
         return float(self.sums(self.edges[:-1], self.edges[1:], COARSE)[0].sum())
 
-    def integral(self) -> tuple[float, float]:
-        """Halve until whole and halves agree; the finer rule for M decides the value."""
+    def integral(self, close: float) -> tuple[float, float]:
+        """Halve until whole and halves are so close; if that is very close, the finer rule for M decides the value."""
         low, high = self.edges[:-1], self.edges[1:]
         whole = self.sums(low, high, COARSE)[0]
         total = error = 0.0
         for depth in range(HALVINGS):
             middle, count = (low + high) / 2, len(low)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-            halves = self.sums(low, high, COARSE)[0]
+            halves, rounding = self.sums(low, high, COARSE)
             change = np.abs(halves[:count] + halves[count:] - whole)
-            done = (change <= TOLERANCE) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
+            done = (change <= close) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
-            fine, rounding = self.sums(low[settled], high[settled], FINE)
+            fine, rounding = halves[settled], rounding[settled]
+            if close <= TOLERANCE:
+                fine, rounding = self.sums(low[settled], high[settled], FINE)
             total += float(fine.sum())
             error += float(change[done].sum() + np.abs(fine - halves[settled]).sum() + rounding.sum())
             low, high, whole = low[open_], high[open_], halves[open_]
@@ -438,8 +445,8 @@ class _Cut:
         total = sum(piece.quick() for piece in self._pieces())
         return self.common + math.log(max(total, 5e-324))
 
-    def bracket(self) -> Bracket:
-        found = [piece.integral() for piece in self._pieces()]
+    def bracket(self, close: float) -> Bracket:
+        found = [piece.integral(close) for piece in self._pieces()]
         total = sum(value for value, _ in found)
         error = sum(error for _, error in found) + (LONGEST_RAY + self._depth()) * math.exp(-FADED)
         slack = ROUNDING * (abs(self.unit) + abs(self.common) + 8)

@@ -27,7 +27,7 @@ EULER = 0.5772156649015329
 
 
 @states("cloak", "own-4", item="this project: all users, total variation of one swap", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
+        rests_on="proven", adjacency="sum-preserving")  # fmt: skip
 def swap_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
     r"""Total variation between the shuffled shares of two data sets of equal sum that differ in two users (upper).
 
@@ -54,7 +54,7 @@ def swap_distance(modulus: int, n_messages: int, n_users: int) -> Certified:
 
 
 @states("cloak", "own-6", item="this project: one user's value behind Pólya shares of all", gives="upper",
-        adjacency="replace-one")  # fmt: skip
+        rests_on="proven", adjacency="replace-one")  # fmt: skip
 def shares_delta(modulus: int, n_messages: int, n_users: int, scale: int) -> Certified:
     r"""What shuffled shares add to the delta of a sum with Pólya noise, one user's value being changed (upper).
 

@@ -70,7 +70,7 @@ def log_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
 
 
 @states("cloak", "own-5", item="this project: two users, hockey-stick, by the second moment alone", gives="upper",
-        adjacency="sum-preserving")  # fmt: skip
+        rests_on="proven", adjacency="sum-preserving")  # fmt: skip
 def second_moment_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     r"""Delta between the shuffled shares of two pairs of inputs with equal sum, never above ``cloak:own-2`` (upper).
 

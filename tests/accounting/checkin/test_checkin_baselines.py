@@ -134,3 +134,19 @@ def test_bad_input_is_refused_by_name():
         baseline_shuffled(1.0, 1000, 1.1, 5, 1e-5)
     with pytest.raises(DomainError, match=r"^local_delta "):
         generic_route(1.0, 1000, 0.1, 5, 1e-5, 1e-9, -0.1)
+
+
+@pytest.mark.parametrize("delta", [1e-109, 1e-217])
+@pytest.mark.parametrize(("n", "rate", "std"), [(60, 1.0, 3.0), (60, 0.9999, 40.0)])
+def test_the_distributed_baseline_is_no_less_than_a_round_loses_at_small_delta(n, rate, std, delta):
+    """Count by count in many digits, for the pair of data sets that is the worst."""
+    found = baseline_distributed(n, rate, std, 1, delta)
+    assert found < math.inf
+    with mp.workdps(250):
+        chances = [mp.binomial(n, k) * mpf(rate) ** k * (1 - mpf(rate)) ** (n - k) for k in range(1, n + 1)]
+        lost = mp.fsum(
+            chance * mpf(k) / n * gaussian(2 / mp.sqrt(k) / std, 1 + mpf(n) / k * mp.expm1(found))
+            for k, chance in enumerate(chances, 1)
+            if chance
+        )
+    assert lost <= mpf(delta)

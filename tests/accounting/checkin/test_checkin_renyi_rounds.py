@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from flamelib.accounting.checkin import renyi
@@ -128,3 +129,31 @@ def test_bad_input_is_refused_by_name():
         one = {"n_users": 100, "checkin_rate": 0.1, "noise_std": 1.0, "rounds": 5, "delta": 1e-5}
         with pytest.raises(DomainError, match=f"^{name} "):
             distributed_renyi_epsilon(**one | {name: bad}, route="thm-4")
+
+
+@pytest.mark.parametrize("setting", [
+    (6 * 10**5, 1e-3, 1.0, 10**4, 1e-8), (640, 0.3, 0.05, 1, 1e-6), (10**7, 0.01, 1.0, 10**5, 1e-7),
+])  # fmt: skip
+def test_counts_taken_together_are_above_and_near_the_sum_over_all(monkeypatch, setting):
+    each = distributed_renyi_epsilon(*setting, route="thm-4")
+    monkeypatch.setattr(renyi, "SEPARATE", 0.0)
+    assert each <= distributed_renyi_epsilon(*setting, route="thm-4") <= 1.002 * each
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5, 1e-3, 1e-9])
+@pytest.mark.parametrize("ratio", [1e-3, 1.0, 1e4])
+def test_largest_crowds_are_answered_above_the_pair(rate, ratio):
+    """All who come, with the noise of a count that is hardly exceeded: the Gaussian mechanism, sampled."""
+    n, delta = 9 * 10**15, 1e-10
+    noise_std = 2 / math.sqrt(n * rate) / ratio
+    most = n * rate + 9 * math.sqrt(n * rate)
+    mu, kept = 2 / math.sqrt(most) / noise_std, 0.99 * rate
+    for route in ("thm-4", "eq-11"):
+        found = distributed_renyi_epsilon(n, rate, noise_std, 1, delta, route)
+        if found < 600:
+            inner = math.log1p(math.expm1(found) / kept)
+            there = log_ndtr(mu / 2 - inner / mu)
+            lost = kept * (math.exp(there) - math.exp(inner + log_ndtr(-mu / 2 - inner / mu)))
+            assert lost <= delta
+        else:
+            assert found >= mu * mu / 2 - 8 * mu

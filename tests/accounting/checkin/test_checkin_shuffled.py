@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
-from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve
+from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
@@ -20,9 +21,10 @@ from flamelib.accounting.checkin.shuffled import (
 )
 from flamelib.accounting.composition.curves import dominating_cells
 from flamelib.accounting.composition.known_pairs import to_dp_accounting
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
-from flamelib.accounting.shuffling.numerical import clones_2021, exact_binary
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
+from flamelib.accounting.shuffling.numerical import all_equal, clones_2021, exact_binary
+from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
@@ -114,6 +116,15 @@ class TestOneRound:
         for epsilon in (0.0, 0.02, 0.2, 0.6):
             assert cells.delta(epsilon) == pytest.approx(stick(p, q, epsilon), rel=1e-6)
             assert cells.swapped().delta(epsilon) == pytest.approx(stick(q, p, epsilon), rel=1e-6)
+
+    @pytest.mark.parametrize(("n", "rate", "k"), [(3, 0.6, 3), (3, 1.0, 4), (2, 0.3, 3), (4, 1.0, 3)])
+    def test_others_with_a_third_value_lose_no_more_than_they_do(self, n, rate, k):
+        cells = third_cells(KaryProfile(1.5, k), n, rate)
+        p, q = (histogram((*[2] * (n - 1), x), 1.5, k, rate) for x in (0, 1))
+        for epsilon in (0.0, 0.02, 0.2, 0.6, 1.2):
+            truth = stick(p, q, epsilon)
+            assert (0.75 if rate == 1 else 0.25) * truth <= cells.delta(epsilon) <= truth * (1 + 1e-9)
+            assert cells.swapped().delta(epsilon) == pytest.approx(cells.delta(epsilon), rel=1e-6, abs=1e-15)
 
     def test_rate_one_is_plain_shuffling(self):
         for epsilon in (0.0, 0.02, 0.05):
@@ -310,6 +321,90 @@ class TestEverywhere:
         assert shuffled_rounds(*setting, epsilon=epsilon) == pytest.approx(1e-5, rel=0.05)
 
 
+def rounds_of_equal_others(n, epsilon0, times, epsilon):
+    """Logarithm of delta of many rounds of binary response, others alike: counts of every outcome, in logarithms."""
+    p, q = (bits(n - 1 + x, 1 - x, epsilon0) for x in (1, 0))
+    log_p, loss = np.log([p[out] for out in p]), np.log([p[out] / q[out] for out in p])
+    counts = np.indices((times + 1,) * n).reshape(n, -1)
+    counts = np.vstack([counts, times - counts.sum(0)])[:, counts.sum(0) <= times]
+    found = []
+    for sign, logs in ((1, log_p), (-1, log_p - loss)):
+        excess = sign * (loss @ counts) - epsilon
+        kept = excess > 1e-9
+        chances = gammaln(times + 1) - gammaln(counts[:, kept] + 1).sum(0) + logs @ counts[:, kept]
+        found.append(logsumexp(chances + np.log(-np.expm1(-excess[kept]))))
+    return max(found)
+
+
+class TestBothSides:
+    def test_three_values_lose_more_than_two(self):
+        """Of every randomizer of this budget some lose more than binary response; hardly less than is certified."""
+        ask = {"n_users": 1000, "rounds": 10, "delta": 1e-6}
+        two, three = (shuffled_rounds_lower(KaryProfile(2.0, k), **ask) for k in (2, 3))
+        assert 1.2 * two < three <= shuffled_rounds(KaryProfile(2.0, 3), **ask) < 1.001 * three
+        assert shuffled_rounds_lower(AnyProfile(2.0), **ask) == three
+        alone = all_equal(KaryProfile(2.0, 10), 1000, delta=1e-6)
+        assert shuffled_rounds_lower(KaryProfile(2.0, 10), 1000, 1, delta=1e-6) == pytest.approx(alone, rel=5e-3)
+
+    @pytest.mark.parametrize("route", ["clones", "kary", "laplace", "gaussian", "thm-2"])
+    @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
+    def test_lower_is_below_upper(self, route, rate, rounds):
+        setting = {"n_users": 300, "checkin_rate": rate, "rounds": rounds, "delta": 1e-5, "route": route,
+                   "epsilon0": 1.0, "n_buckets": 4, "noise_std": 2.0}  # fmt: skip
+        least, most = (checkin_shuffled(**setting, side=side) for side in ("lower", "upper"))
+        assert 0 < least <= most
+        alone = checkin_shuffled(**setting | {"rounds": 1})
+        assert alone <= most
+
+    def test_gaussian_rounds_cost_no_more_than_messages_that_are_seen(self):
+        for noise_std, rounds in ((1.0, 3), (20.0, 3), (0.05, 2)):
+            seen = gaussian_mechanism(1.0, noise_std / math.sqrt(rounds), delta=1e-300)
+            assert shuffled_rounds(GaussianProfile(noise_std), 10, rounds, delta=1e-300) <= seen
+
+    def test_what_is_needed(self):
+        setting = {"n_users": 100, "checkin_rate": 0.5, "rounds": 7, "delta": 1e-6}
+        for route, name in (("gaussian", "noise_std"), ("laplace", "epsilon0"), ("thm-2", "epsilon0")):
+            with pytest.raises(DomainError, match=f"^{name} is missing"):
+                checkin_shuffled(**setting, route=route)
+
+
+class TestSmallDelta:
+    @pytest.mark.parametrize(("n", "epsilon0", "times", "epsilon"), [
+        (3, 0.3, 90, 20.0), (2, 0.3, 300, 80.0), (2, 0.3, 600, 172.0), (2, 1.0, 700, 690.0),
+    ])  # fmt: skip
+    def test_above_rounds_that_occur_and_close(self, n, epsilon0, times, epsilon):
+        truth = rounds_of_equal_others(n, epsilon0, times, epsilon)
+        assert truth < math.log(1e-21)
+        found = shuffled_rounds(KaryProfile(epsilon0, 2), n, times, delta=math.exp(truth))
+        assert epsilon * (1 - 1e-12) <= found <= 1.02 * epsilon
+        back = shuffled_rounds(KaryProfile(epsilon0, 2), n, times, epsilon=epsilon)
+        assert truth <= math.log(back)
+        assert found < times * epsilon0
+
+    @pytest.mark.parametrize("route", ["clones", "kary", "laplace"])
+    def test_finite_and_below_theorem_2_down_to_the_end(self, route):
+        setting = {"epsilon0": 1.0, "n_users": 10**6, "checkin_rate": 0.1, "rounds": 100, "n_buckets": 10}
+        found = [checkin_shuffled(**setting, delta=delta, route=route) for delta in (1e-39, 1e-41, 1e-120, 1e-300)]
+        assert found == sorted(found)
+        assert found[1] < 1.05 * found[0]
+        assert found[-1] < checkin_shuffled(**setting, delta=1e-300, route="thm-2") / 4
+
+    @pytest.mark.parametrize("setting", [
+        {"epsilon0": 31.0, "n_users": 10**6, "checkin_rate": 1e-3, "rounds": 3},
+        {"epsilon0": 1e-3, "n_users": 10**9, "checkin_rate": 1.0, "rounds": 2 * 10**9},
+        {"epsilon0": 1.0, "n_users": 10**4, "checkin_rate": 0.5, "rounds": 10**8},
+    ])  # fmt: skip
+    def test_never_above_theorem_2(self, setting):
+        for delta in (1e-6, 1e-60):
+            most = checkin_shuffled(**setting, delta=delta, route="thm-2")
+            for route in ("clones", "kary", "laplace"):
+                assert checkin_shuffled(**setting, delta=delta, route=route, n_buckets=3) <= most
+
+    def test_binary_response_costs_no_more_than_any_randomizer(self):
+        ask = {"n_users": 60_000, "rounds": 2, "delta": 1e-39, "checkin_rate": 0.1}
+        assert shuffled_rounds(KaryProfile(2.0, 2), **ask) < 0.8 * shuffled_rounds(AnyProfile(2.0), **ask)
+
+
 class TestEdges:
     @pytest.mark.parametrize("route", ["clones", "kary", "laplace"])
     def test_nothing_to_hide_or_nobody_there(self, route):
@@ -317,7 +412,7 @@ class TestEdges:
         assert checkin_shuffled(**setting, checkin_rate=0.0, delta=1e-6) == 0
         assert checkin_shuffled(**setting, checkin_rate=0.5, delta=0.0) == 7
         assert checkin_shuffled(**setting, checkin_rate=0.5, delta=1.0) == 0
-        assert checkin_shuffled(**setting | {"rounds": 2**53}, checkin_rate=0.5, delta=1e-6) == 2.0**53
+        assert checkin_shuffled(**setting | {"rounds": 2**53}, checkin_rate=0.5, delta=1e-6) < 2.0**53
 
     def test_binary_response_of_few_is_no_worse_than_of_more(self):
         """By the worst data sets of 600 messages, where fewer are expected."""

@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw, bracket
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.profiles import GaussianProfile
 
@@ -57,6 +58,19 @@ class TwoUsers:
         return gain + shift * reference / self.mass
 
 
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (1.0, 0.5)])
+@pytest.mark.parametrize(("rate", "blanket"), [(0.01, True), (0.3, True), (0.3, False), (0.999, False)])
+def test_two_users_who_may_be_absent(noise_std, epsilon, rate, blanket):
+    with mp.workdps(20):
+        there = TwoUsers(noise_std, epsilon, blanket)
+        alone = there.price(-there.mass * mp.expm1(epsilon))
+        truth = float(rate**2 * there.delta() + rate * (1 - rate) * alone)
+    found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), 2)
+    assert math.exp(found.high) == pytest.approx(truth, rel=5e-11)
+    assert math.exp(found.low) * (1 - 5e-11) <= truth <= math.exp(found.high) * (1 + 5e-11)
+    assert truth <= rate * math.exp(bracket(GaussianLaw(noise_std, epsilon, blanket), 1).high)
+
+
 @pytest.mark.parametrize(("noise_std", "epsilon"), [(0.3, 3.0), (0.5, 8.0), (1.0, 4.0)])
 def test_two_users(noise_std, epsilon):
     profile = GaussianProfile(noise_std)
@@ -67,7 +81,7 @@ def test_two_users(noise_std, epsilon):
     _agrees(all_equal(profile, 2, epsilon=epsilon), equal, upper=False)
 
 
-def on_a_line(noise_std, n_users, epsilon, blanket):
+def on_a_line(noise_std, n_users, epsilon, blanket, rate=1.0):
     mass = math.erfc(1 / (2 * math.sqrt(2) * noise_std)) if blanket else 1.0
     y, chances = _messages(noise_std, blanket, mass)
     lift = (1 - 2 * y) / (2 * noise_std**2)
@@ -75,6 +89,8 @@ def on_a_line(noise_std, n_users, epsilon, blanket):
         losses = mass * (np.exp(np.maximum(lift, 0)) - math.exp(epsilon) * np.exp(np.maximum(-lift, 0)))
     else:
         losses = np.exp(lift) - math.exp(epsilon)
+    losses = np.append(losses, -mass * math.expm1(epsilon))
+    chances = np.append(rate * chances, (1 - rate) / mass)
     spread = math.sqrt(n_users * mass * float(chances @ losses**2))
 
     def cost(t):
@@ -108,6 +124,17 @@ def test_many_users(noise_std, n_users, epsilon):
     blanket, equal = (on_a_line(noise_std, n_users, epsilon, reference) for reference in (True, False))
     _agrees(blanket_divergence(profile, n_users, epsilon=epsilon), blanket, upper=True)
     _agrees(all_equal(profile, n_users, epsilon=epsilon), equal, upper=False)
+
+
+@pytest.mark.parametrize(("noise_std", "n_users", "epsilon"), [(5.0, 100, 0.2), (3.0, 10**5, 0.01)])
+@pytest.mark.parametrize("rate", [0.05, 0.5])
+def test_many_users_who_may_be_absent(noise_std, n_users, epsilon, rate):
+    for blanket in (True, False):
+        truth = on_a_line(noise_std, n_users, epsilon * math.sqrt(rate), blanket, rate)
+        found = bracket(GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate), n_users)
+        assert [math.exp(end) for end in (found.low, found.high)] == pytest.approx([truth] * 2, rel=1e-9)
+        rough = bracket(GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate), n_users, 1e-6)
+        assert math.exp(rough.low) * (1 - 1e-9) <= truth <= math.exp(rough.high) * (1 + 1e-9) < truth * (1 + 1e-5)
 
 
 def _agrees(answer, truth, *, upper):
