@@ -19,21 +19,26 @@ Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 202
 """
 
 import math
+import sys
 
 import numpy as np
 from scipy.special import ndtr
 
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
+# The same for a delta below FAINT, and a mass above all that doubles lose at their lower end.
+FAR_REACH, FAINT, UNDERFLOW = 38.2, 1e-40, 1e-316
 CELL = 0.005  # of a cell, in standard deviations of the noise
 MOST_CELLS = 2**15  # cells of one half at most, which are wider then
 GROUPS = 128  # numbers of other records that are told apart; between them the larger stands for all
@@ -85,20 +90,38 @@ def participation_rounds(
         return random_participation(scheme, p, q, n_records, noise_std, clip_norm, epsilon, delta)
     if rounds == 1:
         return {"wcs": wcs, "ols": ols, "cs": cs}[scheme](p, q, noise_std, clip_norm, epsilon, delta)
+    always = _always(rounds, noise_std, clip_norm, epsilon, delta)
+    if q == 1 and (p == 1 or scheme == "ols"):
+        return always
     if clip_norm / noise_std > LARGEST_RATIO:
-        return _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta)
-    cells = round_cells(scheme, p, q, n_records, noise_std, clip_norm)
-    found = composed([(cells, rounds)], epsilon, delta)
+        return min(always, _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta))
+    given = scheme, p, q, n_records, noise_std, clip_norm
+    found = composed([(round_cells(*given), rounds)], epsilon, delta)
+    if (found if delta is None else delta) < FAINT:
+        found = composed([(round_cells(*given, reach=FAR_REACH), rounds)], epsilon, delta)
     coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
-    return Certified(found, found) if coarse else found
+    return min(always, Certified(found, found) if coarse and found < math.inf else found)
+
+
+def _always(rounds: int, noise_std: float, clip_norm: float, epsilon: float | None, delta: float | None) -> Certified:
+    """The record drawn in every round: a Gaussian mechanism, exact at the rates 1 and above every other account."""
+    longer = min(clip_norm * math.sqrt(rounds) * (1 + 4 * UNIT), sys.float_info.max)
+    return gaussian_mechanism(longer, noise_std, epsilon, delta)
 
 
 def round_cells(
-    scheme: str, participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    reach: float = REACH,
 ) -> Cells:
     """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
 
-    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
+    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.  Beyond ``reach`` standard
+    deviations a record counts as seen.
     """
     p, q, ratio = (
         max(LEAST_RATE, participation_rate),
@@ -106,8 +129,8 @@ def round_cells(
         max(LEAST_RATIO, clip_norm / noise_std),
     )
     if scheme == "outer":
-        return outer_cells(p, q, n_records, ratio)
-    return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
+        return outer_cells(p, q, n_records, ratio, reach)
+    return subsampled_cells(p * q if scheme == "cs" else q, ratio, p if scheme == "wcs" else 1.0, reach)
 
 
 def aligned_rounds_lower(
@@ -146,16 +169,18 @@ def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | N
 # --- losses of one round ----------------------------------------------------------------------------
 
 
-def outer_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
+def outer_cells(
+    participation_rate: float, record_rate: float, n_records: int, ratio: float, reach: float = REACH
+) -> Cells:
     """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000]."""
     p, q = participation_rate, record_rate
-    others, chances = _others(n_records, q, ratio) if p < 1 else (np.zeros(1), np.ones(1))
-    return _together([_half(p, q, others[:, None], ratio, side) for side in (1, -1)], chances[:, None])
+    others, chances = _others(n_records, q, ratio, reach) if p < 1 else (np.zeros(1), np.ones(1))
+    return _together([_half(p, q, others[:, None], ratio, side, reach) for side in (1, -1)], chances[:, None])
 
 
-def subsampled_cells(rate: float, ratio: float, joins: float = 1.0) -> Cells:
+def subsampled_cells(rate: float, ratio: float, joins: float = 1.0, reach: float = REACH) -> Cells:
     """Cells of a record drawn at a rate in the rounds that its client joins, with this chance and in the open."""
-    return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side) for side in (1, -1)], joins)
+    return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side, reach) for side in (1, -1)], joins)
 
 
 def aligned_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
@@ -177,11 +202,11 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     return Cells(losses, losses, base + LEFT_OUT, gain, rounding)
 
 
-def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
+def _others(n_records: int, rate: float, ratio: float, reach: float) -> tuple[Reals, Reals]:
     """Numbers of other records drawn, rounded up to a few, with their chances; far from the rest all are alike."""
     n = n_records - 1
     first, last = _window(n, rate)
-    last = min(last, math.ceil(REACH / ratio) + 1) if n * ratio > REACH else last
+    last = min(last, math.ceil(reach / ratio) + 1) if n * ratio > reach else last
     ends = np.unique(np.linspace(min(first, last), last, GROUPS).astype(np.int64))
     ends = np.append(ends, n) if ends[-1] < n else ends
     below, beyond = binomial.cdf(ends, n, rate), binomial.sf(ends, n, rate)
@@ -195,15 +220,19 @@ def _window(n: int, rate: float) -> tuple[int, int]:
     return first, least_whole(lambda drawn: bool(binomial.sf(drawn, n, rate) <= LEFT_OUT), 0, n)
 
 
-def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:
-    """Losses at the ends, Q's masses, P's excess and its error, to the right of C/2 (aligned) or left (opposed)."""
-    ends = max(ratio / 2, ratio - REACH) if side > 0 else -REACH, ratio + REACH if side > 0 else min(ratio / 2, REACH)
+def _half(p: float, q: float, others: Reals, ratio: float, side: int, reach: float) -> tuple[Reals, ...]:
+    """Losses at the ends, masses of Q, P's excess, its error, P's mass, right of C/2 (aligned) or left (opposed)."""
+    ends = max(ratio / 2, ratio - reach) if side > 0 else -reach, ratio + reach if side > 0 else min(ratio / 2, reach)
     points = np.unique(np.append(_points(*ends), [side * math.inf, ratio / 2]))
     losses = _losses(p, q, others, ratio, side, points)
     here, there = _normal(points, 0.0), _normal(points, ratio)
-    base = p * here + (1 - p) * _normal(points, -side * ratio * others)
-    gain = np.broadcast_to(p * q * (there - here), base.shape)
-    return losses[:, :-1], losses[:, 1:], base, gain, np.broadcast_to(ROUND * p * q * (there + here), base.shape)
+    away = (1 - p) * _normal(points, -side * ratio * others)
+    base = p * here + away
+    gain, error = p * q * (there - here), ROUND * p * q * (there + here)
+    error[-1 if side > 0 else 0] += UNDERFLOW
+    gain, error = np.broadcast_to(gain, base.shape), np.broadcast_to(error, base.shape)
+    mass = p * q * there + p * (1 - q) * here + away
+    return losses[:, :-1], losses[:, 1:], base, gain, error, mass
 
 
 def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: Reals) -> Reals:
@@ -211,10 +240,11 @@ def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: 
     exponent = ratio * points - ratio * ratio / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         away = np.where(others > 0, -side * others * ratio * points - (others * ratio) ** 2 / 2, 0.0)
-        log_share = math.log(q) - np.log1p((1 - p) / p * np.exp(away))
-        near = np.log1p(np.exp(log_share) * np.expm1(np.minimum(exponent, REACH)))
-        far = np.logaddexp(np.log1p(-np.exp(log_share)), log_share + exponent)
-    return np.where(exponent < REACH, near, far)
+        odds = (1 - p) / p * np.exp(away)
+        log_share = math.log(q) - np.log1p(odds)
+        change = np.exp(log_share) * np.expm1(np.minimum(exponent, REACH))
+        far = np.logaddexp(np.log(1 - q + odds) - np.log1p(odds), log_share + exponent)
+        return np.asarray(np.where((exponent < REACH) & (change > -0.5), np.log1p(change), far))
 
 
 def _points(low: float, high: float) -> Reals:
@@ -231,6 +261,6 @@ def _normal(points: Reals, mean: float | Reals) -> Reals:
 def _together(halves: list[tuple[Reals, ...]], chances: float | Reals) -> Cells:
     """Both halves with these chances, and what is left without a loss."""
     low, high = (np.concatenate([half[i].ravel() for half in halves]) for i in (0, 1))
-    base, gain, error = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in (2, 3, 4))
+    base, gain, error, mass = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in range(2, 6))
     rest = max(0.0, 1 - float((base + gain).sum()))
-    return Cells(*map(np.append, (low, high, base, gain, error), (0.0, 0.0, rest, 0.0, ROUND / 10)))
+    return Cells(*map(np.append, (low, high, base, gain, error, mass), (0.0, 0.0, rest, 0.0, ROUND / 10, rest)))

@@ -29,6 +29,7 @@ from flamelib.accounting.sampling import hidden as participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, outer_estimate
 from flamelib.accounting.sampling.rounds import (
+    FAR_REACH,
     SCHEMES,
     _normal,
     _points,
@@ -263,6 +264,82 @@ class TestOrder:
             assert lower(setting, 1000, epsilon=least * 0.999) >= 1e-6 * 0.99
 
 
+def _two_rounds(rate, mu, epsilon):
+    """Delta of two rounds of a record drawn at a rate, the larger data set first: one integral of a closed form."""
+    with mp.workdps(25):
+        rate, mu, epsilon = mpf(rate), mpf(mu), mpf(epsilon)
+
+        def density(x):
+            return (1 - rate) * mp.npdf(x) + rate * mp.npdf(x, mu)
+
+        def rest(x):
+            alpha = mp.exp(epsilon) / (1 - rate + rate * mp.exp(mu * x - mu**2 / 2))
+            if alpha <= 1 - rate:
+                return 1 - alpha
+            edge = (mp.log((alpha - (1 - rate)) / rate) + mu**2 / 2) / mu
+            return (1 - rate - alpha) * mp.ncdf(-edge) + rate * mp.ncdf(mu - edge)
+
+        return mp.quad(lambda x: density(x) * rest(x), [mpf(i) for i in range(-40, 48, 2)], maxdegree=5)
+
+
+class TestTinyDeltas:
+    """Down to 1e-300, every rate 1 included."""
+
+    @pytest.mark.parametrize(
+        ("rate", "mu", "epsilon"), [(0.1, 1.0, 35.0), (0.5, 2.0, 90.0), (0.01, 0.5, 16.0), (0.9, 8.0, 330.0)]
+    )
+    def test_two_rounds_by_an_integral(self, rate, mu, epsilon):
+        truth = float(_two_rounds(rate, mu, epsilon))
+        assert 0 < truth < 1e-90
+        found = participation_rounds("cs", 1.0, rate, 1, 1.0, mu, 2, epsilon=epsilon)
+        assert truth <= found <= truth * 1.02
+        assert epsilon <= participation_rounds("cs", 1.0, rate, 1, 1.0, mu, 2, delta=truth) <= epsilon * (1 + 1e-4)
+
+    @pytest.mark.parametrize(("ratio", "rounds", "epsilon"), [(1.0, 2, 50.0), (0.05, 400, 20.0), (6.0, 3, 400.0)])
+    def test_the_grid_at_rate_one_is_a_gaussian(self, ratio, rounds, epsilon):
+        """What the grid of losses says where the answer is known: shares of 1 and all."""
+        with mp.workdps(330):
+            mu, at = ratio * mp.sqrt(rounds), mpf(epsilon)
+            truth = float(mp.ncdf(mu / 2 - at / mu) - mp.exp(at) * mp.ncdf(-mu / 2 - at / mu))
+        assert truth < 1e-60
+        found = composed([(subsampled_cells(1.0, ratio, reach=FAR_REACH), rounds)], epsilon=epsilon)
+        assert truth * (1 - 1e-9) <= found <= truth * 1.02
+
+    @pytest.mark.parametrize("scheme", SCHEMES)
+    def test_both_rates_one(self, scheme):
+        """Once saturated: infinite, .437 and no number at all."""
+        loud, louder = (scheme, 1, 1, 1, 0.125, 1.0, 2), (scheme, 1, 1, 1, 1 / 6, 1.0, 2)
+        assert participation_rounds(*loud, delta=1e-6) == pytest.approx(116.94501003, rel=1e-9)
+        assert participation_rounds(*loud, epsilon=120.0) == pytest.approx(2.54609179e-7, rel=1e-8)
+        assert participation_rounds(*louder, delta=1e-6) == pytest.approx(75.541483974, rel=1e-9)
+        assert participation_rounds(scheme, 1, 1, 1, 0.0333, 1.0, 2, epsilon=1500.0) == pytest.approx(1.74713635e-45)
+        assert participation_rounds(scheme, 1, 1, 1, 20.0, 1.0, 2, delta=1e-60) == pytest.approx(1.13836132, rel=1e-8)
+
+    @pytest.mark.parametrize("ratio", [2.0, 8.0, 30.0, 100.0])
+    def test_a_rate_close_to_one(self, ratio):
+        """A share next to 1 loses next to nothing against a share of 1."""
+        rate, most = 1 - 1e-9, norm.isf(1e-6) * ratio * math.sqrt(2) + ratio**2
+        found = composed([(subsampled_cells(rate, ratio), 2)], delta=1e-6)
+        assert found <= participation_rounds("ols", 1, 1, 1, 1.0, ratio, 2, delta=1e-6) * 1.001 <= most * 1.001
+
+    @pytest.mark.parametrize("delta", [1e-41, 1e-60, 1e-200, 1e-300])
+    @pytest.mark.parametrize("scheme", ["outer", "cs"])
+    def test_there_and_back(self, scheme, delta):
+        setting = scheme, 0.1, 0.1, 5, 1.0, 1.0, 20
+        epsilon = participation_rounds(*setting, delta=delta)
+        assert participation_rounds(*setting, epsilon=epsilon) == pytest.approx(delta, rel=0.02)
+
+    def test_more_rounds_more_loss(self):
+        """Once stuck far above the truth, and falling."""
+        setting = "ols", 0.1, 0.99999746, 1, 35.4, 0.06
+        found = [participation_rounds(*setting, rounds, epsilon=2.3) for rounds in (15170, 16766)]
+        mu = [0.06 / 35.4 * math.sqrt(rounds) for rounds in (15170, 16766)]
+        truth = [norm.sf(2.3 / m - m / 2) - math.exp(2.3 + norm.logsf(2.3 / m + m / 2)) for m in mu]
+        assert found == pytest.approx(truth, rel=1e-2)
+        cells = subsampled_cells(0.99999746, 0.06 / 35.4)
+        assert composed([(cells, 15170)], epsilon=2.3) == pytest.approx(truth[0], rel=2e-2)
+
+
 class TestAccuracy:
     @pytest.mark.parametrize("setting", SETTINGS[::3])
     def test_within_the_stated_uncertainty_of_a_finer_grid(self, setting, monkeypatch):
@@ -283,7 +360,7 @@ class TestAccuracy:
     def test_noise_that_hides_nothing(self):
         seen = -math.expm1(10 * math.log1p(-0.01))
         assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, epsilon=3.0) == pytest.approx(seen)
-        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.01) == math.inf
+        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.01) == pytest.approx(5e18)
         assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.1) == 0.0
         assert upper("ols", (0.1, 1.0, 5, 1e-9), 10, epsilon=3.0) == 1.0
 
@@ -293,7 +370,8 @@ class TestAccuracy:
 
 class TestCells:
     @pytest.mark.parametrize(
-        ("low", "high", "mean"), [(-16.0, 0.5, 0.0), (-16.0, 16.0, 12.0), (0.5, 17.0, 1.0), (-16.0, 40.0, 20.0)]
+        ("low", "high", "mean"),
+        [(-16.0, 0.5, 0.0), (-16.0, 16.0, 12.0), (0.5, 17.0, 1.0), (-16.0, 40.0, 20.0), (0.5, 37.2, 0.0)],
     )
     def test_masses_are_as_exact_as_counted(self, low, high, mean):
         points = _points(low, high)
