@@ -156,6 +156,7 @@ VOCABULARY: dict[str, Domain] = {
     "n_messages": _count("messages each user sends"),
     "width": _count("largest whole input of a discrete randomizer"),
     "randomizer": Domain("local randomizer", choices=("kary", "laplace", "gaussian", "any")),
+    "side": Domain("on which side of the truth the answer lies", choices=("upper", "lower")),
     "seed": Domain("seed of the one generator", whole=True, low=0, high=LARGEST_WHOLE),
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),

@@ -13,24 +13,28 @@ to nobody, and the noise is fresh in each round.  Proof: book, chapter on random
 *Baselines*.  A record drawn at a rate r, all else known: :math:`(1-r)N(0)+rN(C)` against :math:`N(0)`, which is
 p = 1 (OLS) or L = 1 with r = pq (CS).  Participants known (WCS): that of OLS with chance p, else no loss.
 
-*From below*: the client's gradients are all equal in each round, a pair of data sets like any other.
+*From below*: what one adversary does in every round, a pair of data sets like any other.  All gradients have the
+largest norm, those of the other records make the same angle with the differing one's, and the sum is seen in boxes of
+the plane that they span; boxes of about the same loss count as one.  Of baselines, which one pair attains, that pair.
 
 Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
 """
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
 
-from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
+from flamelib.accounting.composition.known_pairs import ROUND, Cells, alike, composed, composed_below, joined
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.turned_gradients import interval_masses
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Certified
+from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
@@ -46,11 +50,15 @@ LEFT_OUT = 1e-25  # mass that is left out of a binomial law, or added to a cell,
 LEAST_RATE, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
 LARGEST_RATIO = 1000.0  # clipping norm over noise: from here on a record that is drawn is as good as seen
 MOST_ALIGNED = 1000  # records of the client whose gradients are all equal
+# Of boxes in the plane: reach and side in standard deviations, number along an axis, least mass, steps of losses.
+REACH_TURNED, BOX, MOST_BOXES, LEAST_BOX, LOSS_STEP = 9.0, 0.05, 700, 1e-300, 0.01
+LARGEST_TURNED = 30.0  # clipping norm over noise beyond which gradients are not turned
+ANGLES, TURNS = (15.0, 30.0, 45.0, 60.0, 75.0, 90.0), (7.5, 3.75)  # degrees tried, and then to both sides of the best
 SCHEMES = ("outer", "wcs", "ols", "cs")
 
 
-@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs", gives="upper",
-        adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
+@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs",
+        gives=lambda given: Gives(given["side"]), adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
 def participation_rounds(
     scheme: str,
     participation_rate: float,
@@ -61,16 +69,22 @@ def participation_rounds(
     rounds: int,
     epsilon: float | None = None,
     delta: float | None = None,
+    side: str = "upper",
 ) -> Certified:
     """Guarantee after ``rounds`` rounds, one record added or removed (upper, both directions).
 
     ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
+    From below the adversary keeps to one choice in every round: all gradients of the largest norm, those of the other
+    records at one angle to the differing one's (the worst found), or of this client's records only some gradients that
+    are not 0.  Nothing is known of an adversary who turns them from round to round.
 
     Parameters
     ----------
     scheme : str
         ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
         record is drawn on its own, at the product of the rates.
+    side : str
+        ``upper``, or ``lower``: what the explicit adversary is certain to cause, 0 where nothing can be said.
     n_records : int, at least 1
         Records of the client in the larger data set; ignored but by ``outer``.
     noise_std, clip_norm : float, positive
@@ -84,8 +98,12 @@ def participation_rounds(
     '1.76e-05'
     >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
     '1.83'
+    >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0, side='lower'):.2e}"
+    '2.37e-06'
     """
     p, q = participation_rate, record_rate
+    if side == "lower":
+        return _rounds_lower(scheme, p, q, n_records, noise_std, clip_norm, rounds, epsilon, delta)
     if rounds == 1 and scheme == "outer":
         return random_participation(scheme, p, q, n_records, noise_std, clip_norm, epsilon, delta)
     if rounds == 1:
@@ -158,6 +176,44 @@ def aligned_rounds_lower(
     return composed_below([(cells, rounds)], epsilon, delta)
 
 
+def _rounds_lower(
+    scheme: str,
+    p: float,
+    q: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None,
+    delta: float | None,
+) -> Certified:
+    """The largest answer of a few adversaries, each the same in every round."""
+    if q == 1 and (p == 1 or scheme == "ols"):
+        known = gaussian_mechanism(clip_norm * math.sqrt(rounds) * (1 - 4 * UNIT), noise_std, epsilon, delta)
+        return Certified(max(known - known.uncertainty, 0.0) if known < math.inf else known, known.uncertainty)
+    ratio = min(clip_norm / noise_std, LARGEST_RATIO)
+
+    def least(cells: Cells) -> float:
+        return composed_below([(cells, rounds)], epsilon, delta)
+
+    if scheme != "outer":
+        seen = aligned_cells(1.0, p * q if scheme == "cs" else q, 1, ratio)
+        joins = p if scheme == "wcs" else 1.0
+        scaled = replace(seen, base=joins * seen.base, gain=joins * seen.gain, error=joins * seen.error)
+        return Certified(least(joined([scaled, alike((1 - joins) * (1 - ROUND))])), 0.0)
+    most = min(n_records, MOST_ALIGNED)
+    found = max(least(aligned_cells(p, q, some, ratio)) for some in {1, min(2, most), most})
+    if rounds == 1:
+        found = max(found, random_participation("aligned", p, q, n_records, noise_std, clip_norm, epsilon, delta))
+    if most > 1 and p < 1 and ratio <= LARGEST_TURNED:
+        turned = {angle: least(turned_cells(p, q, most, ratio, angle)) for angle in ANGLES}
+        for turn in TURNS:
+            best = max(turned, key=lambda angle: turned[angle])
+            turned |= {at: least(turned_cells(p, q, most, ratio, at)) for at in (best - turn, best + turn)}
+        found = max(found, *turned.values())
+    return Certified(found, 0.0)
+
+
 def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
     """A record that is drawn is as good as seen: so it is in one round at least."""
     seen = -math.expm1(rounds * math.log1p(-rate)) if rate < 1 else 1.0
@@ -200,6 +256,36 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     gain = p * q * (chances @ (more - now))
     losses = np.log1p(np.maximum(gain / (base + LEFT_OUT), -1 + ROUND))
     return Cells(losses, losses, base + LEFT_OUT, gain, rounding)
+
+
+def turned_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float, angle: float) -> Cells:
+    """Cells of the pair whose other gradients make an ``angle`` in degrees with the differing one: from below only."""
+    p, q, n = participation_rate, record_rate, n_records - 1
+    first, last = _window(n, q)
+    drawn = np.arange(first, last + 1)
+    chances, left_out = binomial.pmf(drawn, n, q), LEFT_OUT if last - first < n else 0.0
+    along, across = ratio * drawn * math.cos(math.radians(angle)), ratio * drawn * math.sin(math.radians(angle))
+    ends = [_edges(min(0.0, one.min()), max(0.0, one.max()) + more) for one, more in ((along, ratio), (across, 0.0))]
+    beside = chances[:, None] * interval_masses(ends[1] - across[:, None])
+    now, more = (interval_masses(ends[0] - along[:, None] - moved).T @ beside for moved in (0.0, ratio))
+    away = np.outer(*(interval_masses(one[None, :])[0] for one in ends))
+    base, gain = (1 - p) * away + p * now + left_out, p * q * (more - now)
+    error = 4 * ROUND * p * q * (now + more) + left_out
+    kept = base > LEAST_BOX
+    losses = np.log1p(np.maximum(gain[kept] / base[kept], -1 + ROUND))
+    spread = math.sqrt(float(base[kept] @ losses**2))
+    # As fine as the losses are on the whole, and relatively as fine far out.
+    place = np.rint(np.arcsinh(losses / max(spread, LEAST_BOX)) / LOSS_STEP).astype(np.int64)
+    base, gain, error = (np.bincount(place - place.min(), one[kept]).astype(np.float64) for one in (base, gain, error))
+    filled = base > 0
+    losses = np.log1p(np.maximum(gain[filled] / base[filled], -1 + ROUND))
+    return Cells(losses, losses, base[filled], gain[filled], error[filled])
+
+
+def _edges(low: float, high: float) -> Reals:
+    """Ends of the boxes of the plane along one axis."""
+    low, high = low - REACH_TURNED, high + REACH_TURNED
+    return np.linspace(low, high, min(math.ceil((high - low) / BOX), MOST_BOXES) + 1)
 
 
 def _others(n_records: int, rate: float, ratio: float, reach: float) -> tuple[Reals, Reals]:

@@ -39,6 +39,7 @@ from flamelib.accounting.sampling.rounds import (
     participation_rounds,
     round_cells,
     subsampled_cells,
+    turned_cells,
 )
 from flamelib.core.vocabulary import DomainError
 
@@ -338,6 +339,81 @@ class TestTinyDeltas:
         assert found == pytest.approx(truth, rel=1e-2)
         cells = subsampled_cells(0.99999746, 0.06 / 35.4)
         assert composed([(cells, 15170)], epsilon=2.3) == pytest.approx(truth[0], rel=2e-2)
+
+
+def _plane(p, q, n_records, ratio, angle, side=0.06):
+    """Densities of a round, with the record and without, at the points of a grid in the plane."""
+    reach = 7 + n_records * ratio
+    x, y = np.meshgrid(*2 * [np.arange(-reach, reach, side)])
+    turn = math.radians(angle)
+
+    def law(count, own):
+        return norm.pdf(x - ratio * (count * math.cos(turn) + own)) * norm.pdf(y - ratio * count * math.sin(turn))
+
+    chances = binom.pmf(np.arange(n_records), n_records - 1, q)
+    without, along = (sum(c * law(count, own) for count, c in enumerate(chances)) for own in (0, 1))
+    laws = (1 - p) * law(0, 0) + p * ((1 - q) * without + q * along), (1 - p) * law(0, 0) + p * without
+    return [law.ravel() * side**2 for law in laws]
+
+
+def _squared(first, second, epsilon):
+    """Delta of the pair twice: every point against all others, in the order of their likelihood ratios."""
+    order = np.argsort(first / second)
+    p, q = (np.append(0.0, np.cumsum(one[order][::-1])) for one in (first, second))
+    falling = (first / second)[order][::-1]
+    more = np.searchsorted(-falling, -math.exp(epsilon) * second / first)
+    return float(first @ p[more] - math.exp(epsilon) * second @ q[more])
+
+
+class TestFromBelow:
+    @pytest.mark.parametrize(
+        ("p", "q", "n_records", "ratio", "angle", "epsilon"),
+        [(0.5, 0.3, 2, 1.0, 90, 0.3), (0.2, 0.5, 3, 0.7, 40, 0.2), (0.1, 0.1, 4, 1.0, 60, 0.1)],
+    )
+    def test_turned_gradients_twice_by_every_pair_of_points(self, p, q, n_records, ratio, angle, epsilon):
+        larger, smaller = _plane(p, q, n_records, ratio, angle)
+        cells = turned_cells(p, q, n_records, ratio, angle)
+        for one, pair in ((cells, (larger, smaller)), (cells.swapped(), (smaller, larger))):
+            step = 0.02 * math.sqrt(one.second_moment)
+            for rounds, truth in ((1, np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0).sum()),
+                                  (2, _squared(*pair, epsilon))):  # fmt: skip
+                found = level(below(one, step), rounds, epsilon)
+                assert truth * 0.98 - 1e-7 <= found <= truth * (1 + 1e-6) + 1e-14
+
+    @pytest.mark.parametrize(
+        ("setting", "rounds", "epsilon", "least", "aligned"),
+        [((0.1, 0.1, 5, 1.0), 100, 2.0, 2.3e-6, 1.37e-7), ((0.1, 0.1, 10, 4.0), 1000, 0.4, 2.1e-7, 2.16e-7)],
+    )
+    def test_the_best_angle(self, setting, rounds, epsilon, least, aligned):
+        found = upper("outer", setting, rounds, epsilon=epsilon, side="lower")
+        assert max(least, lower(setting, rounds, epsilon=epsilon)) <= found <= 1.05 * max(least, aligned)
+        assert found < upper("outer", setting, rounds, epsilon=epsilon)
+        back = upper("outer", setting, rounds, delta=found, side="lower")
+        assert 0.99 * epsilon <= back <= epsilon * (1 + 1e-6)
+
+    @pytest.mark.parametrize("scheme", ["wcs", "ols", "cs"])
+    @pytest.mark.parametrize("setting", [SETTINGS[0], SETTINGS[4], SETTINGS[6]])
+    @pytest.mark.parametrize("rounds", [1, 2, 60])
+    def test_baselines_are_attained(self, scheme, setting, rounds):
+        for asked in ({"epsilon": 0.5}, {"delta": 1e-7}):
+            least, most = (upper(scheme, setting, rounds, **asked, side=side) for side in ("lower", "upper"))
+            assert 0.98 * most <= least <= most
+
+    @pytest.mark.parametrize("setting", SETTINGS)
+    def test_is_below_the_other_side(self, setting):
+        for rounds in (1, 2, 40):
+            for asked in ({"epsilon": 0.2}, {"delta": 1e-9}, {"delta": 1e-50}):
+                least, most = (upper("outer", setting, rounds, **asked, side=side) for side in ("lower", "upper"))
+                assert 0 <= least <= most
+        assert upper("outer", setting, 3, delta=1.0, side="lower") == 0.0
+
+    def test_rates_of_one_are_a_gaussian(self):
+        for asked in ({"epsilon": 3.0}, {"delta": 1e-200}, {"delta": 0.0}):
+            ends = [
+                participation_rounds("outer", 1, 1, 7, 1.0, 1.0, 9, **asked, side=side) for side in ("lower", "upper")
+            ]
+            assert ends[0] <= ends[1]
+            assert ends[0] == pytest.approx(ends[1], rel=1e-9)
 
 
 class TestAccuracy:
