@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
-from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.sampling.rounds import dominated_rounds, participation_rounds
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import close_below
@@ -61,7 +61,7 @@ def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: in
         value = participation_noise("outer", *rates, protocol.clip_norm, epsilon, delta)
     else:
         value = protocol.clip_norm / close_below(
-            lambda part: _account(_with(protocol, part), delta, None, rounds).epsilon,
+            lambda part: dominated_rounds("outer", *_public(_with(protocol, part)), rounds, None, delta),
             epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR, "epsilon",
         )  # fmt: skip
     kept = replace(protocol, noise_std=max(value, QUIETEST * protocol.clip_norm))

@@ -15,7 +15,7 @@ from flamebook.experiments.runs import Gap, Learning, half_width, named
 from flamebook.records import Parameters
 from flamebook.statements import Finding, compared, counted, either, every, listed, percent, ranked, silent, times
 from flamelib.accounting.sampling.hidden import participation_noise
-from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.sampling.rounds import dominated_rounds
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.models import Model
 from flamelib.learning.participation import Scheme, train
@@ -92,7 +92,7 @@ class Setting:
         accounting = "outer" if scheme == "inner" else scheme
         noise = max(self.noise_std(scheme), self.clip_norm * LEAST_NOISE)
         return float(
-            participation_rounds(
+            dominated_rounds(
                 accounting, self.participation_rate, self.record_rate, self.n_records, noise, self.clip_norm,
                 self.rounds, delta=total_delta,
             )

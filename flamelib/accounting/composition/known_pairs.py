@@ -290,11 +290,23 @@ def _sparable(parts: Parts, epsilon: float) -> Iterator[float]:
 
 def _expected(order: Parts, epsilon: float, spared: float) -> float:
     """About the delta of a long composition without its largest losses, by the saddle point."""
-    parts = [(_cut(cells, spared / _count(order)), times) for cells, times in order]
-    law = LossSum([(above(cells, SKETCH * _step(parts)), times) for cells, times in parts])
-    tilt = law.tilt_to(epsilon)
+    tilt = tilted(order, epsilon, spared)
     room = math.log1p(tilt.t * (1 + tilt.t) * math.sqrt(tilt.variance))
     return math.exp(min(tilt.log_mass - tilt.t * epsilon - room, 0.0))
+
+
+def tilted(order: Parts, epsilon: float, spared: float) -> Tilt:
+    """About the tilt under which the sum of losses has this mean, without the largest losses of a given mass."""
+    parts = [(_cut(cells, spared / _count(order)), times) for cells, times in order]
+    return LossSum([(above(cells, SKETCH * _step(parts)), times) for cells, times in parts]).tilt_to(epsilon)
+
+
+def composed_in_order(parts: Parts, spared: float, epsilon: float | None = None, delta: float | None = None) -> float:
+    """As :func:`composed` in the given order alone, this mass given to the largest losses (upper)."""
+    kept = [(_cut(cells, spared / _count(parts)), times) for cells, times in parts]
+    if epsilon is None:
+        return _settled(kept, LeastEpsilon(delta or 0.0), -math.inf)[0]
+    return probability(_settled(kept, DeltaAt(epsilon), -math.inf)[0])
 
 
 def composed_below(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> float:

@@ -41,6 +41,7 @@ from flamelib.accounting.sampling.rounds import (
     subsampled_cells,
     turned_cells,
 )
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
@@ -584,3 +585,12 @@ def test_one_round_is_not_composed():
 
 def test_very_many_records_are_answered():
     assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3
+
+
+def test_the_command_says_which_side():
+    given = {"scheme": "cs", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5, "noise_std": 1.0,
+             "clip_norm": 1.0, "rounds": 3, "epsilon": 1.0}  # fmt: skip
+    assert [answer("participation:rounds", given | more)["gives"] for more in ({}, {"side": "lower"})] == [
+        "upper",
+        "lower",
+    ]
