@@ -100,8 +100,9 @@ def _deviance(x: Reals, high: float, low: float) -> Reals:
     for k in range(8, 0, -1):
         series = (series + 1 / (2 * k + 1)) * powers
     near = (x - high) * v + 2 * x * v * series
-    ratio = np.log(x / high) if high > 1e-200 else np.log(x) - math.log(high)
-    plain = x * ratio + high - x
+    if high <= 1e-200:
+        return np.asarray(x * (np.log(x) - math.log(high)) + high - x + (low - x * (low / high)))
+    plain = x * np.log(x / high) + high - x
     return np.asarray(np.where(np.abs(v) < 0.1, near, plain) + low * (1 - x / high))
 
 

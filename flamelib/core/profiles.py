@@ -280,6 +280,11 @@ class AnyProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class ClonedProfile(AnyProfile):
+    """The same, hidden by as many clones as binary response has: with probability ``2 / (exp(epsilon0) + 1)``."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableProfile:
     """A randomizer by its table: row x is the law of the message for the value x."""
 

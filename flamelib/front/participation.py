@@ -3,7 +3,6 @@
 The document is Hasircioglu, Gunduz 2022.  Adjacency: one record is added or removed.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
-from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.sampling.rounds import dominated_rounds, participation_rounds
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Adjacency, Certified, RestsOn
+from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import close_below
 from flamelib.core.vocabulary import DomainError
 from flamelib.front import questions
@@ -42,9 +41,6 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
         )
     else:
         found = participation_rounds("outer", *given, rounds, epsilon, delta)
-        if delta and math.isinf(found):
-            # Too far out for the grid of losses: an equal share of delta for each round, whose epsilons add.
-            found = Certified(rounds * _account(protocol, delta / rounds, None, 1).epsilon, 0.0)
     at, most = (epsilon, min(float(found), 1.0)) if delta is None else (float(found), delta)
     return Guarantee(float(at or 0.0), most, Adjacency.ADD_REMOVE, RestsOn.PROVEN, found.uncertainty)
 
@@ -52,9 +48,7 @@ def _account(protocol: Participation, delta: float | None, epsilon: float | None
 @questions.answers_lower(Participation)
 def _lower(protocol: Participation, delta: float | None, epsilon: float | None, rounds: int) -> float:
     given = _public(protocol)
-    if rounds == 1:
-        return random_participation("aligned", *given, epsilon, delta)
-    return aligned_rounds_lower(*given, rounds, epsilon, delta)
+    return participation_rounds("outer", *given, rounds, epsilon, delta, side="lower")
 
 
 @questions.answers_calibrate(Participation)
@@ -66,7 +60,7 @@ def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: in
         value = participation_noise("outer", *rates, protocol.clip_norm, epsilon, delta)
     else:
         value = protocol.clip_norm / close_below(
-            lambda part: _account(_with(protocol, part), delta, None, rounds).epsilon,
+            lambda part: dominated_rounds("outer", *_public(_with(protocol, part)), rounds, None, delta),
             epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR, "epsilon",
         )  # fmt: skip
     kept = replace(protocol, noise_std=max(value, QUIETEST * protocol.clip_norm))

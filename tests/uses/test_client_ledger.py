@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.sampling.rounds import dominated_rounds
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.client_ledger import Announcement, ClientLedger, _most_rounds
 
@@ -27,16 +27,16 @@ class TestSpent:
         for _ in range(100):
             ledger.charge(USUAL)
         assert ledger.rounds == 100
-        assert ledger.delta(2.0) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0)
-        assert ledger.epsilon(1e-5) == participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
+        assert ledger.delta(2.0) == dominated_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0)
+        assert ledger.epsilon(1e-5) == dominated_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
 
     def test_unlike_rounds(self):
         """Above each kind alone, below their budgets added, and about the same in any order."""
         ledger, turned = filled(), ClientLedger(5)
         turned.charge(OTHER, 10)
         turned.charge(USUAL, 100)
-        usual = participation_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
-        other = participation_rounds("outer", 0.05, 0.2, 5, 2.0, 1.0, 10, delta=1e-5)
+        usual = dominated_rounds("outer", 0.1, 0.1, 5, 1.0, 1.0, 100, delta=1e-5)
+        other = dominated_rounds("outer", 0.05, 0.2, 5, 2.0, 1.0, 10, delta=1e-5)
         assert usual < ledger.epsilon(2e-5) + 0.2
         assert max(usual, other) < ledger.epsilon(1e-5) < usual + other
         assert ledger.epsilon(1e-5) == pytest.approx(turned.epsilon(1e-5), rel=1e-4)

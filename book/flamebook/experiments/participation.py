@@ -27,7 +27,7 @@ from flamebook.statements import (
     times,
 )
 from flamelib.accounting.sampling.hidden import participation_noise
-from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.accounting.sampling.rounds import dominated_rounds
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.models import Model
 from flamelib.learning.participation import Scheme, train
@@ -104,7 +104,7 @@ class Setting:
         accounting = "outer" if scheme == "inner" else scheme
         noise = max(self.noise_std(scheme), self.clip_norm * LEAST_NOISE)
         return float(
-            participation_rounds(
+            dominated_rounds(
                 accounting, self.participation_rate, self.record_rate, self.n_records, noise, self.clip_norm,
                 self.rounds, delta=total_delta,
             )

@@ -186,11 +186,13 @@ def shuffled_rounds_lower(
     if isinstance(randomizer, LaplaceProfile | GaussianProfile):
         laws = [law_from_below(randomizer, holds, checkin_rate) for holds in (0.0, 1.0)]
         return max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
+    tried: list[KaryProfile | SupportProfile]
     if isinstance(randomizer, AnyProfile):
-        tried: list[KaryProfile | SupportProfile] = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
+        tried = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
     else:
         tried = [randomizer]
-    cells = [make(one, n_users, checkin_rate) for one in tried for make in (equal_cells, third_cells)]
+    cells = [equal_cells(one, n_users, checkin_rate) for one in tried]
+    cells += [third_cells(one, n_users, checkin_rate) for one in tried if isinstance(one, KaryProfile)]
     return max((composed_below([(found, rounds)], epsilon, delta) for found in cells if found), default=0.0)
 
 

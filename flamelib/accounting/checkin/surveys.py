@@ -17,6 +17,7 @@ from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
     SUPPORTING,
     AnyProfile,
+    ClonedProfile,
     GaussianProfile,
     KaryProfile,
     LaplaceProfile,
@@ -56,14 +57,14 @@ def many(
     """Rounds in which users join with a chance, and what their account rests on (upper)."""
     if rounds == 1 and rate == 1:
         return once(randomizer, n_users, epsilon, delta)
-    if isinstance(randomizer, GaussianProfile):
-        raise DomainError("rounds and rate must be 1 for Gaussian noise, of which no account of more is known here")
-    if not isinstance(randomizer, TableProfile):
-        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), RestsOn.PROVEN
+    if not isinstance(randomizer, TableProfile | AnyProfile):
+        rests_on = RestsOn.ESTIMATED if isinstance(randomizer, GaussianProfile) else RestsOn.PROVEN
+        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), rests_on
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
-    found = shuffled_rounds(AnyProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
-    if rounds == 1:
+    # Clones hide every randomizer of the budget, those who may be absent included.
+    found = shuffled_rounds(ClonedProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
+    if rounds == 1 and isinstance(randomizer, TableProfile):
         # Who stays away only drops a message, which everybody could do to the round of all.
         return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
     return found, RestsOn.PROVEN
@@ -85,9 +86,8 @@ def at_least(
                 found = table_lower(randomizer, n_users, epsilon, delta)
             case _:
                 found = all_equal(randomizer, n_users, epsilon, delta)
-    alike = KaryProfile(randomizer.epsilon0, 2) if isinstance(randomizer, AnyProfile) else randomizer
-    if isinstance(alike, KaryProfile | SupportProfile) and (rounds > 1 or rate < 1):
-        composed = shuffled_rounds_lower(alike, n_users, rounds, epsilon, delta, rate)
+    if not isinstance(randomizer, TableProfile) and (rounds > 1 or rate < 1):
+        composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate)
         found = max(found, Certified(composed, 0.0))
     return found
 

@@ -20,7 +20,7 @@ dominating pairs dominate adaptive compositions; proven there as well).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 ROUND = 1e-11  # relative error of Q's masses
-STEEP = 700.0  # largest loss whose exponential is taken
+STEEP, SCARCE = 700.0, 1e-290  # largest loss whose exponential is taken; masses of Q below have lost digits
 UNSURE = 0.1  # relative error of a cell's mass from which it is left out from below
 LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
@@ -47,27 +47,34 @@ FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
 SKETCH = 8  # steps of the grid on which sizes are guessed
 SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
+LEAST_GUESS, LEAST_SPARED = 1e-300, 1e-306  # a delta that is told from others, and a mass that is always given up
 SHARES = 2 * (1e-4, 1e-2, 0.2)  # of delta, given to the largest losses in turn
 MOST_LOSSES = 2**24  # points of a distribution that is handed on
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """For each cell least and greatest loss, Q's mass, by how much P's is larger, and the error of that."""
+    """For each cell least and greatest loss, Q's mass, by how much P's is larger, and the error of that.
+
+    ``mass`` is that of P, where it is known better than as a sum: it has a relative error of at most ``ROUND``.
+    """
 
     low: Reals
     high: Reals
     base: Reals
     gain: Reals
     error: Reals
+    mass: Reals | None = None
 
     def some(self, kept: NDArray[np.bool_]) -> "Cells":
         """A selection."""
-        return Cells(self.low[kept], self.high[kept], self.base[kept], self.gain[kept], self.error[kept])
+        mass = None if self.mass is None else self.mass[kept]
+        return Cells(self.low[kept], self.high[kept], self.base[kept], self.gain[kept], self.error[kept], mass)
 
     def swapped(self) -> "Cells":
-        """The cells of (Q, P); what is now ``base`` may be too small, by twice the error."""
-        return Cells(-self.high, -self.low, np.maximum(self.base + self.gain - self.error, 0), -self.gain, self.error)
+        """The cells of (Q, P); what is now ``base`` may be too small, by twice the error, where no mass is given."""
+        base = np.maximum(self.base + self.gain - self.error, 0) if self.mass is None else self.mass
+        return Cells(-self.high, -self.low, base, -self.gain, self.error, None if self.mass is None else self.base)
 
     @property
     def second_moment(self) -> float:
@@ -128,7 +135,8 @@ def above(cells: Cells, step: float) -> Loss:
     steep = np.expm1(np.minimum(step * first, STEEP))
     moved = gain - cells.base * (steep - ROUND * np.abs(steep))
     wide = -np.expm1(step * np.minimum(first - last, -1))
-    up = np.where((first == last) | (step * first >= STEEP), mass, np.clip(moved / wide * (1 + 8 * UNIT), 0, mass))
+    coarse = (first == last) | (step * first >= STEEP) | (cells.base < SCARCE)
+    up = np.where(coarse, mass, np.clip(moved / wide * (1 + 8 * UNIT), 0, mass))
     up, down = np.where(shown, 0.0, up), np.where(shown, 0.0, mass - up)
     return _law(step, np.concatenate([first, last]), np.concatenate([down, up]), float(mass[shown].sum()))
 
@@ -183,7 +191,10 @@ Parts = Sequence[tuple[Cells, int]]
 
 @dataclass(frozen=True, slots=True)
 class DeltaAt:
-    """What is the logarithm of delta at this epsilon?  A good tilt, the answer from above, its move and the doubt."""
+    """What is the logarithm of delta at this epsilon?
+
+    A good tilt, the answer from above, its move and the doubt, and the effect of the grid that is wanted at most.
+    """
 
     epsilon: float
 
@@ -199,6 +210,9 @@ class DeltaAt:
 
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
         return moved, moved / 2 + rest
+
+    def effect(self, value: float) -> float:
+        return GRID_EFFECT if value > math.log(FAINT) else GRID_EFFECT / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +237,9 @@ class LeastEpsilon:
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:
         return moved * t, moved / 2 + rest / max(t, 1.0)
 
+    def effect(self, value: float) -> float:
+        return GRID_EFFECT if self.delta > FAINT else GRID_EFFECT / 2
+
 
 _Question = DeltaAt | LeastEpsilon
 
@@ -241,13 +258,12 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         return Certified(value, min(doubt, value) if math.isfinite(value) else 0.0)
     if most < FAINT:
         return Certified(most, most)
-    each = max(cells.delta(epsilon) for cells, _ in parts)
-    for spared in (SPARED, 1e-4 * each * _count(parts), 1e-4 * each, 0.0):
-        enough = math.log(1e4 * spared) if spared else -math.inf
+    for spared in _sparable(parts, epsilon):
+        enough = math.log(1e4 * spared) if spared > LEAST_SPARED else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
             break
-    for share in SHARES:
+    for share in SHARES if value > math.log(LEAST_GUESS) else ():
         # What the answer can spare decides how far sums reach, and so how fine their grid can be.
         again, doubt_again = _worse(parts, DeltaAt(epsilon), share * probability(value))
         gained = value - again
@@ -257,6 +273,40 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
             break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
+
+
+def _sparable(parts: Parts, epsilon: float) -> Iterator[float]:
+    """Masses that are given to the largest losses in turn, for a delta that turns out to be far above."""
+    yield SPARED
+    each = max(cells.delta(epsilon) for cells, _ in parts)
+    yield from (1e-4 * guess for guess in (each * _count(parts), each) if guess > LEAST_GUESS)
+    spared = SPARED
+    for _ in range(2):  # without the largest losses too little is expected, with all of them too much
+        spared = 1e-6 * max(_expected(order, epsilon, spared) for order in _orders(parts))
+        if spared > LEAST_GUESS:
+            yield spared
+    yield LEAST_SPARED
+
+
+def _expected(order: Parts, epsilon: float, spared: float) -> float:
+    """About the delta of a long composition without its largest losses, by the saddle point."""
+    tilt = tilted(order, epsilon, spared)
+    room = math.log1p(tilt.t * (1 + tilt.t) * math.sqrt(tilt.variance))
+    return math.exp(min(tilt.log_mass - tilt.t * epsilon - room, 0.0))
+
+
+def tilted(order: Parts, epsilon: float, spared: float) -> Tilt:
+    """About the tilt under which the sum of losses has this mean, without the largest losses of a given mass."""
+    parts = [(_cut(cells, spared / _count(order)), times) for cells, times in order]
+    return LossSum([(above(cells, SKETCH * _step(parts)), times) for cells, times in parts]).tilt_to(epsilon)
+
+
+def composed_in_order(parts: Parts, spared: float, epsilon: float | None = None, delta: float | None = None) -> float:
+    """As :func:`composed` in the given order alone, this mass given to the largest losses (upper)."""
+    kept = [(_cut(cells, spared / _count(parts)), times) for cells, times in parts]
+    if epsilon is None:
+        return _settled(kept, LeastEpsilon(delta or 0.0), -math.inf)[0]
+    return probability(_settled(kept, DeltaAt(epsilon), -math.inf)[0])
 
 
 def composed_below(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> float:
@@ -345,7 +395,7 @@ def _settled(parts: Parts, question: _Question, enough: float) -> tuple[float, f
         value = question.answer(fine, fine.tilt(t))
         moved, doubt = question.doubts(abs(rough - value) if math.isfinite(value) else 0.0, NARROW, t)
         best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
-        if moved <= GRID_EFFECT or 2 * size > LARGEST or step <= finest:
+        if moved <= question.effect(value) or 2 * size > LARGEST or step <= finest:
             return best
         step /= 2
 

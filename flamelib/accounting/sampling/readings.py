@@ -49,7 +49,8 @@ from flamelib.core.search import root
 
 BELOW = 40.0  # a part below exp(-40) of the whole does not count in an upper bound
 POWERS = 2.0 ** np.arange(0, 12.5, 0.5)  # of the mean count: a few counts that show how large the sum is
-HUGE_RATIO, TINY_RATIO = 1e130, 1e-300  # ratios of clipping norm to noise beyond which nothing changes
+HUGE_RATIO, TINY_RATIO = 1e130, 1e-280  # ratios of clipping norm to noise beyond which nothing changes
+SMALL_RATIO = 1e-6  # below, rounding alone may make a loss of a record that is added
 FAINT_RATIO = 1e-100  # a smaller ratio gives away nothing that could be computed
 SEPARATE = 1e4  # ratio from which on the laws of different counts hardly overlap
 FURTHEST = 1e100  # largest epsilon that is computed with
@@ -100,7 +101,7 @@ def add_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: floa
     pair = Pair(near, far, error, error + 1.5 * EPS * _size(p, q, epsilon), max(ratio, TINY_RATIO))
     found = _averaged(pair, n_records - 1, q, 0)
     add = _scaled(p, q, Estimate(found.log + log_kept, found.error + error))
-    if add.error <= GOOD_ENOUGH:
+    if add.error <= GOOD_ENOUGH and ratio >= SMALL_RATIO:
         return add
     removed = outer_estimate(p, q, n_records, ratio, epsilon)
     if add.high <= removed.high:

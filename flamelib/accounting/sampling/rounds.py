@@ -6,34 +6,55 @@ smaller one :math:`Q_j = (1-p)\mu_0+p\mu_1`: client out, in without the record, 
 *aligned* gradients above :math:`\alpha = 1` and for *opposed* ones below; so the losses of the pair are the positive
 ones of the aligned pair, the negative ones of the opposed pair, and 0 with the rest (both cross 0 at :math:`C/2` only,
 and the total variation is the same), averaged over j.  A larger j, p, q or C raises it.  Its T-fold product bounds T
-rounds, the exchanged product bounds them for an added record, and the answer is the larger of both.  No round is
-announced to be one of the client's own: every round counts in which it might have joined.  The server shows its sums
-to nobody, and the noise is fresh in each round.  Proof: book, chapter on random participation, "A dominating pair".
+rounds, the exchanged product bounds them for an added record, and the answer is the larger of both.  For few rounds of
+a client with few records :mod:`~flamelib.accounting.sampling.turning` is smaller: one pair for each of a few intervals
+of angles.  No round is announced to be one of the client's own: every round counts in which it might have joined.  The
+server shows its sums to nobody, and the noise is fresh in each round.  Proof: book, chapter on random participation,
+"A dominating pair".
 
 *Baselines*.  A record drawn at a rate r, all else known: :math:`(1-r)N(0)+rN(C)` against :math:`N(0)`, which is
 p = 1 (OLS) or L = 1 with r = pq (CS).  Participants known (WCS): that of OLS with chance p, else no loss.
 
-*From below*: the client's gradients are all equal in each round, a pair of data sets like any other.
+*From below*: what one adversary does in every round, a pair of data sets like any other.  All gradients have the
+largest norm, those of the other records make the same angle with the differing one's, and the sum is seen in boxes of
+the plane that they span; boxes of about the same loss count as one.  Of baselines, which one pair attains, that pair.
 
 Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
 """
 
 import math
+import sys
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
 
-from flamelib.accounting.composition.known_pairs import ROUND, Cells, composed, composed_below
+from flamelib.accounting.composition.known_pairs import (
+    ROUND,
+    Cells,
+    alike,
+    composed,
+    composed_below,
+    composed_in_order,
+    joined,
+    tilted,
+)
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.hidden import random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
+from flamelib.accounting.sampling.turned_gradients import interval_masses
+from flamelib.accounting.sampling.turning import LEAST_DELTA, choices, fineness, turned_profile
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
-from flamelib.core.guarantees import Certified
+from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
+# The same for a delta below FAINT, and a mass above all that doubles lose at their lower end.
+FAR_REACH, FAINT, UNDERFLOW = 38.2, 1e-40, 1e-316
 CELL = 0.005  # of a cell, in standard deviations of the noise
 MOST_CELLS = 2**15  # cells of one half at most, which are wider then
 GROUPS = 128  # numbers of other records that are told apart; between them the larger stands for all
@@ -41,11 +62,16 @@ LEFT_OUT = 1e-25  # mass that is left out of a binomial law, or added to a cell,
 LEAST_RATE, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
 LARGEST_RATIO = 1000.0  # clipping norm over noise: from here on a record that is drawn is as good as seen
 MOST_ALIGNED = 1000  # records of the client whose gradients are all equal
+# Of boxes in the plane: reach and side in standard deviations, number along an axis, least mass, steps of losses.
+REACH_TURNED, BOX, MOST_BOXES, LEAST_BOX, LOSS_STEP = 9.0, 0.05, 700, 1e-300, 0.01
+LARGEST_TURNED = 30.0  # clipping norm over noise beyond which gradients are not turned
+ANGLES, TURNS = (15.0, 30.0, 45.0, 60.0, 75.0, 90.0), (7.5, 3.75)  # degrees tried, and then to both sides of the best
 SCHEMES = ("outer", "wcs", "ols", "cs")
 
 
-@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs", gives="upper",
-        rests_on="proven", adjacency="add-remove", words={"scheme": SCHEMES})  # fmt: skip
+@states("participation", "rounds", item="Sections 4 and 5, composed over rounds by dominating pairs",
+        gives=lambda given: Gives(given.get("side", "upper")), rests_on="proven", adjacency="add-remove",
+        words={"scheme": SCHEMES})  # fmt: skip
 def participation_rounds(
     scheme: str,
     participation_rate: float,
@@ -56,16 +82,22 @@ def participation_rounds(
     rounds: int,
     epsilon: float | None = None,
     delta: float | None = None,
+    side: str = "upper",
 ) -> Certified:
     """Guarantee after ``rounds`` rounds, one record added or removed (upper, both directions).
 
     ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
+    From below the adversary keeps to one choice in every round: all gradients of the largest norm, those of the other
+    records at one angle to the differing one's (the worst found), or of this client's records only some gradients that
+    are not 0.  Nothing is known of an adversary who turns them from round to round.
 
     Parameters
     ----------
     scheme : str
         ``outer``: nobody knows who joins, Theorem 4.1; ``wcs``: who joins is known; ``ols``: all join; ``cs``: every
         record is drawn on its own, at the product of the rates.
+    side : str
+        ``upper``, or ``lower``: what the explicit adversary is certain to cause, 0 where nothing can be said.
     n_records : int, at least 1
         Records of the client in the larger data set; ignored but by ``outer``.
     noise_std, clip_norm : float, positive
@@ -76,29 +108,99 @@ def participation_rounds(
     Examples
     --------
     >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0):.2e}"
-    '1.76e-05'
+    '1.73e-05'
     >>> f"{participation_rounds('cs', 0.1, 0.1, 5, 1.0, 1.0, 1000, delta=1e-5):.2f}"
     '1.83'
+    >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0, side='lower'):.2e}"
+    '2.37e-06'
     """
+    p, q = participation_rate, record_rate
+    if side == "lower":
+        return _rounds_lower(scheme, p, q, n_records, noise_std, clip_norm, rounds, epsilon, delta)
+    found = dominated_rounds(scheme, p, q, n_records, noise_std, clip_norm, rounds, epsilon, delta)
+    if scheme == "outer" and min(n_records, rounds) > 1 and max(p, q) < 1:
+        return min(found, _turned(p, q, n_records, clip_norm / noise_std, rounds, epsilon, delta, found))
+    return found
+
+
+def dominated_rounds(
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Certified:
+    """As :func:`participation_rounds` from above by one pair for all angles, in less time; arguments are trusted."""
     p, q = participation_rate, record_rate
     if rounds == 1 and scheme == "outer":
         return random_participation(scheme, p, q, n_records, noise_std, clip_norm, epsilon, delta)
     if rounds == 1:
         return {"wcs": wcs, "ols": ols, "cs": cs}[scheme](p, q, noise_std, clip_norm, epsilon, delta)
+    always = _always(rounds, noise_std, clip_norm, epsilon, delta)
+    if q == 1 and (p == 1 or scheme == "ols"):
+        return always
     if clip_norm / noise_std > LARGEST_RATIO:
-        return _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta)
-    cells = round_cells(scheme, p, q, n_records, noise_std, clip_norm)
-    found = composed([(cells, rounds)], epsilon, delta)
+        return min(always, _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta))
+    given = scheme, p, q, n_records, noise_std, clip_norm
+    found = composed([(round_cells(*given), rounds)], epsilon, delta)
+    if (found if delta is None else delta) < FAINT:
+        found = composed([(round_cells(*given, reach=FAR_REACH), rounds)], epsilon, delta)
     coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
-    return Certified(found, found) if coarse else found
+    return min(always, Certified(found, found) if coarse and found < math.inf else found)
+
+
+def _turned(
+    p: float,
+    q: float,
+    n_records: int,
+    ratio: float,
+    rounds: int,
+    epsilon: float | None,
+    delta: float | None,
+    found: Certified,
+) -> Certified:
+    """The larger of both directions, a record removed by the program over angles; what was found where it is no use."""
+    at, near = (epsilon, float(found)) if epsilon is not None else (float(found), delta or 0.0)
+    plan = fineness(n_records, q, ratio, rounds)
+    if plan is None or not (LEAST_DELTA <= near < 1 and 0 < at < math.inf and min(p, q) >= LEAST_RATE):
+        return found
+    cells, spared = outer_cells(p, q, n_records, max(LEAST_RATIO, ratio)), 1e-4 * near
+    added = composed_in_order([(cells.swapped(), rounds)], spared, epsilon, delta)
+    if added >= found:
+        return found
+    options = choices(p, q, n_records, max(LEAST_RATIO, ratio), plan[0])
+    tilt = tilted([(cells, rounds)], at, spared)
+    places, values = turned_profile(options, rounds, at, tilt, near, plan[1])
+    if delta is None:
+        removed = float(values[len(values) // 2])
+    else:
+        removed = float(min(places[(values <= delta) & (places >= 0)], default=math.inf))
+    return Certified(max(removed, added), found.uncertainty)
+
+
+def _always(rounds: int, noise_std: float, clip_norm: float, epsilon: float | None, delta: float | None) -> Certified:
+    """The record drawn in every round: a Gaussian mechanism, exact at the rates 1 and above every other account."""
+    longer = min(clip_norm * math.sqrt(rounds) * (1 + 4 * UNIT), sys.float_info.max)
+    return gaussian_mechanism(longer, noise_std, epsilon, delta)
 
 
 def round_cells(
-    scheme: str, participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float
+    scheme: str,
+    participation_rate: float,
+    record_rate: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    reach: float = REACH,
 ) -> Cells:
     """Cells of a pair that dominates one round; the ratio of clip_norm and noise_std is at most 1000.
 
-    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.
+    Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.  Beyond ``reach`` standard
+    deviations a record counts as seen.
     """
     p, q, ratio = (
         max(LEAST_RATE, participation_rate),
@@ -106,8 +208,8 @@ def round_cells(
         max(LEAST_RATIO, clip_norm / noise_std),
     )
     if scheme == "outer":
-        return outer_cells(p, q, n_records, ratio)
-    return subsampled_cells(p * q if scheme == "cs" else q, ratio, joins=p if scheme == "wcs" else 1.0)
+        return outer_cells(p, q, n_records, ratio, reach)
+    return subsampled_cells(p * q if scheme == "cs" else q, ratio, p if scheme == "wcs" else 1.0, reach)
 
 
 def aligned_rounds_lower(
@@ -135,6 +237,44 @@ def aligned_rounds_lower(
     return composed_below([(cells, rounds)], epsilon, delta)
 
 
+def _rounds_lower(
+    scheme: str,
+    p: float,
+    q: float,
+    n_records: int,
+    noise_std: float,
+    clip_norm: float,
+    rounds: int,
+    epsilon: float | None,
+    delta: float | None,
+) -> Certified:
+    """The largest answer of a few adversaries, each the same in every round."""
+    if q == 1 and (p == 1 or scheme == "ols"):
+        known = gaussian_mechanism(clip_norm * math.sqrt(rounds) * (1 - 4 * UNIT), noise_std, epsilon, delta)
+        return Certified(max(known - known.uncertainty, 0.0) if known < math.inf else known, known.uncertainty)
+    ratio = min(clip_norm / noise_std, LARGEST_RATIO)
+
+    def least(cells: Cells) -> float:
+        return composed_below([(cells, rounds)], epsilon, delta)
+
+    if scheme != "outer":
+        seen = aligned_cells(1.0, p * q if scheme == "cs" else q, 1, ratio)
+        joins = p if scheme == "wcs" else 1.0
+        scaled = replace(seen, base=joins * seen.base, gain=joins * seen.gain, error=joins * seen.error)
+        return Certified(least(joined([scaled, alike((1 - joins) * (1 - ROUND))])), 0.0)
+    most = min(n_records, MOST_ALIGNED)
+    found = max(least(aligned_cells(p, q, some, ratio)) for some in {1, min(2, most), most})
+    if rounds == 1:
+        found = max(found, random_participation("aligned", p, q, n_records, noise_std, clip_norm, epsilon, delta))
+    if most > 1 and p < 1 and ratio <= LARGEST_TURNED:
+        turned = {angle: least(turned_cells(p, q, most, ratio, angle)) for angle in ANGLES}
+        for turn in TURNS:
+            best = max(turned, key=lambda angle: turned[angle])
+            turned |= {at: least(turned_cells(p, q, most, ratio, at)) for at in (best - turn, best + turn)}
+        found = max(found, *turned.values())
+    return Certified(found, 0.0)
+
+
 def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
     """A record that is drawn is as good as seen: so it is in one round at least."""
     seen = -math.expm1(rounds * math.log1p(-rate)) if rate < 1 else 1.0
@@ -146,16 +286,18 @@ def _disclosed(rate: float, rounds: int, epsilon: float | None, delta: float | N
 # --- losses of one round ----------------------------------------------------------------------------
 
 
-def outer_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
+def outer_cells(
+    participation_rate: float, record_rate: float, n_records: int, ratio: float, reach: float = REACH
+) -> Cells:
     """Cells of a pair that dominates one round; ``ratio`` is clip_norm / noise_std, in (0, 1000]."""
     p, q = participation_rate, record_rate
-    others, chances = _others(n_records, q, ratio) if p < 1 else (np.zeros(1), np.ones(1))
-    return _together([_half(p, q, others[:, None], ratio, side) for side in (1, -1)], chances[:, None])
+    others, chances = _others(n_records, q, ratio, reach) if p < 1 else (np.zeros(1), np.ones(1))
+    return _together([_half(p, q, others[:, None], ratio, side, reach) for side in (1, -1)], chances[:, None])
 
 
-def subsampled_cells(rate: float, ratio: float, joins: float = 1.0) -> Cells:
+def subsampled_cells(rate: float, ratio: float, joins: float = 1.0, reach: float = REACH) -> Cells:
     """Cells of a record drawn at a rate in the rounds that its client joins, with this chance and in the open."""
-    return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side) for side in (1, -1)], joins)
+    return _together([_half(1.0, rate, np.zeros((1, 1)), ratio, side, reach) for side in (1, -1)], joins)
 
 
 def aligned_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float) -> Cells:
@@ -177,11 +319,41 @@ def aligned_cells(participation_rate: float, record_rate: float, n_records: int,
     return Cells(losses, losses, base + LEFT_OUT, gain, rounding)
 
 
-def _others(n_records: int, rate: float, ratio: float) -> tuple[Reals, Reals]:
+def turned_cells(participation_rate: float, record_rate: float, n_records: int, ratio: float, angle: float) -> Cells:
+    """Cells of the pair whose other gradients make an ``angle`` in degrees with the differing one: from below only."""
+    p, q, n = participation_rate, record_rate, n_records - 1
+    first, last = _window(n, q)
+    drawn = np.arange(first, last + 1)
+    chances, left_out = binomial.pmf(drawn, n, q), LEFT_OUT if last - first < n else 0.0
+    along, across = ratio * drawn * math.cos(math.radians(angle)), ratio * drawn * math.sin(math.radians(angle))
+    ends = [_edges(min(0.0, one.min()), max(0.0, one.max()) + more) for one, more in ((along, ratio), (across, 0.0))]
+    beside = chances[:, None] * interval_masses(ends[1] - across[:, None])
+    now, more = (interval_masses(ends[0] - along[:, None] - moved).T @ beside for moved in (0.0, ratio))
+    away = np.outer(*(interval_masses(one[None, :])[0] for one in ends))
+    base, gain = (1 - p) * away + p * now + left_out, p * q * (more - now)
+    error = 4 * ROUND * p * q * (now + more) + left_out
+    kept = base > LEAST_BOX
+    losses = np.log1p(np.maximum(gain[kept] / base[kept], -1 + ROUND))
+    spread = math.sqrt(float(base[kept] @ losses**2))
+    # As fine as the losses are on the whole, and relatively as fine far out.
+    place = np.rint(np.arcsinh(losses / max(spread, LEAST_BOX)) / LOSS_STEP).astype(np.int64)
+    base, gain, error = (np.bincount(place - place.min(), one[kept]).astype(np.float64) for one in (base, gain, error))
+    filled = base > 0
+    losses = np.log1p(np.maximum(gain[filled] / base[filled], -1 + ROUND))
+    return Cells(losses, losses, base[filled], gain[filled], error[filled])
+
+
+def _edges(low: float, high: float) -> Reals:
+    """Ends of the boxes of the plane along one axis."""
+    low, high = low - REACH_TURNED, high + REACH_TURNED
+    return np.linspace(low, high, min(math.ceil((high - low) / BOX), MOST_BOXES) + 1)
+
+
+def _others(n_records: int, rate: float, ratio: float, reach: float) -> tuple[Reals, Reals]:
     """Numbers of other records drawn, rounded up to a few, with their chances; far from the rest all are alike."""
     n = n_records - 1
     first, last = _window(n, rate)
-    last = min(last, math.ceil(REACH / ratio) + 1) if n * ratio > REACH else last
+    last = min(last, math.ceil(reach / ratio) + 1) if n * ratio > reach else last
     ends = np.unique(np.linspace(min(first, last), last, GROUPS).astype(np.int64))
     ends = np.append(ends, n) if ends[-1] < n else ends
     below, beyond = binomial.cdf(ends, n, rate), binomial.sf(ends, n, rate)
@@ -195,15 +367,19 @@ def _window(n: int, rate: float) -> tuple[int, int]:
     return first, least_whole(lambda drawn: bool(binomial.sf(drawn, n, rate) <= LEFT_OUT), 0, n)
 
 
-def _half(p: float, q: float, others: Reals, ratio: float, side: int) -> tuple[Reals, ...]:
-    """Losses at the ends, Q's masses, P's excess and its error, to the right of C/2 (aligned) or left (opposed)."""
-    ends = max(ratio / 2, ratio - REACH) if side > 0 else -REACH, ratio + REACH if side > 0 else min(ratio / 2, REACH)
+def _half(p: float, q: float, others: Reals, ratio: float, side: int, reach: float) -> tuple[Reals, ...]:
+    """Losses at the ends, masses of Q, P's excess, its error, P's mass, right of C/2 (aligned) or left (opposed)."""
+    ends = max(ratio / 2, ratio - reach) if side > 0 else -reach, ratio + reach if side > 0 else min(ratio / 2, reach)
     points = np.unique(np.append(_points(*ends), [side * math.inf, ratio / 2]))
     losses = _losses(p, q, others, ratio, side, points)
     here, there = _normal(points, 0.0), _normal(points, ratio)
-    base = p * here + (1 - p) * _normal(points, -side * ratio * others)
-    gain = np.broadcast_to(p * q * (there - here), base.shape)
-    return losses[:, :-1], losses[:, 1:], base, gain, np.broadcast_to(ROUND * p * q * (there + here), base.shape)
+    away = (1 - p) * _normal(points, -side * ratio * others)
+    base = p * here + away
+    gain, error = p * q * (there - here), ROUND * p * q * (there + here)
+    error[-1 if side > 0 else 0] += UNDERFLOW
+    gain, error = np.broadcast_to(gain, base.shape), np.broadcast_to(error, base.shape)
+    mass = p * q * there + p * (1 - q) * here + away
+    return losses[:, :-1], losses[:, 1:], base, gain, error, mass
 
 
 def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: Reals) -> Reals:
@@ -211,10 +387,11 @@ def _losses(p: float, q: float, others: Reals, ratio: float, side: int, points: 
     exponent = ratio * points - ratio * ratio / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         away = np.where(others > 0, -side * others * ratio * points - (others * ratio) ** 2 / 2, 0.0)
-        log_share = math.log(q) - np.log1p((1 - p) / p * np.exp(away))
-        near = np.log1p(np.exp(log_share) * np.expm1(np.minimum(exponent, REACH)))
-        far = np.logaddexp(np.log1p(-np.exp(log_share)), log_share + exponent)
-    return np.where(exponent < REACH, near, far)
+        odds = (1 - p) / p * np.exp(away)
+        log_share = math.log(q) - np.log1p(odds)
+        change = np.exp(log_share) * np.expm1(np.minimum(exponent, REACH))
+        far = np.logaddexp(np.log(1 - q + odds) - np.log1p(odds), log_share + exponent)
+        return np.asarray(np.where((exponent < REACH) & (change > -0.5), np.log1p(change), far))
 
 
 def _points(low: float, high: float) -> Reals:
@@ -231,6 +408,6 @@ def _normal(points: Reals, mean: float | Reals) -> Reals:
 def _together(halves: list[tuple[Reals, ...]], chances: float | Reals) -> Cells:
     """Both halves with these chances, and what is left without a loss."""
     low, high = (np.concatenate([half[i].ravel() for half in halves]) for i in (0, 1))
-    base, gain, error = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in (2, 3, 4))
+    base, gain, error, mass = (np.concatenate([(chances * half[i]).ravel() for half in halves]) for i in range(2, 6))
     rest = max(0.0, 1 - float((base + gain).sum()))
-    return Cells(*map(np.append, (low, high, base, gain, error), (0.0, 0.0, rest, 0.0, ROUND / 10)))
+    return Cells(*map(np.append, (low, high, base, gain, error, mass), (0.0, 0.0, rest, 0.0, ROUND / 10, rest)))

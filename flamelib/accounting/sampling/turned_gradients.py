@@ -160,14 +160,14 @@ def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
 
 def _boxes(weights: Reals, centres: Reals, knots: list[Reals]) -> Reals:
     """Mass of every box under a weighted sum of standard normal laws."""
-    *front, last = (_interval_masses(ends - centres[:, axis, None]) for axis, ends in enumerate(knots))
+    *front, last = (interval_masses(ends - centres[:, axis, None]) for axis, ends in enumerate(knots))
     table = weights[:, None]
     for masses in front:
         table = (table[:, :, None] * masses[:, None, :]).reshape(len(weights), -1)
     return np.asarray(table.T @ last).reshape([len(ends) - 1 for ends in knots])
 
 
-def _interval_masses(ends: Reals) -> Reals:
+def interval_masses(ends: Reals) -> Reals:
     """Normal probabilities between neighboring ends, as differences of the smaller tails."""
     tails = ndtr(-np.abs(ends))
     left, right = tails[:, :-1], tails[:, 1:]

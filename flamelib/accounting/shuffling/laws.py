@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import wofz
 
 from flamelib.core.arrays import NODES, WEIGHTS, Complexes, Flags, Reals
-from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile, SupportProfile
+from flamelib.core.profiles import AnyProfile, ClonedProfile, KaryProfile, LaplaceProfile, SupportProfile
 
 
 class LossLaw(Protocol):
@@ -128,6 +128,9 @@ def blanket_law(randomizer: KaryProfile | SupportProfile | LaplaceProfile | AnyP
             return lambda at: support_blanket(randomizer, at)
         case LaplaceProfile():
             return lambda at: LaplaceLaw(randomizer.epsilon0, at, 0.5, randomizer.mass)
+        case ClonedProfile(epsilon0):
+            chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
+            return lambda at: clone_blanket(epsilon0, at, *chances)
         case AnyProfile(epsilon0):
             return lambda at: clone_blanket(epsilon0, at, math.exp(-epsilon0), -math.expm1(-epsilon0))
 

@@ -28,7 +28,14 @@ from flamelib.accounting.shuffling.laws import (
 from flamelib.accounting.shuffling.tables import enumerated
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified, Gives, RestsOn
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, SupportProfile
+from flamelib.core.profiles import (
+    AnyProfile,
+    ClonedProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+)
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS
@@ -202,8 +209,7 @@ def any_randomizer(
     '0.0432 0.0380'
     """
     if side == "upper":
-        chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)
-        return of_law(lambda at: clone_blanket(epsilon0, at, *chances), n_users, epsilon0, epsilon, delta)
+        return of_law(blanket_law(ClonedProfile(epsilon0)), n_users, epsilon0, epsilon, delta)
     worst = functools.partial(binary.worst, epsilon0, n_users)
     at_the_end = functools.partial(binary.at_the_end, epsilon0, n_users)
     found = answer(worst, at_the_end, epsilon0, epsilon, delta, upper=False)

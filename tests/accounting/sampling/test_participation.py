@@ -420,3 +420,25 @@ def test_a_record_about_to_be_lost_is_added_at_the_price_of_removing_it(p, q, n_
     setting = p, q, n_records, noise_std, 1.0
     added = one_round.random_participation_add(*setting, epsilon=epsilon)
     assert added <= one_round.random_participation("outer", *setting, epsilon=epsilon) * (1 + 1e-12)
+
+
+def test_noise_and_norms_at_the_ends_of_the_range_of_numbers():
+    """A norm that is nothing beside the noise gives nothing away, in either order; both answers say so."""
+    for noise_std, clip_norm in ((3e267, 2e-247), (8e-110, 2e-247), (1.0, 1e-90), (1.0, 1e-299)):
+        rest = 0.1, 0.1, 5, noise_std, clip_norm
+        for found in (
+            one_round.random_participation("outer", *rest, epsilon=0.0),
+            one_round.random_participation_add(*rest, epsilon=0.0),
+        ):
+            truth = min(clip_norm / noise_std, 1.0) * 0.01 / math.sqrt(2 * math.pi)
+            assert truth * (1 - 1e-12) <= found <= 1e-90
+        assert one_round.random_participation_add(*rest, delta=1e-6) == 0.0
+    assert one_round.random_participation("outer", 0.1, 0.1, 5, 8e-110, 1.0, delta=1e-6) > 1e217
+    assert one_round.random_participation("outer", 0.1, 0.1, 5, 8e-110, 1.0, epsilon=0.0) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("reading", ["outer", "inner", "aligned"])
+def test_a_record_that_is_never_drawn(reading):
+    given = reading, 0.1, 5e-324, 200_000, 1.0, 1.0
+    assert 0 <= one_round.random_participation(*given, epsilon=0.1) <= 5e-324
+    assert one_round.random_participation(*given, delta=1e-6) == 0.0

@@ -29,6 +29,7 @@ from flamelib.accounting.sampling import hidden as participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, outer_estimate
 from flamelib.accounting.sampling.rounds import (
+    FAR_REACH,
     SCHEMES,
     _normal,
     _points,
@@ -38,7 +39,9 @@ from flamelib.accounting.sampling.rounds import (
     participation_rounds,
     round_cells,
     subsampled_cells,
+    turned_cells,
 )
+from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
@@ -263,6 +266,157 @@ class TestOrder:
             assert lower(setting, 1000, epsilon=least * 0.999) >= 1e-6 * 0.99
 
 
+def _two_rounds(rate, mu, epsilon):
+    """Delta of two rounds of a record drawn at a rate, the larger data set first: one integral of a closed form."""
+    with mp.workdps(25):
+        rate, mu, epsilon = mpf(rate), mpf(mu), mpf(epsilon)
+
+        def density(x):
+            return (1 - rate) * mp.npdf(x) + rate * mp.npdf(x, mu)
+
+        def rest(x):
+            alpha = mp.exp(epsilon) / (1 - rate + rate * mp.exp(mu * x - mu**2 / 2))
+            if alpha <= 1 - rate:
+                return 1 - alpha
+            edge = (mp.log((alpha - (1 - rate)) / rate) + mu**2 / 2) / mu
+            return (1 - rate - alpha) * mp.ncdf(-edge) + rate * mp.ncdf(mu - edge)
+
+        return mp.quad(lambda x: density(x) * rest(x), [mpf(i) for i in range(-40, 48, 2)], maxdegree=5)
+
+
+class TestTinyDeltas:
+    """Down to 1e-300, every rate 1 included."""
+
+    @pytest.mark.parametrize(
+        ("rate", "mu", "epsilon"), [(0.1, 1.0, 35.0), (0.5, 2.0, 90.0), (0.01, 0.5, 16.0), (0.9, 8.0, 330.0)]
+    )
+    def test_two_rounds_by_an_integral(self, rate, mu, epsilon):
+        truth = float(_two_rounds(rate, mu, epsilon))
+        assert 0 < truth < 1e-90
+        found = participation_rounds("cs", 1.0, rate, 1, 1.0, mu, 2, epsilon=epsilon)
+        assert truth <= found <= truth * 1.02
+        assert epsilon <= participation_rounds("cs", 1.0, rate, 1, 1.0, mu, 2, delta=truth) <= epsilon * (1 + 1e-4)
+
+    @pytest.mark.parametrize(("ratio", "rounds", "epsilon"), [(1.0, 2, 50.0), (0.05, 400, 20.0), (6.0, 3, 400.0)])
+    def test_the_grid_at_rate_one_is_a_gaussian(self, ratio, rounds, epsilon):
+        """What the grid of losses says where the answer is known: shares of 1 and all."""
+        with mp.workdps(330):
+            mu, at = ratio * mp.sqrt(rounds), mpf(epsilon)
+            truth = float(mp.ncdf(mu / 2 - at / mu) - mp.exp(at) * mp.ncdf(-mu / 2 - at / mu))
+        assert truth < 1e-60
+        found = composed([(subsampled_cells(1.0, ratio, reach=FAR_REACH), rounds)], epsilon=epsilon)
+        assert truth * (1 - 1e-9) <= found <= truth * 1.02
+
+    @pytest.mark.parametrize("scheme", SCHEMES)
+    def test_both_rates_one(self, scheme):
+        """Once saturated: infinite, .437 and no number at all."""
+        loud, louder = (scheme, 1, 1, 1, 0.125, 1.0, 2), (scheme, 1, 1, 1, 1 / 6, 1.0, 2)
+        assert participation_rounds(*loud, delta=1e-6) == pytest.approx(116.94501003, rel=1e-9)
+        assert participation_rounds(*loud, epsilon=120.0) == pytest.approx(2.54609179e-7, rel=1e-8)
+        assert participation_rounds(*louder, delta=1e-6) == pytest.approx(75.541483974, rel=1e-9)
+        assert participation_rounds(scheme, 1, 1, 1, 0.0333, 1.0, 2, epsilon=1500.0) == pytest.approx(1.74713635e-45)
+        assert participation_rounds(scheme, 1, 1, 1, 20.0, 1.0, 2, delta=1e-60) == pytest.approx(1.13836132, rel=1e-8)
+
+    @pytest.mark.parametrize("ratio", [2.0, 8.0, 30.0, 100.0])
+    def test_a_rate_close_to_one(self, ratio):
+        """A share next to 1 loses next to nothing against a share of 1."""
+        rate, most = 1 - 1e-9, norm.isf(1e-6) * ratio * math.sqrt(2) + ratio**2
+        found = composed([(subsampled_cells(rate, ratio), 2)], delta=1e-6)
+        assert found <= participation_rounds("ols", 1, 1, 1, 1.0, ratio, 2, delta=1e-6) * 1.001 <= most * 1.001
+
+    @pytest.mark.parametrize("delta", [1e-41, 1e-60, 1e-200, 1e-300])
+    @pytest.mark.parametrize("scheme", ["outer", "cs"])
+    def test_there_and_back(self, scheme, delta):
+        setting = scheme, 0.1, 0.1, 5, 1.0, 1.0, 20
+        epsilon = participation_rounds(*setting, delta=delta)
+        assert participation_rounds(*setting, epsilon=epsilon) == pytest.approx(delta, rel=0.02)
+
+    def test_more_rounds_more_loss(self):
+        """Once stuck far above the truth, and falling."""
+        setting = "ols", 0.1, 0.99999746, 1, 35.4, 0.06
+        found = [participation_rounds(*setting, rounds, epsilon=2.3) for rounds in (15170, 16766)]
+        mu = [0.06 / 35.4 * math.sqrt(rounds) for rounds in (15170, 16766)]
+        truth = [norm.sf(2.3 / m - m / 2) - math.exp(2.3 + norm.logsf(2.3 / m + m / 2)) for m in mu]
+        assert found == pytest.approx(truth, rel=1e-2)
+        cells = subsampled_cells(0.99999746, 0.06 / 35.4)
+        assert composed([(cells, 15170)], epsilon=2.3) == pytest.approx(truth[0], rel=2e-2)
+
+
+def _plane(p, q, n_records, ratio, angle, side=0.06):
+    """Densities of a round, with the record and without, at the points of a grid in the plane."""
+    reach = 7 + n_records * ratio
+    x, y = np.meshgrid(*2 * [np.arange(-reach, reach, side)])
+    turn = math.radians(angle)
+
+    def law(count, own):
+        return norm.pdf(x - ratio * (count * math.cos(turn) + own)) * norm.pdf(y - ratio * count * math.sin(turn))
+
+    chances = binom.pmf(np.arange(n_records), n_records - 1, q)
+    without, along = (sum(c * law(count, own) for count, c in enumerate(chances)) for own in (0, 1))
+    laws = (1 - p) * law(0, 0) + p * ((1 - q) * without + q * along), (1 - p) * law(0, 0) + p * without
+    return [law.ravel() * side**2 for law in laws]
+
+
+def _squared(first, second, epsilon):
+    """Delta of the pair twice: every point against all others, in the order of their likelihood ratios."""
+    order = np.argsort(first / second)
+    p, q = (np.append(0.0, np.cumsum(one[order][::-1])) for one in (first, second))
+    falling = (first / second)[order][::-1]
+    more = np.searchsorted(-falling, -math.exp(epsilon) * second / first)
+    return float(first @ p[more] - math.exp(epsilon) * second @ q[more])
+
+
+class TestFromBelow:
+    @pytest.mark.parametrize(
+        ("p", "q", "n_records", "ratio", "angle", "epsilon"),
+        [(0.5, 0.3, 2, 1.0, 90, 0.3), (0.2, 0.5, 3, 0.7, 40, 0.2), (0.1, 0.1, 4, 1.0, 60, 0.1)],
+    )
+    def test_turned_gradients_twice_by_every_pair_of_points(self, p, q, n_records, ratio, angle, epsilon):
+        larger, smaller = _plane(p, q, n_records, ratio, angle)
+        cells = turned_cells(p, q, n_records, ratio, angle)
+        for one, pair in ((cells, (larger, smaller)), (cells.swapped(), (smaller, larger))):
+            step = 0.02 * math.sqrt(one.second_moment)
+            for rounds, truth in ((1, np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0).sum()),
+                                  (2, _squared(*pair, epsilon))):  # fmt: skip
+                found = level(below(one, step), rounds, epsilon)
+                assert truth * 0.98 - 1e-7 <= found <= truth * (1 + 1e-6) + 1e-14
+
+    @pytest.mark.parametrize(
+        ("setting", "rounds", "epsilon", "least", "aligned"),
+        [((0.1, 0.1, 5, 1.0), 100, 2.0, 2.3e-6, 1.37e-7), ((0.1, 0.1, 10, 4.0), 1000, 0.4, 2.1e-7, 2.16e-7)],
+    )
+    def test_the_best_angle(self, setting, rounds, epsilon, least, aligned):
+        found = upper("outer", setting, rounds, epsilon=epsilon, side="lower")
+        assert max(least, lower(setting, rounds, epsilon=epsilon)) <= found <= 1.05 * max(least, aligned)
+        assert found < upper("outer", setting, rounds, epsilon=epsilon)
+        back = upper("outer", setting, rounds, delta=found, side="lower")
+        assert 0.99 * epsilon <= back <= epsilon * (1 + 1e-6)
+
+    @pytest.mark.parametrize("scheme", ["wcs", "ols", "cs"])
+    @pytest.mark.parametrize("setting", [SETTINGS[0], SETTINGS[4], SETTINGS[6]])
+    @pytest.mark.parametrize("rounds", [1, 2, 60])
+    def test_baselines_are_attained(self, scheme, setting, rounds):
+        for asked in ({"epsilon": 0.5}, {"delta": 1e-7}):
+            least, most = (upper(scheme, setting, rounds, **asked, side=side) for side in ("lower", "upper"))
+            assert 0.98 * most <= least <= most
+
+    @pytest.mark.parametrize("setting", SETTINGS)
+    def test_is_below_the_other_side(self, setting):
+        for rounds in (1, 2, 40):
+            for asked in ({"epsilon": 0.2}, {"delta": 1e-9}, {"delta": 1e-50}):
+                least, most = (upper("outer", setting, rounds, **asked, side=side) for side in ("lower", "upper"))
+                assert 0 <= least <= most
+        assert upper("outer", setting, 3, delta=1.0, side="lower") == 0.0
+
+    def test_rates_of_one_are_a_gaussian(self):
+        for asked in ({"epsilon": 3.0}, {"delta": 1e-200}, {"delta": 0.0}):
+            ends = [
+                participation_rounds("outer", 1, 1, 7, 1.0, 1.0, 9, **asked, side=side) for side in ("lower", "upper")
+            ]
+            assert ends[0] <= ends[1]
+            assert ends[0] == pytest.approx(ends[1], rel=1e-9)
+
+
 class TestAccuracy:
     @pytest.mark.parametrize("setting", SETTINGS[::3])
     def test_within_the_stated_uncertainty_of_a_finer_grid(self, setting, monkeypatch):
@@ -283,7 +437,7 @@ class TestAccuracy:
     def test_noise_that_hides_nothing(self):
         seen = -math.expm1(10 * math.log1p(-0.01))
         assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, epsilon=3.0) == pytest.approx(seen)
-        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.01) == math.inf
+        assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.01) == pytest.approx(5e18)
         assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, delta=0.1) == 0.0
         assert upper("ols", (0.1, 1.0, 5, 1e-9), 10, epsilon=3.0) == 1.0
 
@@ -293,7 +447,8 @@ class TestAccuracy:
 
 class TestCells:
     @pytest.mark.parametrize(
-        ("low", "high", "mean"), [(-16.0, 0.5, 0.0), (-16.0, 16.0, 12.0), (0.5, 17.0, 1.0), (-16.0, 40.0, 20.0)]
+        ("low", "high", "mean"),
+        [(-16.0, 0.5, 0.0), (-16.0, 16.0, 12.0), (0.5, 17.0, 1.0), (-16.0, 40.0, 20.0), (0.5, 37.2, 0.0)],
     )
     def test_masses_are_as_exact_as_counted(self, low, high, mean):
         points = _points(low, high)
@@ -430,3 +585,12 @@ def test_one_round_is_not_composed():
 
 def test_very_many_records_are_answered():
     assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3
+
+
+def test_the_command_says_which_side():
+    given = {"scheme": "cs", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5, "noise_std": 1.0,
+             "clip_norm": 1.0, "rounds": 3, "epsilon": 1.0}  # fmt: skip
+    assert [answer("participation:rounds", given | more)["gives"] for more in ({}, {"side": "lower"})] == [
+        "upper",
+        "lower",
+    ]

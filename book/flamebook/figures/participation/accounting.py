@@ -20,7 +20,7 @@ from flamebook.records import LOOKS, Curves, to_csv
 from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, ranked, sided, times
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
-from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.sampling.rounds import aligned_rounds_lower, dominated_rounds, participation_rounds
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
@@ -227,7 +227,7 @@ def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Cur
     """Epsilon at ``delta`` after so many rounds: certified for four schemes, and what nothing can be below."""
     given = setting.as_parameters()
     curves = {
-        name: np.array([float(participation_rounds(name, **given, rounds=int(t), delta=delta)) for t in counts])
+        name: np.array([float(dominated_rounds(name, **given, rounds=int(t), delta=delta)) for t in counts])
         for name in COMPOSED
     }
     curves["lower"] = np.array([float(aligned_rounds_lower(**given, rounds=int(t), delta=delta)) for t in counts])
