@@ -12,6 +12,7 @@ from oracles import shuffling as oracles
 from scipy.optimize import linprog
 
 import flamelib
+from flamelib.accounting.checkin.shuffled import shuffled_rounds, shuffled_rounds_lower
 from flamelib.accounting.checkin.surveys import shuffle_calibrate, table_account
 from flamelib.accounting.shuffling import tables
 from flamelib.accounting.shuffling.closed_form import clones_closed
@@ -22,7 +23,7 @@ from flamelib.accounting.shuffling.numerical import (
     clones_2021,
     exact_binary,
 )
-from flamelib.core.profiles import GaussianProfile, KaryProfile, LaplaceProfile, TableProfile
+from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, KaryProfile, LaplaceProfile, TableProfile
 from flamelib.core.vocabulary import DomainError
 
 SHARES = st.floats(0.0, 0.95)
@@ -88,6 +89,25 @@ class TestEveryRandomizer:
         assert lower == pytest.approx(max(binary, ternary), rel=1e-3)
         assert lower <= upper < clones_2021(epsilon0, n_users, delta=delta) == pytest.approx(clones, rel=1e-3)
         assert upper < lower * 1.23
+
+    @pytest.mark.parametrize(("rounds", "rate"), [(1, 0.3), (4, 1.0), (4, 0.3)])
+    def test_rounds_and_those_who_check_in(self, rounds, rate):
+        ternary = KaryProfile(1.5, 3)
+        lower = shuffled_rounds_lower(ternary, 400, rounds, delta=1e-6, checkin_rate=rate)
+        upper = shuffled_rounds(ClonedProfile(1.5), 400, rounds, delta=1e-6, checkin_rate=rate)
+        assert (
+            0.9 * upper < lower <= upper < shuffled_rounds(AnyProfile(1.5), 400, rounds, delta=1e-6, checkin_rate=rate)
+        )
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 10**6), st.floats(0.1, 0.9), SHARES)
+    def test_no_enumerated_round_of_users_who_may_be_absent_loses_more(self, seed, rate, share):
+        # Absence is one more message, which all values send alike: who counts messages sees how many are absent.
+        rows = np.array(extreme_table(np.random.default_rng(seed), 2, 3, math.e))
+        rows = np.hstack([rate * rows, np.full((2, 1), 1 - rate)]).tolist()
+        truth = float(oracles.worst_shuffled(rows, 3, share))
+        upper = shuffled_rounds(ClonedProfile(1.0 + 1e-12), 3, 1, epsilon=share, checkin_rate=rate)
+        assert truth <= float(upper) * (1 + 1e-9) + 1e-15
 
     @settings(max_examples=10)
     @given(st.floats(0.05, 6), st.integers(2, 400), SHARES)
