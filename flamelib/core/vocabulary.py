@@ -5,7 +5,6 @@ command line is a word of :data:`VOCABULARY`.  A refusal names the argument and 
 Standard library only: the closed forms run in a browser.
 """
 
-import json
 import math
 import operator
 from collections.abc import Iterable, Mapping
@@ -89,10 +88,12 @@ class Domain:
         one = replace(self, rows=False)
         try:
             if isinstance(listed, str):
-                listed = json.loads(listed)
+                from ast import literal_eval  # for a table alone
+
+                listed = literal_eval(listed.strip())
             if isinstance(listed, list | tuple) and all(isinstance(row, list | tuple) for row in listed):
                 return tuple(tuple(one.accept(name, entry) for entry in row) for row in listed)
-        except (ValueError, RecursionError):  # no JSON, or a refusal of one entry
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # no list, or an entry is refused
             pass
         raise DomainError(f"{name} must be {self}, got {str(value)[:200]!r}")
 
