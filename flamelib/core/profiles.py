@@ -11,6 +11,7 @@ for the extreme pair of inputs, a profile has
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -80,7 +81,7 @@ def _independent(bit: float, n_buckets: int) -> Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class SupportProfile:
+class SupportProfile(ABC):
     r"""Messages that support some of the values, and are :math:`e^{\varepsilon_0}` times likelier for these.
 
     :math:`\mu_x(y) = G\,B(y)\,e^{\varepsilon_0 [y\text{ supports }x]}` with a base law B and
@@ -96,8 +97,9 @@ class SupportProfile:
         check(epsilon0=self.epsilon0, n_buckets=self.n_buckets)
 
     @property
+    @abstractmethod
     def shares(self) -> Shares:
-        raise NotImplementedError
+        """What one to three values share, by the base law."""
 
     @property
     def base(self) -> float:

@@ -69,7 +69,7 @@ def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None =
     --------
     >>> from flamelib import KaryResponse, Shuffled
     >>> bounds(Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000), delta=1e-8, rounds=100)
-    epsilon between 0.2545 and 0.3422, replace-one; cited
+    epsilon between 0.3421 and 0.3422, replace-one; proven
     """
     given = _given(delta, epsilon, rounds)
     most = _account(protocol, *given)

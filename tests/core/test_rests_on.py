@@ -1,5 +1,6 @@
 """What answers rest on: labels that belong to their arguments, and no estimate that says exact."""
 
+from dataclasses import fields
 from itertools import product
 from typing import Any
 
@@ -19,7 +20,8 @@ def _arguments(found: Statement) -> list[dict[str, Any]]:
     axes = {name: choices for name, choices in axes.items() if choices}
     axes |= {name: values for name, values in SEEN.items() if name in found.parameters}
     if "randomizer" in found.parameters:
-        axes["randomizer"] = [PROFILES[kind](*[2] * len(PROFILES[kind].__slots__)) for kind in found.randomizers]
+        profiles = [PROFILES[kind](*[2] * len(fields(PROFILES[kind]))) for kind in found.randomizers]
+        axes["randomizer"] = profiles or found.domain("randomizer").choices
     return [dict(zip(axes, point, strict=True)) for point in product(*axes.values())]
 
 

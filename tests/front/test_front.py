@@ -71,7 +71,7 @@ def test_one_round_and_many_of_a_survey() -> None:
     assert (found.delta, str(found.adjacency), found.rests_on) == (1e-8, "replace-one", "proven")
     assert account(SURVEY, epsilon=0.3, rounds=100).delta == pytest.approx(1.878e-7, rel=1e-3)
     lower, upper = bounds(SURVEY, delta=1e-8, rounds=100)
-    assert (lower, upper) == (pytest.approx(0.2545, rel=1e-3), pytest.approx(0.3422, rel=1e-3))
+    assert (lower, upper) == (pytest.approx(0.34212, rel=1e-4), pytest.approx(0.34220, rel=1e-4))
 
 
 SENT, JOINED = {"n_users": 50, "delta": 1e-6}, {"n_users": 50, "checkin_rate": 0.3, "delta": 1e-6}
@@ -93,7 +93,7 @@ TOPK = {"protocol": "topk", "dimension": 40, "kept": 1, "padded": 50, "bound": "
         ),
         (Shuffled(LaplaceNoise(1.0), 50), 1, "blanket:lem-reduction", SENT | {"randomizer": "laplace", "epsilon0": 1}),
         (Shuffled(LaplaceNoise(1.0), 50), 5, "checkin:shuffled", JOINED | LAPLACE | {"checkin_rate": 1}),
-        (Shuffled(AnyRandomizer(1.0), 50), 1, "clones:2021", SENT | {"epsilon0": 1}),
+        (Shuffled(AnyRandomizer(1.0), 50), 1, "shuffle:any", SENT | {"epsilon0": 1, "side": "upper"}),
         (Checkin(Shuffled(LaplaceNoise(1.0), 50), 0.3), 5, "checkin:shuffled", JOINED | LAPLACE),
         (
             Checkin(Summed(50, 1.0), 0.3),
@@ -253,7 +253,6 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
         (lambda: Shuffled(KaryResponse(1.0, 2), 1), "n_users must be"),
         (lambda: Checkin(SURVEY, rate=1.5), "checkin_rate must be"),
         (lambda: Checkin(TRAINING, rate=0.5), "protocol must be Shuffled or Summed"),
-        (lambda: account(Checkin(Shuffled(GaussianNoise(1.0), 10), 0.5), delta=0.1), "rounds and rate must be 1"),
         (lambda: account(FlameSimple(50, 4, 1.0, KaryResponse(1.0, 2)), delta=0.1), "randomizer must be"),
         (lambda: TableRandomizer([[0.5, 0.6], [0.5, 0.5]]), "table must have rows that sum to 1"),
         (lambda: TableRandomizer([[1.0, 0.0], [0.5, 0.5]]), "table must not have a message"),

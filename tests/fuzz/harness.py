@@ -32,6 +32,7 @@ Inputs = dict[str, Any]
 
 PATIENCE = 3.0  # seconds that an answer may take on an idle machine
 LIMIT = 60.0  # seconds after which a request is given up
+DIGITS_LEFT = 1e6  # a larger epsilon has too few digits left to lead back to a delta
 ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
 TYPICAL = {
     "epsilon0": 1.0,
@@ -230,7 +231,7 @@ def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
             if found is not None and sign * (found - reply.number) < -_slack(reply, found):
                 words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
                 yield Wrong("monotone", key, inputs, words)
-    if asked == "delta" and reply.gives == "upper" and math.isfinite(reply.number) and at > 0:
+    if asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
         back = _number(
             key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}
         )

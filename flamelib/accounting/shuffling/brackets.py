@@ -143,7 +143,7 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
         if not low < at < high:
             break
-    return Certified(holds, abs(holds - fails))
+    return Certified(holds, abs(holds - fails) if math.isfinite(holds) else math.inf)
 
 
 def _slope(quick: LogDeltaAt, at: float, at_most: float) -> float:

@@ -262,7 +262,8 @@ def bracket(law: GaussianLaw, n_users: int, close: float = TOLERANCE) -> Bracket
         cut = _Cut(_held(law), n_users)
         if cut.law == law and cut.unit > FAINTEST:
             found = cut.bracket(close)
-            return Bracket(min(found.low, alone), min(found.high, alone))
+            rough = close if close > TOLERANCE else 0.0  # a coarse sum's own estimate of its error may be too small
+            return Bracket(min(found.low, alone) - rough, min(found.high + rough, alone))
         return Bracket(-math.inf, min(_faintest(cut.law, n_users).bracket(close).high, alone))
 
 

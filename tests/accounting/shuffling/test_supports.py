@@ -88,7 +88,7 @@ def test_rounds_checkins_and_budgets(kind):
         shuffled_rounds(profile, 10_000, 10, delta=1e-6),
     )
     assert 0 < lower < upper < 1.5 * lower + 0.2
-    rarely = checkin_shuffled(2.0, 10_000, 0.1, 10, 1e-6, kind, 16)
+    rarely = checkin_shuffled(10_000, 0.1, 10, 1e-6, kind, epsilon0=2.0, n_buckets=16)
     assert shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6, checkin_rate=0.1) <= rarely < upper
     found = shuffle_calibrate(kind, 10_000, 0.2, 1e-6, n_buckets=16).epsilon0
     assert blanket_divergence(SUPPORTING[kind](found, 16), 10_000, epsilon=0.2) <= 1e-6

@@ -163,7 +163,7 @@ def test_no_noise_at_all_is_accounted_for_as_a_record_that_is_seen():
     rare = replace(SMALL, participation_rate=1e-6, record_rate=1e-6, rounds=3)
     assert rare.noise_std("outer") == 0
     assert rare.total_epsilon("outer", 1e-5) == 0
-    assert rare.total_epsilon("outer", 1e-13) == np.inf
+    assert rare.total_epsilon("outer", 1e-13) > 1e10
 
 
 def test_words_on_recorded_runs_agree_with_their_checks():

@@ -149,7 +149,7 @@ def test_a_gap_is_told_where_there_is_one():
     binary = amplification.compute_epsilons(KaryProfile(1.0, 2), [1000], DELTA)
     gap = amplification.compute_gap([KaryProfile(1.0, 2), KaryProfile(1.0, 10)], [1000], DELTA)
     words = amplification.words_of_gap(gap, binary)
-    assert words["gap_story"].startswith("The upper bound exceeds the lower one by at most 17 %")
+    assert words["gap_story"].startswith("The upper bound exceeds the lower one by at most 18 %")
     assert words["gap_story"].endswith("% for 10-ary response")
     nothing = amplification.compute_epsilons(KaryProfile(0.1, 2), [1000], 0.9)
     gap = amplification.compute_gap([KaryProfile(0.1, 2)], [1000], 0.9)
