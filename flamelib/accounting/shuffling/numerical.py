@@ -43,6 +43,7 @@ from flamelib.core.vocabulary import SUPPORTS
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
 STILLEST = 1e6  # standard deviation of noise: a bound for more noise is that for this much
+DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
@@ -182,7 +183,11 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     '0.03909'
     """
     worst = functools.partial(binary.worst, epsilon0, n_users)
-    return answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
+    found = answer(worst, functools.partial(binary.at_the_end, epsilon0, n_users), epsilon0, epsilon, delta)
+    if found.uncertainty <= DOUBTFUL * found:
+        return found
+    # Counts of users beyond the digits of a double: the blanket has its own numbers.
+    return min(found, blanket_divergence(KaryProfile(epsilon0, 2), n_users, epsilon, delta))
 
 
 @states("shuffle", "any", item="every local randomizer of one budget: clones of probability 2/(e^epsilon0 + 1), "

@@ -267,3 +267,9 @@ class TestFarOut:
             over="n_users",
         )
         assert found.guarantee.epsilon <= 1.682
+
+
+def test_crowds_beyond_the_digits_of_a_double_are_answered_by_the_blanket():
+    n_users = 9 * 10**15
+    found = exact_binary(30.0, n_users, delta=1e-6)
+    assert found <= blanket_divergence(KaryProfile(30.0, 2), n_users, delta=1e-6) < 0.19
