@@ -195,7 +195,7 @@ def constructors() -> Iterator[Callable[..., Any]]:
     for module in map(importlib.import_module, (f"flamelib.{name}" for name in MODULES)):
         for name, found in vars(module).items():
             own = inspect.isclass(found) and found.__module__ == module.__name__ and not name.startswith("_")
-            own = own and name not in INNER
+            own = own and name not in INNER and not inspect.isabstract(found)
             if own and dataclasses.is_dataclass(found) and hasattr(found, "__post_init__"):
                 yield found
 

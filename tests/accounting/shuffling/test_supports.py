@@ -91,7 +91,7 @@ def test_rounds_checkins_and_budgets(kind):
     rarely = checkin_shuffled(10_000, 0.1, 10, 1e-6, kind, epsilon0=2.0, n_buckets=16)
     assert shuffled_rounds_lower(profile, 10_000, 10, delta=1e-6, checkin_rate=0.1) <= rarely < upper
     found = shuffle_calibrate(kind, 10_000, 0.2, 1e-6, n_buckets=16).epsilon0
-    assert blanket_divergence(SUPPORTING[kind](found, 16), 10_000, epsilon=0.2) <= 1e-6
+    assert blanket_divergence(SUPPORTING[kind](found, 16), 10_000, epsilon=0.2) <= 1e-6 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
