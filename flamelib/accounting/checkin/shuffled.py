@@ -49,6 +49,7 @@ SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
 ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
 COARSE, SEEN = 1.0, 1e-60  # as ACCURACY, where values take long; a delta below which no profiles are composed there
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
+ROUND_OFF = 1e-13  # relative, of a few elementary functions one after the other
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
 
@@ -176,7 +177,8 @@ def shuffled_rounds_lower(
 ) -> float:  # fmt: skip
     """What rounds of shuffled messages cost at least (lower).
 
-    In every round all other users hold one value, the victim's other one or a third; of noise a single round counts.
+    In every round all other users hold one value, the victim's other one or a third; of noise a single round counts,
+    and all rounds if of each message only the half is read in which it lies, which is binary response.
     Arguments are those of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Beyond a
     billion users, or some millions of outcomes to be told apart, or where she is hardly ever there, the answer is 0.
     """
@@ -185,7 +187,12 @@ def shuffled_rounds_lower(
         return 0.0
     if isinstance(randomizer, LaplaceProfile | GaussianProfile):
         laws = [law_from_below(randomizer, holds, checkin_rate) for holds in (0.0, 1.0)]
-        return max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
+        single = max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
+        told = _halves(randomizer) if rounds > 1 else 0.0
+        if not told:
+            return single
+        halves = KaryProfile(told, 2)
+        return max(single, shuffled_rounds_lower(halves, n_users, rounds, epsilon, delta, checkin_rate))
     tried: list[KaryProfile | SupportProfile]
     if isinstance(randomizer, AnyProfile):
         tried = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
@@ -194,6 +201,20 @@ def shuffled_rounds_lower(
     cells = [equal_cells(one, n_users, checkin_rate) for one in tried]
     cells += [third_cells(one, n_users, checkin_rate) for one in tried if isinstance(one, KaryProfile)]
     return max((composed_below([(found, rounds)], epsilon, delta) for found in cells if found), default=0.0)
+
+
+def _halves(randomizer: LaplaceProfile | GaussianProfile) -> float:
+    """Local budget of the half in which a message lies, above or below 1/2: binary response of the values 0 and 1.
+
+    Taken a little too small, which is binary response with more noise.
+    """
+    if isinstance(randomizer, LaplaceProfile):
+        told = math.log1p(2 * math.expm1(randomizer.epsilon0 / 2))
+    else:
+        apart = 1 / (2 * math.sqrt(2) * randomizer.noise_std)
+        wrong = math.erfc(apart)
+        told = math.log1p(2 * math.erf(apart) / wrong) if wrong else 0.0
+    return told * (1 - ROUND_OFF)
 
 
 def largest_epsilon0(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
-from scipy.stats import binom
+from scipy.stats import binom, laplace, norm
 
 from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.checkin.shuffled import (
@@ -274,6 +274,19 @@ def repeated(law, times):
     return law if times == 1 else product(law, repeated(law, times - 1))
 
 
+def counted(chances, rate):
+    """Law of how many are there and say one, how many there are: each says one with its chance, or is there silent."""
+    law = {(0, 0): 1.0}
+    for chance in chances:
+        grown = Counter()
+        for (ones, there), weight in law.items():
+            grown[ones + 1, there + 1] += weight * chance
+            grown[ones, there + 1] += weight * (rate - chance)
+            grown[ones, there] += weight * (1 - rate)
+        law = grown
+    return law
+
+
 def bits(ones, zeros, epsilon0):
     """Law of the number of reported ones."""
     law, q = np.ones(1), 1 / (1 + math.exp(epsilon0))
@@ -345,6 +358,24 @@ class TestBothSides:
         assert shuffled_rounds_lower(AnyProfile(2.0), **ask) == three
         alone = all_equal(KaryProfile(2.0, 10), 1000, delta=1e-6)
         assert shuffled_rounds_lower(KaryProfile(2.0, 10), 1000, 1, delta=1e-6) == pytest.approx(alone, rel=5e-3)
+
+    @pytest.mark.parametrize(
+        ("profile", "noise"), [(LaplaceProfile(2.0), laplace(scale=0.5)), (GaussianProfile(0.7), norm(scale=0.7))]
+    )
+    @pytest.mark.parametrize(("n", "rate", "epsilon"), [(3, 1.0, 0.5), (3, 0.4, 0.2)])
+    def test_rounds_of_noise_read_in_halves(self, profile, noise, n, rate, epsilon):
+        """Three rounds in which only the number of messages above 1/2 is looked at, all other users at 0."""
+        above = [noise.sf(0.5 - held) for held in (0, 1)]
+        p, q = (counted([rate * above[held] for held in (x, *[0] * (n - 1))], rate) for x in (1, 0))
+        truth = max(stick(repeated(a, 3), repeated(b, 3), epsilon) for a, b in ((p, q), (q, p)))
+        found = shuffled_rounds_lower(profile, n, 3, epsilon=epsilon, checkin_rate=rate)
+        once = shuffled_rounds_lower(profile, n, 1, epsilon=epsilon, checkin_rate=rate)
+        assert once < 0.8 * truth < found <= truth * (1 + 1e-9)
+
+    def test_rounds_of_noise_lose_more_than_one(self):
+        ask = {"n_users": 60_000, "checkin_rate": 0.1, "delta": 1 / 60_000}
+        one, hundred = (shuffled_rounds_lower(LaplaceProfile(2.0), rounds=rounds, **ask) for rounds in (1, 100))
+        assert 10 * one < hundred < shuffled_rounds(LaplaceProfile(2.0), rounds=100, **ask)
 
     @pytest.mark.parametrize("route", ["clones", "kary", "laplace", "gaussian", "thm-2"])
     @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
