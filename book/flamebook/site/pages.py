@@ -1,4 +1,4 @@
-"""The pages that are made: ledger and downloads, what does not hold, counts, theorem index, reference, spread, status.
+"""The pages that are made: ledger and downloads, what does not hold, what is unknown, theorem index and others.
 
 They are written into the staged copy of ``book/`` before the book is built.  Given the same claims, library
 and receipts they are the same, byte for byte.
@@ -27,7 +27,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, coverage, forms, refuted, theorems
+from flamebook.site import api, bench, coverage, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -164,18 +164,22 @@ def write(runs_folder: Path, book_folder: Path) -> None:
     DomainError
         If the ledger is not well formed, or a row points at a label that its page does not have.
     """
-    judged = ledger.judge_all(jobs=os.cpu_count() or 1)
+    jobs = os.cpu_count() or 1
+    judged, brackets = ledger.judge_all(jobs=jobs), unknown.brackets(jobs=jobs)
     link = linker(book_folder.parent)
     generated = book_folder / "generated"
     texts = {
         generated / "ledger.json": ledger_json(judged),
         generated / "ledger.csv": ledger_csv(judged),
+        generated / "brackets.json": unknown.as_json(brackets),
+        generated / "brackets.csv": unknown.as_csv(brackets),
         book_folder / "assets" / "bench_grid.js": bench.script(),
         book_folder / "assets" / "run_times.js": forms.times(runs_folder),
         generated / "counts.md": counts(judged, runs_folder),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
+        book_folder / "unknown.md": unknown.page(brackets, link),
         book_folder / "figures.md": coverage.page(ROOT, link),
         book_folder / "spread.md": spread_page(recorded()),
         book_folder / "status.md": status_page(runs_folder),

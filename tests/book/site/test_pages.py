@@ -1,6 +1,7 @@
 """The generated pages: complete, the same on every run, and with links to things that exist."""
 
 import csv
+import functools
 import io
 import json
 import re
@@ -12,9 +13,9 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import pages
+from flamebook.site import pages, unknown
 from flamebook.site.markup import anchor
-from flamelib.answers import load_all
+from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
 
 
@@ -27,10 +28,17 @@ def staged(tmp_path_factory: pytest.TempPathFactory, judged: list[Judged]) -> Pa
 def _staged(source: Path, judged: list[Judged]) -> Path:
     shutil.copytree(ROOT / "book", source / "book")
     shutil.copytree(ROOT / "notebooks", source / "notebooks")
+    brackets = _brackets()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "judge_all", lambda jobs: judged)
+        patch.setattr(unknown, "brackets", lambda jobs: brackets)
         pages.write(source / "runs", source / "book")
     return source
+
+
+@functools.cache
+def _brackets() -> list[unknown.Bracket]:
+    return unknown.brackets()
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -76,6 +84,15 @@ def test_downloads_hold_every_row_and_agree(staged: Path, judged: list[Judged]) 
 
 def _cell(value: object) -> str:
     return json.dumps(value) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def test_what_is_unknown_can_be_downloaded_with_its_inputs(staged: Path) -> None:
+    found = json.loads((staged / "book" / "generated" / "brackets.json").read_text(encoding="utf-8"))
+    page = (staged / "book" / "unknown.md").read_text(encoding="utf-8")
+    assert [f"## {one['name']}" for one in found] == [line for line in page.splitlines() if line.startswith("## ")]
+    assert all(
+        answer(one["upper"]["id"], one["upper"]["inputs"]) for one in found if "claims" not in one["upper"]["id"]
+    )
 
 
 def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:

@@ -1,0 +1,77 @@
+"""The page of what is still unknown: ends in order, nothing older below what is certified today, lists that agree."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from flamebook.claims import ledger
+from flamebook.places import ROOT
+from flamebook.site import unknown
+from flamebook.site.pages import linker
+from flamelib.core.vocabulary import DomainError
+
+
+@pytest.fixture(scope="module")
+def found():
+    return unknown.brackets()
+
+
+def test_both_ends_are_in_order_and_every_document_is_there(found):
+    for one in found:
+        assert 0 < one.lower.value <= one.upper.value, one.name
+        assert all(one.upper.value <= earlier.value for earlier in one.before), one.name
+    assert {one.document for one in found} == set(ledger.contents())
+    assert [one.ratio for one in found] == sorted((one.ratio for one in found), reverse=True)
+
+
+def test_the_ends_are_those_certified_elsewhere(found):
+    ends = {one.name: (one.lower.value, one.upper.value) for one in found}
+    known = {
+        "SS-Double, exactly 157 of 7,850 coordinates": (0.1435, 0.1574),
+        "Any randomizer, local budget 8": (0.1128, 0.1129),
+        "Random participation, ten records, 1,000 rounds": (2.1e-7, 8e-7),
+        "Any randomizer behind self check-in, 5,540 rounds": (1.026, 1.094),
+        "Cloak, two users with two messages modulo 3": (4 / 9 - 1e-12, 0.605),
+    }
+    for name, (least, most) in known.items():
+        low, high = ends[name]
+        assert least <= low <= high <= most, name
+        assert (low - least) / least < 0.05 > (most - high) / most or name.startswith("Random"), name
+
+
+def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(found):
+    text = unknown.page(found, linker(ROOT))
+    records, rows = json.loads(unknown.as_json(found)), list(csv.DictReader(io.StringIO(unknown.as_csv(found))))
+    for one, record, row in zip(found, records, rows, strict=True):
+        section = text.split(f"## {one.name}\n")[1].split("\n## ")[0]
+        said = {side: float(section.split(f"{side} ")[-1].split(" |")[0]) for side in ("at most", "at least")}
+        assert said["at least"] <= one.lower.value <= one.upper.value <= said["at most"]
+        assert said["at most"] / said["at least"] <= 1.003 * one.ratio
+        assert record["lower"]["value"] == one.lower.value == float(row["lower"])
+        assert record["upper"]["value"] == one.upper.value == float(row["upper"])
+        assert json.loads(row["upper_inputs"]) == record["upper"]["inputs"]
+    assert unknown.drawing(found).count('class="then"') == sum(len(one.before) for one in found)
+
+
+GOOD = "name: a, document: flame, page: book/flame, measure: epsilon, inputs: {}, closes: b"
+END = "{compute: 'blanket:lem-5.1'}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[{{{GOOD}, lower: {END}}}]",
+        f"[{{{GOOD}, lower: {END}, upper: {END}, colour: red}}]",
+        f"[{{{GOOD.replace('flame,', 'smoke,')}, lower: {END}, upper: {END}}}]",
+        f"[{{{GOOD}, lower: {END}, upper: {{with: {{}}}}}}]",
+        f"[{{{GOOD}, lower: {END}, upper: {{compute: a, function: b}}}}]",
+        f"[{{{GOOD}, lower: {END}, upper: {{function: 'os:getcwd'}}}}]",
+    ],
+)
+def test_a_bad_bracket_is_refused(tmp_path, text):
+    path = tmp_path / "brackets.yml"
+    path.write_text(text)
+    with pytest.raises(DomainError, match=r"brackets\.yml"):
+        unknown.brackets(path)
