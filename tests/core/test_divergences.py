@@ -61,6 +61,13 @@ def test_a_data_set_that_contradicts_the_three_component_clones_is_found_by_hand
     assert max(found, swapped) == pytest.approx(0.0707851108, abs=6e-11)
 
 
+def test_two_users_contradict_the_three_component_clones_by_hand():
+    rows, epsilon = kary_table(3, math.log(3)).tolist(), math.log(2.4)
+    truth = distance(enumerate_messages(rows, (0, 0)), enumerate_messages(rows, (1, 0)), epsilon)
+    assert truth == pytest.approx(9 / 25 - 2.4 * 3 / 25, rel=1e-12)
+    assert hockey_stick(*three_component_clone_pair(2, 3, math.log(3)), epsilon) == pytest.approx(0.04, rel=1e-12)
+
+
 def test_the_clone_pair_is_a_marginal_of_the_data_set_with_a_third_value():
     rows = kary_table(4, 0.8).tolist()
     merged = Counter()
