@@ -212,7 +212,7 @@ VOCABULARY: dict[str, Domain] = {
         "way to account",
         choices=(
             *("paper", "unsampled", "sound"),
-            *("thm-2", "thm-3", "clones", "kary", "laplace", "gaussian", *SUPPORTS),
+            *("thm-2", "thm-3", "any", "clones", "kary", "laplace", "gaussian", *SUPPORTS),
             *("thm-4", "eq-11", "rdp-exact", "pld-exact", "pld"),
             *("kov", "drv", "closed", "numerical"),
         ),

@@ -28,7 +28,7 @@ from flamelib.accounting.checkin.summed import distributed_rounds, distributed_r
 from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
-from flamelib.core.profiles import ClonedProfile, KaryProfile
+from flamelib.core.profiles import KaryProfile
 
 STEP = 0.01
 REACH = 14.0
@@ -292,11 +292,6 @@ def _power(j: int, wide: float, narrow: float) -> float:
 def shuffled_epsilon(scheme: str, **setting: Any) -> float:
     """Epsilon after all rounds of shuffled check-in by one of the schemes of the figures."""
     return Shuffled(**setting).epsilon(scheme)
-
-
-def any_randomizer_epsilon(epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float) -> float:
-    """Certified epsilon after all rounds of check-in with whatever randomizer of this budget."""
-    return shuffled_rounds(ClonedProfile(epsilon0), n_users, rounds, delta=delta, checkin_rate=checkin_rate)
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
     SUPPORTING,
     AnyProfile,
+    ClonedProfile,
     GaussianProfile,
     KaryProfile,
     LaplaceProfile,
@@ -68,7 +69,7 @@ def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 @states("checkin", "shuffled", gives=_gives, rests_on=_rests_on,
         item="Section 4 after all rounds, by Theorems 2 (Girgis, Data, Diggavi 2021) and 3, or by dominating pairs",
-        words={"route": ("thm-2", "thm-3", "clones", "kary", "laplace", "gaussian", *SUPPORTS)})  # fmt: skip
+        words={"route": ("thm-2", "thm-3", "any", "clones", "kary", "laplace", "gaussian", *SUPPORTS)})  # fmt: skip
 def checkin_shuffled(
     n_users: int, checkin_rate: float, rounds: int, delta: float, route: str, epsilon0: float | None = None,
     n_buckets: int | None = None, noise_std: float | None = None, side: str = "upper",
@@ -87,8 +88,8 @@ def checkin_shuffled(
         Of the whole.
     route
         ``thm-2`` and ``thm-3``: Rényi orders, the latter what a lower bound on the Rényi divergence would convert to.
-        By dominating pairs: ``clones`` for any randomizer, ``kary`` and the other kinds of an alphabet for theirs,
-        ``laplace`` and ``gaussian`` for noise on a value in [0, 1].
+        By dominating pairs: ``any`` for whatever randomizer, ``clones`` the same by the clones of 2021, ``kary`` and
+        the other kinds of an alphabet for theirs, ``laplace`` and ``gaussian`` for noise on a value in [0, 1].
     epsilon0
         Local budget of a message, needed but for ``gaussian``; beyond 30 only the chance to be there counts.
     n_buckets
@@ -101,8 +102,8 @@ def checkin_shuffled(
     Examples
     --------
     >>> setting = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
-    >>> [round(checkin_shuffled(**setting, route="clones", side=side), 3) for side in ("lower", "upper")]
-    [1.027, 1.496]
+    >>> [round(checkin_shuffled(**setting, route="any", side=side), 3) for side in ("lower", "upper")]
+    [1.027, 1.093]
     """
     randomizer = _randomizer(route, epsilon0, n_buckets, noise_std)
     if side == "lower":
@@ -218,7 +219,7 @@ def _halves(randomizer: LaplaceProfile | GaussianProfile) -> float:
 
 
 def largest_epsilon0(
-    n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float, route: str = "clones",
+    n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float, route: str = "any",
     n_buckets: int | None = None,
 ) -> float:  # fmt: skip
     """Largest local budget found that keeps ``epsilon`` at ``delta`` after all rounds: never one that exceeds it.
@@ -312,6 +313,8 @@ def _randomizer(
     if route == "gaussian":
         return GaussianProfile(noise_std or 0.0)
     match route:
+        case "any":
+            return ClonedProfile(epsilon0 or 0.0)
         case "clones" | "thm-2" | "thm-3":
             return AnyProfile(epsilon0 or 0.0)
         case "laplace":
@@ -320,4 +323,4 @@ def _randomizer(
             return KaryProfile(epsilon0 or 0.0, n_buckets or 0)
         case _ if route in SUPPORTING:
             return SUPPORTING[route](epsilon0 or 0.0, n_buckets or 0)
-    raise DomainError(f"route must be one of clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
+    raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")

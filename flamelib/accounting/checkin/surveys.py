@@ -203,8 +203,8 @@ def largest_budget(
     if rounds == 1 and rate == 1:
         return largest_parameter(at, n_users, epsilon, delta, min(epsilon, HARDEST), HARDEST)
     example = at(1.0)
-    route = {"any": "clones"}.get(example.kind, example.kind)
-    found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, route, getattr(example, "n_buckets", None))
+    buckets = getattr(example, "n_buckets", None)
+    found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
     return min(found, HARDEST)
 
 

@@ -377,7 +377,7 @@ class TestBothSides:
         one, hundred = (shuffled_rounds_lower(LaplaceProfile(2.0), rounds=rounds, **ask) for rounds in (1, 100))
         assert 10 * one < hundred < shuffled_rounds(LaplaceProfile(2.0), rounds=100, **ask)
 
-    @pytest.mark.parametrize("route", ["clones", "kary", "laplace", "gaussian", "thm-2"])
+    @pytest.mark.parametrize("route", ["any", "clones", "kary", "laplace", "gaussian", "thm-2"])
     @pytest.mark.parametrize(("rate", "rounds"), [(0.2, 1), (1.0, 2)])
     def test_lower_is_below_upper(self, route, rate, rounds):
         setting = {"n_users": 300, "checkin_rate": rate, "rounds": rounds, "delta": 1e-5, "route": route,

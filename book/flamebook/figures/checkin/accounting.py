@@ -38,7 +38,7 @@ from flamelib.accounting.checkin.shuffled import HARDEST, largest_epsilon0, shuf
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import renyi_to_epsilon
-from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.profiles import ClonedProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError, check
 
 LARGE_ORDERS = tuple(whole_grid(2, 3000, 60).tolist())
@@ -95,7 +95,7 @@ class Shuffled(Crowd):
         """Local budget, clients and rate."""
         return self.epsilon0, self.n_users, self.checkin_rate
 
-    def composed(self, randomizer: AnyProfile | KaryProfile) -> float:
+    def composed(self, randomizer: ClonedProfile | KaryProfile) -> float:
         """Certified for this randomizer."""
         given = {"delta": self.failure, "checkin_rate": self.checkin_rate}
         return shuffled_rounds(randomizer, self.n_users, self.rounds, **given)
@@ -137,7 +137,7 @@ SHUFFLED: Mapping[str, Callable[[Shuffled], float]] = {
     "thm-2": lambda one: shuffled_renyi_epsilon(*one.where, one.rounds, one.failure, "thm-2"),
     "thm-2-paper": lambda one: one.by_orders(lambda order: shuffled_renyi(order, *one.where, "paper"), LARGE_ORDERS),
     "thm-3": lambda one: shuffled_renyi_epsilon(*one.where, one.rounds, one.failure, "thm-3"),
-    "checkin-any": lambda one: one.composed(AnyProfile(one.epsilon0)),
+    "checkin-any": lambda one: one.composed(ClonedProfile(one.epsilon0)),
     "checkin-binary": lambda one: min(one.composed(KaryProfile(one.epsilon0, 2)), one.epsilon("checkin-any")),
     "lower": lambda one: one.lower(KaryProfile(one.epsilon0, 2)) or math.nan,
 }
@@ -352,7 +352,7 @@ def compute_calibration(crowd: Crowd, epsilon: float) -> Calibration:
     """
     shared: dict[str, Any] = {field.name: getattr(crowd, field.name) for field in fields(Crowd)}
     given = (crowd.n_users, crowd.checkin_rate, crowd.rounds, epsilon, crowd.failure)
-    budget, noise = largest_epsilon0(*given, route="clones"), float(distributed_noise(*given))
+    budget, noise = largest_epsilon0(*given), float(distributed_noise(*given))
     by_noise = Distributed(**shared, noise_std=noise).epsilon("losses") if 0 < noise < math.inf else 0.0
     reached = (Shuffled(**shared, epsilon0=budget).epsilon("checkin-any"), math.nan if math.isinf(noise) else by_noise)
     return Calibration(epsilon, budget, noise, reached)
