@@ -13,7 +13,7 @@ from flamelib.front.results import Bounds, Calibrated, Guarantee
 
 # How far certified ends may cross by rounding, relatively and at the bottom of the range of doubles.
 ROUNDING, TINIEST = 1e-6, 1e-300
-_KNOWN = "Shuffled, Checkin, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
+_KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
 
 
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
@@ -25,7 +25,8 @@ def account(protocol: Any, *, delta: float | None = None, epsilon: float | None 
     Parameters
     ----------
     protocol : record
-        ``Shuffled``, ``Checkin``, ``Participation``, ``FlameSimple``, ``FlameDouble``, ``FlameTopk`` or ``Cloak``.
+        ``Shuffled``, ``Checkin``, ``Rounds`` of them, ``Participation``, ``FlameSimple``, ``FlameDouble``,
+        ``FlameTopk`` or ``Cloak``.
     delta, epsilon : float
         Exactly one of them: delta in [0, 1], epsilon at least 0.  The answer has both.
     rounds : int
@@ -160,7 +161,7 @@ def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[flo
 
 def _later(question: str, protocol: Any, *given: Any) -> Any:
     """Ask again with every record known: one that was unpickled, say, may have come without its file of this folder."""
-    for module in ("shuffled", "checkin", "participation", "flame", "cloak"):
+    for module in ("shuffled", "checkin", "rounds", "participation", "flame", "cloak"):
         import_module(f"{__package__}.{module}")
     asked = globals()[question]
     found = asked.dispatch(type(protocol))

@@ -28,6 +28,7 @@ from flamelib import (
     KaryResponse,
     LaplaceNoise,
     Participation,
+    Rounds,
     Shuffled,
     Summed,
     TableRandomizer,
@@ -174,6 +175,28 @@ def test_the_vectors_of_the_paper_have_their_account() -> None:
     assert bounds(drawn, delta=5.0118723e-6, rounds=2).lower > found.upper
 
 
+def test_rounds_that_differ() -> None:
+    mean = Checkin(Shuffled(LaplaceNoise(1.0), n_users=200_000), rate=0.1)
+    parts = [(SURVEY, 30), (mean, 100)]
+    both = bounds(Rounds(parts), delta=1e-8)
+    alone = [bounds(part, delta=1e-8, rounds=rounds) for part, rounds in parts]
+    assert max(one.lower for one in alone) < both.lower < both.upper < sum(one.upper for one in alone)
+    assert both.upper < 1.02 * both.lower
+    assert bounds(Rounds(parts[::-1]), delta=1e-8).upper == pytest.approx(both.upper, rel=1e-6)
+    halves, whole = Rounds([(SURVEY, 30), (SURVEY, 30)]), bounds(SURVEY, delta=1e-8, rounds=60)
+    assert tuple(bounds(halves, delta=1e-8)) == (
+        pytest.approx(whole.lower, rel=1e-3),
+        pytest.approx(whole.upper, rel=1e-3),
+    )
+    assert account(Rounds([(SURVEY, 30)]), delta=1e-8, rounds=2) == account(SURVEY, delta=1e-8, rounds=60)
+    alike = TableRandomizer([[0.5, 0.5], [0.5, 0.5]])
+    table = TableRandomizer([[0.7, 0.3], [0.3, 0.7]])
+    mixed = Rounds([(Shuffled(one, 500), 2) for one in (alike, table, AnyRandomizer(0.5), GaussianNoise(2.0))])
+    found = bounds(mixed, epsilon=0.1)
+    assert 0 < found.lower < found.upper < 1
+    assert found.rests_on == "estimated"
+
+
 @pytest.mark.parametrize("protocol", [*QUICK, VECTORS[0]], ids=lambda one: type(one).__name__)
 def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
     found = calibrate(protocol, epsilon=0.4, delta=1e-3)
@@ -259,6 +282,12 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
         (lambda: run(Shuffled(AnyRandomizer(1.0), 3), [0, 1, 0], np.random.default_rng(0)), "randomizer must be one"),
         (lambda: run(SURVEY, [0, 1], np.random.default_rng(0)), "values must have shape"),
         (lambda: Cloak.plan(n_users=10, epsilon=1, delta=1e-6, error=1e-9), "error must be"),
+        (lambda: Rounds([]), "parts must be 1 to 64 pairs"),
+        (lambda: Rounds([SURVEY]), "parts must be pairs"),
+        (lambda: Rounds([(SURVEY, 0)]), "rounds must be"),
+        (lambda: Rounds([(TRAINING, 3)]), "parts must hold Shuffled"),
+        (lambda: Rounds([(Checkin(Summed(50, 1.0), 0.3), 3)]), "parts must hold Shuffled"),
+        (lambda: run(Rounds([(SURVEY, 2)]), [0], np.random.default_rng(0)), "protocol must be one of"),
         (lambda: evaluate("flame:none"), "id must be"),
     ],
 )
@@ -278,6 +307,10 @@ def test_names_are_few_resolve_and_have_examples() -> None:
         assert found.__doc__, name
     with pytest.raises(AttributeError, match="nothing"):
         _ = flamelib.nothing
+    stub = ast.parse((ROOT / "flamelib" / "__init__.pyi").read_text(encoding="utf-8"))
+    imported = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    given = [ast.unparse(node.targets[0]) for node in stub.body if isinstance(node, ast.Assign)]
+    assert sorted(name for name in [*imported, *given] if name) == sorted(flamelib.__all__)
 
 
 def test_importing_loads_the_standard_library_alone() -> None:

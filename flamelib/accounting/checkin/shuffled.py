@@ -21,7 +21,7 @@ from typing import Any
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
-from flamelib.accounting.composition.known_pairs import composed_below
+from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
 from flamelib.core.guarantees import Certified, Gives, RestsOn
@@ -150,20 +150,37 @@ def shuffled_schedule(
     randomizer, n_users, epsilon, delta
         As for :func:`shuffled_rounds`.
     """
-    one_budget(epsilon, delta, n_users=n_users)
-    schedule = parts_of(schedule)
-    if sum(rate * rounds for rate, rounds in schedule) <= (delta or 0.0):  # perhaps she is never there
+    return shuffled_history(
+        [(randomizer, n_users, rate, rounds) for rate, rounds in parts_of(schedule)], epsilon, delta
+    )
+
+
+#: Rounds alike: what a user does to its value, the users who might come, the rate at which they do, how many rounds.
+Alike = tuple[Analyzed, int, float, int]
+
+
+def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, delta: float | None = None) -> Certified:
+    """Guarantee of adaptive rounds that differ in every respect, one user in all of them (upper, every data set).
+
+    ``epsilon`` and ``delta`` are of the whole, as for :func:`shuffled_rounds`; the order of rounds does not matter.
+    """
+    one_budget(epsilon, delta)
+    for _, n_users, rate, rounds in history:
+        check(n_users=n_users, checkin_rate=rate, rounds=rounds)
+    if sum(rate * rounds for _, _, rate, rounds in history) <= (delta or 0.0):  # perhaps she is never there
         return Certified(0.0, 0.0)
-    if (total := sum(rounds for _, rounds in schedule)) > LONGEST:
-        return _pure(total * randomizer.epsilon0, epsilon)
-    if isinstance(randomizer, GaussianProfile):
-        return _noisy(randomizer, n_users, schedule, epsilon, delta)
-    there = [(rate, rounds) for rate, rounds in schedule if rate > 0]
-    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in there]
+    if (total := sum(rounds for *_, rounds in history)) > LONGEST:
+        return _pure(sum(rounds * one.epsilon0 for one, _, _, rounds in history), epsilon)
+    there = [(one, n_users, rate, rounds) for one, n_users, rate, rounds in history if rate > 0]
+    parts = [(round_curve(one, n_users, rate), rounds) for one, n_users, rate, rounds in there]
     if total == 1:
         return _single(parts[0][0], epsilon, delta)
+    if any(isinstance(one, GaussianProfile) for one, *_ in there):  # its values take long, so that few are asked for
+        if delta is None:
+            return composed_delta(parts, epsilon or 0.0, COARSE)
+        return composed_epsilon(parts, delta if delta >= SEEN else 0.0, COARSE)
     rough = max(ROUGH / math.sqrt(total), LEAST_ROUGH)
-    sketch = [(round_curve(randomizer, n_users, rate, rough), rounds) for rate, rounds in there]
+    sketch = [(round_curve(one, n_users, rate, rough), rounds) for one, n_users, rate, rounds in there]
     if delta is None:
         found = composed_delta(sketch, epsilon or 0.0, 10 * ACCURACY)
         return found if found < SMALL else composed_delta(parts, epsilon or 0.0, ACCURACY)
@@ -186,22 +203,49 @@ def shuffled_rounds_lower(
     one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
+    single = 0.0
     if isinstance(randomizer, LaplaceProfile | GaussianProfile):
         laws = [law_from_below(randomizer, holds, checkin_rate) for holds in (0.0, 1.0)]
         single = max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
-        told = _halves(randomizer) if rounds > 1 else 0.0
-        if not told:
+        if rounds == 1:
             return single
-        halves = KaryProfile(told, 2)
-        return max(single, shuffled_rounds_lower(halves, n_users, rounds, epsilon, delta, checkin_rate))
+    cells = _cells_from_below(randomizer, n_users, checkin_rate)
+    return max([single, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
+
+
+def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = None, delta: float | None = None) -> float:
+    """What rounds that differ cost at least, by the data sets of :func:`shuffled_rounds_lower` (lower).
+
+    Rounds of which nothing is known from below are left out of sight, which shows no more.
+    """
+    one_budget(epsilon, delta)
+    chosen = []
+    for one, n_users, rate, rounds in history:
+        check(n_users=n_users, checkin_rate=rate, rounds=rounds)
+        if rate >= RAREST and one.epsilon0:
+            cells = _cells_from_below(one, n_users, rate)
+            chosen += [(cells[-1], rounds)] if cells else []
+    if not chosen or sum(rate * rounds for _, _, rate, rounds in history) <= (delta or 0.0):
+        return 0.0
+    return composed_below(chosen, epsilon, delta)
+
+
+def _cells_from_below(randomizer: Analyzed, n_users: int, rate: float) -> list[Cells]:
+    """The outcomes of a round for data sets in which all others hold one value; what loses most comes last.
+
+    All others at the victim's other value, and of k-ary response at a third one.
+    """
     tried: list[KaryProfile | SupportProfile]
-    if isinstance(randomizer, AnyProfile):
+    if isinstance(randomizer, LaplaceProfile | GaussianProfile):
+        told = _halves(randomizer)
+        tried = [KaryProfile(told, 2)] if told else []
+    elif isinstance(randomizer, AnyProfile):
         tried = [KaryProfile(randomizer.epsilon0, k) for k in (2, 3)]
     else:
         tried = [randomizer]
-    cells = [equal_cells(one, n_users, checkin_rate) for one in tried]
-    cells += [third_cells(one, n_users, checkin_rate) for one in tried if isinstance(one, KaryProfile)]
-    return max((composed_below([(found, rounds)], epsilon, delta) for found in cells if found), default=0.0)
+    cells = [equal_cells(one, n_users, rate) for one in tried]
+    cells += [third_cells(one, n_users, rate) for one in tried if isinstance(one, KaryProfile)]
+    return [found for found in cells if found]
 
 
 def _halves(randomizer: LaplaceProfile | GaussianProfile) -> float:
@@ -239,21 +283,6 @@ def largest_epsilon0(
     ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
     low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
     return min(_budget(_root(excess, low, high)), HARDEST)
-
-
-def _noisy(
-    randomizer: GaussianProfile, n_users: int, schedule: Sequence[tuple[float, int]], epsilon: float | None,
-    delta: float | None,
-) -> Certified:  # fmt: skip
-    """Gaussian messages; their profiles take long, so that few values are asked for."""
-    parts = [(round_curve(randomizer, n_users, rate), rounds) for rate, rounds in schedule if rate > 0]
-    if not parts:
-        return Certified(0.0, 0.0)
-    if sum(rounds for _, rounds in parts) == 1:
-        return _single(parts[0][0], epsilon, delta)
-    if delta is None:
-        return composed_delta(parts, epsilon or 0.0, COARSE)
-    return composed_epsilon(parts, delta if delta >= SEEN else 0.0, COARSE)
 
 
 def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certified:

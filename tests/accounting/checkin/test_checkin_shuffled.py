@@ -15,6 +15,8 @@ from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, 
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
     largest_epsilon0,
+    shuffled_history,
+    shuffled_history_lower,
     shuffled_rounds,
     shuffled_rounds_lower,
     shuffled_schedule,
@@ -347,6 +349,18 @@ def rounds_of_equal_others(n, epsilon0, times, epsilon):
         chances = gammaln(times + 1) - gammaln(counts[:, kept] + 1).sum(0) + logs @ counts[:, kept]
         found.append(logsumexp(chances + np.log(-np.expm1(-excess[kept]))))
     return max(found)
+
+
+class TestRoundsThatDiffer:
+    @pytest.mark.parametrize("epsilon", [0.1, 0.6])
+    def test_two_rounds_against_all_pairs_of_data_sets(self, epsilon):
+        """A round of three users with binary response, one of two with ternary response whom coins send."""
+        first, second = (3, 1.0, 2, 1.0), (2, 0.7, 3, 0.5)
+        truth = max(stick(product(p, s), product(q, t), epsilon) for p, q in pairs(*first) for s, t in pairs(*second))
+        history = [(KaryProfile(epsilon0, k), n, rate, 1) for n, epsilon0, k, rate in (first, second)]
+        least, most = (ask(history, epsilon=epsilon) for ask in (shuffled_history_lower, shuffled_history))
+        assert 0.8 * truth < least <= truth * (1 + 1e-9)
+        assert truth * (1 - 1e-9) <= most < 1.4 * truth
 
 
 class TestBothSides:

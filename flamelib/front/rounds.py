@@ -1,0 +1,87 @@
+"""Rounds that differ: what a crowd has been asked so far, or will be, and what all of it costs each person together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
+from flamelib.core.guarantees import RestsOn
+from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, TableProfile
+from flamelib.core.vocabulary import DomainError, check
+from flamelib.front import questions
+from flamelib.front.checkin import Checkin
+from flamelib.front.results import Guarantee
+from flamelib.front.shuffled import Shuffled, guarantee
+
+# Each kind of round has a curve of its own, whose values take up to a second; a history of years has fewer kinds.
+MOST_KINDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Rounds that differ, in which the same people were asked: other randomizers, other crowds, other coins.
+
+    Parameters
+    ----------
+    parts : sequence of (Shuffled or Checkin, int)
+        What was run, and how often, in any order; 1 to 64 entries.  A ``Checkin`` holds a ``Shuffled``.
+
+    Examples
+    --------
+    >>> from flamelib import Checkin, KaryResponse, LaplaceNoise, Shuffled, account
+    >>> survey = Shuffled(KaryResponse(epsilon0=2.0, n_buckets=10), n_users=100_000)
+    >>> mean = Checkin(Shuffled(LaplaceNoise(epsilon0=1.0), n_users=200_000), rate=0.1)
+    >>> account(Rounds([(survey, 30), (mean, 100)]), delta=1e-8)
+    (0.1863, 1e-08)-DP, replace-one; proven
+    """
+
+    parts: Sequence[tuple[Shuffled | Checkin, int]]
+
+    def __post_init__(self) -> None:
+        try:
+            parts = tuple((protocol, rounds) for protocol, rounds in self.parts)
+        except (TypeError, ValueError):
+            raise DomainError(f"parts must be pairs of a protocol and its rounds, got {self.parts!r}") from None
+        if not 1 <= len(parts) <= MOST_KINDS:
+            raise DomainError(f"parts must be 1 to {MOST_KINDS} pairs of a protocol and its rounds, got {len(parts)}")
+        for protocol, _ in parts:
+            inner = protocol.protocol if isinstance(protocol, Checkin) else protocol
+            if not isinstance(inner, Shuffled):
+                raise DomainError(f"parts must hold Shuffled, or Checkin of Shuffled, got {protocol!r}")
+        checked = tuple((protocol, check(rounds=rounds)["rounds"]) for protocol, rounds in parts)
+        object.__setattr__(self, "parts", checked)
+
+
+def _history(protocol: Rounds, times: int) -> list[tuple[Any, int, float, int]]:
+    found = []
+    for part, rounds in protocol.parts:
+        inner: Any = part.protocol if isinstance(part, Checkin) else part
+        rate = part.rate if isinstance(part, Checkin) else 1.0
+        found.append((inner.randomizer, inner.n_users, rate, check(rounds=rounds * times)["rounds"]))
+    return found
+
+
+@questions.answers_account(Rounds)
+def _account(protocol: Rounds, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
+    if len(protocol.parts) == 1:
+        part, times = protocol.parts[0]
+        return questions.account(part, delta=delta, epsilon=epsilon, rounds=check(rounds=rounds * times)["rounds"])
+    history = [(_cloned(one), *rest) for one, *rest in _history(protocol, rounds) if one.epsilon0]
+    noisy = any(isinstance(one, GaussianProfile) for one, *_ in history)
+    found = shuffled_history(history, epsilon, delta)
+    return guarantee(found, RestsOn.ESTIMATED if noisy else RestsOn.PROVEN, epsilon, delta)
+
+
+def _cloned(randomizer: Any) -> Any:
+    """A randomizer of which only the budget counts is hidden by clones."""
+    return ClonedProfile(randomizer.epsilon0) if isinstance(randomizer, AnyProfile | TableProfile) else randomizer
+
+
+@questions.answers_lower(Rounds)
+def _lower(protocol: Rounds, delta: float | None, epsilon: float | None, rounds: int) -> float:
+    alone = max(
+        questions.bounds(part, delta=delta, epsilon=epsilon, rounds=times * rounds).lower
+        for part, times in protocol.parts
+    )
+    history = [part for part in _history(protocol, rounds) if not isinstance(part[0], TableProfile)]
+    return max(alone, shuffled_history_lower(history, epsilon, delta))
