@@ -49,10 +49,124 @@
     const domain = known.get(field);
     for (const value of values(field)) {
       for (const one of domain.list ? value.split(",").map((part) => part.trim()) : [value]) {
-        if (!fits(domain, one)) return `${field.name} must be ${domain.domain}, got ${one.includes("'") ? `"${one}"` : `'${one}'`}`;
+        if (fits(domain, one)) continue;
+        // In its domain, but no whole number, which the notebook wants.
+        if (domain.type && inside({ ...domain, whole: false }, one)) return `${field.name} must be ${domain.type}, got ${python(Number(one))}`;
+        return `${field.name} must be ${domain.domain}, got ${one.includes("'") ? `"${one}"` : `'${one}'`}`;
       }
     }
     return "";
+  }
+
+  /* Conditions that join several values, as `flamebook.runs.domain` reads them: nested lists, whole or real numbers */
+
+  const jointly = JSON.parse(box.dataset.jointly || "[]");
+  const fail = (why) => {
+    throw new RangeError(why);
+  };
+  const finite = (number) => (Number.isFinite(number) ? number : fail("no number"));
+  const divided = (a, b) => (b === 0 ? fail("division by zero") : a / b);
+  const even = (x) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x));
+  const most = (which) => (...parts) => which(...(parts.length === 1 ? parts[0] : parts));
+  const DOES = {
+    list: (...parts) => parts,
+    at: (values, place) => values.at(place) ?? fail("no such entry"),
+    neg: (a) => -a,
+    not: (a) => !a,
+    "+": (a, b) => a + b,
+    "-": (a, b) => a - b,
+    "*": (a, b) => a * b,
+    "/": divided,
+    "//": (a, b) => Math.floor(divided(a, b)),
+    "%": (a, b) => a - b * Math.floor(divided(a, b)),
+    "**": (a, b) => finite(a ** b),
+    "<": (a, b) => a < b,
+    "<=": (a, b) => a <= b,
+    ">": (a, b) => a > b,
+    ">=": (a, b) => a >= b,
+    "==": (a, b) => a === b,
+    "!=": (a, b) => a !== b,
+    in: (a, others) => others.includes(a),
+    "not in": (a, others) => !others.includes(a),
+    abs: Math.abs,
+    ceil: (x) => Math.ceil(finite(x)),
+    exp: (x) => finite(Math.exp(x)),
+    expm1: (x) => finite(Math.expm1(x)),
+    floor: (x) => Math.floor(finite(x)),
+    len: (values) => values.length,
+    log: (x) => finite(Math.log(x)),
+    log1p: (x) => finite(Math.log1p(x)),
+    log2: (x) => finite(Math.log2(x)),
+    max: most(Math.max),
+    min: most(Math.min),
+    round: even,
+    sqrt: (x) => finite(Math.sqrt(x)),
+    sum: (values) => values.reduce((a, b) => a + b, 0),
+  };
+
+  function worth(tree, taken) {
+    if (tree === null || typeof tree !== "object") return tree;
+    if (!Array.isArray(tree)) return taken[tree.of];
+    const [sign, ...parts] = tree;
+    if (sign === "and") return parts.every((part) => worth(part, taken));
+    if (sign === "or") return parts.some((part) => worth(part, taken));
+    return DOES[sign](...parts.map((part) => worth(part, taken)));
+  }
+
+  const tried = (tree, taken, otherwise) => {
+    try {
+      return worth(tree, taken);
+    } catch {
+      return otherwise;
+    }
+  };
+
+  /** A number in the form that Python gives it: six digits, or all of them. */
+  function python(number, digits) {
+    if (Array.isArray(number)) return number.map((one) => python(one, digits)).join(",");
+    if (typeof number !== "number") return String(number);
+    const [mantissa, power] = (digits ? number.toExponential(digits - 1) : number.toExponential()).split("e");
+    const exponent = Number(power);
+    if (exponent < -4 || exponent >= (digits || 16)) {
+      const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+      return `${short}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+    }
+    if (digits) return String(Number(number.toPrecision(digits)));
+    return Number.isInteger(number) ? `${number}.0` : String(number);
+  }
+
+  const told = (number, whole) => (whole ? [number].flat().join(",") : python(number, 6));
+
+  /** What the fields hold, as numbers, lists and words; nothing where a whole number is too large for a browser. */
+  function held() {
+    const read = (domain, text) => (domain.kind === "str" ? text : domain.kind === "bool" ? text === "true" : Number(text.replaceAll("_", "")));
+    const taken = {};
+    for (const field of fields) {
+      const domain = known.get(field);
+      taken[field.name] = domain.list ? field.value.split(",").map((one) => read(domain, one.trim())) : read(domain, field.value.trim());
+      if (domain.whole && [taken[field.name]].flat().some((one) => Math.abs(one) > EXACT)) return null;
+    }
+    return taken;
+  }
+
+  /** The first condition that does not hold, in the library's words, with the nearest value that mends it. */
+  function together() {
+    const taken = swept() ? null : held();
+    const broken = taken && jointly.find((one) => !tried(one.holds, taken, false));
+    if (!broken) return "";
+    const whole = (name) => known.get(fields.find((field) => field.name === name)).whole;
+    const limit = broken.name ? tried(broken.limit, taken, null) : null;
+    const sentence = limit === null
+      ? `${broken.source} must hold, got ${broken.used.map((name) => `${name}=${told(taken[name], whole(name))}`).join(", ")}`
+      : `${broken.words}${told(limit, broken.whole)}, got ${told(taken[broken.name], whole(broken.name))}`;
+    if (!broken.mend) return sentence;
+    const [name, remedy] = broken.mend;
+    const domain = known.get(fields.find((field) => field.name === name));
+    const value = tried(remedy, taken, null);
+    if (value === null || [value].flat().some((one) => !inside(domain, String(one)))) return sentence;
+    if (!jointly.every((one) => tried(one.holds, { ...taken, [name]: value }, false))) return sentence;
+    const text = domain.whole ? [value].flat().join(",") : [value].flat().map((one) => python(one)).join(",");
+    return `${sentence}; the nearest admissible value is ${name}=${text}`;
   }
 
   /** What differs from the page: name to text. */
@@ -129,6 +243,7 @@
       field.setAttribute("aria-invalid", String(Boolean(sentence)));
       field.classList.toggle("fl-changed", field.value.trim() !== field.defaultValue);
     }
+    first ||= together();
     refuse(first);
     $("command").textContent = command();
     $("file").hidden = $("papermill").hidden = swept();

@@ -117,6 +117,96 @@ class Condition:
         return f"{self.source} must hold, got {', '.join(f'{name}={_text(values[name])}' for name in sorted(used))}"
 
 
+_SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.USub: "neg",
+    ast.Not: "not",
+    ast.And: "and",
+    ast.Or: "or",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_WHOLE = ("ceil", "floor", "len", "round")  # what these return
+
+
+def portable(conditions: list[Condition], floats: Collection[str]) -> list[dict[str, Any]]:
+    """The conditions for a page to check: expressions as nested lists, and what a refusal says.
+
+    Parameters
+    ----------
+    conditions : list of Condition
+    floats : collection of str
+        Parameters that are no whole numbers.
+    """
+    return [_portable(one, floats) for one in conditions]
+
+
+def _portable(one: Condition, floats: Collection[str]) -> dict[str, Any]:
+    tree = one.tree
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(_BUILT_IN)
+    found: dict[str, Any] = {"holds": _written(tree), "source": one.source, "used": sorted(used)}
+    if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.left, ast.Name):
+        [right], [sign] = tree.comparators, tree.ops
+        words = f"{tree.left.id} must be {_WORDS[type(sign)]}".strip()
+        formula = "" if isinstance(right, ast.Constant) else f"{ast.unparse(right)} = "
+        found |= {"name": tree.left.id, "words": f"{words} {formula}", "limit": _written(right)}
+        found["whole"] = not _is_float(right, floats)
+    return found | ({"mend": [one.remedy[0], _written(one.remedy[1])]} if one.remedy else {})
+
+
+def _written(tree: ast.expr) -> Any:
+    """A number or word as itself, a parameter as ``{"of": name}``, all else as ``[sign, *parts]``."""
+    match tree:
+        case ast.Constant():
+            return tree.value
+        case ast.Name():
+            return {"of": tree.id}
+        case ast.Tuple() | ast.List():
+            return ["list", *map(_written, tree.elts)]
+        case ast.Subscript():
+            return ["at", _written(tree.value), _written(tree.slice)]
+        case ast.BoolOp():
+            return [_SIGNS[type(tree.op)], *map(_written, tree.values)]
+        case ast.UnaryOp():
+            return [_SIGNS[type(tree.op)], _written(tree.operand)]
+        case ast.BinOp():
+            return [_SIGNS[type(tree.op)], _written(tree.left), _written(tree.right)]
+        case ast.Compare():
+            parts = [_written(part) for part in (tree.left, *tree.comparators)]
+            pairs = [[_SIGNS[type(sign)], *parts[at : at + 2]] for at, sign in enumerate(tree.ops)]
+            return pairs[0] if len(pairs) == 1 else ["and", *pairs]
+        case ast.Call(func=ast.Name(id=name)):
+            return [name, *map(_written, tree.args)]
+    raise ValueError(f"not understood: {ast.unparse(tree)}")
+
+
+def _is_float(tree: ast.expr, floats: Collection[str]) -> bool:
+    """Whether the value is no whole number to Python, whatever it is worth."""
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        if tree.func.id in _WHOLE:
+            return False
+        return tree.func.id not in _BUILT_IN or any(_is_float(part, floats) for part in tree.args)
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Div):
+        return True
+    if isinstance(tree, ast.Name):
+        return tree.id in floats
+    if isinstance(tree, ast.Constant):
+        return isinstance(tree.value, float)
+    return any(_is_float(part, floats) for part in ast.iter_child_nodes(tree) if isinstance(part, ast.expr))
+
+
 def read(where: str, source: str, names: Collection[str]) -> list[Condition]:
     """The conditions of a cell on parameters of these names, line by line.
 

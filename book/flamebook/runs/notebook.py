@@ -210,6 +210,7 @@ _BY_TYPE = {
     "float": Domain(""),
     "bool": Domain("", choices=("true", "false")),
 }
+WHOLE = str(_BY_TYPE["int"])  # the domain of a whole number of which nothing else is said
 _TYPES = ("int", "float", "str", "bool", "list[int]", "list[float]", "list[str]")
 
 
@@ -335,6 +336,13 @@ def values(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     taken = {name: one.accept(given[name]) if name in given else one.default for name, one in allowed.items()}
     _refuse_jointly(notebook, allowed, taken)
     return taken
+
+
+def conditions(notebook: Path) -> list[dict[str, Any]]:
+    """What joins the notebook's parameters, for a page to check; see :func:`flamebook.runs.domain.portable`."""
+    allowed = declared(notebook)
+    floats = [name for name, one in allowed.items() if one.element != "int"]
+    return domain.portable(domain.read(notebook.name, _tagged(notebook, "domain"), allowed), floats)
 
 
 def _refuse_jointly(notebook: Path, allowed: Mapping[str, Declared], taken: Mapping[str, Any]) -> None:

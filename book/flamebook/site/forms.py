@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.runs.execute import RECEIPT, receipt_of
-from flamebook.runs.notebook import Declared, declared
+from flamebook.runs.notebook import WHOLE, Declared, conditions, declared
 from flamelib.core.vocabulary import VOCABULARY, Domain
 from flamelib.learning.datasets import listing
 
@@ -35,10 +35,10 @@ def form(page: Path, template: Path, binder: str = "") -> str:
         return ""
     fields = "\n".join(_field(one, defaults.get(name, one).default) for name, one in here.items())
     sets = "".join(f'<option value="{entry.name}"></option>' for entry in listing())
-    name, link = html.escape(page.stem), html.escape(binder)
+    name, link, jointly = map(html.escape, (page.stem, binder, json.dumps(conditions(template))))
     return f"""\
 <link rel="stylesheet" href="../_static/live.css">
-<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}">\
+<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}" data-jointly="{jointly}">\
 <summary>Run this page with other values</summary>
 <form class="fl-own-form" novalidate>
 <p id="own-time"></p>
@@ -80,6 +80,7 @@ def _bounds(one: Declared) -> dict[str, Any]:
     """What a browser can check of a domain."""
     domain = VOCABULARY.get(one.name) or Domain("", choices=("true", "false") if one.element == "bool" else ())
     found: dict[str, Any] = {"whole": domain.whole or one.element == "int"}
+    found |= {"type": WHOLE} if found["whole"] and not domain.whole else {}
     for end in ("low", "high"):
         bound = getattr(domain, end)
         if abs(bound) != float("inf"):
