@@ -50,7 +50,7 @@ class Verdict:
     """One number of an answer, its ball, and on which sides of it the number may lie."""
 
     what: str
-    number: float
+    number: float | int
     ball: arb
     low: arb
     high: arb
@@ -137,7 +137,8 @@ def _judged(judge: Judge, inputs: Inputs, reply: Mapping[str, Any]) -> Iterator[
     enclosed = judge.ball(**inputs)
     balls = enclosed if isinstance(enclosed, Mapping) else {"": enclosed}
     for name, ball in balls.items():
-        number = float(value[name] if name else value)
+        told = value[name] if name else value
+        number = told if isinstance(told, int) else float(told)
         if not isinstance(ball, arb):
             yield Verdict(name, number, arb(ball), arb(ball), arb(ball))
             continue
