@@ -43,6 +43,7 @@ class Judge:
     strict: bool
     ledger: bool
     reach: Callable[[Inputs], bool]
+    side: str | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ JUDGES: dict[tuple[str, str], Judge] = {}  # by statement and name of the ball
 
 def judges(
     key: str, *points: Inputs, curve: bool = False, close: float | None = CLOSE, strict: bool = False,
-    ledger: bool = True, reach: Callable[[Inputs], bool] = lambda _: True,
+    ledger: bool = True, reach: Callable[[Inputs], bool] = lambda _: True, side: str | None = None,
 ) -> Callable[[Callable[..., Enclosed]], Callable[..., Enclosed]]:  # fmt: skip
     """Register a ball.
 
@@ -85,10 +86,12 @@ def judges(
         Whether rows of the ledger are judged too,
     reach : callable
         those of them whose inputs the ball does not take too long for.
+    side : {"upper", "lower"}, optional
+        Where the answer is a parameter, on which side of the ball it is safe; else the statement says so.
     """
 
     def register(function: Callable[..., Enclosed]) -> Callable[..., Enclosed]:
-        JUDGES[key, function.__name__] = Judge(key, function, points, curve, close, strict, ledger, reach)
+        JUDGES[key, function.__name__] = Judge(key, function, points, curve, close, strict, ledger, reach, side)
         return function
 
     return register
@@ -129,7 +132,7 @@ def verdicts(judge: Judge, inputs: Inputs) -> list[Verdict]:
 
 
 def _judged(judge: Judge, inputs: Inputs, reply: Mapping[str, Any]) -> Iterator[Verdict]:
-    value, gives = reply["value"], reply["gives"]
+    value, gives = reply["value"], judge.side or reply["gives"]
     doubt = float(reply.get("uncertainty", 0.0))
     if judge.curve and inputs.get("delta") is not None:
         yield _by_curve(judge, inputs, float(value), gives, doubt)
