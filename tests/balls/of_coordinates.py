@@ -2,9 +2,10 @@
 
 import math
 from fractions import Fraction
+from functools import reduce
 
 from balls import of_shuffling as shuffling
-from balls.arithmetic import binomial_law, choose, fitted, most
+from balls.arithmetic import binomial_law, choose, fitted, hockey_stick, most, multiplied
 from balls.judging import judges
 from flint import arb, fmpq
 
@@ -168,6 +169,29 @@ def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
     users = math.floor(kept)
     chance = 1 - (-fitted(epsilon0) / 2).exp() / 2
     return counted(users * (padded - 1), users, chance, fitted(epsilon).exp())
+
+
+@judges(
+    "flame:full-bags",
+    {"n_users": 10, "kept": 2, "padded": 3, "epsilon0": 1.0, "epsilon": 0.3},
+    {"n_users": 40, "kept": 5, "padded": 6, "epsilon0": 0.5, "epsilon": 0.2},
+    {"n_users": 40, "kept": 5, "padded": 6, "epsilon0": 0.5, "delta": 0.01},
+    curve=True,
+    close=1e-8,
+    strict=True,
+    reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 1000,
+)
+def full_bags(n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
+    """Messages above one half, of which the others fill as many bags as they can with the opposite of the victim's."""
+    users = math.floor(kept)
+    full = min(users, (n_users - 1) * users // (2 * padded)) if n_users > padded else 0
+    low = (-fitted(epsilon0) / 2).exp() / 2
+    high, moved = 1 - low, arb(padded) / (padded + 1) * (1 - 2 * low)
+    apart, quiet = users - full, [((users - full) * (padded - 1), arb(1) / 2)]
+    first = [*quiet, (apart, high), (full * (padded - 1), low), (full, low + moved), (full * padded, high)]
+    other = [*quiet, (apart, low), (full * padded, low), (full * (padded - 1), high), (full, high - moved)]
+    one, two = (reduce(multiplied, (binomial_law(n, chance) for n, chance in parts)) for parts in (first, other))
+    return hockey_stick(one, two, fitted(epsilon))
 
 
 @judges(

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from balls import judging, of_coordinates, of_sampling, of_shuffling, of_splitting
+from balls import judging, of_checkin, of_coordinates, of_sampling, of_shuffling, of_splitting
 
-SUBJECTS = (of_coordinates, of_sampling, of_shuffling, of_splitting)
+SUBJECTS = (of_checkin, of_coordinates, of_sampling, of_shuffling, of_splitting)
 
 
 @pytest.mark.parametrize(("judge", "inputs"), judging.cases(), ids=lambda one: getattr(one, "id", ""))
