@@ -70,9 +70,10 @@ def without_replacement(epsilon: float, delta: float, sampled: int, population: 
     {"n_users": 10**6, "n_buckets": 100, "epsilon0": 3.0, "delta": 1e-8},
     {"n_users": 10**4, "n_buckets": 10, "epsilon0": 0.5, "delta": 0.9},
 )
-def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -> arb:
+def shuffled_kary(n_users: int, n_buckets: int, epsilon0: float, delta: float) -> arb | float:
     c = (n_users - 1) / (fitted(epsilon0).exp() + (n_buckets - 1))
-    return most((14 * (2 / fitted(delta)).log() / c).sqrt(), 27 / c)
+    found = most((14 * (2 / fitted(delta)).log() / c).sqrt(), 27 / c)
+    return found if found <= 1 else math.inf
 
 
 @judges(

@@ -308,13 +308,13 @@ def mixture_twice(rate: arb, shift: arb, epsilon: arb, add: bool) -> arb:
             return density * ((1 - plain) - alpha * likelihood * (1 - mixture))
         return density * (likelihood * mixture - alpha * plain)
 
-    reach, margin = arb(12), arb(2) ** -50
+    reach, margin = shift + 26, arb(2) ** -400
     # From here on the second round's threshold is at the left end of the line.
     level = 1 / (alpha * (1 - r)) if add else alpha / (1 - r)
     if not level > 1 - r:
         return arb(0)
     edge = place(level, False).real
-    found = integral(excess, -reach, (edge - margin).min(reach), bits=48)
+    found = integral(excess, -reach, (edge - margin).min(reach), bits=60)
     if not add and edge < reach:
         plain, moved = normal_below(-edge), normal_below(c - edge)
         found += (1 - r) * plain + r * moved - alpha * plain

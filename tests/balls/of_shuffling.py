@@ -28,8 +28,10 @@ def erlingsson(epsilon0: float, n_users: int, delta: float) -> arb | float:
     {"blanket_mass": 0.5, "n_users": 1000, "delta": 1e-4},
     {"blanket_mass": 0.01, "n_users": 10**6, "delta": 1e-9},
 )
-def cheu(blanket_mass: float, n_users: int, delta: float) -> arb:
+def cheu(blanket_mass: float, n_users: int, delta: float) -> arb | float:
     blankets = fitted(blanket_mass) * n_users
+    if blankets < 14 * (4 / fitted(delta)).log():
+        return math.inf
     surely = blankets - (2 * blankets * (2 / fitted(delta)).log()).sqrt()
     return (32 * (4 / fitted(delta)).log() / surely).sqrt() * (1 - surely / n_users)
 
@@ -39,9 +41,15 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> arb:
     {"epsilon0": 4.0, "n_users": 10**5, "delta": 1e-6},
     {"epsilon0": 0.1, "n_users": 10**9, "delta": 1e-300},
 )
-def clones_closed(epsilon0: float, n_users: int, delta: float) -> arb:
-    p = fitted(epsilon0).exp()
-    inner = 8 * (p * (4 / fitted(delta)).log()).sqrt() / arb(n_users).sqrt() + 8 * p / n_users
+def clones_closed(epsilon0: float, n_users: int, delta: float) -> arb | float:
+    if fitted(epsilon0) > (n_users / (16 * (2 / fitted(delta)).log())).log():
+        return math.inf
+    return clones_ball(fitted(epsilon0), n_users, fitted(delta))
+
+
+def clones_ball(epsilon0: arb, n_users: int, delta: arb) -> arb:
+    p = epsilon0.exp()
+    inner = 8 * (p * (4 / delta).log()).sqrt() / arb(n_users).sqrt() + 8 * p / n_users
     return ((p - 1) / (p + 1) * inner).log1p()
 
 
@@ -532,8 +540,7 @@ def largest_budget(randomizer: str, n_users: int, epsilon: float, delta: float, 
         return table_blanket(table_of(randomizer, epsilon0, n_buckets), (0, 1), n_users, epsilon)
 
     low, high = epsilon, 20.0
-    for _ in range(50):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if at(middle) <= fitted(delta) else (low, middle)
     assert at(high) > fitted(delta)
     return {"epsilon0": arb(low).union(arb(high))}
@@ -644,6 +651,8 @@ def noise_of_two(randomizer: str, n_users: int, epsilon: float, epsilon0: float 
     turn = half - (2 * a - 1).log() / (2 * slope)
     if laplace:
         start, stop = arb(0), half + ((slope.exp() + 1 - a) / a).log() / (2 * slope)
+        if stop < half:
+            stop = half - (2 * a - slope.exp()).log() / (2 * slope)
         outside = (-slope / 2).exp() / 2
         ends = outside * kept(acb(mass * (slope.exp() - a)), bool(turn > 0), False).real if turn > 0 else None
         if ends is None:
@@ -659,7 +668,7 @@ def noise_of_two(randomizer: str, n_users: int, epsilon: float, epsilon0: float 
     two = (
         ends
         + piece(start, turn, True, False)
-        + piece(most(turn, start), half, True, True)
+        + piece(most(turn, start), stop.min(half), True, True)
         + piece(half, stop, False, True)
     )
     one = kept(acb(0), True, False).real
