@@ -9,7 +9,7 @@ from balls.arithmetic import binomial_law, both_ways, choose, fitted, gaussian_e
 from balls.judging import judges
 from balls.of_coordinates import advanced, sampled
 from balls.of_sampling import one_sampled
-from balls.of_shuffling import clones_closed, clones_ball
+from balls.of_shuffling import clones_ball, clones_closed
 from flint import arb
 
 # --- Rényi divergences -----------------------------------------------------------------------------------------------
@@ -323,6 +323,8 @@ def of_the_pair(inner: str, **others: Any) -> arb:
 def least_where(curve: Callable[[arb], arb], delta: arb, high: float, steps: int = 80) -> arb:
     """Where a falling delta is met: certain at both ends of the ball."""
     low, top = arb(0), arb(high)
+    if curve(low) <= delta:
+        return low
     for _ in range(steps):
         middle = arb(((low + top) / 2).mid())
         found = curve(middle)
@@ -342,6 +344,7 @@ def least_where(curve: Callable[[arb], arb], delta: arb, high: float, steps: int
         for route in ("kov", "drv")
     ),
     {"n_users": 300, "checkin_rate": 0.5, "noise_std": 4.0, "rounds": 100, "delta": 1e-5},
+    strict=True,
     close=1e-9,
     reach=lambda inputs: inputs["n_users"] < 5000,
 )

@@ -97,6 +97,8 @@ def padded_coordinate(
     rate = fitted(sampling_rate)
     spread = 14 * (2 * rate / fitted(delta)).log() * (fitted(epsilon0).exp() + (n_buckets - 1))
     before = (spread / (padded - 1)).sqrt()
+    if before > 1:
+        return {"epsilon_unsampled": math.inf, "epsilon": math.inf}
     return {"epsilon_unsampled": before, "epsilon": sampled(before, rate)}
 
 

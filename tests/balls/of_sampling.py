@@ -177,6 +177,7 @@ def one_sampled(rate: arb, shift: arb, epsilon: arb) -> arb:
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
+    strict=True,
 )
 def ols(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     return one_sampled(fitted(record_rate), fitted(clip_norm) / fitted(noise_std), fitted(epsilon))
@@ -189,6 +190,7 @@ def ols(participation_rate: float, record_rate: float, noise_std: float, clip_no
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
+    strict=True,
 )
 def wcs(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     return fitted(participation_rate) * ols(participation_rate, record_rate, noise_std, clip_norm, epsilon)
@@ -201,6 +203,7 @@ def wcs(participation_rate: float, record_rate: float, noise_std: float, clip_no
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
+    strict=True,
 )
 def cs(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     rate = fitted(participation_rate) * fitted(record_rate)
@@ -229,14 +232,14 @@ BUDGET = {
 @judges(
     "participation:calibrate",
     *({"scheme": scheme, **BUDGET} for scheme in ("outer", "inner", "aligned", "wcs", "ols", "cs")),
+    strict=True,
     close=1e-7,
     reach=lambda inputs: inputs["n_records"] <= 100,
 )
 def least_noise(scheme: str, delta: float, **others: Any) -> arb:
     """The noise at which a round's delta is the one asked for; delta falls as noise grows."""
     low, high = 2.0**-6, 2.0**10
-    for _ in range(45):
-        middle = (low * high) ** 0.5
+    while low < (middle := (low + high) / 2) < high:
         if one_round(scheme, noise_std=middle, **others) > fitted(delta):
             low = middle
         else:
@@ -308,7 +311,7 @@ def mixture_twice(rate: arb, shift: arb, epsilon: arb, add: bool) -> arb:
             return density * ((1 - plain) - alpha * likelihood * (1 - mixture))
         return density * (likelihood * mixture - alpha * plain)
 
-    reach, margin = shift + 26, arb(2) ** -400
+    reach, margin = shift + 26, arb(2) ** -120
     # From here on the second round's threshold is at the left end of the line.
     level = 1 / (alpha * (1 - r)) if add else alpha / (1 - r)
     if not level > 1 - r:
