@@ -4,7 +4,7 @@ A double and a whole number are exact; whatever is computed from them encloses t
 where it holds for every number of the balls.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from flint import acb, arb, arb_poly, ctx, fmpz
@@ -17,14 +17,6 @@ ctx.prec = BITS
 def fitted(number: float) -> arb:
     """A double or a whole number, exactly."""
     return arb(number)
-
-
-def together(*balls: arb) -> arb:
-    """A ball that holds all of these."""
-    found = balls[0]
-    for one in balls[1:]:
-        found = found.union(one)
-    return found
 
 
 def most(*balls: arb) -> arb:
@@ -46,17 +38,21 @@ def choose(n: int, k: int) -> arb:
 
 
 def binomial_law(n: int, chance: arb) -> list[arb]:
-    """Probabilities of 0 to n successes."""
-    return [choose(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(n + 1)]
+    """Probabilities of 0 to n successes, each from the one before."""
+    return list(binomial_start(n, chance, n))
 
 
-def convolved(one: Sequence[arb], other: Sequence[arb]) -> list[arb]:
-    """Law of a sum of two independent whole numbers; every term is positive, and the sums are taken one by one."""
-    found = [arb(0)] * (len(one) + len(other) - 1)
-    for i, a in enumerate(one):
-        for j, b in enumerate(other):
-            found[i + j] += a * b
-    return found
+def binomial_start(n: int, chance: arb, last: int) -> Iterator[arb]:
+    """The same of 0 to ``last`` successes."""
+    missed = 1 - chance
+    if not missed > 0:
+        yield from [arb(0)] * n
+        yield arb(1)
+        return
+    term, odds = missed**n, chance / missed
+    for k in range(last + 1):
+        yield term
+        term = term * (n - k) / (k + 1) * odds
 
 
 def multiplied(one: Sequence[arb], other: Sequence[arb]) -> list[arb]:
@@ -88,21 +84,6 @@ def gaussian_excess(shift: arb, epsilon: arb) -> arb:
 def integral(function: Callable[[Any, bool], Any], low: arb, high: arb, bits: int = 100) -> arb:
     """Integral of a function of a complex ball, which must not be finite where it is not analytic, if that is asked."""
     return acb.integral(function, acb(low), acb(high), rel_tol=arb(2) ** -bits, abs_tol=arb(2) ** -(bits + 20)).real
-
-
-def falling_at(curve: Callable[[arb], arb], value: arb, low: float, high: float, steps: int = 80) -> arb:
-    """Where a falling function has a value: bisection by certain comparisons, the rest is the radius."""
-    left, right = arb(low), arb(high)
-    for _ in range(steps):
-        middle = arb(((left + right) / 2).mid())
-        found = curve(middle)
-        if found > value:
-            left = middle
-        elif found < value:
-            right = middle
-        else:
-            break
-    return left.union(right)
 
 
 def harmonic(count: int) -> arb:

@@ -527,4 +527,4 @@ def of_small_rounds(
         (twice(one, rounds), twice(two, rounds))
         for one, two in shuffled_pairs(n_users, checkin_rate, epsilon0, n_buckets)
     ]
-    return least_where(lambda at: most(*(both_ways(one, two, at) for one, two in pairs)), fitted(delta), 10.0, steps=64)
+    return least_where(lambda at: most(*(both_ways(one, two, at) for one, two in pairs)), fitted(delta), 10.0, steps=48)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import reduce
 
 from balls import of_shuffling as shuffling
-from balls.arithmetic import binomial_law, choose, fitted, hockey_stick, most, multiplied
+from balls.arithmetic import binomial_law, fitted, hockey_stick, most, multiplied
 from balls.judging import judges
 from flint import arb, fmpq
 
@@ -140,10 +140,9 @@ def counted(fair: int, biased: int, chance: arb, ratio: arb) -> arb:
 
     The likelihood ratio rises, so that the best set is a tail; the tail of a sum is a mean over the few.
     """
-    halves = arb(2) ** -fair
-    above = [arb(0)] * (fair + 2)
+    law, above = binomial_law(fair, arb(1) / 2), [arb(0)] * (fair + 2)
     for k in range(fair, -1, -1):
-        above[k] = above[k + 1] + choose(fair, k) * halves
+        above[k] = above[k + 1] + law[k]
     few, other = binomial_law(biased, chance), binomial_law(biased, 1 - chance)
 
     def at(threshold: int) -> arb:
@@ -166,7 +165,7 @@ def counted(fair: int, biased: int, chance: arb, ratio: arb) -> arb:
     {"kept": 3, "padded": 12, "epsilon0": 2.0, "delta": 1e-3},
     curve=True,
     close=1e-9,
-    reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 1000,
+    reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 100_000,
 )
 def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
     users = math.floor(kept)
