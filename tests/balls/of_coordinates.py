@@ -165,6 +165,7 @@ def counted(fair: int, biased: int, chance: arb, ratio: arb) -> arb:
     {"kept": 3, "padded": 12, "epsilon0": 2.0, "delta": 1e-3},
     curve=True,
     close=1e-9,
+    strict=True,
     reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 100_000,
 )
 def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:

@@ -472,6 +472,7 @@ def least_decay(scale: int, epsilon: arb) -> arb:
     "cloak:best-1",
     {"security_bits": 40, "n_users": 10_000, "log2_modulus": 32},
     {"security_bits": 123.4, "n_users": 19, "log2_modulus": 64},
+    strict=True,
 )
 def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> float:
     two = arb(2).log()
@@ -521,6 +522,7 @@ def first_messages(least: object, gamma: arb, allowed: arb, whole_failure: bool 
     "cloak:thm-2",
     {"epsilon": 1.0, "delta": 1e-6, "n_users": 100, "error": 0.01},
     {"epsilon": 0.1, "delta": 1e-9, "n_users": 500, "error": 0.5, "colluding": 100},
+    strict=True,
 )
 def exact_sum(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> dict[str, arb | float]:
     e, d, swaps = fitted(epsilon), fitted(delta), n_users - colluding - 1
