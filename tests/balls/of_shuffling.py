@@ -462,6 +462,8 @@ def hidden(epsilon0: float, clone: arb, n_users: int, epsilon: float) -> arb:
     """Binary response among clones: counts of both values, term by term."""
     if epsilon >= epsilon0:
         return arb(0)
+    if n_users > 100:
+        return hidden_among_many(epsilon0, clone, n_users, epsilon)
     truth, grown = 1 / (1 + (-fitted(epsilon0)).exp()), fitted(epsilon).exp()
     crowd, total = binomial_law(n_users - 1, clone), arb(0)
     for there, weight in enumerate(crowd):
@@ -476,6 +478,66 @@ def hidden(epsilon0: float, clone: arb, n_users: int, epsilon: float) -> arb:
     return total
 
 
+def log_choose(n: int, k: int) -> arb:
+    return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+
+
+def hidden_among_many(epsilon0: float, clone: arb, n_users: int, epsilon: float) -> arb:
+    """The same for many users, from one number of clones to the next.
+
+    Given it the best set is a tail, of which only the chance of the fair coins' tail is needed; it follows from the one
+    before.  Numbers of clones far from their mean count with their chance.
+    """
+    if epsilon >= epsilon0:
+        return arb(0)
+    truth, grown = 1 / (1 + (-fitted(epsilon0)).exp()), fitted(epsilon).exp()
+    lie, crowd = 1 - truth, n_users - 1
+    odds = (grown * truth - lie) / (truth - grown * lie)
+    mean, spread = float(clone.mid()) * crowd, math.sqrt(float(clone.mid()) * crowd)
+    first, last = max(0, int(mean - 20 * spread)), min(crowd, int(mean + 20 * spread) + 100)
+
+    def threshold(there: int) -> int:
+        """The least number of ones, her own counted, at which the first value is likely enough."""
+        found = (odds * (there + 1) / (1 + odds)).floor().unique_fmpz()
+        assert found is not None
+        return int(found) + 1
+
+    def law_from(there: int, start: int) -> tuple[arb, arb]:
+        """Chance of so many heads of so many coins, and of no fewer."""
+        if start > there:
+            return arb(0), arb(0)
+        here = (log_choose(there, start) - there * arb(2).log()).exp()
+        term, total = here, arb(0)
+        for heads in range(start, there + 1):
+            total += term
+            term = term * (there - heads) / (heads + 1)
+            if 2 * heads > there + 1 and term < total * arb(2) ** -200:
+                # What is left falls at least as fast as it does here.
+                return here, total + term * (heads + 2) / (2 * heads + 2 - there) * arb(0, 1)
+        return here, total
+
+    chance = (log_choose(crowd, first) + first * clone.log() + (crowd - first) * (1 - clone).log()).exp()
+    at = threshold(first)
+    mass, tail = law_from(first, at)
+    total, seen = arb(0), arb(0)
+    for there in range(first, last + 1):
+        # One head fewer will do where she adds one.
+        before = mass * at / (there - at + 1) if at <= there else arb(2) ** -there
+        more, less = tail + before, tail
+        # ``mass`` and ``tail`` are those of ``at`` heads among ``there`` coins.
+        total += chance * (truth * more + lie * less - grown * (lie * more + truth * less))
+        seen += chance
+        chance = chance * (crowd - there) / (there + 1) * clone / (1 - clone)
+        # One coin more: the tail gains half of what was just below.
+        tail, mass = tail + before / 2, (mass + before) / 2
+        while at < threshold(there + 1):
+            tail -= mass
+            mass = mass * (there + 1 - at) / (at + 1)
+            at += 1
+    assert last == crowd or (1 - seen) < arb(2) ** -80
+    return total + most(1 - seen, arb(0)) * arb(0, 1)
+
+
 CROWD = (
     {"epsilon0": 1.0, "n_users": 60, "epsilon": 0.3},
     {"epsilon0": 3.0, "n_users": 40, "epsilon": 1.0},
@@ -483,33 +545,58 @@ CROWD = (
 )
 
 
-@judges("clones:2021", *CROWD, curve=True, close=1e-6, strict=True)
+MILLIONS = (
+    {"epsilon0": 1.0, "n_users": 10_000, "epsilon": 0.05},
+    {"epsilon0": 4.0, "n_users": 10**6, "epsilon": 0.05},
+    {"epsilon0": 0.5, "n_users": 10**6, "delta": 1e-9},
+    {"epsilon0": 4.0, "n_users": 10**8, "epsilon": 0.005},
+)
+
+
+@judges("clones:2021", *CROWD, *MILLIONS, curve=True, close=1e-6, strict=True)
 def clones_2021(epsilon0: float, n_users: int, epsilon: float) -> arb:
-    return hidden(epsilon0, (-fitted(epsilon0)).exp(), n_users, epsilon)
+    with ctx.workprec(256):
+        return hidden(epsilon0, (-fitted(epsilon0)).exp(), n_users, epsilon)
 
 
 @judges(
     "clones:2023",
     *({"randomizer": "laplace", **one} for one in CROWD),
-    *({"randomizer": "kary", "n_buckets": 5, **one} for one in CROWD),
+    *({"randomizer": "kary", "n_buckets": 5, **one} for one in (*CROWD, MILLIONS[1])),
     curve=True,
     close=1e-6,
     strict=True,
 )
 def clones_2023(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_buckets: int = 0) -> arb:
-    return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
+    with ctx.workprec(256):
+        return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
 
 
 @judges(
     "shuffle:any",
-    *({"side": "upper", **one} for one in CROWD),
+    *({"side": "upper", **one} for one in (*CROWD, MILLIONS[1])),
     curve=True,
     close=1e-6,
     strict=True,
-    reach=lambda inputs: inputs["n_users"] <= 100,
+    reach=lambda inputs: inputs["side"] == "upper",
 )
 def any_upper(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
-    return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
+    with ctx.workprec(256):
+        return hidden(epsilon0, 2 / (fitted(epsilon0).exp() + 1), n_users, epsilon)
+
+
+@judges(
+    "blanket:lem-reduction",
+    *({"randomizer": "kary", "n_buckets": 2, **one} for one in (*CROWD, MILLIONS[1])),
+    curve=True,
+    close=1e-6,
+    strict=True,
+    reach=lambda inputs: inputs.get("n_buckets") == 2,
+)
+def binary_blanket(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
+    """Binary response is hidden by its own blanket as by clones of that chance."""
+    with ctx.workprec(256):
+        return hidden(epsilon0, mass_of("kary", epsilon0, 2), n_users, epsilon)
 
 
 @judges(

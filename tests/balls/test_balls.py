@@ -15,7 +15,7 @@ WITHOUT = {
 }
 # What the balls of a statement leave out.
 BEYOND = {
-    "blanket:lem-reduction": "more than two users of Laplace and of Gaussian noise, more than a hundred of others",
+    "blanket:lem-reduction": "crowds, but those of binary response and of Laplace noise",
     "blanket:own-sum": "many users, as of lem-reduction",
     "checkin:baseline-shuffled": "the computed route, and counts between their quantiles",
     "checkin:distributed": "more rounds than one, where losses are sorted into cells",
