@@ -222,3 +222,22 @@ def vector(
         epsilon0,
     )
     return least_composed(sampled(one, rate), count, share)
+
+
+@judges(
+    "flame:account",
+    {"protocol": "topk", "dimension": 50, "n_users": 100, "kept": 5, "padded": 20, "epsilon0": 0.5, "delta": 1e-3,
+     "bound": "blanket", "route": "sound"},
+    {"protocol": "topk", "dimension": 50, "n_users": 100, "kept": 10, "padded": 100, "epsilon0": 0.3, "delta": 1e-5,
+     "bound": "bennett", "route": "sound"},
+    close=None,
+    strict=True,
+    ledger=False,
+)  # fmt: skip
+def attacked(kept: float, padded: int, epsilon0: float, delta: float, **others: object) -> arb:
+    """What is certified is not less than what counting messages gives away."""
+    low, high = 0.0, 10.0
+    while low < (middle := (low + high) / 2) < high and high - low > 1e-6:
+        found = counting(kept, padded, epsilon0, middle)
+        low, high = (middle, high) if found > fitted(delta) else (low, middle)
+    return arb(low).union(arb(high))

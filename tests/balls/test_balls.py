@@ -21,7 +21,7 @@ BEYOND = {
     "checkin:distributed": "more rounds than one, where losses are sorted into cells",
     "checkin:shuffled": "more rounds than two, and closeness: the balls are those of explicit data sets",
     "cloak:best-1": "the theorem, which is cited; its formula is judged",
-    "flame:account": "the certified route, which composes thousands of coordinates",
+    "flame:account": "how close the certified route is, which composes thousands of coordinates",
     "participation:rounds": "more rounds than two, two of hidden participants, and the lower side",
     "participation:turned-gradients": "how close the bound is where gradients are turned",
     "shuffle:any": "from below the randomizers that are not k-ary responses",
