@@ -176,6 +176,8 @@ def _by_curve(judge: Judge, inputs: Inputs, epsilon: float, gives: str, doubt: f
     before = arb("inf") if epsilon <= 0 or math.isinf(width) else at(epsilon - width)
     after = arb("-inf") if math.isinf(width) else at(epsilon + width)
     low = at(epsilon + spare) if gives == "upper" else after
-    high = at(epsilon - spare) if gives == "lower" else before
+    high = before
+    if gives == "lower" and epsilon > 0:
+        high = at(epsilon - spare)
     told = f"delta at epsilon = {epsilon!r}"
     return Verdict(told, float(inputs["delta"]), at(epsilon), arb(low.upper()), arb(high.lower()))

@@ -705,6 +705,8 @@ def noise_of_two(randomizer: str, n_users: int, epsilon: float, epsilon0: float 
     """
     a, half = fitted(epsilon).exp(), arb(1) / 2
     laplace = randomizer == "laplace"
+    if laplace and epsilon >= epsilon0:
+        return arb(0)
     slope = fitted(epsilon0) if laplace else 1 / (2 * fitted(noise_std) ** 2)
     mass = mass_of(randomizer, epsilon0, noise_std=noise_std)
 
