@@ -71,8 +71,8 @@ def shuffled_renyi(
     r"""Rényi divergence of one shuffled round, any epsilon0-LDP randomizer (upper if ``inner`` is exact, else a value).
 
     With the terms of :func:`~flamelib.accounting.checkin.moments.shuffle_terms`: for ``paper`` the tail
-    :math:`e^{-\Delta^2n\gamma/2}` times those of one client, plus those of
-    :math:`\lfloor(1-\Delta)n\gamma\rfloor+1` clients; for ``exact`` the split into three of
+    :math:`e^{-\Delta^2n\gamma/2}` times those of one client, plus those of :math:`k = (1-\Delta)n\gamma+1` clients, a
+    fraction but for the whole part in the chance that too few are clones; for ``exact`` the split into three of
     :func:`~flamelib.accounting.checkin.moments.three_way`.
 
     Parameters

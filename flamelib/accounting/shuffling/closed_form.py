@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.logspace import MARGIN, ROUNDING, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile, SupportProfile
 from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.statements import states
@@ -26,6 +26,7 @@ from flamelib.core.vocabulary import SUPPORTS, DomainError, check
 BoundedProfile = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
 LogDelta = Callable[[float], float]
 
+FEW = 32  # roundings in an exponent
 LARGEST = 700.0  # epsilon whose exponential, and a square of it, a double holds
 
 
@@ -261,7 +262,7 @@ def loss_variable(randomizer: BoundedProfile, epsilon: float) -> LossVariable:
 
 
 def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
-    """Hoeffding's inequality for every number of blanket users, averaged."""
+    """Hoeffding's inequality for every number of blanket users, averaged; rounded up."""
     mass, spread = shape.mass, shape.spread
     scale = 2 * math.log(spread) - math.log(4) - shape.log_mass - math.log(n_users)
 
@@ -269,20 +270,22 @@ def hoeffding_curve(shape: LossShape, n_users: int) -> LogDelta:
         growth = math.expm1(epsilon)
         ratio = math.tanh(epsilon / 2) / spread  # a / b
         power = n_users * math.log1p(mass * math.expm1(-2 * ratio * ratio))
-        return scale + 2 * math.log(growth + 2) - math.log(growth) + power
+        doubt = MARGIN + FEW * ROUNDING * abs(power)
+        return scale + 2 * math.log(growth + 2) - math.log(growth) + power + doubt
 
     return log_delta
 
 
 def bennett_curve(shape: LossShape, n_users: int) -> LogDelta:
-    """Bennett's inequality for every number of blanket users, averaged."""
+    """Bennett's inequality for every number of blanket users, averaged; rounded up."""
     mass, odds = shape.mass, shape.odds
     scale = -shape.log_mass - math.log(n_users)
 
     def log_delta(epsilon: float) -> float:
         log_front, decay = _bennett_parts(shape, epsilon)
         power = n_users * math.log1p(mass * math.expm1(-decay))
-        return scale + log_front + power + log1mexp(n_users * math.log1p(math.exp(-decay) * odds))
+        doubt = MARGIN + (FEW + 4 * abs(log_expm1(epsilon))) * ROUNDING * abs(power)
+        return scale + log_front + power + log1mexp(n_users * math.log1p(math.exp(-decay) * odds)) + doubt
 
     return log_delta
 
@@ -298,10 +301,10 @@ def _bennett_parts(shape: LossShape, epsilon: float) -> tuple[float, float]:
 
 def phi_over_square(u: float) -> float:
     """``((1 + u) log(1 + u) - u) / u^2``, by its series near 0 where the difference cancels."""
-    if u > 0.03:
+    if u > 0.3:
         return ((1 + u) * math.log1p(u) - u) / (u * u)
     total = 0.0
-    for degree in range(12, 1, -1):
+    for degree in range(30, 1, -1):
         total = 1 / (degree * (degree - 1)) - u * total
     return total
 
