@@ -127,7 +127,7 @@ class Weighing:
         first, second = (np.cumsum(law.chances[::-1])[::-1] for law in (more, less))
         both = np.flatnonzero((first > LEVEL) & (second > LEVEL))[:: max(1, int(self.deviation / FINEST))]
         return [
-            _Tails(math.log(a - doubt), math.log(b + doubt), 4 * doubt / LEVEL)
+            _Tails(math.log(a - doubt), math.log(b + doubt), 4 * doubt / min(a, b))
             for a, b in zip(first[both], second[both], strict=True)
         ]
 
