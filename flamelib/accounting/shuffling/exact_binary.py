@@ -16,7 +16,8 @@ width of the bracket.  The upper bounds are proven: the finite sum that D(m) is 
 real m and thresholds, and between two ends it is above the higher one by at most an eighth of the squared distance
 times a bound on its second derivative, the sum of moduli.  It is followed in two ways: *along* the tilted mean, where
 its maximum over real thresholds is a smooth envelope of D, and *across* it at the few whole thresholds that matter
-between ends near each other.
+between ends near each other.  Where the tilted mean comes back in step with the whole numbers every few m, only these
+are compared with each other.
 
 Why: book, chapter on the privacy blanket, section on how the blanket divergence is computed.
 """
@@ -33,6 +34,7 @@ from flamelib.core.arrays import Complexes, Reals, Wholes
 
 EXHAUSTIVE = 1500  # numbers of ones that are all tried
 COVER = 256  # stretches of numbers of ones of the quick ceiling
+STRIDES = 8  # longest way back into step with the lattice that is followed
 ROUNDS = 8  # of cutting finer
 ENOUGH = 1e-7  # width of the bracket, of the logarithm of the divergence
 # Thresholds around the best one: each is a seventh farther away than the one before.
@@ -103,30 +105,41 @@ class Pair:
 
     def searched(self) -> Bracket:
         """Branch and bound over m: see the module."""
-        places, low = self.places(), -math.inf
-        starts, stops = places[:-1], places[1:]
+        (starts, stops), low = self.stretches(), -math.inf
         for _ in range(ROUNDS):
             found = self.bounded(starts, stops)
             low = max(low, found.low, self.best_of(self.aligned(found.top, found.ideal)).low)
             high, left = max(low, float(found.bounds.max())), found.bounds >= low
             starts, stops = starts[left], stops[left]
-            size = int((stops - starts).sum())
+            counts = (stops - starts) // self.stride
+            size = int(counts.sum())
             if high - low <= ENOUGH or size <= EXHAUSTIVE or 8 * len(starts) > EXHAUSTIVE:
                 break
-            edges = np.linspace(starts, stops, 9, axis=1).astype(np.int64)
+            edges = starts[:, None] + self.stride * np.linspace(0, counts, 9, axis=1).astype(np.int64)
             starts, stops = edges[:, :-1].ravel(), edges[:, 1:].ravel()
             starts, stops = starts[stops > starts], stops[stops > starts]
         if size > 4 * EXHAUSTIVE:
             return Bracket(low, high)
-        ones = [np.arange(start, stop + 1) for start, stop in zip(starts, stops, strict=True)]
+        ones = [np.arange(start, stop + 1, self.stride) for start, stop in zip(starts, stops, strict=True)]
         last = self.best_of(np.unique(np.concatenate(ones)))
         return Bracket(max(low, last.low), max(low, last.high))
 
-    def places(self) -> Wholes:
-        """Some numbers of ones, closer to each other towards the ends."""
-        last = self.n_users - 1
+    @cached_property
+    def stride(self) -> int:
+        """Ones after which the ideal threshold is back in step with the lattice, from end to end; else 1."""
+        often, seldom = self.chances(self.odds)
+        for stride in range(1, min(STRIDES, self.n_users // 2) + 1):
+            if abs(often - seldom - round(stride * (often - seldom)) / stride) * self.n_users < 1:
+                return stride
+        return 1
+
+    def stretches(self) -> tuple[Wholes, Wholes]:
+        """First and last of some numbers of ones, a stride apart, closer to each other towards the ends."""
+        last, stride = self.n_users - 1, self.stride
         near = 2 ** np.arange(int(math.log2(self.n_users / 50)))
-        return np.unique(np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]))
+        places = np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]) // stride
+        rows = [i + stride * np.unique(np.minimum(places, (last - i) // stride)) for i in range(stride)]
+        return np.concatenate([row[:-1] for row in rows]), np.concatenate([row[1:] for row in rows])
 
     def bounded(self, starts: Wholes, stops: Wholes) -> "_Bounds":
         """Upper bounds of all D(m) on stretches of m, ends included; those of laws alike in width share a sum."""
@@ -189,6 +202,7 @@ class _Sums:
     ones: Wholes
     mean: Reals
     slope: float
+    stride: int
     tilt: float
     angle: Reals
     factor: Complexes
@@ -213,7 +227,7 @@ class _Sums:
         lost = math.expm1(pair.epsilon) * math.exp(-tilt)
         factor, rate = weight * (gained - lost * tail_factor), up - down + turn_up - turn_down
         error = _rounding(pair.n_users, tilt, spread, float(np.abs(log_scale).max()))
-        return cls(ones, mean, often - seldom, tilt, angle, factor, log_scale, turns, rate, error)
+        return cls(ones, mean, often - seldom, pair.stride, tilt, angle, factor, log_scale, turns, rate, error)
 
     @property
     def points(self) -> Complexes:
@@ -239,19 +253,18 @@ class _Sums:
         return np.asarray(np.logaddexp(np.maximum(tops[left], tops[right]), excess))
 
     def across(self, left: Wholes, right: Wholes) -> Reals:
-        """Upper bound between these m at whole thresholds, fixed or one up for each m; near each other only."""
-        steps = round(self.slope)
-        moved = self.mean - steps * self.ones
-        first = np.floor(np.minimum(moved[left], moved[right]))
-        offsets, rate = np.array([0.0, 1.0, 2.0]), self.rate - self.points * steps
+        """Upper bound between these m, a stride apart, at whole thresholds in step with m; near each other only."""
+        pace, width = round(self.stride * self.slope), self.ones[right] - self.ones[left]
+        climb = pace * (width // self.stride)
+        moved = self.mean[right] - climb
+        first = np.floor(np.minimum(self.mean[left], moved))
+        offsets, rate = np.array([0.0, 1.0, 2.0]), self.rate - self.points * (pace / self.stride)
         logs, bend = np.empty((2, 2, len(offsets), len(left)))
-        for end, rows in enumerate((left, right)):
-            center = first + steps * self.ones[rows]
+        for end, (rows, center) in enumerate(((left, first), (right, first + climb))):
             logs[end] = self.logs(center, offsets, rows)
             bend[end] = self.bend(rate, center, rows) - self.tilt * offsets[:, None]
-        width = self.ones[right] - self.ones[left]
         found = np.logaddexp(logs.max(0), bend.max(0) + 2 * np.log(width)).max(0)
-        return np.where(np.abs(moved[left] - moved[right]) < 1, found, math.inf)
+        return np.where(np.abs(self.mean[left] - moved) < 1, found, math.inf)
 
     def over_thresholds(self) -> tuple[Reals, Reals]:
         """Upper bound over the real thresholds within 1 of the tilted mean, and where about the largest is."""

@@ -119,11 +119,37 @@ def test_no_stretch_gives_more_away_than_its_bound(odds, ratio, n_users):
     """All stretches there are."""
     truth = logs_in_full(odds, ratio, n_users)[:, 0]
     slack = 1e-12 + 1e-15 * float(1 / (odds / ratio - 1))
+    pair = Pair(math.log(odds), n_users, math.log(ratio))
     starts, stops = np.triu_indices(n_users, 1)
-    found = Pair(math.log(odds), n_users, math.log(ratio)).bounded(starts, stops)
+    whole = (stops - starts) % pair.stride == 0
+    starts, stops = starts[whole], stops[whole]
+    found = pair.bounded(starts, stops)
     for start, stop, bound in zip(starts, stops, found.bounds, strict=True):
-        assert truth[start : stop + 1].max() <= bound + slack
+        assert truth[start : stop + 1 : pair.stride].max() <= bound + slack
     assert found.low - slack <= truth.max()
+
+
+@pytest.mark.parametrize(("odds", "stride"), [(2, 3), (3, 2), (5, 3), (7, 4), (9, 5), (11, 6), (4, 5), (13, 7), (6, 7)])
+@pytest.mark.parametrize("n_users", [61, 200])
+def test_in_step_with_the_lattice(odds, stride, n_users, monkeypatch):
+    """The total variation is reached at every so many ones: each class of them is searched by itself."""
+    truth = logs_in_full(Fraction(odds), Fraction(1), n_users)
+    pair = Pair(math.log(odds), n_users, 0.0)
+    assert pair.stride == stride
+    starts, stops = pair.stretches()
+    covered = [np.arange(start, stop + 1, stride) for start, stop in zip(starts, stops, strict=True)]
+    assert set(np.concatenate(covered)) == set(range(n_users))
+    for enough in (0, 8, 40):
+        monkeypatch.setattr(exact_binary, "EXHAUSTIVE", enough)
+        found = pair.searched()
+        assert found.low - 1e-12 <= truth.max() <= found.high + 1e-12
+
+
+@pytest.mark.parametrize(("odds", "n_users"), [(2, 10**5), (3, 22_198), (3, 10**6), (5, 10**7)])
+def test_little_is_left_open_in_step_with_the_lattice(odds, n_users):
+    for epsilon in (0.0, 0.01 / math.sqrt(n_users)):
+        found = worst(math.log(odds), n_users, epsilon)
+        assert found.high - found.low < 3e-8
 
 
 def test_the_worst_of_many_in_the_middle():
