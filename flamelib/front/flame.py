@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.accounting.coordinates import certified, counting
+from flamelib.accounting.coordinates import certified, counting, weighed
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.profiles import LaplaceProfile
@@ -85,7 +85,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         return counting.simple_lower(size, protocol.n_users, epsilon0, epsilon, delta)
     if isinstance(protocol, FlameTopk):
         given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
-        return max(counting.topk_lower(*given), counting.disjoint_lower(*given))
+        return max(weighed.weighed_lower(protocol.n_users, *given), counting.disjoint_lower(*given))
     if protocol.inclusion == "exact":
         shape = (size, int(protocol.kept) * rounds, protocol.padded)
         return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)

@@ -80,7 +80,8 @@ ORDERED: list[tuple[tuple[str, Inputs], tuple[str, Inputs]]] = [
     (("shuffle:exact-binary", {}), ("blanket:lem-reduction", {"randomizer": "kary", "n_buckets": 2})),
     (("participation:thm-4.1", {"reading": "aligned"}), ("participation:thm-4.1", {"reading": "outer"})),
     (("checkin:thm-3", {}), ("checkin:thm-2", {"inner": "exact"})),
-    (("flame:topk-lower", {}), ("flame:account", {"protocol": "topk", "bound": "blanket", "route": "sound"})),
+    (("flame:topk-lower", {}), ("flame:weighed", {})),
+    (("flame:weighed", {}), ("flame:account", {"protocol": "topk", "bound": "blanket", "route": "sound"})),
 ]
 
 

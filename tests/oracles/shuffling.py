@@ -5,6 +5,7 @@ Small cases are sums over every outcome, in 40 digits; large ones an inversion i
 
 import itertools
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -199,6 +200,32 @@ def exact_binary(epsilon0, n_users, epsilon):
         for one, two in ((high, low), (low, high)):
             best = max(best, mp.fsum(max(x - e * y, mpf(0)) for x, y in zip(one, two, strict=True)))
     return best
+
+
+def binary_in_whole_numbers(odds, ratio, n_users):
+    """For every number of ones among the others the divergence in both directions: every count, in fractions.
+
+    ``odds`` and ``ratio`` are the fractions that stand for the exponentials of the local budget and of epsilon.
+    """
+    a, b, r, s = odds.numerator, odds.denominator, ratio.numerator, ratio.denominator
+    others = [math.comb(n_users - 1, i) * a ** (n_users - 1 - i) * b**i for i in range(n_users)]
+    whole, found = s * (a + b) ** n_users, []
+    for _ in range(n_users):
+        alone, extra = [*others, 0], [0, *others]
+        one, zero = ([u * x + v * y for x, y in zip(alone, extra, strict=True)] for u, v in ((b, a), (a, b)))
+        found.append(
+            tuple(
+                Fraction(sum(max(s * x - r * y, 0) for x, y in zip(first, second, strict=True)), whole)
+                for first, second in ((one, zero), (zero, one))
+            )
+        )
+        # One zero less, one one more.
+        quotient, before = [], 0
+        for x in others[:-1]:
+            before = (x - b * before) // a
+            quotient.append(before)
+        others = [b * x + a * y for x, y in zip([*quotient, 0], [0, *quotient], strict=True)]
+    return found
 
 
 def binary_equal(epsilon0, n_users, epsilon):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
-from flamelib.accounting.shuffling.exact_binary import EXHAUSTIVE
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
@@ -44,8 +43,7 @@ def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: flo
         case TableProfile():
             return table_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
         case KaryProfile(n_buckets=2):
-            searched = RestsOn.PROVEN if n_users <= EXHAUSTIVE else RestsOn.ESTIMATED
-            return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), searched
+            return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), RestsOn.PROVEN
         case GaussianProfile():
             return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.ESTIMATED
     return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
@@ -139,11 +137,7 @@ class Noise:
 
 
 def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    if arguments["randomizer"] == "gaussian":
-        return RestsOn.ESTIMATED
-    plain = arguments.get("rounds", 1) == 1 and arguments.get("checkin_rate", 1.0) == 1
-    binary = plain and arguments["randomizer"] == "kary" and arguments.get("n_buckets") == 2
-    return RestsOn.ESTIMATED if binary and arguments["n_users"] > EXHAUSTIVE else RestsOn.PROVEN
+    return RestsOn.ESTIMATED if arguments["randomizer"] == "gaussian" else RestsOn.PROVEN
 
 
 @states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",

@@ -10,31 +10,35 @@ the best test is a threshold, the one at which the law of T tilted by :math:`\be
 direction are all m in both.  Point probabilities and tails come from a contour integral on the circle through the tilt,
 at a cost that does not depend on n.
 
-Up to ``EXHAUSTIVE`` users every m is tried.  Above, the maximum E(m) over real thresholds is a smooth envelope that is
-never below D(m): the best D found so far rules out every stretch of m whose envelope is lower; what is left is cut
-finer and, once short, tried in full.  Where very many m are left, the rest is the width of the bracket.  That the
-envelope has no other top between the places that are tried is seen, not proven.  Where T takes few values there is no
-such envelope, but a bound: without m - a of the ones and b - m of the zeros the others hide less, so that D(m), for
-every m from a to b, is at most D(a) of b - a fewer users.
+Up to ``EXHAUSTIVE`` users every m is tried.  Above, the best D found so far rules out every stretch of m whose upper
+bound is lower; what is left is cut finer and, once short, tried in full.  Where very many m are left, the rest is the
+width of the bracket.  The upper bounds are proven: the finite sum that D(m) is at whole thresholds makes sense at all
+real m and thresholds, and between two ends it is above the higher one by at most an eighth of the squared distance
+times a bound on its second derivative, the sum of moduli.  It is followed in two ways: *along* the tilted mean, where
+its maximum over real thresholds is a smooth envelope of D, and *across* it at the few whole thresholds that matter
+between ends near each other.  Where the tilted mean comes back in step with the whole numbers every few m, only these
+are compared with each other.
 
 Why: book, chapter on the privacy blanket, section on how the blanket divergence is computed.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flamelib.accounting.shuffling.inversion import NOTHING, ROUNDING, Bracket
-from flamelib.core.arrays import Reals, Wholes
+from flamelib.core.arrays import Complexes, Reals, Wholes
 
 EXHAUSTIVE = 1500  # numbers of ones that are all tried
-COVER, SPLIT = 256, 1024  # stretches of numbers of ones: of the quick ceiling, and at first where T is narrow
-NARROW = 6.0  # standard deviation of T below which there is no smooth envelope
+COVER = 256  # stretches of numbers of ones of the quick ceiling
+STRIDES = 8  # longest way back into step with the lattice that is followed
 ROUNDS = 8  # of cutting finer
 ENOUGH = 1e-7  # width of the bracket, of the logarithm of the divergence
+# Thresholds around the best one: each is a seventh farther away than the one before.
+KNOTS = np.sort(np.concatenate([[0.0], *(sign * 1e-4 * 1.15 ** np.arange(72) for sign in (1, -1))]))
 
 
 def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
@@ -44,7 +48,7 @@ def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
     pair = Pair(epsilon0, n_users, epsilon)
     if n_users <= EXHAUSTIVE:
         return pair.best_of(np.arange(n_users))
-    return pair.covered() if pair.is_narrow else pair.searched()
+    return pair.searched()
 
 
 def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
@@ -77,9 +81,14 @@ class Pair:
         epsilon0, epsilon = self.epsilon0, self.epsilon
         return math.log(math.expm1(epsilon0 + epsilon)) - epsilon - math.log(math.expm1(epsilon0 - epsilon))
 
+    def chances(self, tilt: float) -> tuple[float, float]:
+        """Of a one being reported by a user who holds a one, and a zero, tilted."""
+        up, down = (1 / (1 + math.exp(-tilt - sign * self.epsilon0)) for sign in (1, -1))
+        return up, down
+
     def tilted(self, ones: Wholes, tilt: float) -> tuple[Reals, Reals]:
         """Mean and standard deviation of T tilted by ``exp(tilt * T)``."""
-        up, down = (1 / (1 + math.exp(-tilt - sign * self.epsilon0)) for sign in (1, -1))
+        up, down = self.chances(tilt)
         zeros = self.n_users - 1 - ones
         return ones * up + zeros * down, np.sqrt(ones * up * (1 - up) + zeros * down * (1 - down))
 
@@ -94,64 +103,59 @@ class Pair:
         logs, error = self.log_divergence(ones, below, np.array([0.0, 1.0]))
         return np.asarray(logs.max(0)), error
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether T takes so few values that there is no smooth envelope."""
-        return bool(self.tilted(np.array([0, self.n_users - 1]), self.odds)[1].min() < NARROW)
-
-    def covered(self) -> Bracket:
-        """Branch and bound over m by dropping users: see the module."""
-        width, low = -(-self.n_users // SPLIT), -math.inf
-        starts = np.minimum(np.arange(0, self.n_users, width), self.n_users - width)
-        for _ in range(2 * ROUNDS):
-            low = max(low, self.best_of(starts).low)
-            logs, error = replace(self, n_users=self.n_users - width + 1).divergence(starts)
-            high = max(low, float(logs.max()) + error)
-            starts = starts[logs + error >= low]
-            if width == 1 or high - low <= ENOUGH or len(starts) > SPLIT:
-                break
-            half = -(-width // 2)
-            starts, width = np.unique(np.concatenate([starts, starts + width - half])), half
-        return Bracket(low, high)
-
     def searched(self) -> Bracket:
-        """Branch and bound over m by the envelope: see the module."""
-        ones, low = self.places(), -math.inf
+        """Branch and bound over m: see the module."""
+        (starts, stops), low = self.stretches(), -math.inf
         for _ in range(ROUNDS):
-            envelope, offset, error = self.envelope(ones)
-            top = int(envelope.argmax())
-            low = max(low, self.best_of(self.aligned(int(ones[top]), float(offset[top]))).low)
-            high = float(envelope[top]) + error
-            left = _stretches(ones, envelope, low)
-            size = sum(stop - start for start, stop in left)
-            if high - low <= ENOUGH or size <= EXHAUSTIVE or 8 * len(left) > EXHAUSTIVE:
+            found = self.bounded(starts, stops)
+            low = max(low, found.low, self.best_of(self.aligned(found.top, found.ideal)).low)
+            high, left = max(low, float(found.bounds.max())), found.bounds >= low
+            starts, stops = starts[left], stops[left]
+            counts = (stops - starts) // self.stride
+            size = int(counts.sum())
+            if high - low <= ENOUGH or size <= EXHAUSTIVE or 8 * len(starts) > EXHAUSTIVE:
                 break
-            ones = np.unique(np.concatenate([np.linspace(*stretch, 9).astype(np.int64) for stretch in left]))
+            edges = starts[:, None] + self.stride * np.linspace(0, counts, 9, axis=1).astype(np.int64)
+            starts, stops = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+            starts, stops = starts[stops > starts], stops[stops > starts]
         if size > 4 * EXHAUSTIVE:
-            return Bracket(low, max(high, low + 2 * error))
-        found = self.best_of(np.unique(np.concatenate([np.arange(start, stop + 1) for start, stop in left])))
-        return Bracket(max(low, found.low), max(low + 2 * error, found.high))
+            return Bracket(low, high)
+        ones = [np.arange(start, stop + 1, self.stride) for start, stop in zip(starts, stops, strict=True)]
+        last = self.best_of(np.unique(np.concatenate(ones)))
+        return Bracket(max(low, last.low), max(low, last.high))
 
-    def places(self) -> Wholes:
-        """Some numbers of ones, closer to each other towards the ends."""
-        last = self.n_users - 1
+    @cached_property
+    def stride(self) -> int:
+        """Ones after which the ideal threshold is back in step with the lattice, from end to end; else 1."""
+        often, seldom = self.chances(self.odds)
+        for stride in range(1, min(STRIDES, self.n_users // 2) + 1):
+            if abs(often - seldom - round(stride * (often - seldom)) / stride) * self.n_users < 1:
+                return stride
+        return 1
+
+    def stretches(self) -> tuple[Wholes, Wholes]:
+        """First and last of some numbers of ones, a stride apart, closer to each other towards the ends."""
+        last, stride = self.n_users - 1, self.stride
         near = 2 ** np.arange(int(math.log2(self.n_users / 50)))
-        return np.unique(np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]))
+        places = np.concatenate([[0], near, np.linspace(0, last, 40).astype(np.int64), last - near, [last]]) // stride
+        rows = [i + stride * np.unique(np.minimum(places, (last - i) // stride)) for i in range(stride)]
+        return np.concatenate([row[:-1] for row in rows]), np.concatenate([row[1:] for row in rows])
 
-    def envelope(self, ones: Wholes) -> tuple[Reals, Reals, float]:
-        """Largest divergence over real thresholds, where it is (from the tilted mean), and the error."""
-        mean = self.tilted(ones, self.odds)[0]
-        best, offsets = np.zeros(len(ones)), np.linspace(-1, 1, 17)
-        for spread in (0.125, 0.02, 0.02):
-            logs, error = self.log_divergence(ones, mean + best, offsets)
-            middle = np.clip(logs.argmax(0), 1, len(logs) - 2)
-            left, here, right = (np.take_along_axis(logs, (middle + k)[None], 0)[0] for k in (-1, 0, 1))
-            bend = 2 * here - left - right
-            lean = np.clip(0.5 * (right - left) / np.maximum(bend, 1e-300), -1, 1)
-            best = best + offsets[middle] + spread * lean
-            peak = np.maximum(logs.max(0), here + 0.5 * lean * (right - left) - 0.5 * lean**2 * bend)
-            offsets = np.array([-0.02, 0.0, 0.02])
-        return peak, best, error
+    def bounded(self, starts: Wholes, stops: Wholes) -> "_Bounds":
+        """Upper bounds of all D(m) on stretches of m, ends included; those of laws alike in width share a sum."""
+        bounds, low, peak, top, ideal = np.empty(len(starts)), -math.inf, -math.inf, 0, 0.0
+        octave = self.octave(starts)
+        for group in np.unique(octave):
+            here = np.flatnonzero(octave == group)
+            ones, back = np.unique(np.concatenate([starts[here], stops[here]]), return_inverse=True)
+            left, right = back[: len(here)], back[len(here) :]
+            sums = _Sums.of(self, ones)
+            tops, offsets = sums.over_thresholds()
+            bounds[here] = np.minimum(sums.along(left, right, tops), sums.across(left, right)) + sums.error
+            low = max(low, float(sums.logs(np.floor(sums.mean), np.array([0.0, 1.0])).max()) - sums.error)
+            if tops.max() > peak:
+                peak, top, ideal = tops.max(), int(ones[tops.argmax()]), float(offsets[tops.argmax()])
+        return _Bounds(bounds, low, top, ideal)
 
     def aligned(self, top: int, offset: float) -> Wholes:
         """Numbers of ones around the top whose ideal threshold is nearly whole."""
@@ -168,34 +172,115 @@ class Pair:
         One column per m, one row per offset of the mode from its center.  Laws of different width are summed apart.
         """
         logs, error = np.empty((len(offsets), len(ones))), 0.0
-        octave = np.floor(0.5 * np.log2(np.maximum(self.tilted(ones, self.odds)[1], 0.5)))
+        octave = self.octave(ones)
         for group in np.unique(octave):
             here = octave == group
-            logs[:, here], doubt = self._contour(ones[here], center[here], offsets)
-            error = max(error, doubt)
+            sums = _Sums.of(self, ones[here])
+            logs[:, here] = sums.logs(center[here], offsets)
+            error = max(error, sums.error)
         return logs, error
 
-    def _contour(self, ones: Wholes, center: Reals, offsets: Reals) -> tuple[Reals, float]:
-        tilt = max(self.odds, 1 / max(float(self.tilted(ones, self.odds)[1].max()), 1.0))
-        spread = np.maximum(self.tilted(ones, tilt)[1], 0.5)
+    def octave(self, ones: Wholes) -> Reals:
+        """Numbers of ones whose laws are alike in width."""
+        return np.asarray(np.floor(0.5 * np.log2(np.maximum(self.tilted(ones, self.odds)[1], 0.5))))
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Upper bounds on stretches of m; a D(m) from below; the end with the highest envelope, and where its top is."""
+
+    bounds: Reals
+    low: float
+    top: int
+    ideal: float
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """One finite sum for all these m: D(m) at whole thresholds, and entire in m and in the threshold."""
+
+    ones: Wholes
+    mean: Reals
+    slope: float
+    stride: int
+    tilt: float
+    angle: Reals
+    factor: Complexes
+    log_scale: Reals
+    turns: Complexes
+    rate: Complexes
+    error: float
+
+    @classmethod
+    def of(cls, pair: Pair, ones: Wholes) -> Self:
+        often, seldom = pair.chances(pair.odds)
+        mean, spread = pair.tilted(ones, pair.odds)
+        tilt = max(pair.odds, 1 / max(float(spread.max()), 1.0))
+        spread = np.maximum(pair.tilted(ones, tilt)[1], 0.5)
         angle, weight = _angles(float(spread.min()), float(spread.max()))
-        q = 1 / (1 + math.exp(self.epsilon0))
-        log_scale, turns = _transform(q, self.n_users, ones, tilt, angle)
+        q = 1 / (1 + math.exp(pair.epsilon0))
+        (up, turn_up), (down, turn_down) = _transform(1 - q, tilt, angle), _transform(q, tilt, angle)
+        zeros = pair.n_users - 1 - ones
+        log_scale, turns = ones * up + zeros * down, np.exp(np.outer(ones, turn_up) + np.outer(zeros, turn_down))
         tail_factor = np.exp(-1j * angle) / -np.expm1(-(tilt + 1j * angle))
-        gained = q * math.exp(self.epsilon) * math.expm1(self.epsilon0 - self.epsilon)
-        lost = math.expm1(self.epsilon) * math.exp(-tilt)
-        factor = (weight * (gained - lost * tail_factor))[:, None] * np.exp(-1j * np.outer(angle, offsets))
-        value = (turns * np.exp(-1j * np.outer(center, angle))) @ factor
-        logs = np.log(np.maximum(value.real, 1e-320)).T + log_scale - tilt * (center + offsets[:, None])
-        return logs, _rounding(self.n_users, tilt, spread, float(np.abs(log_scale).max()))
+        gained = q * math.exp(pair.epsilon) * math.expm1(pair.epsilon0 - pair.epsilon)
+        lost = math.expm1(pair.epsilon) * math.exp(-tilt)
+        factor, rate = weight * (gained - lost * tail_factor), up - down + turn_up - turn_down
+        error = _rounding(pair.n_users, tilt, spread, float(np.abs(log_scale).max()))
+        return cls(ones, mean, often - seldom, pair.stride, tilt, angle, factor, log_scale, turns, rate, error)
 
+    @property
+    def points(self) -> Complexes:
+        """Logarithms of the points of the circle."""
+        return np.asarray(self.tilt + 1j * self.angle, complex)
 
-def _stretches(ones: Wholes, envelope: Reals, low: float) -> list[tuple[int, int]]:
-    """Stretches between neighboring m where the envelope reaches ``low``, and those beside its top."""
-    reached = envelope >= low
-    reached[int(envelope.argmax())] = True
-    inside = reached[1:] | reached[:-1]
-    return [(int(ones[i]), int(ones[i + 1])) for i in np.flatnonzero(inside)]
+    def logs(self, center: Reals, offsets: Reals, rows: Wholes | slice = slice(None)) -> Reals:
+        """Logarithms of the sums: one column per m, one row per offset of the mode from its center."""
+        factor = self.factor[:, None] * np.exp(-1j * np.outer(self.angle, offsets))
+        value = (self.turns[rows] * np.exp(-1j * np.outer(center, self.angle))) @ factor
+        scale = self.log_scale[rows] - self.tilt * (center + offsets[:, None])
+        return np.asarray(np.log(np.maximum(value.real, 1e-320)).T + scale)
+
+    def bend(self, rate: Complexes, center: Reals, rows: Wholes | slice = slice(None)) -> Reals:
+        """Logarithm of an eighth of the most that the second derivative can be, where exponents change at this rate."""
+        total = np.abs(self.turns[rows]) @ np.abs(self.factor * rate**2)
+        return np.asarray(np.log(total / 8) + self.log_scale[rows] - self.tilt * center)
+
+    def along(self, left: Wholes, right: Wholes, tops: Reals) -> Reals:
+        """Upper bound between these m by the envelope: at a fixed distance of the threshold from the tilted mean."""
+        bend = self.bend(self.rate - self.points * self.slope, self.mean - 1)
+        excess = np.maximum(bend[left], bend[right]) + 2 * np.log(self.ones[right] - self.ones[left])
+        return np.asarray(np.logaddexp(np.maximum(tops[left], tops[right]), excess))
+
+    def across(self, left: Wholes, right: Wholes) -> Reals:
+        """Upper bound between these m, a stride apart, at whole thresholds in step with m; near each other only."""
+        pace, width = round(self.stride * self.slope), self.ones[right] - self.ones[left]
+        climb = pace * (width // self.stride)
+        moved = self.mean[right] - climb
+        first = np.floor(np.minimum(self.mean[left], moved))
+        offsets, rate = np.array([0.0, 1.0, 2.0]), self.rate - self.points * (pace / self.stride)
+        logs, bend = np.empty((2, 2, len(offsets), len(left)))
+        for end, (rows, center) in enumerate(((left, first), (right, first + climb))):
+            logs[end] = self.logs(center, offsets, rows)
+            bend[end] = self.bend(rate, center, rows) - self.tilt * offsets[:, None]
+        found = np.logaddexp(logs.max(0), bend.max(0) + 2 * np.log(width)).max(0)
+        return np.where(np.abs(self.mean[left] - moved) < 1, found, math.inf)
+
+    def over_thresholds(self) -> tuple[Reals, Reals]:
+        """Upper bound over the real thresholds within 1 of the tilted mean, and where about the largest is."""
+        best, offsets = np.zeros(len(self.mean)), np.linspace(-1, 1, 17)
+        for spread in (0.125, 0.02, 0.02):
+            logs = self.logs(self.mean + best, offsets)
+            middle = np.clip(logs.argmax(0), 1, len(logs) - 2)
+            left, here, right = (np.take_along_axis(logs, (middle + k)[None], 0)[0] for k in (-1, 0, 1))
+            lean = np.clip(0.5 * (right - left) / np.maximum(2 * here - left - right, 1e-300), -1, 1)
+            best = np.clip(best + offsets[middle] + spread * lean, -1, 1)
+            offsets = np.array([-0.02, 0.0, 0.02])
+        logs = self.logs(self.mean + best, KNOTS)
+        place = best + KNOTS[:, None]
+        excess = self.bend(self.points, self.mean + place[:-1]) + 2 * np.log(np.diff(KNOTS))[:, None]
+        between = np.logaddexp(np.maximum(logs[:-1], logs[1:]), excess)
+        return np.asarray(np.where((place[1:] >= -1) & (place[:-1] <= 1), between, -math.inf).max(0)), best
 
 
 def _rounding(n_users: int, tilt: float, spread: Reals, log_scale: float) -> float:
@@ -219,15 +304,11 @@ def _angles(narrow: float, wide: float) -> tuple[Reals, Reals]:
     return angle, weight
 
 
-def _transform(q: float, n_users: int, ones: Wholes, tilt: float, angle: Reals) -> tuple[Reals, NDArray[np.complex128]]:
-    """``log G(r)`` per m and ``G(r e^{i angle}) / G(r)``, shape (m, angles)."""
-    log_scale, phase = np.zeros(len(ones)), np.zeros((len(ones), len(angle)), complex)
-    for chance, count in ((1 - q, ones), (q, n_users - 1 - ones)):
-        log_scale = log_scale + count * math.log1p(chance * math.expm1(tilt))
-        tilted = chance * math.exp(tilt) / (1 + chance * math.expm1(tilt))
-        turn = tilted * np.expm1(1j * angle)
-        squared = 2 * turn.real + np.abs(turn) ** 2
-        small = np.log(np.maximum(np.abs(1 + turn), 1e-150))
-        size = np.where(squared > -0.5, 0.5 * np.log1p(np.maximum(squared, -0.5)), small)
-        phase += np.outer(count, size + 1j * np.arctan2(turn.imag, 1 + turn.real))
-    return log_scale, np.exp(phase)
+def _transform(chance: float, tilt: float, angle: Reals) -> tuple[float, Complexes]:
+    """Of one user's bit: ``log G(r)``, and ``log(G(r e^{i angle}) / G(r))``."""
+    tilted = chance * math.exp(tilt) / (1 + chance * math.expm1(tilt))
+    turn = tilted * np.expm1(1j * angle)
+    squared = 2 * turn.real + np.abs(turn) ** 2
+    small = np.log(np.maximum(np.abs(1 + turn), 1e-150))
+    size = np.where(squared > -0.5, 0.5 * np.log1p(np.maximum(squared, -0.5)), small)
+    return math.log1p(chance * math.expm1(tilt)), size + 1j * np.arctan2(turn.imag, 1 + turn.real)

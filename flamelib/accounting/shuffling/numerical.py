@@ -43,6 +43,7 @@ from flamelib.core.vocabulary import SUPPORTS
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
 STILLEST = 1e6  # standard deviation of noise: a bound for more noise is that for this much
+EXACT_UP_TO = 10**9  # users of binary response, up to which its answer is the truth but for its uncertainty
 DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
@@ -52,13 +53,9 @@ def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
     return RestsOn.ESTIMATED if isinstance(arguments.get("randomizer"), GaussianProfile) else RestsOn.PROVEN
 
 
-def _exact_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """That the search over data sets misses nothing is seen, not proven, where they are too many to be listed."""
-    return RestsOn.ESTIMATED if arguments["n_users"] > binary.EXHAUSTIVE else RestsOn.PROVEN
-
-
 def _exact_gives(arguments: Mapping[str, Any]) -> Gives:
-    return Gives.UPPER if _exact_rests_on(arguments) is RestsOn.ESTIMATED else Gives.EXACT
+    """Beyond, the digits of a double do not hold the counts of users, and the blanket may answer."""
+    return Gives.EXACT if arguments["n_users"] <= EXACT_UP_TO else Gives.UPPER
 
 
 @states("blanket", "lem-reduction", item="Section 5, reduction to a sum of independent variables, worst pair of values",
@@ -165,17 +162,17 @@ def clones_2023(
 
 
 @states("shuffle", "exact-binary", item="binary randomized response, worst data sets, both directions",
-        gives=_exact_gives, rests_on=_exact_rests_on)  # fmt: skip
+        gives=_exact_gives, rests_on="proven")  # fmt: skip
 def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, delta: float | None = None) -> Certified:
-    """Exact guarantee of shuffled binary response: worst other users, worst direction (upper above 1500 users).
+    """Exact guarantee of shuffled binary response: worst other users, worst direction (upper above 1e9 users).
 
     The worst data set is not always "all others equal": the count of ones among the others shifts the threshold
     of the best test against the lattice of counts, and a better alignment can win (by 19 % at n = 20,
-    epsilon0 = 3, epsilon = 0.06; mostly by less than 1 % from n = 100 on).  The search over that count is described
-    in :mod:`flamelib.accounting.shuffling.exact_binary`; the remaining doubt is the ``uncertainty``, added upwards.
-    Epsilon is at most ``epsilon0``.
+    epsilon0 = 3, epsilon = 0.06; mostly by less than 1 % from n = 100 on).  The search over that count, which misses
+    nothing, is described in :mod:`flamelib.accounting.shuffling.exact_binary`; the remaining doubt is the
+    ``uncertainty``, added upwards.  Epsilon is at most ``epsilon0``.
 
-    Source: this project; the divergence is that of two sums of independent bits.
+    Source: this project; the divergence is that of two sums of independent bits; book, *The worst data set, certified*.
 
     Examples
     --------
@@ -187,7 +184,8 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float | None = None, de
     if found.uncertainty <= DOUBTFUL * found:
         return found
     # Counts of users beyond the digits of a double: the blanket has its own numbers.
-    return min(found, blanket_divergence(KaryProfile(epsilon0, 2), n_users, epsilon, delta))
+    above = blanket_divergence(KaryProfile(epsilon0, 2), n_users, epsilon, delta)
+    return found if found <= above else Certified(above, found.uncertainty - (found - above))
 
 
 @states("shuffle", "any", item="every local randomizer of one budget: clones of probability 2/(e^epsilon0 + 1), "
