@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from functools import reduce
+from itertools import pairwise
 
 from balls import of_shuffling as shuffling
 from balls.arithmetic import binomial_law, fitted, hockey_stick, most, multiplied
@@ -172,6 +173,47 @@ def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
     users = math.floor(kept)
     chance = 1 - (-fitted(epsilon0) / 2).exp() / 2
     return counted(users * (padded - 1), users, chance, fitted(epsilon).exp())
+
+
+@judges(
+    "flame:weighed",
+    {"n_users": 2, "kept": 1, "padded": 2, "epsilon0": 1.0, "epsilon": 0.2},
+    {"n_users": 7, "kept": 1, "padded": 2, "epsilon0": 2.0, "epsilon": 0.5},
+    {"n_users": 2, "kept": 1, "padded": 2, "epsilon0": 0.5, "delta": 0.05},
+    curve=True,
+    close=None,
+    strict=True,
+    reach=lambda inputs: (inputs["kept"], inputs["padded"]) == (1, 2),
+)
+def both_messages(n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
+    """All that two messages of one bag give away, E[(1 - e^epsilon (Z + Z') / 2)_+] with Z the ratio of the two laws.
+
+    Z is e^-epsilon0 from 1 on, e^epsilon0 up to 0, and falls between, while the density rises: cells from both sides.
+    """
+    cells, budget = 4000, fitted(epsilon0)
+    low, high, least = (-budget).exp(), budget.exp(), 2 * (-fitted(epsilon)).exp()
+
+    def ratio(at: arb) -> arb:
+        return (budget * (1 - 2 * at)).exp()
+
+    def room(limit: arb) -> arb:
+        """E[(limit - Z)_+]: the atom at 1, what lies between, the atom at 0."""
+        if not limit > low:
+            return arb(0)
+        found = (limit - low) / 2
+        start = max(arb(0), (1 - limit.log() / budget) / 2)  # from here on Z is below the limit
+        found += limit * (1 - (budget * (start - 1)).exp()) / 2 - ((-budget * start).exp() - low) / 2
+        return found + max(arb(0), limit - high) * low / 2
+
+    def inner(at: arb) -> arb:
+        return room(least - ratio(at))
+
+    weights = [
+        ((budget * (arb(k + 1) / cells - 1)).exp() - (budget * (arb(k) / cells - 1)).exp()) / 2 for k in range(cells)
+    ]
+    sums = [sum((weight * inner(arb(k + end) / cells) for k, weight in enumerate(weights)), arb(0)) for end in (0, 1)]
+    atoms = room(least - low) / 2 + room(least - high) * low / 2
+    return (atoms + sums[0].union(sums[1])) * fitted(epsilon).exp() / 2
 
 
 @judges(
