@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 from functools import reduce
-from itertools import pairwise
 
 from balls import of_shuffling as shuffling
 from balls.arithmetic import binomial_law, fitted, hockey_stick, most, multiplied
