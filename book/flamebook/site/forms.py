@@ -35,10 +35,13 @@ def form(page: Path, template: Path, binder: str = "") -> str:
         return ""
     fields = "\n".join(_field(one, defaults.get(name, one).default) for name, one in here.items())
     sets = "".join(f'<option value="{entry.name}"></option>' for entry in listing())
-    name, link, jointly = map(html.escape, (page.stem, binder, json.dumps(conditions(template))))
+    name, link = html.escape(page.stem), html.escape(binder)
+    jointly = json.dumps(conditions(template), separators=(",", ":"))
+    # Within single quotes, for it is full of double ones.
+    jointly = html.escape(jointly, quote=False).replace("'", "&#39;")
     return f"""\
 <link rel="stylesheet" href="../_static/live.css">
-<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}" data-jointly="{jointly}">\
+<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}" data-jointly='{jointly}'>\
 <summary>Run this page with other values</summary>
 <form class="fl-own-form" novalidate>
 <p id="own-time"></p>
