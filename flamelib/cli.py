@@ -18,9 +18,9 @@ from flamelib.core.vocabulary import DomainError
 
 # Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
-# What the book's commands are called; the first three need its notebooks, which a clone holds and no package.
-BOOK = ("run", "sweep", "record", "diff", "data")
-WITH_NOTEBOOKS = BOOK[:3]
+# What the book's commands are called; the first four need its files, which a clone holds and no package.
+BOOK = ("run", "sweep", "record", "check", "diff", "data")
+WITH_NOTEBOOKS = BOOK[:4]
 
 HELP = """\
 Usage: flamelib COMMAND ...
@@ -31,10 +31,11 @@ Answers, at once:
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
 
-With the book (pip install 'flamelib[book]'; run, sweep and record in a clone of the repository):
+With the book (pip install 'flamelib[book]'; run, sweep, record and check in a clone of the repository):
   run        run a notebook with parameters of your own
   sweep      run a notebook at every point of a grid
   record     record anew the results of long runs that the book shows
+  check      recompute a row of the ledger of claims: inputs, both values, verdict, why
   diff       compare two editions of the book
   data       list, fetch or verify the data sets
 
@@ -46,6 +47,7 @@ Examples:
   flamelib compare n_users=1e4 dimension=16 epsilon0=1
   flamelib run blanket_histogram -p epsilon=0.5
   flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1
+  flamelib check flame:thm-3/always-reported
   flamelib data list
 """
 

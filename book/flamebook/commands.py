@@ -1,15 +1,18 @@
-"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``diff`` and ``data``."""
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``check``, ``diff`` and ``data``."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flamebook.claims import ledger, proofs
 from flamebook.runs import editions, own
 from flamebook.runs import notebook as parameters
 from flamebook.runs import record as recorder
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed, receipt_of
+from flamebook.site.markup import given
 from flamelib import cli
 from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError
@@ -141,6 +144,51 @@ def record(
     data/results is written when all its parts are there; status 1 if a part fails, which leaves the table as it was.
     """
     return recorder.main(names or (), again, listed, typer.echo)
+
+
+@app.command(
+    "check",
+    epilog="Examples:\n\nflamelib check flame:thm-3/always-reported\n\nflamelib check cloak:lemma-1",
+)
+def check(
+    name: Annotated[str, typer.Argument(metavar="ROW", help="A row of the ledger, or an item with all its rows.")],
+) -> int:
+    """Recompute a row of the ledger: prints inputs, both values, verdict, why, and the proofs it rests on.
+
+    Status 1 if a verdict is not the recorded one.
+    """
+    rows = _rows(name)
+    judged = [proofs.traced(row) for row in rows]
+    typer.echo("\n\n".join(_checked(row, labels) for row, labels in judged))
+    return 0 if all(row.as_recorded for row, _ in judged) else 1
+
+
+def _rows(name: str) -> list[ledger.Claim]:
+    claims = ledger.load()
+    rows = [claim for claim in claims if name in (claim.id, claim.item)]
+    if not rows:
+        near = get_close_matches(name, [known for claim in claims for known in (claim.id, claim.item)], n=1, cutoff=0.5)
+        raise DomainError(
+            f"ROW must be a row or an item of the ledger, got {name!r}{', like ' * bool(near)}{''.join(near)}"
+        )
+    return rows
+
+
+def _checked(row: ledger.Judged, labels: list[str]) -> str:
+    claim = row.claim
+    said = {"equal": "", "at-most": "at most ", "at-least": "at least "}.get(str(claim.relation), "")
+    weight = f", {claim.weight}" if claim.weight else ""
+    lines = {
+        "row": claim.id,
+        "says": f"{claim.where} ({claim.said_by}{', reconstructed' * claim.reconstructed}): {claim.claim}",
+        "inputs": given(claim).removeprefix("Inputs: "),
+        "stated": "" if claim.stated is None else said + ledger.shown(claim.stated),
+        "computed": "" if row.value is None else ledger.shown(row.value),
+        "verdict": f"{row.verdict}{weight}" + f" (recorded: {claim.verdict})" * (not row.as_recorded),
+        "why": claim.evidence,
+        "rests on": ", ".join(proofs.used(labels)),
+    }
+    return "\n".join(f"{name:<9} {text}" for name, text in lines.items() if text)
 
 
 @app.command(

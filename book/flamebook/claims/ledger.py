@@ -33,6 +33,8 @@ KINDS = ("definition", "algorithm", "theorem", "lemma", "figure", "number", "rem
 RELATIONS = ("equal", "at-most", "at-least", "holds")
 SPEAKERS = ("document", "reading", "elsewhere", "this book")
 VERDICTS = ("reproduced", "deviates", "refuted", "not-checkable")
+# How much a refutation weighs, the heaviest first.
+WEIGHTS = ("budget broken", "bound wrong", "proof gap", "reading only", "slip of notation")
 CHECKS = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("[a-z]*.py")))
 
 Value = float | bool | list[float]
@@ -45,7 +47,8 @@ class Claim:
     ``said_by`` is the document itself (its authors' code included), one ``reading`` of an unclear passage,
     ``elsewhere`` for later literature, or ``this book``.  ``paper`` is the document's own number;
     ``reference`` stands in where it prints none: a value from an independent re-computation or derivation.
-    ``over`` names one input and the values it runs through.
+    ``over`` names one input and the values it runs through.  ``weight``, one of :data:`WEIGHTS`, says how much a
+    refutation weighs.  A ``reconstructed`` statement is one whose formula the text we have has lost.
     """
 
     id: str
@@ -67,6 +70,8 @@ class Claim:
     inputs: dict[str, Any] = field(default_factory=dict)
     over: dict[str, list[Any]] = field(default_factory=dict)
     field: str | None = None
+    weight: str | None = None
+    reconstructed: bool = False
 
     @property
     def document(self) -> str:
@@ -155,6 +160,8 @@ def _claim(group: Mapping[str, Any], row: Mapping[str, Any]) -> Claim:
     for key, found in known.items():
         needed = found.default is MISSING and found.default_factory is MISSING
         _require(not needed or bool(merged.get(key)), name, key, "is missing")
+    if merged.get("said_by") in ("elsewhere", "this book"):
+        merged.pop("reconstructed", None)  # of a group; what others say is not read off our text
     return Claim(**{key: _numbers(value) if key in _NUMERIC else value for key, value in merged.items()})
 
 
@@ -187,6 +194,12 @@ def _validate(claim: Claim) -> None:
     require(claim.kind in KINDS, "kind", f"must be one of {', '.join(KINDS)}, got {claim.kind!r}")
     require(claim.said_by in SPEAKERS, "said_by", f"must be one of {', '.join(SPEAKERS)}, got {claim.said_by!r}")
     require(claim.verdict in VERDICTS, "verdict", f"must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
+    if claim.verdict == "refuted":
+        require(claim.weight in WEIGHTS, "weight", f"must be one of {', '.join(WEIGHTS)}, got {claim.weight!r}")
+        told = claim.weight != "reading only" or claim.said_by == "reading"
+        require(told, "weight", f"is 'reading only' where a reading speaks, not {claim.said_by!r}")
+    else:
+        require(claim.weight is None, "weight", "is that of a refutation")
     sources = (claim.compute is not None) + (claim.function is not None)
     if claim.verdict == "not-checkable":
         require(sources == 0 and claim.relation is None, "verdict", "is not-checkable, yet the row says how to compute")

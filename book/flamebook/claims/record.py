@@ -1,7 +1,7 @@
-"""What the ledger said when it was recorded, half a minute for ``flamelib record ledger``.
+"""What the ledger said when it was recorded, two minutes for ``flamelib record ledger``.
 
 A test compares verdict and value of every row with the record, so that none changes unseen: whoever means the change
-records anew, and it shows row by row.
+records anew, and it shows row by row.  The record also holds the propositions whose functions a row enters.
 """
 
 import csv
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flamebook.claims import ledger
+from flamebook.claims import ledger, proofs
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs import inputs
@@ -28,18 +28,25 @@ def parts() -> dict[str, Part]:
     """The rows of each document."""
     code = "".join(f"import {module}\n" for module in sorted({*homes().values(), *ledger.CHECKS}))
     files = {name: path for name in DOCUMENTS if (path := ledger.CLAIMS / f"{name}.yml").is_file()}
-    return {name: Part(partial(_judged, name), partial(inputs.of_code, code, ROOT, [files[name]])) for name in files}
+    made_from = {name: partial(inputs.of_code, code, ROOT, [path, proofs.PROOFS]) for name, path in files.items()}
+    return {name: Part(partial(_judged, name), made_from[name]) for name in files}
 
 
 def _judged(document: str) -> dict[str, Any]:
-    judged = ledger.judge_all(claim for claim in ledger.load() if claim.document == document)
-    return {"rows": [(row.claim.id, row.verdict, shown(row.value)) for row in judged]}
+    traced = proofs.trace_all(claim for claim in ledger.load() if claim.document == document)
+    return {"rows": [(row.claim.id, row.verdict, shown(row.value), "; ".join(labels)) for row, labels in traced]}
 
 
 def recorded(path: Path = RECORDED) -> dict[str, tuple[str, Value | None]]:
     """Verdict and value of each row when it was recorded."""
     with path.open(encoding="utf-8", newline="") as file:
         return {row["id"]: (row["verdict"], _value(row["value"])) for row in csv.DictReader(file)}
+
+
+def rests(path: Path = RECORDED) -> dict[str, list[str]]:
+    """The propositions that each row enters, as they were recorded."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: row["proofs"].split("; ") if row["proofs"] else [] for row in csv.DictReader(file)}
 
 
 def _value(text: str) -> Value | None:
@@ -75,4 +82,4 @@ def _close(one: Value | None, other: Value | None) -> bool:
     )
 
 
-RECORDING = Recording(RECORDED.name, parts, ("id", "verdict", "value"))
+RECORDING = Recording(RECORDED.name, parts, ("id", "verdict", "value", "proofs"))

@@ -1,8 +1,10 @@
 """How a row of the ledger is written on a page: its anchor, its values, its verdict, what it compares."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from flamebook.claims.ledger import Judged, shown
+from flamebook.claims.ledger import Claim, Judged, shown
 
 
 def anchor(claim_id: str) -> str:
@@ -25,3 +27,17 @@ def comparison(row: Judged) -> str:
         return "The property fails."
     said = {"equal": "Stated", "at-most": "Stated: at most", "at-least": "Stated: at least"}[str(row.claim.relation)]
     return f"{said} {shown(row.claim.stated)}; computed {shown(row.value)}."
+
+
+def given(claim: Claim) -> str:
+    """The inputs of a row in a sentence; several values of one input stand in brackets."""
+    inputs = [f"{name} = {_written(value)}" for name, value in (claim.inputs | claim.over).items()]
+    return f"Inputs: {', '.join(inputs)}." if inputs else "No inputs."
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{name} {_written(one)}" for name, one in value.items()) + ")"
+    if isinstance(value, list):
+        return "[" + ", ".join(_written(one) for one in value) + "]"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
@@ -23,11 +23,12 @@ from typing import Any
 
 import yaml
 
-from flamebook.claims import ledger
+from flamebook.claims import ledger, proofs
+from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, coverage, forms, refuted, theorems, unknown
+from flamebook.site import api, bench, coverage, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -165,12 +166,12 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         If the ledger is not well formed, or a row points at a label that its page does not have.
     """
     jobs = os.cpu_count() or 1
-    judged, brackets = ledger.judge_all(jobs=jobs), unknown.brackets(jobs=jobs)
+    judged, brackets, rests = ledger.judge_all(jobs=jobs), unknown.brackets(jobs=jobs), record_ledger.rests()
     link = linker(book_folder.parent)
     generated = book_folder / "generated"
     texts = {
-        generated / "ledger.json": ledger_json(judged),
-        generated / "ledger.csv": ledger_csv(judged),
+        generated / "ledger.json": ledger_json(judged, rests),
+        generated / "ledger.csv": ledger_csv(judged, rests),
         generated / "brackets.json": unknown.as_json(brackets),
         generated / "brackets.csv": unknown.as_csv(brackets),
         book_folder / "assets" / "bench_grid.js": bench.script(),
@@ -178,6 +179,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "counts.md": counts(judged, runs_folder),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
+        book_folder / "falls.md": falls.page(judged, rests),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
         book_folder / "unknown.md": unknown.page(brackets, link),
         book_folder / "figures.md": coverage.page(ROOT, link),
@@ -286,11 +288,12 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
     return "* - " + "\n  - ".join(cells)
 
 
-def _records(judged: Iterable[Judged]) -> list[dict[str, Any]]:
+def _records(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     records = []
     for row in judged:
         record = {"document": row.claim.document} | asdict(row.claim)
         record |= {"value": row.value, "verdict": row.verdict, "recorded_verdict": row.claim.verdict}
+        record |= {"proofs": proofs.used(rests.get(row.claim.id, ()))}
         records.append({name: _plain(value) for name, value in record.items()})
     return records
 
@@ -301,14 +304,15 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
-def ledger_json(judged: Iterable[Judged]) -> str:
-    """Every row with its inputs, value and verdict; strict JSON (an infinity is the text ``inf``)."""
-    return json.dumps({"documents": DOCUMENTS, "claims": _records(judged)}, indent=1, ensure_ascii=False) + "\n"
+def ledger_json(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
+    """Every row with its inputs, value, verdict and the proofs it rests on; strict JSON (infinity is ``inf``)."""
+    records = _records(judged, rests)
+    return json.dumps({"documents": DOCUMENTS, "claims": records}, indent=1, ensure_ascii=False) + "\n"
 
 
-def ledger_csv(judged: Iterable[Judged]) -> str:
+def ledger_csv(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
     """The same rows as a table; lists and inputs as JSON inside a cell."""
-    records = _records(judged)
+    records = _records(judged, rests)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -320,18 +324,37 @@ def ledger_csv(judged: Iterable[Judged]) -> str:
 # --- the front page --------------------------------------------------------------------------------
 
 
+def _of_refuted(rows: list[Judged]) -> tuple[list[bool], list[bool]]:
+    return [row.claim.weight == ledger.WEIGHTS[0] for row in rows], [row.claim.reconstructed for row in rows]
+
+
 def counts(judged: list[Judged], runs_folder: Path) -> str:
-    """A fragment for the front page: rows by verdict, items, notebooks and figures, and what answers rest on."""
-    number = Counter(row.verdict for row in judged)
-    failing = [row for row in judged if row.verdict in ("refuted", "deviates")]
-    own = sum(row.claim.said_by == "document" for row in failing)
+    """A fragment for the front page: the documents' own statements apart from ours, what answers rest on."""
+    number = Counter((row.claim.said_by, row.verdict) for row in judged)
+    said = Counter(row.claim.said_by for row in judged)
+    own = [row for row in judged if row.claim.said_by == "document" and row.verdict == "refuted"]
+    broken, restored = (sum(bool(found) for found in each) for each in _of_refuted(own))
     runs, figures = (len(list(runs_folder.glob(f"*/{found}"))) for found in (RECEIPT, "figures/*.csv"))
-    items = len({row.claim.item for row in judged})
+    documents, ledgers = said["document"], "{doc}`ledger </book/ledger>`"
+    fails = "{doc}`what does not hold </book/refuted>`"
     facts = [
-        (len(judged), "claims computed", f"{items} items, {{doc}}`ledger </book/ledger>`"),
-        (number["reproduced"], "reproduced", f"{number['not-checkable']} cannot be checked"),
-        (len(failing), "refuted or deviating", f"{own} in the documents; {{doc}}`what does not hold </book/refuted>`"),
-        (runs, "notebooks executed", f"{figures} figures with data, {{doc}}`status </book/status>`"),
+        (
+            documents,
+            "statements of the five documents",
+            f"{number['document', 'reproduced']} reproduced, {number['document', 'deviates']} deviating, "
+            f"{number['document', 'not-checkable']} not checkable; {ledgers}",
+        ),
+        (
+            len(own),
+            "of them refuted",
+            f"{broken} break promised privacy, {restored} are *reconstructed*; {fails}",
+        ),
+        (said["reading"], "readings of unclear passages", f"{number['reading', 'refuted']} of them fail"),
+        (
+            said["this book"] + said["elsewhere"],
+            "statements of ours and of later work",
+            f"{runs} notebooks executed, {figures} figures with data, {{doc}}`status </book/status>`",
+        ),
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     grounds = f"{theorems.grounds()} The {{doc}}`theorem index </book/theorems>` has each."

@@ -1,9 +1,10 @@
 r"""The page "What does not hold": stories written by hand, every number in them from the ledger.
 
-``book/refuted.md`` is a template of three kinds of words.  ``@story ROW ROW@`` on a line of its own opens the story of
-these rows and becomes its verdict; ``@every VERDICT@`` becomes a list of all rows of that verdict.  ``@ROW@`` is the
-row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]`` after the
-word takes one number of several.  A page that leaves out a refuted row, or tells one that is not, is refused.
+``book/refuted.md`` is a template of few kinds of words.  ``@story ROW ROW@`` under a heading opens the story of these
+rows, its weightiest first, and becomes what is said of them; ``@weights@`` becomes the table of weights, ``@list@`` the
+list of all stories, ``@every VERDICT@`` a list of all rows of that verdict.  ``@ROW@`` is the row's computed value,
+``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]`` after the word takes one number
+of several.  A page that leaves out a refuted row, tells one that is not, or tells one under another weight, is refused.
 """
 
 import math
@@ -13,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from flamebook.claims.ledger import Judged
-from flamebook.site.markup import anchor, comparison, verdict
+from flamebook.claims.ledger import WEIGHTS, Judged
+from flamebook.site.markup import anchor, comparison, given, verdict
 from flamelib.core.vocabulary import DomainError
 
-STORY = re.compile(r"^@story ([^@]+)@$", re.M)
+STORY = re.compile(r"^### (.+)\n\n@story ([^@]+)@$", re.M)
+SECTION = re.compile(r"^## (.+)$", re.M)
 EVERY = re.compile(r"^@every ([a-z-]+)@$", re.M)
 NUMBER = re.compile(r"@([a-z]+:[^\s@\[]+)(?: (\w+))?(?:\[(\d+)\])?@")
 _SPEAKERS = {
@@ -25,6 +27,21 @@ _SPEAKERS = {
     "reading": "one reading of an unclear passage, or what a reader may take it to mean",
     "elsewhere": "a statement of later literature",
     "this book": "our own statement",
+}
+
+NAMES = {
+    "blanket": "the privacy blanket",
+    "flame": "FLAME",
+    "participation": "random participation",
+    "checkin": "self check-in",
+    "cloak": "cloak aggregation",
+}
+WEIGHS = {
+    "budget broken": "privacy that is promised, by a number or in words, is not there",
+    "bound wrong": "a stated bound, rate or comparison is false; no promised budget is shown broken by it",
+    "proof gap": "a step of a proof fails; the statement stands by another proof",
+    "reading only": "one reading of an unclear passage fails; another may be meant",
+    "slip of notation": "the printed line is wrong, and what is meant is clear and right",
 }
 
 _SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
@@ -51,33 +68,95 @@ def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) ->
     """
     rows = {row.claim.id: row for row in judged}
     _complete(template, rows)
-    text = STORY.sub(lambda found: _head([rows[name] for name in found[1].split()], link), template)
+    text = template.replace("@weights@", _weights(rows.values())).replace("@list@", _contents(template, rows))
+    text = STORY.sub(lambda found: _head(found[1], [rows[name] for name in found[2].split()], link), text)
     text = EVERY.sub(lambda found: _list([row for row in rows.values() if row.verdict == found[1]]), text)
     return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
 
 
 def told(template: str) -> list[str]:
     """The rows of all stories, in their order."""
-    return [name for found in STORY.findall(template) for name in found.split()]
+    return [name for _, names in STORY.findall(template) for name in names.split()]
 
 
 def _complete(template: str, rows: Rows) -> None:
     stories = Counter(told(template))
     refuted = {name for name, row in rows.items() if row.verdict == "refuted"}
+    sections = SECTION.split(template)
+    weights = {title: weight.lower() for weight, text in _pairs(sections) for title, _ in STORY.findall(text)}
+    firsts = {title: rows[names.split()[0]].claim.weight for title, names in STORY.findall(template)}
+    heavier = {
+        title
+        for title, names in STORY.findall(template)
+        if any(_place(rows[name]) < _place(rows[names.split()[0]]) for name in names.split())
+    }
     faults = {
         "refuted, and without a story": refuted - set(stories),
         "told, and not refuted": set(stories) - refuted,
         "told more than once": {name for name, times in stories.items() if times > 1},
     }
+    if not any(faults.values()):
+        faults["of another weight than its section"] = {one for one in firsts if weights[one] != firsts[one]}
+        faults["whose first row is not its weightiest"] = heavier
     for what, names in faults.items():
         if names:
             raise DomainError(f"book/refuted.md: {what}: {', '.join(sorted(names))}")
 
 
-def _head(story: list[Judged], link: Callable[[str], str]) -> str:
+def _pairs(parts: list[str]) -> Iterable[tuple[str, str]]:
+    return zip(parts[1::2], parts[2::2], strict=True)
+
+
+def _place(row: Judged) -> int:
+    return WEIGHTS.index(row.claim.weight) if row.claim.weight else len(WEIGHTS)
+
+
+def _weights(rows: Iterable[Judged]) -> str:
+    """Each weight with what it means, and whose statements have it."""
+    number = Counter((row.claim.weight, row.claim.said_by) for row in rows)
+    lines = ["| weight | what it means | the documents' own | readings | others' |", "|---|---|--:|--:|--:|"]
+    for name in WEIGHTS:
+        others = number[name, "elsewhere"] + number[name, "this book"]
+        lines.append(f"| {name} | {WEIGHS[name]} | {number[name, 'document']} | {number[name, 'reading']} | {others} |")
+    return "\n".join(lines)
+
+
+def _contents(template: str, rows: Rows) -> str:
+    """Every story by its title, under its weight, with its document and a mark where a formula was lost."""
+    lines = []
+    for weight, text in _pairs(SECTION.split(template)):
+        stories = STORY.findall(text)
+        if not stories:
+            continue
+        lines += [f"**{weight}**", ""]
+        for title, names in stories:
+            own = [rows[name] for name in names.split()]
+            mark = ", *reconstructed*" if any(row.claim.reconstructed for row in own) else ""
+            lines.append(f"- [{title}](#{_label(own)}) ({NAMES[own[0].claim.document]}{mark})")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _label(story: list[Judged]) -> str:
+    return anchor(story[0].claim.id).replace("claim-", "story-", 1)
+
+
+def _head(title: str, story: list[Judged], link: Callable[[str], str]) -> str:
     who = "; ".join(dict.fromkeys(_SPEAKERS[row.claim.said_by] for row in story))
     where = "; ".join(dict.fromkeys(f"{row.claim.where}, {link(row.claim.page)}" for row in story))
-    return f"{verdict('refuted')}: {who}. {where}. Ledger: {', '.join(_row(row) for row in story)}."
+    mark = " *Reconstructed.*" if any(row.claim.reconstructed for row in story) else ""
+    first = story[0].claim
+    lines = [
+        *(f"({_label(story)})=", f"### {title}", ""),
+        f"{verdict('refuted')}, {first.weight}: {who}. {where}.{mark} Recompute: `flamelib check {first.id}`.",
+        *("", "::::{dropdown} Rows of the ledger, with their inputs", ""),
+        *(
+            f"- {_row(row)} ({row.claim.weight}): {row.claim.claim} {comparison(row)} {given(row.claim)}"
+            for row in story
+        ),
+        "::::",
+    ]
+    return "\n".join(lines)
 
 
 def _row(row: Judged) -> str:

@@ -14,7 +14,7 @@ from flamebook.site import pages, refuted
 from flamelib.core.vocabulary import DomainError
 
 TEXT = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")
-STORIES = [story for story in re.split(r"^### ", TEXT, flags=re.M)[1:] if "@story" in story]
+STORIES = [re.split("^## ", story, flags=re.M)[0] for story in re.split(r"^### ", TEXT, flags=re.M)[1:]]
 
 
 def _judged() -> list[Judged]:
@@ -38,16 +38,43 @@ def test_every_refuted_row_has_one_story_and_no_other_row_has() -> None:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.partition("\n")[0])
-def test_a_story_has_its_five_parts(story: str) -> None:
-    assert re.findall(r"^\*\*(\w+)\.\*\* \S", story, re.M) == ["Claim", "Why", "Case", "Executed", "True"]
-    documents = {name.split(":")[0] for name in refuted.told(story)}
+def test_a_story_has_its_seven_parts(story: str) -> None:
+    parts = ["Claim", "Assumed", "Why", "Case", "Executed", "Defence", "True"]
+    assert re.findall(r"^\*\*(\w+)\.\*\* \S", story, re.M) == parts
+    documents = {name.split(":")[0] for name in refuted.told(f"### {story}")}
     assert len(documents) == 1
 
 
-def test_stories_stand_in_the_order_of_the_documents() -> None:
-    documents = [refuted.told(story)[0].split(":")[0] for story in STORIES]
-    assert list(dict.fromkeys(documents)) == ["blanket", "flame", "participation", "checkin", "cloak"]
-    assert documents == sorted(documents, key=list(dict.fromkeys(documents)).index)
+def test_stories_stand_by_weight_and_the_list_names_each() -> None:
+    weights = [ROWS[refuted.told(f"### {story}")[0]].claim.weight for story in STORIES]
+    assert list(dict.fromkeys(weights)) == list(ledger.WEIGHTS)
+    assert weights == sorted(weights, key=ledger.WEIGHTS.index)
+    page = _page()
+    labels = re.findall(r"^- \[.+\]\(#(story-[a-z0-9-]+)\)", page, re.M)
+    assert len(labels) == len(STORIES)
+    assert all(f"({label})=\n### " in page for label in labels)
+
+
+def test_a_story_under_another_weight_is_refused() -> None:
+    lighter = TEXT.replace("## Bound wrong\n", "").replace("## Proof gap\n", "")
+    with pytest.raises(DomainError, match=r"of another weight than its section: .*The withdrawn Bennett bound"):
+        _page(lighter)
+    turned = TEXT.replace(
+        "@story flame:thm-4/own-numbers flame:thm-4/double-count@",
+        "@story flame:thm-4/double-count flame:thm-4/own-numbers@",
+    )
+    with pytest.raises(DomainError, match=r"another weight|not its weightiest"):
+        _page(turned)
+
+
+def test_a_reading_is_told_as_one_and_lost_formulas_are_marked() -> None:
+    for row in JUDGED:
+        assert row.claim.weight != "reading only" or row.claim.said_by == "reading"
+        assert not row.claim.reconstructed or row.claim.said_by in ("document", "reading")
+    page = _page()
+    story = page.split("### The reading that was probably printed")[1].partition("**Claim.**")[0]
+    assert "*Reconstructed.*" in story
+    assert "`flamelib check participation:thm-4.1/inner-five`" in story
 
 
 @pytest.mark.parametrize("verdict", ["reproduced", "deviates"])
@@ -64,7 +91,7 @@ def test_a_refuted_row_without_a_story_is_refused() -> None:
     with pytest.raises(DomainError, match=f"refuted, and without a story: {name}"):
         _page(judged=turned)
     with pytest.raises(DomainError, match=r"told more than once: blanket:lem-bennett/withdrawn"):
-        _page(TEXT + "\n@story blanket:lem-bennett/withdrawn@\n")
+        _page(TEXT + "\n### Again\n\n@story blanket:lem-bennett/withdrawn@\n")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +124,8 @@ def test_numbers_are_those_of_the_ledger() -> None:
 
 def test_no_decimal_number_is_typed() -> None:
     """Places in a document (Theorem 3.1) and whole numbers apart."""
-    text = refuted.STORY.sub("", refuted.NUMBER.sub("", TEXT))
+    text = refuted.STORY.sub("", TEXT)
+    text = refuted.NUMBER.sub("", text)
     text = re.sub(r"`[^`]*`|(?:Theorem|Lemma|Corollary|Section) \d\.\d", "", text)
     assert re.findall(r".*\d\.\d.*|.*10\^\{?-.*", text) == []
 
@@ -126,5 +154,5 @@ def test_every_reference_leads_somewhere() -> None:
         assert (f"({target})" if role == "eq" else target) in known, f"{role} {target}"
     for target in re.findall(r"\{doc\}`[^`<]*<([^`>]+)>`", page):
         path = ROOT / target.removeprefix("/") if target.startswith("/") else ROOT / "book" / target
-        made = {"ledger"}
+        made = {"ledger", "falls"}
         assert target in made or path.with_suffix(".md").is_file() or path.with_suffix(".ipynb").is_file(), target
