@@ -42,6 +42,7 @@ UNDRAWN = ("flamebook.attacks", "flamebook.claims", "flamebook.experiments")
 HEAPS = {
     "flamebook": "the floors of the program, and what its figures, attacks and experiments share",
     "flamebook.runs": "a module for each way to run a notebook, and for what a run leaves",
+    "flamebook.claims": "a module for each document's checks, and for what is made of them all",
     "flamebook.site": "a module for each kind of page that is made, and for what is recorded to be shown",
 }
 GLANCE = 10
@@ -65,6 +66,7 @@ SUBJECTS = {
     "flamebook.runs.page.folded": "a page as one file",
     "flamebook.runs.page.head": "what stands at the top of a page",
     "flamebook.site.refuted": "a page",
+    "flamebook.site.falls": "a page",
     "flamebook.site.theorems": "a page",
     "flamebook.site.unknown": "a page",
     "flamebook.site.pages": "the pages that are made",

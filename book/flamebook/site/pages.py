@@ -347,7 +347,7 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
         (
             len(own),
             "of them refuted",
-            f"{broken} break promised privacy, {restored} are *reconstructed*; {fails}",
+            f"{broken} break promised privacy, {restored} *reconstructed*; {fails}",
         ),
         (said["reading"], "readings of unclear passages", f"{number['reading', 'refuted']} of them fail"),
         (
