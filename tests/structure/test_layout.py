@@ -67,6 +67,7 @@ SUBJECTS = {
     "flamebook.runs.page.head": "what stands at the top of a page",
     "flamebook.site.refuted": "a page",
     "flamebook.site.falls": "a page",
+    "flamebook.site.crowd": "a page",
     "flamebook.site.theorems": "a page",
     "flamebook.site.unknown": "a page",
     "flamebook.site.pages": "the pages that are made",

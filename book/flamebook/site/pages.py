@@ -28,7 +28,7 @@ from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, coverage, falls, forms, refuted, theorems, unknown
+from flamebook.site import api, bench, coverage, crowd, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -177,6 +177,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "assets" / "bench_grid.js": bench.script(),
         book_folder / "assets" / "run_times.js": forms.times(runs_folder),
         generated / "counts.md": counts(judged, runs_folder),
+        generated / "crowd.md": crowd.table(),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "falls.md": falls.page(judged, rests),
