@@ -1,4 +1,4 @@
-"""The game of the page "Why does a crowd protect you?": what it says is exact, and its best player is as good as that."""
+"""The game of "Why does a crowd protect you?": what it says is exact, and its best player is as good as that."""
 
 import math
 from collections.abc import Iterator
