@@ -1,0 +1,40 @@
+"""Every command that a page shows is run, and answers."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from flamebook.places import ROOT
+from flamelib import cli
+
+SHOWN = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?flamelib ((?:evaluate|compare) [^|\\\n]*)$", re.M)
+
+
+def _texts() -> dict[str, str]:
+    pages = {
+        path.name: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "book").glob("*.md")]
+    }
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        pages[path.name] = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return pages
+
+
+COMMANDS = sorted(
+    {(name, found) for name, text in _texts().items() for found in SHOWN.findall(text) if "$" not in found}
+)
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda word: word[:60])
+def test_a_command_of_a_page_answers(page: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(shlex.split(words)) == 0, page
+    assert capsys.readouterr().out.strip(), page
+
+
+def test_the_practitioner_asks_every_mechanism() -> None:
+    asked = {words.split()[1].split(":")[0] for page, words in COMMANDS if page == "paths.md"}
+    assert asked >= {"shuffle", "blanket", "flame", "checkin", "participation", "cloak"}
+    assert Path(ROOT / "book" / "paths.md").read_text(encoding="utf-8").count("route=sound") == 1
