@@ -185,8 +185,8 @@ def compare(words: Sequence[str]) -> int:
     # The accounts of all documents: no other command needs them.
     from flamelib.uses.deployments import compared
 
-    for one in compared(answers.assignments(words)):
-        print(answers.dumps(answers.plain(one)))
+    for one in compared(answers.assignments(words), os.cpu_count() or 1):
+        print(answers.dumps(answers.plain(one)), flush=True)
     return 0
 
 

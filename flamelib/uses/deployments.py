@@ -13,8 +13,10 @@ adjacency are never comparable as numbers; such rows carry a warning.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flamelib.core.search import greatest
@@ -90,8 +92,8 @@ def rows_within(
     )
 
 
-def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
-    """Every mechanism for a request and a budget given by name.
+def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]:
+    """Every mechanism for a request and a budget given by name, one after the other as they are found.
 
     Parameters
     ----------
@@ -99,6 +101,8 @@ def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
         The fields of :class:`~flamelib.uses.requests.Request`, as numbers or text, of which ``n_users`` is needed; and
         ``epsilon`` (private reports get the largest local budget that keeps it), or ``epsilon0``, or both: then
         private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.
+    jobs : int
+        Processes; a search for a local budget takes seconds.
 
     Raises
     ------
@@ -117,10 +121,18 @@ def compared(given: Mapping[str, Any]) -> tuple[Row | Refusal, ...]:
     request = Request(**numbers, **{name: given[name] for name in given if name == "task"})
     budgets = [check(epsilon0=one)["epsilon0"] for one in str(given.get("epsilon0") or "").split(",") if one]
     if epsilon is not None and budgets:
-        return rows_within(request, epsilon, budgets)
+        return iter(rows_within(request, epsilon, budgets))
     if len(budgets) > 1:
         raise DomainError(f"epsilon0 must be one number where epsilon is not given, got {given['epsilon0']!r}")
-    return rows(request, epsilon, budgets[0] if budgets else None)
+    found = partial(row, request=request, epsilon=epsilon, epsilon0=budgets[0] if budgets else None)
+    if jobs == 1 or epsilon is None:
+        return iter(rows(request, epsilon, found.keywords["epsilon0"]))
+    return _side_by_side(found, jobs)
+
+
+def _side_by_side(found: Callable[[str], Row | Refusal], jobs: int) -> Iterator[Row | Refusal]:
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(found, mechanisms())
 
 
 def _within(name: str, request: Request, epsilon: float, tried: Sequence[float]) -> Row | Refusal:

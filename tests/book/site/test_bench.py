@@ -112,7 +112,7 @@ def test_the_command_prints_the_rows_one_a_line(
 def test_a_list_of_local_budgets_goes_with_a_central_one(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("local", "blanket")
     monkeypatch.setattr("flamelib.uses.deployments.mechanisms", lambda: names)
-    found = compared({"n_users": "200", "delta": "1e-5", "epsilon": "1", "epsilon0": "0.5,1"})
+    found = tuple(compared({"n_users": "200", "delta": "1e-5", "epsilon": "1", "epsilon0": "0.5,1"}))
     assert found == rows_within(Request(200, delta=1e-5), 1, [0.5, 1], names)
     assert all(isinstance(one, Row) for one in found)
 
