@@ -5,11 +5,12 @@ if (location.protocol === "file:") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 }
 
-/* Paper is white whatever the screen is. */
+/* Paper is white whatever the screen is, and shows figures that nobody has scrolled to. */
 (() => {
   const root = document.documentElement.dataset;
   let worn;
   addEventListener("beforeprint", () => {
+    document.querySelectorAll("img[loading=lazy]").forEach((image) => (image.loading = "eager"));
     worn = root.theme;
     root.theme = "light";
   });

@@ -1,20 +1,101 @@
-/* What is wider than its place scrolls sideways, and whatever scrolls can be reached by keyboard. */
+/* What is wider than its place scrolls sideways in a frame: while there is more on a side, that edge fades behind an
+   arrow; and as long as it scrolls it can be reached by keyboard, under a name. */
 (() => {
-  const WIDE = "mjx-container[display=true], div.math, .pst-scrollable-table-container, .fl-table, div.highlight pre, div.cell_output";
-  const mark = () => {
-    for (const element of document.querySelectorAll(WIDE)) {
-      const scrolls = element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
-      if (scrolls) element.tabIndex = 0;
-      else if (element.getAttribute("tabindex") === "0") element.removeAttribute("tabindex");
+  const WIDE = "mjx-container[display=true], .pst-scrollable-table-container, .fl-table, .fl-pan, .fl-fig :is(.only-light, .only-dark), div.highlight pre, div.cell_output";
+  const ours = { role: "region", tabindex: "0" };
+  const words = (element) => element?.textContent.replace(/[#\s]+$/, "").trim();
+  const named = (element) => {
+    if (element.matches("mjx-container")) return ["Formula", words(element.closest("div.math")?.querySelector(".eqno"))];
+    if (element.matches("pre")) return ["Code"];
+    if (element.querySelector("table")) return ["Table", words(element.querySelector("caption")) || words(element.closest("section")?.querySelector("h1, h2, h3"))];
+    return [element.querySelector("svg, img") ? "Figure" : "Output", words(element.closest("figure")?.querySelector(".caption-number"))];
+  };
+  const edge = (side, arrow) => {
+    const made = document.createElement("div");
+    made.className = `fl-edge fl-edge-${side}`;
+    made.setAttribute("aria-hidden", "true");
+    made.append(document.createElement("span"));
+    made.firstChild.textContent = arrow;
+    return made;
+  };
+  const frame = (element) => {
+    const made = document.createElement("div");
+    made.className = "fl-frame";
+    element.replaceWith(made);
+    made.append(element, edge("before", "\u2190"), edge("more", "\u2192"));
+    element.addEventListener("scroll", () => fade(element), { passive: true });
+    return made;
+  };
+  const fade = (element) => {
+    const { scrollLeft, clientWidth, scrollWidth, parentElement: around } = element;
+    around.classList.toggle("fl-before", scrollLeft > 1);
+    around.classList.toggle("fl-more", scrollLeft + clientWidth < scrollWidth - 1);
+  };
+  /* On a phone a table that is too wide becomes cards, a row each, whose lines begin with the heading of their column. */
+  const phone = matchMedia("(max-width: 720px)");
+  const label = (table) => {
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
+      if (row.cells.length !== heads.length) continue;
+      heads.forEach((head, at) => {
+        const cell = row.cells[at];
+        if ("label" in cell.dataset) return;
+        const formula = head.querySelector("mjx-container");
+        cell.dataset.label = formula || !words(head) ? "" : `${words(head)}: `;
+        if (!formula) return;
+        const spoken = document.createElement("span");
+        spoken.className = "fl-label";
+        spoken.append(...head.cloneNode(true).childNodes, ": ");
+        cell.prepend(spoken);
+      });
     }
   };
-  /* Entries of a bibliography have a role of their own, which a list may not have as its children. */
-  addEventListener("DOMContentLoaded", () => document.querySelectorAll(".citation-list[role=list]").forEach((e) => e.removeAttribute("role")));
-  /* The arrow that unfolds pages in the list of contents bears the name of the page that they stand under. */
-  addEventListener("DOMContentLoaded", () => document.querySelectorAll("details > summary").forEach((arrow) => {
-    const page = arrow.parentElement.parentElement.querySelector(":scope > a");
-    if (page && !arrow.textContent.trim()) arrow.setAttribute("aria-label", `Pages under ${page.textContent.trim()}`);
-  }));
-  addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(mark));
-  addEventListener("resize", mark);
+  const card = (element) => {
+    const table = element.querySelector("table");
+    if (!phone.matches || !table?.tHead?.rows.length) return;
+    if (element.scrollWidth > element.clientWidth + 1) table.classList.add("fl-cards");
+    if (table.classList.contains("fl-cards")) label(table);
+  };
+  const mark = (element) => {
+    card(element);
+    const scrolls = element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
+    const framed = element.parentElement.classList.contains("fl-frame");
+    if (!scrolls && !framed) return;
+    if (!framed) frame(element);
+    fade(element);
+    if (scrolls && !element.hasAttribute("role")) {
+      for (const [name, value] of Object.entries(ours)) element.setAttribute(name, value);
+      element.setAttribute("aria-label", `${named(element).filter(Boolean).join(" ")}, scrolls sideways`);
+      element.dataset.reach = "";
+    } else if (!scrolls && "reach" in element.dataset) {
+      for (const name of [...Object.keys(ours), "aria-label", "data-reach"]) element.removeAttribute(name);
+    }
+  };
+  const watch = new ResizeObserver((all) => all.forEach(({ target }) => mark(target)));
+  const look = () => document.querySelectorAll(WIDE).forEach((element) => {
+    watch.observe(element);
+    mark(element);
+  });
+  addEventListener("DOMContentLoaded", look);
+  addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(look));
+
+  addEventListener("DOMContentLoaded", () => {
+    /* Entries of a bibliography have a role of their own, which a list may not have as its children. */
+    document.querySelectorAll(".citation-list[role=list]").forEach((e) => e.removeAttribute("role"));
+    /* The arrow that unfolds pages in the list of contents bears the name of the page that they stand under. */
+    document.querySelectorAll("details > summary").forEach((arrow) => {
+      const page = arrow.parentElement.parentElement.querySelector(":scope > a");
+      if (page && !arrow.textContent.trim()) arrow.setAttribute("aria-label", `Pages under ${page.textContent.trim()}`);
+    });
+    /* What unfolds code says which. */
+    document.querySelectorAll("details.hide > summary").forEach((toggle) => {
+      const code = toggle.parentElement.querySelector("pre")?.textContent ?? "";
+      const told = /\bname="([^"]+)"/.exec(code)?.[1] ?? code.trim().split("\n")[0];
+      const more = document.createElement("span");
+      more.className = "visually-hidden";
+      more.textContent = ` of ${told}`;
+      toggle.removeAttribute("aria-label");
+      toggle.append(more);
+    });
+  });
 })();

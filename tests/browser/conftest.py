@@ -52,6 +52,21 @@ FACTS = """() => {
   };
 }"""
 
+# Whatever is wider than its place, unless its edge says so and the keyboard reaches it.
+CUT = """() => {
+  const wide = ["mjx-container[display=true]", ".pst-scrollable-table-container", ".fl-table", ".fl-pan", ".only-light",
+    ".only-dark", "article pre", "article div.cell_output", "article div.math", "article figure"];
+  const scrolls = (e) => e.checkVisibility() && e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+  const cued = (e) => {
+    const frame = e.closest(".fl-frame");
+    return frame?.firstElementChild === e && e.tabIndex === 0 && (e.matches("pre") || e.getAttribute("aria-label"))
+      && getComputedStyle(frame.querySelector(":scope > .fl-edge-more")).display === "flex"
+      && getComputedStyle(e).maskImage.includes("gradient");
+  };
+  return [...document.querySelectorAll(wide)].filter((e) => scrolls(e) && !cued(e))
+    .map((e) => `${e.tagName}.${e.className} ${e.closest("[id]")?.id} ${e.textContent.trim().slice(0, 60)}`);
+}"""
+
 
 @dataclass
 class Visit:
@@ -196,7 +211,7 @@ def switch_theme(page: Page, theme: str) -> None:
 
 
 def _look(page: Page, folder: Path | None, path: str, name: str) -> dict[str, Any]:
-    facts: dict[str, Any] = page.evaluate(FACTS)
+    facts: dict[str, Any] = page.evaluate(FACTS) | {"cut": page.evaluate(CUT)}
     if folder is not None:
         stem = path.removesuffix(".html").replace("/", "-")
         page.screenshot(path=folder / f"{stem}-{name}.png", animations="disabled")

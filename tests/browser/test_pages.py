@@ -44,7 +44,9 @@ def _faults(found: Visit, file: Path) -> Iterator[tuple[str, object]]:
     yield "pictures without words", found.light["unnamed"]
     yield "figures of the wrong theme", _wrong(found.light, [True], [False])
     yield "figures lost", file.read_text(encoding="utf-8").count('<div class="fl-fig">') - len(found.light["figures"])
+    yield "cut off without a cue", found.light["cut"]
     if found.dark and found.phone:
+        yield "cut off on a phone without a cue", found.phone["cut"]
         yield "figures of the wrong theme in the dark", _wrong(found.dark, [False], [True])
         yield "no dark theme", found.light["figures"] and found.dark["theme"] != "dark"
         yield "pixels wider than a phone", max(0, found.phone["overflow"])

@@ -17,7 +17,7 @@ from typing import IO
 
 import yaml
 
-from flamebook.places import FINGERPRINT
+from flamebook.places import FINGERPRINT, revision
 from flamebook.runs import execute, files, inputs, notebook, schedule
 from flamebook.runs.page import built, made, plain
 from flamebook.runs.schedule import Outcome, say
@@ -62,10 +62,9 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
 
 def edition(root: Path, profile: str) -> str:
     """Which edition a page is of, for the foot of every page: parameter set, version, revision and its date."""
-    git = ["git", "-C", str(root), "log", "-1", "--format=revision %h of %cs"]
-    told = subprocess.run(git, capture_output=True, text=True, check=False) if shutil.which("git") else None
-    revision = f", {told.stdout.strip()}" if told and told.returncode == 0 else ""
-    return f"Edition “{profile}” of flamelib {metadata.version('flamelib')}{revision}"
+    found = revision(root)
+    named = f", revision {found[0]} of {found[1]}" if found else ""
+    return f"Edition “{profile}” of flamelib {metadata.version('flamelib')}{named}"
 
 
 def _with_pages(root: Path, told: str, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:

@@ -26,7 +26,7 @@ import yaml
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged, Value, shown
-from flamebook.places import RESULTS, ROOT
+from flamebook.places import RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 from flamebook.site import api, bench, coverage, crowd, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
@@ -45,8 +45,9 @@ nosearch: true
 # Run status
 
 Every page with figures is a notebook that was executed from nothing for this book.
-Its receipt says from what: the digests of the template, of every module it imports and of every file it reads,
-the parameters, the seed and the versions. A run whose receipt still holds is not repeated.
+Its receipt says from what: the digests of the template, of every module it imports and of every file it reads
+(the last column below leads to them), the parameters, the seed and the versions. A run whose receipt still holds is not
+repeated.
 How far the numbers move with the seed is a {doc}`page of its own <spread>`.
 """
 
@@ -115,14 +116,8 @@ def _versions(receipts: list[Receipt]) -> str:
 
 def _one(receipt: Receipt) -> str:
     parameters = [f"| `{name}` | {value} |" for name, value in receipt.parameters.items()]
-    digests = [f"| `{path}` | `{digest[:16]}` |" for path, digest in receipt.inputs.items()]
-    return "\n".join(
-        [
-            f":::{{dropdown}} {receipt.notebook}: parameters and inputs",
-            *["", "| parameter | value |", "|---|---|", *parameters, ""],
-            *["| input | SHA-256, first 16 digits |", "|---|---|", *digests, ":::", ""],
-        ]
-    )
+    head = [f":::{{dropdown}} {receipt.notebook}: parameters", "", "| parameter | value |", "|---|---|"]
+    return "\n".join([*head, *parameters, ":::", ""])
 
 
 def _speeds(benchmarks: Path) -> str:
@@ -178,6 +173,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "assets" / "run_times.js": forms.times(runs_folder),
         generated / "counts.md": counts(judged, runs_folder),
         generated / "crowd.md": crowd.table(),
+        generated / "citation.md": citation(ROOT),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "falls.md": falls.page(judged, rests),
@@ -240,8 +236,9 @@ def ledger_page(judged: list[Judged], head: str, link: Callable[[str], str]) -> 
         "What is refuted is told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
         *("", "## Every row", ""),
         '<link rel="stylesheet" href="../_static/ledger.css">',
-        '<div id="ledger-controls"></div>',
-        *("", _table(judged, link)),
+        '<div id="ledger-controls" role="search" aria-label="Rows of the ledger"></div>',
+        '<p class="ledger-note">Within a table the arrow keys lead from row to row and from link to link.</p>',
+        *("", *(_group(*one, link) for one in groupby(judged, lambda row: row.claim.document))),
         *('<script src="../_static/ledger.js" defer></script>', ""),
     ]
     return "\n".join(parts)
@@ -253,21 +250,22 @@ def _summary(judged: list[Judged]) -> str:
     return "\n".join(["| verdict | rows | meaning |", "|---|--:|---|", *rows, ""])
 
 
-def _table(judged: Iterable[Judged], link: Callable[[str], str]) -> str:
+def _group(document: str, rows: Iterable[Judged], link: Callable[[str], str]) -> str:
+    """The table of one document, folded up under its name."""
+    listed = [_row(row, link) for row in rows]
+    opened = f'<details class="ledger-group"><summary>{DOCUMENTS[document]} <span>{len(listed)} rows</span></summary>'
     lines = [
-        *("::::{list-table}", ":header-rows: 1", ":class: ledger", ""),
+        *(opened, "", "::::{list-table}", ":header-rows: 1", ":class: ledger", ""),
         "* - claim\n  - verdict\n  - stated\n  - computed\n  - evidence\n  - where\n  - kind\n  - said by",
     ]
-    lines += [_row(row, link) for row in judged]
-    return "\n".join([*lines, "::::", ""])
+    return "\n".join([*lines, *listed, "::::", "", "</details>", ""])
 
 
 _BEFORE = {"at-most": "≤\u00a0", "at-least": "≥\u00a0"}
 
 
 def _figures(value: Value) -> str:
-    """The value with no line break inside a number."""
-    return "; ".join(f"[{shown(one)}]{{.figures}}" for one in (value if isinstance(value, list) else [value]))
+    return "; ".join(shown(one) for one in (value if isinstance(value, list) else [value]))
 
 
 def _row(row: Judged, link: Callable[[str], str]) -> str:
@@ -275,14 +273,13 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
     stated = "" if claim.stated is None else _BEFORE.get(str(claim.relation), "") + _figures(claim.stated)
     if claim.paper is None and claim.stated is not None:
         stated += " [derived]{.ledger-note}"
-    test, name = claim.test.split("::")
     cells = [
         f"[{claim.claim}]{{#{anchor(claim.id)}}} [`{claim.id}`](#{anchor(claim.id)})",
         verdict(row.verdict),
         stated,
         "" if row.value is None else _figures(row.value),
         claim.evidence,
-        f"{claim.where}; {link(claim.page)}; [{name}]({source_url(test)})",
+        f"{claim.where}; {link(claim.page)}; [test]({source_url(claim.test.split('::')[0])})",
         claim.kind,
         claim.said_by,
     ]
@@ -360,3 +357,19 @@ def counts(judged: list[Judged], runs_folder: Path) -> str:
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     grounds = f"{theorems.grounds()} The {{doc}}`theorem index </book/theorems>` has each."
     return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", "", grounds, ""])
+
+
+def citation(root: Path) -> str:
+    """A fragment: the entry of this edition in BibTeX, from ``CITATION.cff``, the version and the last commit."""
+    entry = yaml.safe_load(_text(root / "CITATION.cff"))
+    found = revision(root)
+    fields = {
+        "title": f"{{{entry['title']}}}",
+        "author": " and ".join(f"{{{author['name']}}}" for author in entry["authors"]),
+        **({"year": found[1][:4], "month": found[1][5:7]} if found else {}),
+        "version": entry["version"],
+        "url": entry["repository-code"],
+        **({"note": f"Revision {found[0]} of {found[1]}"} if found else {}),
+    }
+    lines = [f"  {name:<8}= {{{value}}}," for name, value in fields.items()]
+    return "\n".join(["```bibtex", "@software{flamelib,", *lines, "}", "```", ""])

@@ -107,8 +107,8 @@ def _settings(root: Path, source: Path) -> dict[str, Any]:
     )[0]
     theme = {name: value for name, value in settings["html_theme_options"].items() if not name.startswith("use_")}
     buttons = {name: False for name in settings["html_theme_options"] if name.startswith("use_")}
-    # The form runs a page of the book; this one leads back to it.
-    settings["extensions"] = [name for name in settings["extensions"] if name != "forms"]
+    # The form and the foot are those of a page of the book, to which this one leads back; one file holds its figures.
+    settings["extensions"] = [name for name in settings["extensions"] if name not in ("forms", "light", "foot")]
     return settings | _ALONE | {"html_theme_options": theme | buttons | {"use_download_button": False} | _ALONE_THEME}
 
 

@@ -1,0 +1,180 @@
+"""What a reader meets on a phone and at a desk: nothing cut without a cue, light pages, controls with names."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from .conftest import BOOK, CUT, settle, switch_theme
+from .test_pages import PAGES
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 768, 1366)
+HEAVIEST = sorted(PAGES, key=lambda path: -(BOOK / path).stat().st_size)[:6]
+# Every page is looked at on a phone where it is visited; those with many formulas at every width here.
+FORMULAS = [path for path in PAGES if (BOOK / path).read_text(encoding="utf-8").count('<div class="math') >= 10]
+TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
+PATIENT_MS = 3000
+
+
+def _open(page: Page, address: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address)
+    settle(page)
+
+
+def _resize(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+@pytest.fixture(scope="module")
+def phone(chromium: Browser) -> Iterator[Page]:
+    """A page of its own, whose width the tests change."""
+    page = chromium.new_page(color_scheme="light", reduced_motion="reduce")
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("path", sorted({*FORMULAS, *HEAVIEST}))
+def test_nothing_is_cut_without_a_cue(phone: Page, origins: dict[str, str], path: str) -> None:
+    _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
+    for width in WIDTHS:
+        _resize(phone, width)
+        assert phone.evaluate(CUT) == [], width
+        if width > WIDTHS[0]:
+            scrolling = phone.eval_on_selector_all(
+                "mjx-container[display=true]",
+                "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.closest('[id]').id)",
+            )
+            assert scrolling == [], width
+
+
+def test_the_cue_goes_away_at_the_end_and_comes_on_the_other_side(phone: Page, origins: dict[str, str]) -> None:
+    _open(phone, f"{origins['http']}/notebooks/cloak_accounting.html", WIDTHS[0])
+    told = phone.evaluate("""async () => {
+      const edge = (frame, side) => frame.querySelector(`:scope > .fl-edge-${side}`);
+      const shown = (frame) => ["before", "more"].map((side) => getComputedStyle(edge(frame, side)).display);
+      const frame = document.querySelector(".fl-fig .fl-frame");
+      const first = shown(frame);
+      frame.firstElementChild.scrollLeft = 1e4;
+      await new Promise((done) => setTimeout(done, 100));
+      return [first, shown(frame)];
+    }""")
+    assert told == [["none", "flex"], ["flex", "none"]]
+    assert phone.evaluate("() => document.querySelector('.fl-fig .fl-frame > *').getAttribute('role')") == "region"
+
+
+def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, str]) -> None:
+    for path in ("book/notation.html", "notebooks/cloak_accounting.html", "notebooks/deployments.html"):
+        _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
+        beyond = phone.evaluate("""() => [...document.querySelectorAll("article tbody :is(td, th)")]
+          .filter((e) => e.getClientRects().length && e.getBoundingClientRect().right > innerWidth)
+          .map((e) => e.textContent)""")
+        assert beyond == [], path
+    labels = phone.eval_on_selector_all(".fl-cards tbody tr:first-child td", "all => all.map(one => one.dataset.label)")
+    assert "certified: " in labels
+    _resize(phone, WIDTHS[2])
+    assert phone.eval_on_selector(".fl-cards", "table => getComputedStyle(table).display") == "table"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_in_figures_can_be_read_on_a_phone(phone: Page, origins: dict[str, str], theme: str) -> None:
+    for path in ("notebooks/blanket_amplification.html", "notebooks/flame_protocols.html", "book/index.html"):
+        _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
+        switch_theme(phone, theme)
+        shares = phone.eval_on_selector_all(
+            ":is(.fl-fig, .fl-pan) img", "all => all.filter(e => e.width).map(e => e.width / e.getAttribute('width'))"
+        )
+        assert shares, path
+        assert min(shares) * 9.5 * 96 / 72 >= 10.99, path  # the smallest words of a figure have 9.5 points
+    switch_theme(phone, "light")
+
+
+def test_pages_are_light(book: Path) -> None:
+    sizes = {path: (book / path).stat().st_size for path in PAGES}
+    heavy = {path: size for path, size in sizes.items() if size > (NOTEBOOK if "notebooks/" in path else TEXT)}
+    assert heavy == {}
+
+
+@pytest.mark.parametrize("path", HEAVIEST)
+def test_heavy_pages_load_in_time(page: Page, origins: dict[str, str], path: str) -> None:
+    page.goto(f"{origins['http']}/{path}")
+    page.wait_for_load_state("load")
+    took = page.evaluate("() => performance.getEntriesByType('navigation')[0].loadEventStart")
+    assert took < PATIENT_MS
+
+
+def test_figures_are_fetched_when_they_come_into_sight(page: Page, origins: dict[str, str]) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{origins['http']}/notebooks/blanket_amplification.html")
+    settle(page)
+    pictures = page.locator(".fl-fig .only-light img")
+    last = pictures.last.get_attribute("src") or ""
+    assert not any(url.endswith(last.removeprefix("..")) for url in asked)
+    pictures.last.scroll_into_view_if_needed()
+    page.wait_for_function("() => [...document.querySelectorAll('.fl-fig .only-light img')].pop().naturalWidth > 0")
+    assert any(url.endswith(last.removeprefix("..")) for url in asked)
+    assert not any("-dark.svg" in url for url in asked)
+
+
+def test_paper_has_figures_that_nobody_has_scrolled_to(page: Page, origins: dict[str, str]) -> None:
+    page.goto(f"{origins['http']}/notebooks/blanket_amplification.html")
+    settle(page)
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.fl-fig .only-light img')].every((e) => e.complete && e.naturalWidth)"
+    )
+
+
+def test_controls_say_what_they_show(page: Page, origins: dict[str, str]) -> None:
+    page.goto(f"{origins['http']}/notebooks/flame_accounting.html")
+    settle(page)
+    names = page.eval_on_selector_all(
+        "details.hide > summary", "all => all.map(e => e.textContent.replace(/\\s+/g, ' ').trim())"
+    )
+    assert len(set(names)) == len(names) > 3
+    assert page.locator("details.hide > summary[aria-label]").count() == 0
+    page.goto(f"{origins['http']}/book/sliders.html")
+    settle(page)
+    slider = page.locator("input[type=range]").first
+    before = slider.get_attribute("aria-valuetext")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert before
+    assert slider.get_attribute("aria-valuetext") not in (before, None)
+
+
+def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:
+    told = {}
+    for path in PAGES:
+        text = (book / path).read_text(encoding="utf-8")
+        found = re.findall(r'<meta name="description" content="([^"]*)" />', text)
+        assert len(found) == 1, path
+        told[path] = unescape(found[0])
+        assert 40 <= len(told[path]) <= 160, path
+        foot = text[text.index('<footer class="bd-footer-content">') :]
+        assert re.search(r"flamelib \d+\.\d+\.\d+", foot), path
+        assert ">Cite this book</a>" in foot, path
+        if (book / ".." / ".." / ".git").exists():
+            assert re.search(r"revision [0-9a-f]{7,} of \d{4}-\d\d-\d\d", foot), path
+    assert len(set(told.values())) > 0.9 * len(told)
+    assert "@software{flamelib," in re.sub(r"<[^>]*>", "", (book / "book" / "cite.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [("install", "book/rerun"), ("cite", "book/cite"), ("epsilon for my survey", "notebooks/ask")],
+)
+def test_the_search_finds_what_people_ask_for(page: Page, origins: dict[str, str], words: str, wanted: str) -> None:
+    page.goto(f"{origins['http']}/search.html?q={words.replace(' ', '+')}")
+    page.wait_for_selector("#search-results li a")
+    page.wait_for_function("() => !document.querySelector('#search-progress')?.textContent?.includes('...')")
+    first = page.eval_on_selector_all("#search-results li a", "all => all.map(e => e.href).slice(0, 5)")
+    assert any(f"/{wanted}.html" in link for link in first), json.dumps(first)
