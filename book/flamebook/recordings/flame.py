@@ -219,4 +219,15 @@ def sizes(users: Users) -> dict[str, int]:
     }
 
 
-RECORDING = Recording(TABLE, parts, HEADER, told)
+def _taken_apart() -> Results:
+    """The parts as the table and what is told of it have them."""
+    about, found = tables.provenance(TABLE), dict[str, Any]()
+    for key, rows in tables.grouped(TABLE, Key.of).items():
+        methods = key.experiment == "methods"
+        part = found.setdefault(f"{key.dataset}/{key.noise}" if methods else key.experiment, {"rows": []})
+        part |= {"sizes": about["sizes"][key.dataset]} if methods else {}
+        part["rows"] += [tuple(row.values()) for row in rows]
+    return found
+
+
+RECORDING = Recording(TABLE, parts, HEADER, told, _taken_apart)
