@@ -255,7 +255,7 @@ def test_the_server_is_judged_at_the_lower_end(sweeps):
 def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
     budget = EqualBudget(sweeps["epsilon"], {"topk": runs.final("topk")}, {"topk": Interval(0.1, 1.0, 2.0)})
-    beside = flame_recorded.Beside(sweeps["padded"], sweeps["padded"])
+    beside = flame_recorded.Beside(sweeps["epsilon"], sweeps["epsilon"])
     for name, record, draw in (
         ("runs", runs, drawn.draw_runs),
         ("sweep", sweeps["server_step"], drawn.draw_sweep),
@@ -403,6 +403,23 @@ def test_leads_are_told_either_way(server, leads, row):
     assert words["double_claim"].startswith("1.5 is not refuted")
     assert words["simple_claim"] == "0.25 times"
     assert words["dense_leads"].startswith(f"{abs(60 - server):.1f} points {'behind' if server > 60 else 'ahead of'}")
+
+
+def test_sound_budgets_are_told_where_who_is_ahead():
+    finals = {"dp": [60.0, 40.0], "topk": [50.0, 50.0], "double": [55.0, 45.0], "double:told": [30.0, 40.0]}
+    sweep = swept(finals | {"simple": [54.9, 45.1]})
+    words = flame_told.sound(flame_recorded.Beside(sweep, None))
+    assert words["sound_of"] == "on this page"
+    assert words["sound_gain"] == "up to 25.0 points, at $\\varepsilon=1$"
+    assert words["sound_ahead"] == words["sound_server"].removeprefix("ahead of all three protocols ")
+    assert words["sound_ahead"] == "at $\\varepsilon=1$"
+    assert "cannot be told apart" in words["sound_simple"]
+    other = swept(finals | {"simple": [30.0, 20.0], "dp": [99.0, 99.0], "topk": [90.0, 90.0]})
+    words = flame_told.sound(flame_recorded.Beside(sweep, other))
+    assert words["sound_of"] == "recorded on MNIST"
+    assert words["sound_ahead"] == "at none of the budgets tried"
+    assert words["sound_server"].endswith("at every budget tried")
+    assert words["sound_simple"].startswith("SS-Double differs from SS-Simple by 25.00")
 
 
 def test_a_server_is_judged_below_its_grid_too():
