@@ -248,6 +248,7 @@ LOOKS: dict[str, Look] = {
     "unshuffled": Look("composition alone, no shuffler", "grey", DASHDOT),
     "clipped": Look("all coordinates, no noise", "vermillion", DASHDOT, "^"),
     "outer": Look("outer (certified)", "blue", SOLID, width=2.6),
+    "turning": Look("outer, angles told apart", "black", DOTTED, width=2.8),
     "inner": Look("inner (no bound)", "vermillion", DOTTED, width=2.6),
     "aligned": Look("aligned (one data set)", "green", DASHDOT),
     "turned": Look("turned (lower bound)", "green", DASHED),
