@@ -266,6 +266,8 @@ LOOKS: dict[str, Look] = {
     "baseline-closed": Look("baseline, closed form", "grey", DASHED),
     "baseline-numerical": Look("baseline, clones by numbers", "grey", DASHDOTDOT, "v"),
     "checkin-any": Look("any randomizer (certified)", "ochre", SOLID, "s"),
+    "checkin-clones": Look("any randomizer, clones 2021", "ochre", DASHDOTDOT, "v"),
+    "lower-any": Look("lower bound, any randomizer", "green", DASHDOT),
     "checkin-binary": Look("binary response (certified)", "blue", SOLID, "o", width=2.6),
     "eq-11": Look("Eq. 11 (no bound)", "vermillion", DASHDOT),
     "eq-10": Look("Eq. 10 (no bound)", "vermillion", DASHED),

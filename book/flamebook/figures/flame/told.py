@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flamebook.figures.flame.accounting import ThenAndNow, label
+from flamebook.figures.flame.accounting import Setting, ThenAndNow, label
 from flamebook.figures.flame.as_published import HalfPrecision, RepeatedNoise
 from flamebook.figures.flame.attack import Attack, AttackCurve
 from flamebook.figures.flame.audit import Accounts, Claim, Claims, Round
@@ -118,6 +118,17 @@ def then_and_now(now: ThenAndNow) -> Words:
             for name, found in now.budgets.items()
         ),
     }
+
+
+def fallen(setting: Setting) -> Words:
+    """What blocks of coordinates are worth to SS-Double with exactly k of them in another setting.
+
+    >>> fallen(Setting(dimension=100, n_users=100, kept=5, padded=50))["fallen"][:10]
+    'falls from'
+    """
+    before, today = setting.revealed(), setting.exactly()
+    falls = either(compared(today, "<", before), f"falls from {at_most(before)} to {at_most(today)}", "does not fall")
+    return {"fallen": falls, "fallen_setting": f"{setting.kept:g} coordinates and bags of {setting.padded}"}
 
 
 def trend(curve: Reals) -> str:
