@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from flamebook.experiments.flame import Setting
 from flamebook.experiments.flame_grid import EqualBudget, Sweep
 from flamebook.experiments.runs import Gap, Runs, named
-from flamebook.recordings.flame import Beside
 from flamebook.statements import at_least, at_most, compared, counted, either, every, listed, percent, times, verdict
 from flamelib.core.arrays import Reals
 from flamelib.learning.datasets import load
@@ -119,15 +118,14 @@ def budgets(record: EqualBudget) -> Words:
     }
 
 
-def sound(record: Beside) -> Words:
-    """About certified budgets, recorded if they were: what the better account is worth, and who is ahead where."""
-    found = record.recorded or record.fresh
+def sound(found: Sweep, recorded: bool) -> Words:
+    """About certified budgets, of recorded runs or of a page's own: what the better account is worth, who is ahead."""
     mean = {name: found.mean(name) for name in found.finals}
     gain = mean["double"] - mean["double:told"]
     alike = Gap.of(found.finals["double"] - found.finals["simple"])
     largest = int(gain.argmax())
     return {
-        "sound_of": either(record.recorded is not None, "recorded on MNIST", "on this page"),
+        "sound_of": either(recorded, "recorded on MNIST", "on this page"),
         "sound_runs": counted(len(found.finals["dp"]), "run"),
         "sound_gain": f"up to {gain[largest]:.1f} points, at $\\varepsilon={found.x[largest]:g}$",
         "sound_ahead": _where(mean["double"] > mean["topk"], found.x),

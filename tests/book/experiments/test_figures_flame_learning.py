@@ -408,14 +408,14 @@ def test_leads_are_told_either_way(server, leads, row):
 def test_sound_budgets_are_told_where_who_is_ahead():
     finals = {"dp": [60.0, 40.0], "topk": [50.0, 50.0], "double": [55.0, 45.0], "double:told": [30.0, 40.0]}
     sweep = swept(finals | {"simple": [54.9, 45.1]})
-    words = flame_told.sound(flame_recorded.Beside(sweep, None))
+    words = flame_told.sound(sweep, recorded=False)
     assert words["sound_of"] == "on this page"
     assert words["sound_gain"] == "up to 25.0 points, at $\\varepsilon=1$"
     assert words["sound_ahead"] == words["sound_server"].removeprefix("ahead of all three protocols ")
     assert words["sound_ahead"] == "at $\\varepsilon=1$"
     assert "cannot be told apart" in words["sound_simple"]
     other = swept(finals | {"simple": [30.0, 20.0], "dp": [99.0, 99.0], "topk": [90.0, 90.0]})
-    words = flame_told.sound(flame_recorded.Beside(sweep, other))
+    words = flame_told.sound(other, recorded=True)
     assert words["sound_of"] == "recorded on MNIST"
     assert words["sound_ahead"] == "at none of the budgets tried"
     assert words["sound_server"].endswith("at every budget tried")
