@@ -267,6 +267,7 @@ VOCABULARY: dict[str, Domain] = {
     "server_step": _positive("factor on the published mean before it is added to the model"),
     "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),
     "sweep_epsilon0": _positive("local privacy budget of a sweep", 700),
+    "sweep_epsilon": _positive("certified budget of a round in a sweep", 30),
     "sweep_padded": _count("padded size of a sweep", 2),
     "sweep_sampling_rate": _chance("sampling rate of a sweep"),
     "rows": _count("independent rows of a sketch"),

@@ -17,19 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamebook.attacks import flame as attacks
-from flamebook.experiments.flame import Crowd, Method, Setting, claimed_epsilon, compute_runs, dense, double, topk
+from flamebook.experiments.flame import (
+    Crowd,
+    Method,
+    Setting,
+    claimed_epsilon,
+    compute_runs,
+    dense,
+    double,
+    simple,
+    topk,
+)
 from flamebook.experiments.runs import Gap, Runs, named
 from flamebook.records import Parameters, columns_csv, to_csv
 from flamebook.statements import AtLeast, AtMost
 from flamelib.accounting.coordinates import counting
-from flamelib.accounting.coordinates.certified import account, topk_truncated
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
+from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import Users
-from flamelib.protocols.averages import CentralGaussian, ClippedAverage, SparseAverage
+from flamelib.protocols.averages import CentralGaussian, ClippedAverage, LocalGaussian, SparseAverage
 
 LONGER_STEP = 4.0
+DOUBLE = ("double", "double:told")  # accounted as it is, and as if the coordinates were known
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,35 @@ def server_points(setting: Setting, dimension: int, epsilons: Iterable[float]) -
     return found
 
 
+def sound_points(setting: Setting, dimension: int, epsilons: Iterable[float]) -> list[Point]:
+    """Every way to publish with the least noise found whose certified epsilon of a round is at most the value.
+
+    SS-Double reports exactly ``kept`` coordinates; ``double:told`` is the same with the noise that was needed as long
+    as the coordinates had to be told to the analyzer.  SS-Topk drops what finds no room; nothing is assumed of data.
+    """
+    clip, found = setting.clip_norm * math.sqrt(dimension), []
+    for epsilon in epsilons:
+        local = {name: sound_setting(setting, dimension, name, epsilon) for name in ("topk", *DOUBLE, "simple")}
+        methods: dict[str, Method] = {
+            "dp": CentralGaussian(clip, analytic_noise_std(2 * clip, epsilon, setting.delta)),
+            "topk": topk(local["topk"], dimension),
+            **{name: double(local[name], dimension) for name in DOUBLE},
+            "simple": simple(local["simple"], dimension),
+            "ldp": LocalGaussian(setting.clip_norm, analytic_noise_std(math.sqrt(dimension), epsilon, setting.delta)),
+        }
+        found.append(Point(epsilon, setting, methods))
+    return found
+
+
+def sound_setting(setting: Setting, dimension: int, protocol: str, epsilon: float) -> Setting:
+    """The setting with the largest local budget found whose certified epsilon of a round is at most ``epsilon``."""
+
+    def certified(epsilon0: float) -> float:
+        return certified_epsilon(replace(setting, epsilon0=epsilon0), dimension, protocol)
+
+    return replace(setting, epsilon0=greatest(certified, epsilon, setting.epsilon0 * min(epsilon, 4.0)))
+
+
 def hiding_points(setting: Setting, dimension: int, multiples: Iterable[int]) -> list[Point]:
     """SS-Topk whose true coordinates are hidden among several times as many reported ones.
 
@@ -122,6 +164,8 @@ def points(setting: Setting, dimension: int, experiment: str, values: Iterable[f
         return step_points(setting, dimension, values)
     if experiment == "epsilon":
         return server_points(setting, dimension, values)
+    if experiment == "sound":
+        return sound_points(setting, dimension, values)
     if experiment == "multiples":
         return hiding_points(setting, dimension, map(int, values))
     return setting_points(setting, dimension, experiment, values)
@@ -199,7 +243,7 @@ def compute_sweep(
     setting : Setting
     experiment : str
         ``epsilon0``, ``padded`` or ``sampling_rate`` (SS-Topk and SS-Double), ``server_step``, ``epsilon`` (the trusted
-        server) or ``multiples``: what the values are.
+        server), ``sound`` (all, at a certified epsilon) or ``multiples``: what the values are.
     values : iterable of numbers
     repeats, seed : int
     """
@@ -243,30 +287,40 @@ class Interval:
         return self.claimed < self.lower
 
 
-def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
-    """Claimed epsilon and certified interval of one round.
+def certified_epsilon(setting: Setting, dimension: int, protocol: str) -> float:
+    """Certified epsilon of one round (upper), for the protocols as they are trained here.
 
-    SS-Double: both ends for independent inclusion of every coordinate, with a bound of its own.  SS-Topk: the upper end
-    holds for all data, for a shuffler that keeps ``padded`` of too many messages at random, as ours does.
+    SS-Double reports exactly ``kept`` coordinates (``double:told``: as if they were known), and SS-Topk's holds for all
+    data; a shuffler keeps ``padded`` of too many messages at random, as ours does.
     """
+    kept, padded, epsilon0, delta = setting.kept(dimension), setting.padded, setting.epsilon0, setting.delta
+    if protocol == "topk":
+        return float(topk_truncated(kept, padded, epsilon0, delta))
+    if protocol == "double:told":
+        return float(double_revealed(kept, padded, epsilon0, delta))
+    given: dict[str, Any] = {"dimension": dimension, "n_users": setting.n_users, "delta": delta}
+    if protocol == "simple":
+        given |= {"epsilon0": epsilon0 * kept / dimension}
+    else:
+        given |= {"epsilon0": epsilon0, "kept": kept, "padded": padded, "inclusion": "exact", "overflow": "drop"}
+    return float(account(protocol=protocol, bound="blanket", route="sound", **given))
+
+
+def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
+    """Claimed epsilon and certified interval of one round, both ends for the protocol as it is trained here."""
     if protocol == "topk:dense":
         return interval(dense(setting), dimension, "topk")
-    kept, padded, delta = setting.kept(dimension), setting.padded, setting.delta
-    rate = kept / dimension
-    epsilon0 = setting.epsilon0 * (rate if protocol == "simple" else 1.0)
+    n_users, kept, padded, delta = setting.n_users, setting.kept(dimension), setting.padded, setting.delta
+    epsilon0 = setting.epsilon0
     if protocol == "topk":
-        lower: float = counting.topk_lower(kept, padded, epsilon0, delta=delta)
-        upper: float = topk_truncated(kept, padded, epsilon0, delta)
+        weighed = weighed_lower(n_users, kept, padded, epsilon0, delta=delta)
+        lower = max(float(weighed), attacks.full_lower(n_users, dimension, kept, padded, epsilon0, delta))
+    elif protocol == "simple":
+        lower = float(counting.simple_lower(dimension, n_users, epsilon0 * kept / dimension, delta=delta))
     else:
-        upper = account(
-            protocol=protocol, dimension=dimension, kept=kept, n_users=setting.n_users, padded=padded,
-            epsilon0=epsilon0, delta=delta, bound="blanket", route="sound",
-        )  # fmt: skip
-        if protocol == "simple":
-            lower = counting.simple_lower(dimension, setting.n_users, epsilon0, delta=delta)
-        else:
-            lower = attacks.double_lower(setting.n_users, dimension, kept, padded, epsilon0, delta)
-    return Interval(claimed_epsilon(setting, dimension, protocol=protocol), float(lower), float(upper))
+        lower = float(counting.exactly_lower(n_users, dimension, kept, padded, epsilon0, delta=delta))
+    claimed = claimed_epsilon(setting, dimension, protocol=protocol)
+    return Interval(claimed, lower, certified_epsilon(setting, dimension, protocol))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
 """What the page on learning under FLAME says of its runs in words: orders, gaps, where padding overflows."""
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from flamebook.experiments.flame import Setting
 from flamebook.experiments.flame_grid import EqualBudget, Sweep
 from flamebook.experiments.runs import Gap, Runs, named
-from flamebook.statements import at_least, at_most, compared, either, every, listed, percent, times, verdict
+from flamebook.statements import at_least, at_most, compared, counted, either, every, listed, percent, times, verdict
+from flamelib.core.arrays import Reals
 from flamelib.learning.datasets import load
 from flamelib.learning.federated import Users
 
@@ -111,6 +116,36 @@ def budgets(record: EqualBudget) -> Words:
             f"at proved budgets SS-Topk leads by {-leads['topk']:.2f} points on this page",
         ),
     }
+
+
+def sound(found: Sweep, recorded: bool) -> Words:
+    """About certified budgets, of recorded runs or of a page's own: what the better account is worth, who is ahead."""
+    mean = {name: found.mean(name) for name in found.finals}
+    gain = mean["double"] - mean["double:told"]
+    alike = Gap.of(found.finals["double"] - found.finals["simple"])
+    largest = int(gain.argmax())
+    return {
+        "sound_of": either(recorded, "recorded on MNIST", "on this page"),
+        "sound_runs": counted(len(found.finals["dp"]), "run"),
+        "sound_gain": f"up to {gain[largest]:.1f} points, at $\\varepsilon={found.x[largest]:g}$",
+        "sound_ahead": _where(mean["double"] > mean["topk"], found.x),
+        "sound_simple": either(
+            abs(alike.mean) <= alike.spread,
+            "SS-Double and SS-Simple cannot be told apart, on average over the budgets tried",
+            f"SS-Double differs from SS-Simple by {alike} points on average over the budgets tried",
+        ),
+        "sound_server": "ahead of all three protocols "
+        + _where([mean["dp"][at] > max(mean[name][at] for name in PROTOCOLS) for at in range(len(found.x))], found.x),
+    }
+
+
+def _where(true: Sequence[bool] | NDArray[np.bool_], budgets: Reals) -> str:
+    """
+    >>> _where([True, False], [0.3, 1]), _where([True, True], [0.3, 1]), _where([False, False], [0.3, 1])
+    ('at $\\\\varepsilon=0.3$', 'at every budget tried', 'at none of the budgets tried')
+    """
+    there = [f"$\\varepsilon={at:g}$" for at, holds in zip(budgets, true, strict=True) if holds]
+    return "at every budget tried" if len(there) == len(budgets) else f"at {listed(there, 'none of the budgets tried')}"
 
 
 def at_lower_ends(record: EqualBudget) -> str:

@@ -20,6 +20,7 @@ KINDS = {
     "claimed": "budget claimed for SS-Topk",
     "unsampled": "the same without sampling",
     "dense": "one coordinate in ten",
+    "told": "coordinates known",
     "step": "step four times as long",
     "slow": "smaller step",
 }

@@ -286,7 +286,7 @@ class _Picture(Generic[R]):
             _draw_book(ax, self.record, self.name, pen)
             handles, labels = ax.get_legend_handles_labels()
             if self.legend and handles:
-                figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels))
+                figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels, self.size[0]))
             figure.savefig(content, format=form, **options)
         return content.getvalue()
 
@@ -326,9 +326,10 @@ def _curves_of_the_book(record: Record, name: str) -> dict[str, tuple[Reals, Rea
     return {curve: (x, np.where(np.isfinite(y), y, np.nan)) for curve, y in zip(record.curves, columns, strict=True)}
 
 
-def _columns(labels: Sequence[str]) -> int:
+def _columns(labels: Sequence[str], inches: float) -> int:
+    """As many columns of a legend as fit below a figure of this width."""
     widest = max(map(len, labels))
-    return max(1, min(len(labels), 3, 74 // (widest + 9)))
+    return max(1, min(len(labels), 3, int(12 * min(inches, 6.2)) // (widest + 9)))
 
 
 def _on_page(svg: str, theme: Theme) -> str:

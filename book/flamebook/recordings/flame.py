@@ -172,6 +172,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "sampling_rate": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3),
     "server_step": (1, 2, 4, 8, 16, 50),
     "epsilon": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+    "sound": (0.1, 0.3, 1, 3, 10),
     "multiples": (1, 2, 4, 8, 12, 16),
 }
 
@@ -219,4 +220,15 @@ def sizes(users: Users) -> dict[str, int]:
     }
 
 
-RECORDING = Recording(TABLE, parts, HEADER, told)
+def _taken_apart() -> Results:
+    """The parts as the table and what is told of it have them."""
+    about, found = tables.provenance(TABLE), dict[str, Any]()
+    for key, rows in tables.grouped(TABLE, Key.of).items():
+        methods = key.experiment == "methods"
+        part = found.setdefault(f"{key.dataset}/{key.noise}" if methods else key.experiment, {"rows": []})
+        part |= {"sizes": about["sizes"][key.dataset]} if methods else {}
+        part["rows"] += [tuple(row.values()) for row in rows]
+    return found
+
+
+RECORDING = Recording(TABLE, parts, HEADER, told, _taken_apart)

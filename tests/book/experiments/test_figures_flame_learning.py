@@ -4,6 +4,7 @@ import csv
 import io
 import math
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -20,10 +21,11 @@ from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
+from flamebook.records import to_csv
 from flamebook.runs import record as recorder
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
-from flamelib.accounting.noise.gaussian import gaussian_mechanism
+from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.federated import load_users
 
@@ -209,12 +211,30 @@ def test_certified_intervals_hold_the_attack_and_tell_which_claim_falls():
     found = {key: flame_grid.interval(Setting(), 7850, key) for key in flame_grid.PROTOCOLS}
     for one in found.values():
         assert 0 < one.lower <= one.upper
-    assert found["topk"].lower == pytest.approx(1.198, abs=1e-3)
+    assert found["topk"].lower == pytest.approx(1.797, abs=1e-3)
     assert found["double"].lower == pytest.approx(0.1436, abs=1e-4)
     assert found["simple"].lower == pytest.approx(0.0900, abs=1e-4)
     assert found["topk:dense"].claimed == pytest.approx(2.348, abs=1e-3)
-    assert found["topk:dense"].lower == pytest.approx(1.984, abs=1e-3)
-    assert [key for key, one in found.items() if one.refuted] == ["topk"]
+    assert found["double"].upper == pytest.approx(0.1573, abs=1e-4)
+    assert found["topk:dense"].lower == pytest.approx(2.771, abs=1e-3)
+    assert [key for key, one in found.items() if one.refuted] == ["topk", "topk:dense"]
+
+
+def test_at_a_sound_budget_everything_keeps_it_and_hardly_less():
+    setting, epsilon = Setting(n_users=200, padded=100), 0.7
+    [point] = flame_grid.points(setting, 500, "sound", [epsilon])
+    local = {name: getattr(method, "randomizer", None) for name, method in point.methods.items()}
+    for name in ("topk", "double", "double:told", "simple"):
+        share = setting.kept(500) / 500 if name == "simple" else 1.0
+        here = replace(setting, epsilon0=local[name].epsilon0 / share)
+        assert 0.98 * epsilon <= flame_grid.certified_epsilon(here, 500, name) <= epsilon
+    assert point.methods["double"].inclusion == "exact"
+    assert local["double"].epsilon0 > 2 * local["double:told"].epsilon0, "blocks are worth it"
+    assert local["double:told"].epsilon0 > local["topk"].epsilon0, "one set of coordinates changes, not two"
+    clip = setting.clip_norm * math.sqrt(500)
+    server, alone = point.methods["dp"].noise_std, point.methods["ldp"].noise_std
+    assert server == pytest.approx(analytic_noise_std(2 * clip, epsilon, setting.delta))
+    assert 2 * setting.clip_norm * alone == pytest.approx(server), "the same noise, but of every user"
 
 
 def test_the_server_is_judged_at_the_lower_end(sweeps):
@@ -235,7 +255,7 @@ def test_the_server_is_judged_at_the_lower_end(sweeps):
 def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
     budget = EqualBudget(sweeps["epsilon"], {"topk": runs.final("topk")}, {"topk": Interval(0.1, 1.0, 2.0)})
-    beside = flame_recorded.Beside(sweeps["padded"], sweeps["padded"])
+    beside = flame_recorded.Beside(sweeps["epsilon"], sweeps["epsilon"])
     for name, record, draw in (
         ("runs", runs, drawn.draw_runs),
         ("sweep", sweeps["server_step"], drawn.draw_sweep),
@@ -272,6 +292,11 @@ def test_what_is_recorded_is_read_back(users, runs, folder, monkeypatch):
     assert np.array_equal(repeated.curves["np"], found.curves["np"])
     assert not np.array_equal(repeated.curves["simple"], found.curves["simple"])
     assert recorded.provenance(flame_recorded.TABLE)["sizes"]["digits"]["users"] == 174
+    apart = record_learning.RECORDING.taken_apart()
+    assert list(apart) == list(record_learning.parts())
+    assert apart["digits/fresh"]["sizes"]["users"] == 174
+    rows = chain.from_iterable(part["rows"] for part in apart.values())
+    assert to_csv(record_learning.HEADER, rows) == (recorded.RESULTS / flame_recorded.TABLE).read_text("utf-8")
     with pytest.raises(DomainError, match="experiment"):
         flame_recorded.recorded_runs("mnist")
     with pytest.raises(DomainError, match="experiment"):
@@ -378,6 +403,23 @@ def test_leads_are_told_either_way(server, leads, row):
     assert words["double_claim"].startswith("1.5 is not refuted")
     assert words["simple_claim"] == "0.25 times"
     assert words["dense_leads"].startswith(f"{abs(60 - server):.1f} points {'behind' if server > 60 else 'ahead of'}")
+
+
+def test_sound_budgets_are_told_where_who_is_ahead():
+    finals = {"dp": [60.0, 40.0], "topk": [50.0, 50.0], "double": [55.0, 45.0], "double:told": [30.0, 40.0]}
+    sweep = swept(finals | {"simple": [54.9, 45.1]})
+    words = flame_told.sound(sweep, recorded=False)
+    assert words["sound_of"] == "on this page"
+    assert words["sound_gain"] == "up to 25.0 points, at $\\varepsilon=1$"
+    assert words["sound_ahead"] == words["sound_server"].removeprefix("ahead of all three protocols ")
+    assert words["sound_ahead"] == "at $\\varepsilon=1$"
+    assert "cannot be told apart" in words["sound_simple"]
+    other = swept(finals | {"simple": [30.0, 20.0], "dp": [99.0, 99.0], "topk": [90.0, 90.0]})
+    words = flame_told.sound(other, recorded=True)
+    assert words["sound_of"] == "recorded on MNIST"
+    assert words["sound_ahead"] == "at none of the budgets tried"
+    assert words["sound_server"].endswith("at every budget tried")
+    assert words["sound_simple"].startswith("SS-Double differs from SS-Simple by 25.00")
 
 
 def test_a_server_is_judged_below_its_grid_too():

@@ -75,12 +75,13 @@ def test_the_whole_cube_root_is_exact_at_and_below_cubes(root):
 # --- then and now ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", [KaryProfile(1.5, 2), KaryProfile(1.5, 10), LaplaceProfile(1.0)])
+@pytest.mark.parametrize("profile", [KaryProfile(1.5, 2), KaryProfile(1.5, 10), LaplaceProfile(1.0), AnyProfile(1.5)])
 def test_bounds_of_all_generations_are_in_order(profile):
     record = amplification.compute_epsilons(profile, [300, 30_000], DELTA)
     assert set(record.curves) == set(amplification.known_bounds(profile))
     assert amplification.in_order(record).holds
-    wrong = dict(record.curves) | {"lower": record.curves["blanket"] * 1.01}
+    best = "any" if isinstance(profile, AnyProfile) else "blanket"
+    wrong = dict(record.curves) | {"lower": record.curves[best] * 1.01}
     wrong_record = amplification.Curves("n_users", "epsilon", record.x, wrong, record.parameters)
     assert amplification.in_order(record, wrong_record).holds is False
 
@@ -125,11 +126,16 @@ def test_a_curve_is_silent_where_the_corollary_is():
 
 def test_words_of_any_randomizer_follow_the_budget():
     book = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(0.5), [1000, 10**6], DELTA))
-    assert "14 times as large as the best one" in book["since_first"]
+    assert "16 times as large as the best one" in book["since_first"]
+    assert book["any_gain"] == "12 % at most"
+    assert book["any_left"].startswith("what some randomizer certainly loses is 0.0012")
     assert book["erlingsson_speaks"] == "speaks from 1,000,000 users on"
     assert book["generic_order"].startswith("Bennett lies above Hoeffding here. It uses")
     other = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(3.0), [1000, 10**6], DELTA))
     assert "the first answer, of 2019, says nothing" in other["since_first"]
+    record = amplification.compute_epsilons(AnyProfile(0.5), [1000], DELTA)
+    silent = replace(record, curves=dict(record.curves) | {"lower": np.zeros(1)})
+    assert amplification.words_of_any(silent)["any_left"].startswith("nothing is known to be lost there")
     assert other["generic_order"] == "Bennett lies below Hoeffding here."
 
 
@@ -341,7 +347,7 @@ def test_words_of_sums_follow_the_budget_and_the_crowds(summation):
 def test_asymptotic_crowds_stay_whole_numbers_of_doubles():
     assert blanket_summation.asymptotic_crowds(1e-3, 1e-300)[-1] == 2**53
     wide = blanket_summation.compute_summation_theory(blanket_summation.asymptotic_crowds(1.0, 0.6), 1.0, 0.6)
-    assert set(blanket_summation.slopes_of(wide)) == {"theorem", "theorem-protocol"}
+    assert set(blanket_summation.slopes_of(wide)) == {"theorem", "theorem-protocol", "blanket-protocol"}
 
 
 def test_models_of_trust_are_ordered_and_above_the_lower_bound(summation):

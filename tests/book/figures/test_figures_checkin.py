@@ -1,6 +1,7 @@
 """Figures of self check-in over many rounds: curves in order, the values of the document's figures, calibration."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,20 @@ from flamelib.core.vocabulary import DomainError
 
 CENTRE = Shuffled(n_users=10**6, checkin_rate=1e-3, rounds=10**5, epsilon0=1.0)
 SUMS = Distributed(n_users=600_000, checkin_rate=1e-3, rounds=10**5, noise_std=1.0, delta=1e-8)
+
+
+def test_any_randomizer_was_certified_by_fewer_clones_before() -> None:
+    setting = Shuffled(n_users=1000, checkin_rate=0.2, rounds=10, epsilon0=1.0)
+    names = ("checkin-clones", "checkin-any", "lower-any", "lower")
+    record = figures.compute_along(setting, "rounds", [1, 10], names)
+    assert figures.ordered([record], "lower", "lower-any", "checkin-any", "checkin-clones").holds
+    assert record.curves["checkin-clones"][-1] > 1.1 * record.curves["checkin-any"][-1]
+    before = figures.words_of_training(record)["training_before"]
+    assert before.startswith("at most 0.")
+    assert float(before.split()[-1]) >= record.curves["checkin-clones"][-1]
+    infinite = replace(record, curves={"checkin-clones": np.array([math.inf])})
+    assert figures.words_of_training(infinite)["training_before"] == "not bounded"
+    assert not set(figures.THEN_AND_NOW) & set(figures.compute_along(setting, "rounds", [1]).curves)
 
 
 def test_shuffled_curves_are_in_order_and_have_the_values_of_figure_1() -> None:

@@ -29,11 +29,11 @@ def test_the_small_table_has_the_known_fractions() -> None:
 def test_curves_of_two_users_are_in_order() -> None:
     record = privacy.compute_two_users(5, (2, 3, 6, 400), 1.0)
     assert privacy.ordered(record, "exact-distance", "own-1").holds
-    assert privacy.ordered(record, "exact-delta", "own-2", "lemma-5").holds
+    assert privacy.ordered(record, "exact-delta", "own-5", "own-2", "lemma-5").holds
     assert privacy.ordered(record, "own-1", "exact-distance").holds is False
     assert record.curves["exact-distance"][:2].tolist() == [0.64, 199 / 625]
     assert math.isnan(record.curves["exact-distance"][3]), "too many multisets"
-    assert set(privacy.compute_two_users(2**40 - 87, (4, 30), 1.0).curves) == {"lemma-5", "own-1", "own-2"}
+    assert set(privacy.compute_two_users(2**40 - 87, (4, 30), 1.0).curves) == {"lemma-5", "own-1", "own-2", "own-5"}
 
 
 def test_tables_of_subsets_are_those_of_one_row() -> None:

@@ -69,9 +69,14 @@ def test_lower_bounds_are_below_certified_ones(now):
 
 
 def test_the_order_has_power(now):
-    for key, protocol in (("lower", "simple"), ("lower-full", "topk")):
+    for key, protocol, bound in (
+        ("lower", "simple", "certified"),
+        ("lower-full", "topk", "certified-full"),
+        ("certified", "exactly", "certified-before"),
+        ("lower-before", "topk", "lower"),
+    ):
         found = dict(now.budgets[protocol])
-        high = found["certified" + key.removeprefix("lower")]
+        high = found[bound]
         wrong = dict(now.budgets) | {protocol: found | {key: 1.01 * high}}
         assert accounting.ThenAndNow(wrong, now.parameters).order.holds is False
 
@@ -81,6 +86,7 @@ def test_the_printed_budgets_are_held_between_certified_bounds(now):
     assert verdicts == {
         "SS-Simple": "holds",
         "SS-Double, independent": "holds",
+        "SS-Double, exactly k": "holds",
         "SS-Topk": "refuted",
         "SS-Topk, bags overflow": "refuted",
     }
@@ -96,10 +102,17 @@ def test_equal_top_coordinates_bound_full_bags_from_below(now):
 
 def test_rows_leave_out_what_a_protocol_lacks(now):
     rows = {label: values for label, *values in now.rows()}
-    assert rows["lower bound, bags overflow"][:2] == ["", ""]
-    assert rows["certified, exactly k"][0] == rows["certified, exactly k"][2] == ""
-    assert rows["certified, exactly k"][1] >= now.budgets["double"]["certified"]
-    assert len(columns(now)) == 4
+    assert rows["lower bound, bags overflow"][:3] == [""] * 3
+    assert rows["certified before"][:2] == ["", ""] == rows["lower bound before"][1:3]
+    assert len(columns(now)) == 5
+
+
+def test_what_was_known_before_is_what_needs_no_theorem_of_this_book(now):
+    exactly, topk = now.budgets["exactly"], now.budgets["topk"]
+    assert exactly["certified-before"] == pytest.approx(1.444, abs=1e-3)
+    assert (exactly["certified"], exactly["lower"]) == pytest.approx((0.1573, 0.1436), abs=1e-4)
+    assert (topk["lower-before"], topk["lower"]) == pytest.approx((1.198, 1.286), abs=1e-3)
+    assert exactly["certified"] >= now.budgets["double"]["certified"]
 
 
 def test_overflow_lists_the_bags_that_others_can_fill(now):

@@ -23,7 +23,7 @@ def moved(now, protocol, **values):
 
 
 def test_then_and_now_tells_what_its_table_has(now):
-    words = told.then_and_now(SETTING, now)
+    words = told.then_and_now(now)
     simple = now.budgets["simple"]
     share = f"{100 * simple['lower'] / simple['certified']:.3g} %"
     assert words["simple_gap"] == f"Counting gives away {share} of the certified budget."
@@ -38,19 +38,31 @@ def test_then_and_now_follows_the_verdicts(now):
         ((topk["lower"] + topk["certified"]) / 2, "neither proven", "between what counting gives away"),
         (topk["certified"] * 3, "3 times better than", "no less than the certified budget"),
     ):
-        words = told.then_and_now(SETTING, moved(now, "topk", withdrawn=printed))
+        words = told.then_and_now(moved(now, "topk", withdrawn=printed))
         assert words["topk_standing"].startswith(title)
         assert sentence in words["topk_verdict"]
-    nothing = told.then_and_now(SETTING, moved(now, "simple", lower=0.0, certified=0.0))
+    nothing = told.then_and_now(moved(now, "simple", lower=0.0, certified=0.0))
     assert nothing["simple_gap"] == "Counting gives nothing away here."
     assert nothing["lemma_factor"] == "infinitely many times"
     assert nothing["formulas_agree"].startswith("agree within")
-    silent = told.then_and_now(SETTING, moved(now, "simple", withdrawn=0.0))
+    silent = told.then_and_now(moved(now, "simple", withdrawn=0.0))
     assert silent["formulas_agree"] == "do not agree at all, for some give 0"
     for certified, words in ((1e-9, "*more* private"), (9.0, "in that order here")):
-        assert words in told.then_and_now(SETTING, moved(now, "simple", certified=certified))["order_of_both"]
+        assert words in told.then_and_now(moved(now, "simple", certified=certified))["order_of_both"]
     for withdrawn, words in ((1e-9, "is refuted"), (1e9, "holds as well")):
-        assert words in told.then_and_now(SETTING, moved(now, "double", withdrawn=withdrawn))["exactly_verdict"]
+        assert words in told.then_and_now(moved(now, "exactly", withdrawn=withdrawn))["exactly_verdict"]
+
+
+def test_then_and_now_tells_what_was_known_before(now):
+    early = {"certified-before": 1.4, "certified": 0.2, "lower": 0.1}
+    words = told.then_and_now(moved(moved(now, "exactly", **early), "topk", **{"lower-before": 1.1, "lower": 1.2}))
+    assert words["exactly_gain"] == "0.2 where 1.4 was all that could be certified before"
+    assert words["topk_gain"] == "raises what is certainly lost from 1.1 to 1.2"
+    same = told.then_and_now(
+        moved(moved(now, "exactly", **early | {"certified": 1.4}), "topk", **{"lower-before": 1.2, "lower": 1.2})
+    )
+    assert same["exactly_gain"] == "1.4, as before"
+    assert same["topk_gain"] == "does not raise what is certainly lost, 1.2, here"
 
 
 def overall(double, simple, lower=1.0, printed=9.0):

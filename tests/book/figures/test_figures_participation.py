@@ -107,7 +107,7 @@ def test_rounds_lie_above_their_lower_bound_and_begin_with_one() -> None:
     assert curves["outer"][0] == pytest.approx(SETTING.epsilon("outer", 1e-5), rel=2e-3)
     assert all((np.diff(values) > 0).all() for values in curves.values())
     assert [row[0] for row in figures.rows(record)] == [1, 20]
-    assert figures.headings(record)[-1] == "lower bound"
+    assert figures.headings(record)[-2:] == ["lower bound", "aligned (one data set)"]
     present.show(record, draw_curves, name="rounds", alt="a test of a figure and its words")
 
 
@@ -173,7 +173,10 @@ def test_words_on_check_ins_compare_with_the_local_budget() -> None:
 
 def test_words_on_rounds_round_to_the_safe_side() -> None:
     record = figures.compute_rounds(SETTING, [20], 1e-5)
-    low, high = (float(record.curves[name][-1]) for name in ("lower", "outer"))
+    low, high = (float(record.curves[name][-1]) for name in ("lower", "turning"))
+    assert record.curves["aligned"] <= record.curves["lower"] <= record.curves["turning"] <= record.curves["outer"]
+    _, least, _, most = figures.round_words(record)["rounds_before"].split()
+    assert float(least) <= record.curves["aligned"][-1] <= record.curves["outer"][-1] <= float(most)
     _, least, _, most = figures.round_words(record)["rounds_between"].split()
     assert float(least) <= low <= high <= float(most)
     assert figures.round_words(record)["rounds_order"] == "The order of one round survives."

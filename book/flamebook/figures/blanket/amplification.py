@@ -13,7 +13,7 @@ from flamebook.figures.blanket.comparisons import SAME, as_large, best, from_on,
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, Rates, log_log_slope, words
-from flamebook.statements import Finding, at_most, compared, either, every, listed, percent, sided
+from flamebook.statements import Finding, at_least, at_most, compared, either, every, listed, percent, sided
 from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.arrays import Reals
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
@@ -32,7 +32,8 @@ BOUNDS: Mapping[str, EpsilonBound] = {
     "clones-2023": lambda profile, n, delta: numerical.clones_2023(profile, n, delta=delta),
     "blanket": lambda profile, n, delta: numerical.blanket_divergence(profile, n, delta=delta),
     "exact": lambda profile, n, delta: numerical.exact_binary(profile.epsilon0, n, delta=delta),
-    "lower": lambda profile, n, delta: numerical.all_equal(profile, n, delta=delta),
+    "any": lambda profile, n, delta: numerical.any_randomizer(profile.epsilon0, n, "upper", delta=delta),
+    "lower": lambda profile, n, delta: _lower(profile, n, delta),
 }
 
 
@@ -62,7 +63,7 @@ def known_bounds(profile: PureProfile) -> tuple[str, ...]:
     ('exact', 'lower')
     """
     if isinstance(profile, AnyProfile):
-        return ("erlingsson", "hoeffding", "bennett", "clones-2021")
+        return ("erlingsson", "hoeffding", "bennett", "clones-2021", "any", "lower")
     binary = isinstance(profile, KaryProfile) and profile.n_buckets == 2
     clones = ("clones-2021", "clones-2023") if isinstance(profile, KaryProfile) else ("clones-2021",)
     return ("hoeffding", "bennett", *clones, "blanket", *(("exact",) if binary else ()), "lower")
@@ -103,10 +104,12 @@ def compute_deltas(profile: PureProfile, n_users: int, epsilon: Reals, bounds: S
 def in_order(*records: Curves) -> Finding:
     """Whether lower bound, exact value, blanket divergence and the older bounds are in this order at every point.
 
-    Clones of 2023 stand between the blanket divergence and the clones of 2021; Hoeffding and Bennett have no order.
+    The bound for any randomizer stands in the place of the blanket divergence where there is no other.  Clones of 2023
+    stand between the blanket divergence and the clones of 2021; Hoeffding and Bennett have no order.
     """
     chains = (
         ("lower", "exact", "blanket", "clones-2023", "clones-2021"),
+        ("lower", "any", "clones-2021"),
         ("lower", "blanket", "hoeffding"),
         ("lower", "blanket", "bennett"),
     )
@@ -251,6 +254,13 @@ NONE = "none of the three"
 NO_GAP = "Here there is none, for the lower bound is 0"
 
 
+def _lower(profile: PureProfile, n_users: int, delta: float) -> float:
+    """The worst of some randomizers where none is named."""
+    if isinstance(profile, AnyProfile):
+        return numerical.any_randomizer(profile.epsilon0, n_users, "lower", delta=delta)
+    return numerical.all_equal(profile, n_users, delta=delta)
+
+
 def _local_budget(bound: str, family: str, n_users: int, epsilon: float, delta: float) -> float:
     if bound == "erlingsson":
         found = closed_form.erlingsson_epsilon0(n_users, epsilon, delta)
@@ -280,7 +290,8 @@ def gain(record: Curves) -> float:
 def words_of_any(record: Curves) -> dict[str, str]:
     """Of the bounds for every randomizer: who speaks, who is lower, and what has been won since 2019."""
     curves, budget = record.curves, f"any randomizer of local budget {record.parameters['epsilon0']:g}"
-    crowd, today = f"{record.x[-1]:,.0f} users", float(curves["clones-2021"][-1])
+    crowd, today = f"{record.x[-1]:,.0f} users", float(curves["any"][-1])
+    low = curves["lower"][-1]
     speaks = from_on(record.x, np.isfinite(curves["erlingsson"]))
     won = (
         f"For {budget} among {crowd} the first answer, of 2019, is {as_large(curves['erlingsson'][-1] / today)} "
@@ -293,6 +304,12 @@ def words_of_any(record: Curves) -> dict[str, str]:
     reason = "It uses the second moment, and the generic second moment is too pessimistic."
     return {
         "since_first": won,
+        "any_gain": f"{percent(1 - float(over(curves['any'], curves['clones-2021']).min()))} at most",
+        "any_left": either(
+            low > 0,
+            f"what some randomizer certainly loses is {at_least(low)} there, and {at_most(today)} is certified for all",
+            f"nothing is known to be lost there, and {at_most(today)} is certified",
+        ),
         "erlingsson_speaks": f"speaks {speaks}" if speaks else "says nothing for any crowd of the figure",
         "generic_order": f"Bennett {order} Hoeffding here.{f' {reason}' if order == 'lies above' else ''}",
     }

@@ -12,6 +12,7 @@ from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, Slope, log_log_slope, whole_grid, words
 from flamebook.statements import Finding, compared, either, every, silent
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_lower, summation_mse, summation_plan
+from flamelib.accounting.shuffling.calibration import certified_summation_plan
 from flamelib.accounting.shuffling.closed_form import blankets_needed, cheu
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError
@@ -186,11 +187,14 @@ def asymptotic_crowds(epsilon: float, delta: float, points: int = 13) -> NDArray
 
 
 def compute_summation_theory(n_users: Sequence[int], epsilon: float, delta: float) -> Curves:
-    """Worst-case standard deviation of the private sum: its exact value, the theorem's bound and the lower bound."""
+    """Worst-case standard deviation of the private sum: bound and exact value of the theorem's plan, the exact value of
+    the plan by the certified blanket divergence, and the lower bound.
+    """
     plans = [summation_plan(int(n), epsilon, delta) for n in n_users]
     curves = {
         "theorem": np.sqrt([plan.mse_bound for plan in plans]),
         "theorem-protocol": np.sqrt([plan.mse for plan in plans]),
+        "blanket-protocol": np.sqrt([certified_summation_plan(int(n), epsilon, delta).mse for n in n_users]),
         "lower": np.sqrt([summation_lower(int(n), epsilon, delta) for n in n_users]),
     }
     parameters: Parameters = {"epsilon": epsilon, "delta": delta}
@@ -198,11 +202,12 @@ def compute_summation_theory(n_users: Sequence[int], epsilon: float, delta: floa
 
 
 def draw_summation_theory(ax: Axes, record: Curves, pen: Pen) -> None:
-    """Three lines of one slope."""
+    """Four lines of one slope."""
     ax.set(xscale="log", yscale="log", xlabel=words("n_users"), ylabel="worst-case error (users)")
     named = {
         "theorem": "bound of Theorem 4.1",
-        "theorem-protocol": "exact, best whole k",
+        "theorem-protocol": "exact, its protocol",
+        "blanket-protocol": "exact, certified account",
         "lower": "lower bound (Theorem 4.2)",
     }
     slopes = slopes_of(record)

@@ -38,7 +38,7 @@ from flamelib.accounting.checkin.shuffled import HARDEST, largest_epsilon0, shuf
 from flamelib.accounting.checkin.summed import distributed_noise, distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.checkin.theorems import exact_renyi, shuffled_renyi, split_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import renyi_to_epsilon
-from flamelib.core.profiles import ClonedProfile, KaryProfile
+from flamelib.core.profiles import AnyProfile, ClonedProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError, check
 
 LARGE_ORDERS = tuple(whole_grid(2, 3000, 60).tolist())
@@ -95,12 +95,12 @@ class Shuffled(Crowd):
         """Local budget, clients and rate."""
         return self.epsilon0, self.n_users, self.checkin_rate
 
-    def composed(self, randomizer: ClonedProfile | KaryProfile) -> float:
+    def composed(self, randomizer: AnyProfile | ClonedProfile | KaryProfile) -> float:
         """Certified for this randomizer."""
         given = {"delta": self.failure, "checkin_rate": self.checkin_rate}
         return shuffled_rounds(randomizer, self.n_users, self.rounds, **given)
 
-    def lower(self, randomizer: KaryProfile) -> float:
+    def lower(self, randomizer: AnyProfile | KaryProfile) -> float:
         """What this randomizer loses at least; 0 where there are too many outcomes to tell."""
         given = {"delta": self.failure, "checkin_rate": self.checkin_rate}
         return shuffled_rounds_lower(randomizer, self.n_users, self.rounds, **given)
@@ -140,7 +140,10 @@ SHUFFLED: Mapping[str, Callable[[Shuffled], float]] = {
     "checkin-any": lambda one: one.composed(ClonedProfile(one.epsilon0)),
     "checkin-binary": lambda one: min(one.composed(KaryProfile(one.epsilon0, 2)), one.epsilon("checkin-any")),
     "lower": lambda one: one.lower(KaryProfile(one.epsilon0, 2)) or math.nan,
+    "checkin-clones": lambda one: one.composed(AnyProfile(one.epsilon0)),
+    "lower-any": lambda one: one.lower(AnyProfile(one.epsilon0)) or math.nan,
 }
+THEN_AND_NOW = ("checkin-clones", "lower-any")  # of any randomizer, in no figure unless it is named
 
 DISTRIBUTED: Mapping[str, Callable[[Distributed], float]] = {
     "baseline-drv": lambda one: baseline_distributed(*one.where, one.rounds, one.failure, "drv"),
@@ -167,11 +170,14 @@ FORMULAS = (
 def compute_along(
     setting: Shuffled | Distributed, name: str, values: Sequence[float], schemes: Sequence[str] | None = None
 ) -> Curves:
-    """Epsilon after all rounds against one parameter of the setting, by some of its schemes (all if left out).
+    """Epsilon after all rounds against one parameter of the setting, by some of its schemes.
+
+    Left out: those of the document's figures.
 
     Source: Liew, Hasegawa, Takahashi 2022, Figures 1 and 2(a).
     """
-    names = schemes or tuple(SHUFFLED if isinstance(setting, Shuffled) else DISTRIBUTED)
+    known = SHUFFLED if isinstance(setting, Shuffled) else DISTRIBUTED
+    names = schemes or tuple(name for name in known if name not in THEN_AND_NOW)
     settings = [setting.at(name, value) for value in values]
     curves = {scheme: np.array([one.epsilon(scheme) for one in settings]) for scheme in names}
     given = {key: value for key, value in setting.as_parameters().items() if key != name}
@@ -283,14 +289,20 @@ def words_of_reported(reported: Curves) -> dict[str, str]:
     }
 
 
-def certified(record: Curves, name: str) -> str:
-    """What is certified after the last round by a curve, and what is lost at least: half a sentence.
+def words_of_training(record: Curves) -> dict[str, str]:
+    """What was certified for any randomizer after all rounds by the clones of 2021."""
+    before = float(record.curves["checkin-clones"][-1])
+    return {"training_before": f"at most {at_most(before)}" if before < math.inf else "not bounded"}
+
+
+def certified(record: Curves, name: str, below: str = "lower") -> str:
+    """What is certified after the last round by a curve, and what is lost at least by another: half a sentence.
 
     >>> curves = {"losses": np.array([0.25]), "lower": np.array([math.nan])}
     >>> certified(Curves("rounds", "total_epsilon", np.array([10.0]), curves), "losses")
     'at most 0.25, and no lower bound could be had'
     """
-    upper, lower = float(record.curves[name][-1]), float(record.curves["lower"][-1])
+    upper, lower = float(record.curves[name][-1]), float(record.curves[below][-1])
     most = f"at most {at_most(upper)}" if upper < math.inf else "not bounded"
     return f"{most}, and {f'at least {at_least(lower)}' if lower > 0 else 'no lower bound could be had'}"
 

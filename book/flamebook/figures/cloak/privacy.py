@@ -22,7 +22,8 @@ from flamebook.statements import AtMost, Finding, compared, every, times
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.accounting.splitting.two_users import two_user_delta, two_user_distance
+from flamelib.accounting.splitting.swaps import least_messages_behind, swap_distance
+from flamelib.accounting.splitting.two_users import second_moment_delta, two_user_delta, two_user_distance
 from flamelib.core.arrays import Reals
 from flamelib.core.search import least_whole_beyond
 from flamelib.core.vocabulary import DomainError, check
@@ -32,6 +33,7 @@ Rows = list[tuple[object, ...]]
 FIRST, OTHER = (0, 0), (1, -1)
 FAINTEST = 1e-12
 BLOCK = 256
+STEPS = 10  # of the grid for each user, as in the deployments of the page
 CLOSED_FORM = 19  # users from which on the theorem in closed form is proven
 
 # --- two users -------------------------------------------------------------------------------------------------------
@@ -68,6 +70,7 @@ def compute_two_users(modulus: int, messages: Sequence[int], epsilon: float) -> 
         "own-1": lambda m: two_user_distance(modulus, m),
         "exact-distance": lambda m: _enumerated(modulus, m, 0.0),
         "own-2": lambda m: two_user_delta(modulus, m, epsilon),
+        "own-5": lambda m: second_moment_delta(modulus, m, epsilon),
         "exact-delta": lambda m: _enumerated(modulus, m, epsilon) or math.nan,
     }
     every = {name: np.array([scheme(m) for m in messages]) for name, scheme in schemes.items()}
@@ -190,24 +193,37 @@ def draw_by_epsilon(ax: Axes, record: Curves, pen: Pen) -> None:
 
 
 def compute_crowd(modulus: int, messages: Sequence[int], users: Sequence[int]) -> Curves:
-    """Exact total variation of (0, 0, 0, ...) and (1, -1, 0, ...), and the bound for all inputs, against users."""
+    """Exact total variation of (0, 0, 0, ...) and (1, -1, 0, ...) against users, and bounds from three messages on.
+
+    One bound is for all inputs, the other for those that are one swap of two users apart, as these are.
+    """
     exact = {
         f"exact-distance:m = {m}": np.array(
             [shuffled_distance(modulus, m, (0,) * n, (1, -1) + (0,) * (n - 2), 0) for n in users]
         )
         for m in messages
     }
-    bounds = {f"own-3:m = {m}": np.array([float(users_distance(modulus, m, n)) for n in users]) for m in messages}
+    kinds = {"own-4": swap_distance, "own-3": users_distance}
+    bounds = {
+        f"{name}:m = {m}": np.array([float(bound(modulus, m, n)) for n in users])
+        for name, bound in kinds.items()
+        for m in messages
+        if m > 2  # two hide nothing in a crowd
+    }
     return Curves("n_users", "distance", np.asarray(users, dtype=float), exact | bounds, {"modulus": modulus})
 
 
 def compute_needed(users: Sequence[int], security_bits: float, log2_modulus: int) -> Curves:
-    """Messages per user that keep all data sets of equal sum together, against users: swap by swap, and all at once."""
+    """Messages per user that keep all data sets of equal sum together, against users: swap by swap, and all at once.
+
+    Behind Pólya shares of all users they hide one user's value, which moves by ten steps for each user.
+    """
     modulus = 2**log2_modulus
     schemes: Mapping[str, Callable[[int], float]] = {
         "chained": lambda n: _chained(security_bits, n, modulus),
         "best-1": lambda n: _closed(security_bits, n, log2_modulus),
         "own-3": lambda n: least_messages(security_bits, n, modulus),
+        "own-6": lambda n: least_messages_behind(2.0**-security_bits, n, modulus, STEPS * n),
     }
     curves = {name: np.array([scheme(int(n)) for n in users], dtype=float) for name, scheme in schemes.items()}
     given: Parameters = {"security_bits": security_bits, "log2_modulus": log2_modulus}
@@ -261,9 +277,9 @@ def ordered(record: Curves, *names: str) -> Finding:
 
 
 def crowd_bounded(record: Curves) -> Finding:
-    """Whether every exact distance of a crowd is below the bound for as many messages."""
-    kinds = [name.partition(":")[2] for name in record.curves if name.startswith("own-3:")]
-    return every(*(ordered(record, f"exact-distance:{kind}", f"own-3:{kind}") for kind in kinds))
+    """Whether every exact distance of a crowd is below the bounds for as many messages."""
+    bounds = [name.partition(":") for name in record.curves if name.startswith("own-")]
+    return every(*(ordered(record, f"exact-distance:{kind}", f"{bound}:{kind}") for bound, _, kind in bounds))
 
 
 def constant(values: Reals) -> Finding:

@@ -18,15 +18,16 @@ from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, Finding, compared, sided, verdict
 from flamelib.accounting.coordinates import counting
-from flamelib.accounting.coordinates.certified import account, topk_truncated
+from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.coordinates.full_bags import full_bags
+from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import VOCABULARY
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
 BOUNDS = ("withdrawn", "bennett", "hoeffding", "blanket")
-PROTOCOLS = ("simple", "double", "topk")
+PROTOCOLS = ("simple", "double", "exactly", "topk")  # the second includes coordinates independently
 DELTA = 0.01 / 1000**1.1
 LARGEST_EPSILON0 = VOCABULARY["epsilon0"].high
 
@@ -72,6 +73,10 @@ class Setting:
         given = asdict(self) | {"kept": math.ceil(self.kept), "inclusion": "exact", "overflow": "drop"}
         return float(account(protocol="double", bound="blanket", route="sound", **given))
 
+    def revealed(self) -> float:
+        """The same if the coordinates are told to the analyzer, as they had to be before blocks of them (upper)."""
+        return float(double_revealed(self.kept, self.padded, self.epsilon0, self.delta))
+
     def lower(self, protocol: str) -> float:
         """What counting messages gives away; of SS-Topk where no bag overflows (lower)."""
         each, delta = self.budget(protocol), self.delta
@@ -79,7 +84,14 @@ class Setting:
             return float(counting.simple_lower(self.dimension, self.n_users, each, delta=delta))
         if protocol == "double":
             return attacks.double_lower(self.n_users, self.dimension, self.kept, self.padded, each, delta)
+        if protocol == "exactly":
+            shape = (self.n_users, self.dimension, math.floor(self.kept), self.padded)
+            return float(counting.exactly_lower(*shape, each, delta=delta)) if self.kept >= 1 else 0.0
         return float(counting.topk_lower(self.kept, self.padded, each, delta=delta))
+
+    def weighed(self) -> float:
+        """What weighing messages of SS-Topk gives away where no bag overflows (lower)."""
+        return float(weighed_lower(self.n_users, self.kept, self.padded, self.epsilon0, delta=self.delta))
 
 
 @cache
@@ -146,9 +158,17 @@ def compute_printed() -> Printed:
 # --- then and now ----------------------------------------------------------------------------------------------------
 
 FORMULAS = ("withdrawn", "bennett", "blanket")  # by the paper's route: values
-MARKS = {"withdrawn": "x", "bennett": "D", "blanket": "s", "certified": "o", "certified-full": "^",
-         "certified-subset": "v", "lower": "|",
-         "lower-full": "2"}  # fmt: skip
+MARKS = {"withdrawn": "x", "bennett": "D", "blanket": "s", "certified": "o", "certified-before": "o",
+         "certified-full": "^", "lower": "|", "lower-before": "1", "lower-full": "2"}  # fmt: skip
+
+
+def label(protocol: str) -> str:
+    """What a row of the comparison is called; SS-Double in the two ways to include coordinates.
+
+    >>> label("double"), label("exactly")
+    ('SS-Double, independent', 'SS-Double, exactly k')
+    """
+    return LOOKS[protocol].label + ", independent" * (protocol == "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +188,22 @@ class ThenAndNow:
     @property
     def order(self) -> Finding:
         """Whether every lower bound is below the upper bound of the same assumptions."""
-        pairs = (("lower", "certified"), ("lower-full", "certified-full"), ("lower", "lower-full"))
-        given = [(found[low], found[high]) for found in self.budgets.values() for low, high in pairs if high in found]
+        pairs = (
+            *(("lower", "certified"), ("lower-full", "certified-full"), ("lower", "lower-full")),
+            *(("lower-before", "lower"), ("certified", "certified-before")),
+        )
+        given = [
+            (found[low], found[high])
+            for found in self.budgets.values()
+            for low, high in pairs
+            if {low, high} <= found.keys()
+        ]
         lows, highs = np.array(given).T
         return compared(lows, "<=", highs * (1 + 1e-6))
 
     def verdicts(self) -> list[tuple[object, ...]]:
         """For each protocol, and SS-Topk with full bags: the withdrawn form's value between certified bounds."""
-        kinds = [
-            (LOOKS[name].label + ", independent" * (name == "double"), found, "")
-            for name, found in self.budgets.items()
-        ]
+        kinds = [(label(name), found, "") for name, found in self.budgets.items()]
         if "topk" in self.budgets:
             kinds.append((f"{LOOKS['topk'].label}, bags overflow", self.budgets["topk"], "-full"))
         return [
@@ -202,15 +227,23 @@ class ThenAndNow:
 
 
 def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS) -> ThenAndNow:
-    """All accounts of these protocols; for SS-Topk also those that allow for bags with too many reports."""
+    """All accounts of these protocols, and what was certified before.
+
+    ``exactly`` is SS-Double with exactly ``kept`` coordinates; for SS-Topk there are also accounts that allow for bags
+    with too many reports.
+    """
     budgets = {}
     for protocol in protocols:
-        found = {bound: setting.epsilon(protocol, bound, "paper") for bound in ("withdrawn", "bennett", "blanket")}
-        budgets[protocol] = found | {"certified": setting.epsilon(protocol), "lower": setting.lower(protocol)}
-        if protocol == "double":
-            budgets[protocol]["certified-subset"] = setting.exactly()
+        family = "double" if protocol == "exactly" else protocol
+        found = {bound: setting.epsilon(family, bound, "paper") for bound in FORMULAS}
+        if protocol == "exactly":
+            found |= {"certified-before": setting.revealed(), "certified": setting.exactly()}
+        else:
+            found |= {"certified": setting.epsilon(protocol)}
+        found |= {"lower": setting.lower(protocol)}
         if protocol == "topk":
-            budgets[protocol] |= _overflowing(setting)
+            found |= {"lower-before": found["lower"], "lower": setting.weighed()} | _overflowing(setting)
+        budgets[protocol] = found
     return ThenAndNow(budgets, asdict(setting))
 
 
@@ -229,13 +262,14 @@ def draw_then_and_now(ax: Axes, record: ThenAndNow, pen: Pen) -> None:
         ax.plot([low, high], [-row, -row], color=pen.colour("lower"), alpha=0.45, linewidth=9, solid_capstyle="butt",
                 label="where the truth lies" if row == 0 else None)  # fmt: skip
         for at, (key, value) in enumerate(found.items()):
-            bound = key.partition("-")[0] in ("certified", "lower")
-            place = -row if bound else -row + 0.14 + 0.11 * at
+            bound, _, kind = key.partition("-")
+            bounds = bound in ("certified", "lower")
+            place = -row if bounds else -row + 0.14 + 0.11 * at
             first = key not in [name for other in list(record.budgets.values())[:row] for name in other]
-            ax.plot(value, place, MARKS[key], color=pen.colour(key), markersize=13 if key.startswith("lower") else 7.5,
-                    markerfacecolor=pen.colour(key) if bound else "none", markeredgewidth=2,
+            ax.plot(value, place, MARKS[key], color=pen.colour(key), markersize=13 if bound == "lower" else 7.5,
+                    markerfacecolor=pen.colour(key) if bounds and kind != "before" else "none", markeredgewidth=2,
                     label=LOOKS[key].label if first else None)  # fmt: skip
-    names = [LOOKS[protocol].label for protocol in record.budgets]
+    names = [label(protocol).replace(", ", ",\n") for protocol in record.budgets]
     ax.set(xscale="log", xlabel=words("epsilon"), yticks=[-row for row in range(len(names))], yticklabels=names)
     ax.set_ylim(-len(names) + 0.6, 0.7)
     ax.grid(visible=False, axis="y")

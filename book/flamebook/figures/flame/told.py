@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flamebook.figures.flame.accounting import Setting, ThenAndNow
+from flamebook.figures.flame.accounting import Setting, ThenAndNow, label
 from flamebook.figures.flame.as_published import HalfPrecision, RepeatedNoise
 from flamebook.figures.flame.attack import Attack, AttackCurve
 from flamebook.figures.flame.audit import Accounts, Claim, Claims, Round
 from flamebook.records import LOOKS, Curves, Rates, log_log_slope
 from flamebook.statements import at_least, at_most, compared, counted, either, every, listed, percent, times, verdict
-from flamelib.accounting.coordinates.counting import exactly_lower
 from flamelib.core.arrays import Reals
 
 Words = dict[str, str]
@@ -64,12 +63,11 @@ def interval(lower: float, upper: float) -> str:
 # --- What FLAME's budgets are worth -----------------------------------------------------------------------------------
 
 
-def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
+def then_and_now(now: ThenAndNow) -> Words:
     """About the three protocols of a figure: how each stands to its printed budget, and what loses how much."""
-    simple, double, topk = (now.budgets[name] for name in ("simple", "double", "topk"))
+    simple, double, exactly, topk = (now.budgets[name] for name in ("simple", "double", "exactly", "topk"))
     formulas = [simple[bound] for bound in ("withdrawn", "bennett", "blanket")]
-    shape = (setting.n_users, setting.dimension, int(setting.kept), setting.padded, setting.epsilon0)
-    exactly = verdict(double["withdrawn"], exactly_lower(*shape, delta=setting.delta), double["certified-subset"])
+    before, today = exactly["certified-before"], exactly["certified"]
     plain = [topk[key] for key in ("withdrawn", "lower", "certified")]
     return {
         "simple_standing": standing(*(simple[key] for key in ("withdrawn", "lower", "certified"))),
@@ -85,12 +83,22 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
             "Counting gives nothing away here.",
         ),
         "double_standing": standing(*(double[key] for key in ("withdrawn", "lower", "certified"))),
-        "exactly_factor": multiple(ratio(double["certified-subset"], double["certified"])),
+        "exactly_gain": either(
+            compared(today, "<", before),
+            f"{at_most(today)} where {at_most(before)} was all that could be certified before",
+            f"{at_most(today)}, as before",
+        ),
+        "exactly_lower": at_least(exactly["lower"]),
         "exactly_verdict": {
             "holds": "the printed formula gives no less than that, and its budget holds as well",
             "open": "the printed formula gives less than that, and nothing contradicts it",
             "refuted": "the budget of the printed formula is refuted, for counting gives away more",
-        }[exactly],
+        }[verdict(exactly["withdrawn"], exactly["lower"], today)],
+        "topk_gain": either(
+            compared(topk["lower"], ">", topk["lower-before"]),
+            f"raises what is certainly lost from {at_least(topk['lower-before'])} to {at_least(topk['lower'])}",
+            f"does not raise what is certainly lost, {at_least(topk['lower'])}, here",
+        ),
         "topk_standing": standing(*plain),
         "topk_verdict": {
             "holds": "The printed formula gives no less than the certified budget, as long as no bag overflows.",
@@ -106,10 +114,21 @@ def then_and_now(setting: Setting, now: ThenAndNow) -> Words:
             verdict(double["withdrawn"], double["lower"], double["certified"])
         ],
         "now_alt": "; ".join(
-            f"{LOOKS[name].label} from {interval(*now.interval(name))}, by the printed formula {found['withdrawn']:.4g}"
+            f"{label(name)} from {interval(*now.interval(name))}, by the printed formula {found['withdrawn']:.4g}"
             for name, found in now.budgets.items()
         ),
     }
+
+
+def fallen(setting: Setting) -> Words:
+    """What blocks of coordinates are worth to SS-Double with exactly k of them in another setting.
+
+    >>> fallen(Setting(dimension=100, n_users=100, kept=5, padded=50))["fallen"][:10]
+    'falls from'
+    """
+    before, today = setting.revealed(), setting.exactly()
+    falls = either(compared(today, "<", before), f"falls from {at_most(before)} to {at_most(today)}", "does not fall")
+    return {"fallen": falls, "fallen_setting": f"{setting.kept:g} coordinates and bags of {setting.padded}"}
 
 
 def trend(curve: Reals) -> str:

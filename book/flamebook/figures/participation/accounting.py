@@ -9,6 +9,7 @@ bounds a whole window.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -224,13 +225,22 @@ LEAST_SLACK = 1e-300  # which the accounting of Gaussian noise still tells from 
 
 
 def compute_rounds(setting: Setting, counts: Sequence[int], delta: float) -> Curves:
-    """Epsilon at ``delta`` after so many rounds: certified for four schemes, and what nothing can be below."""
+    """Epsilon at ``delta`` after so many rounds: certified for four schemes, and what nothing can be below.
+
+    ``outer`` has one pair for all angles between gradients, ``turning`` tells them apart; ``aligned`` knows equal
+    gradients alone, ``lower`` the worst angle.
+    """
     given = setting.as_parameters()
-    curves = {
-        name: np.array([float(dominated_rounds(name, **given, rounds=int(t), delta=delta)) for t in counts])
-        for name in COMPOSED
+    accounts: dict[str, Callable[..., float]] = {
+        **{name: partial(dominated_rounds, name) for name in COMPOSED},
+        "turning": partial(participation_rounds, "outer"),
+        "lower": partial(participation_rounds, "outer", side="lower"),
+        "aligned": aligned_rounds_lower,
     }
-    curves["lower"] = np.array([float(aligned_rounds_lower(**given, rounds=int(t), delta=delta)) for t in counts])
+    curves = {
+        name: np.array([float(one(**given, rounds=int(t), delta=delta)) for t in counts])
+        for name, one in accounts.items()
+    }
     return Curves("rounds", "total_epsilon", np.asarray(counts, dtype=float), curves, given | {"delta": delta})
 
 
@@ -388,7 +398,8 @@ def round_words(record: Curves) -> dict[str, str]:
             "The order of one round survives.",
             "The order of one round is not seen at every number of rounds.",
         ),
-        "rounds_between": f"between {at_least(last['lower'])} and {at_most(last['outer'])}",
+        "rounds_between": f"between {at_least(last['lower'])} and {at_most(last['turning'])}",
+        "rounds_before": f"between {at_least(last['aligned'])} and {at_most(last['outer'])}",
         "rounds_last": ranked({LOOKS[name].label: value for name, value in last.items()}),
     }
 

@@ -54,7 +54,8 @@ def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
     """Recorded means in a band of one standard deviation; fresh ones as points with bars, alone if of other data."""
     draw_sweep(ax, record.recorded or record.fresh, pen)
     for name in record.fresh.finals:
-        style = pen.line(name, label="_fresh", linestyle="none", marker="x", markersize=8)
+        key, _, kind = name.partition(":")
+        style = pen.line(key, label="_fresh", linestyle="none", marker="+" if kind else "x", markersize=8)
         ax.errorbar(record.fresh.x, record.fresh.mean(name), yerr=record.fresh.spread(name), capsize=3, **style)
 
 
