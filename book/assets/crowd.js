@@ -18,19 +18,24 @@ const flamelibCrowd = (() => {
 
   const laws = Object.fromEntries(SIZES.map((n) => [n, lawsOf(n)]));
 
-  function lawsOf(n) {
+  /** The orange messages of the others: their chances, and the chances added up. */
+  function othersOf(n) {
     const others = n - 1;
     const chance = 1 - TRUE;
-    const middle = Math.floor((others + 1) * chance);
+    const mode = Math.min(Math.floor((others + 1) * chance), others);
     const pmf = new Float64Array(others + 1);
     // From the mode outwards by ratios, then to one in all: no factorial, and what is lost lies below 1e-300.
-    pmf[Math.min(middle, others)] = 1;
-    for (let k = Math.min(middle, others); k < others; k++) pmf[k + 1] = (pmf[k] * (others - k) * chance) / ((k + 1) * TRUE);
-    for (let k = Math.min(middle, others); k > 0; k--) pmf[k - 1] = (pmf[k] * k * TRUE) / ((others - k + 1) * chance);
+    pmf[mode] = 1;
+    for (let k = mode; k < others; k++) pmf[k + 1] = (pmf[k] * (others - k) * chance) / ((k + 1) * TRUE);
+    for (let k = mode; k > 0; k--) pmf[k - 1] = (pmf[k] * k * TRUE) / ((others - k + 1) * chance);
     const total = pmf.reduce((sum, one) => sum + one, 0);
     let below = 0;
-    const upTo = pmf.map((one) => (below += one / total));
-    const at = (k) => (k < 0 || k > others ? 0 : pmf[k] / total);
+    return { pmf: pmf.map((one) => one / total), upTo: pmf.map((one) => (below += one / total)), largest: 1 / total };
+  }
+
+  function lawsOf(n) {
+    const { pmf, upTo } = othersOf(n);
+    const at = (k) => pmf[k] ?? 0;
     const counts = Array.from({ length: n + 1 }, (_, k) => k);
     return {
       upTo,
@@ -124,6 +129,12 @@ const flamelibCrowd = (() => {
 
   const grouped = (number) => number.toLocaleString("en-US");
   const percent = (share) => `${(100 * share).toFixed(share < 0.51 && share > 0.5 ? 2 : 1)} %`;
+  /** Three digits, rounded up. */
+  const upwards = (number) => {
+    const unit = 10 ** (Math.floor(Math.log10(number)) - 2);
+    const up = Math.ceil(number / unit - 1e-9) * unit;
+    return up >= 1e-4 ? String(Number(up.toPrecision(3))) : up.toExponential(2);
+  };
   const tally = ([right, played]) => (played ? `${grouped(right)} of ${grouped(played)}, ${percent(right / played)}` : "–");
 
   function tell() {
@@ -134,7 +145,7 @@ const flamelibCrowd = (() => {
     $("score").tBodies[0].replaceChildren(
       ...SIZES.map((n) => {
         const row = document.createElement("tr");
-        const cells = [grouped(n), tally(score[n].you), tally(score[n].best), percent(best(n))];
+        const cells = [grouped(n), tally(score[n].you), tally(score[n].best), `${Math.ceil(1e4 * best(n) - 1e-9) / 100} %`];
         cells.forEach((text, i) => {
           const cell = document.createElement(i ? "td" : "th");
           if (!i) cell.scope = "row";
@@ -158,13 +169,13 @@ const flamelibCrowd = (() => {
   function epsilonMoved() {
     const epsilon = Number($("epsilon").value);
     $("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilon.toFixed(2)}`);
-    $("epsilon-told").textContent = `ε = ${epsilon.toFixed(2)}: the odds of yes rise at most ${Math.exp(epsilon).toFixed(2)}-fold`;
+    $("epsilon-told").textContent = `ε = ${epsilon.toFixed(2)}: leaving delta aside, the odds of yes rise at most ${Math.exp(epsilon).toFixed(2)}-fold`;
     $("deltas").tBodies[0].replaceChildren(
       ...SIZES.map((n) => {
         const row = document.createElement("tr");
         const left = delta(n, epsilon);
         const sure = Math.exp(epsilon) / (1 + Math.exp(epsilon));
-        const cells = [grouped(n), left < 1e-12 ? "0 (below 1e-12)" : left.toPrecision(3), `${Math.ceil(1000 * sure) / 10} % sure`];
+        const cells = [grouped(n), left < 1e-12 ? "below 1e-12" : upwards(left), `${Math.ceil(1000 * sure) / 10} % sure`];
         cells.forEach((text, i) => {
           const cell = document.createElement(i ? "td" : "th");
           if (!i) cell.scope = "row";
@@ -184,12 +195,12 @@ const flamelibCrowd = (() => {
     const show = () => {
       const n = Math.round(10 ** (Number(field.value) / 4));
       const shown = Math.min(n, 2500);
-      const { upTo } = lawsOf(n);
-      const largest = upTo.reduce((most, one, k) => Math.max(most, one - (k ? upTo[k - 1] : 0)), 0);
+      const { largest } = othersOf(n);
       const share = (1 + (2 * TRUE - 1) * largest) / 2;
-      const words = `${grouped(n)} ${n === 1 ? "person" : "people"}: the best guess about one of them is right in ${Math.ceil(1e4 * share) / 100} % of all cases`;
+      const others = n === 1 ? "1 person" : `${grouped(n)} people, all others known to say no`;
+      const words = `${others}: the best guess about one of them is right in ${Math.ceil(1e4 * share - 1e-9) / 100} % of all cases`;
       field.setAttribute("aria-valuetext", words);
-      $("people-told").textContent = `${words}.`;
+      $("people-told").textContent = `${words}.${n > shown ? ` (${grouped(shown)} of the messages are drawn.)` : ""}`;
       const messages = Array.from({ length: shown }, (_, i) => ({ yes: Math.imul(i + 1, 0x9e3779b1) >>> 30 === 0 }));
       paint($("front"), messages, false);
     };
@@ -247,8 +258,8 @@ const flamelibCrowd = (() => {
       });
     $("print").addEventListener("click", () => {
       document.body.classList.add("fl-sheet-only");
+      window.addEventListener("afterprint", () => document.body.classList.remove("fl-sheet-only"), { once: true });
       window.print();
-      document.body.classList.remove("fl-sheet-only");
     });
     new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }

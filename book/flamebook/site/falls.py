@@ -19,7 +19,7 @@ carries; the third adds the rows that rest on it through other propositions. Bel
 list.
 
 A row that is named here is not refuted when the proposition falls. It would be open until there is another proof.
-Refutations rest on few proofs, because most of them list every outcome of a small case.
+Most refutations rest on none of these proofs: they list outcomes, count, or integrate.
 
 Which functions a row enters is recorded while the row is computed, in a process of its own. Which functions a
 proposition carries, and which propositions its proof uses, stands in `data/proofs.yml`. The list `proofs` of each row
@@ -47,7 +47,9 @@ def _link(proof: Proof) -> str:
 
 def _one(proof: Proof, down: Sequence[str], low: Sequence[str]) -> str:
     others = [_link(proofs.load()[label]) for label in down if label != proof.label]
-    through = f"Its fall would take along: {', '.join(others)}." if others else "No other proof uses it."
+    through = (
+        f"Its fall would take along: {', '.join(others)}." if others else "No other proposition of this table uses it."
+    )
     named = ", ".join(f"[`{name}`](#{anchor(name)})" for name in low)
     return "\n".join(
         [

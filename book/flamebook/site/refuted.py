@@ -39,7 +39,7 @@ NAMES = {
 WEIGHS = {
     "budget broken": "privacy that is promised, by a number or in words, is not there",
     "bound wrong": "a stated bound, rate or comparison is false; no promised budget is shown broken by it",
-    "proof gap": "a step of a proof fails; the statement stands by another proof",
+    "proof gap": "a step of a proof fails; what it was to prove may stand",
     "reading only": "one reading of an unclear passage fails; another may be meant",
     "slip of notation": "the printed line is wrong, and what is meant is clear and right",
 }
