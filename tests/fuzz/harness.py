@@ -12,10 +12,12 @@ as it stays wrong, and the status is 1.  Wrong is
 """
 
 import argparse
+import itertools
 import math
 import signal
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainEr
 Inputs = dict[str, Any]
 
 PATIENCE = 3.0  # seconds that an answer may take on an idle machine
-LIMIT = 60.0  # seconds after which a request is given up
+LIMIT = 6.0  # seconds of the processor after which a request is given up
+SHARE = 5.0  # a statement that has taken so many times its share of the processor sits out a turn
+ALIKE = 4  # of the same kind and id that are told
 DIGITS_LEFT = 1e6  # a larger epsilon has too few digits left to lead back to a delta
 ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
 TYPICAL = {
@@ -66,6 +70,8 @@ TYPICAL = {
     "index_privacy": 3.0,
     "sensitivity": 1.0,
 }
+# Statements whose delta is that of a part: what they answer rises with it.
+RISING = ("flame:lem-4", "participation:thm-2.5")
 # Lower and upper answer of one quantity: id and what is fixed in it, for either side.
 ORDERED: list[tuple[tuple[str, Inputs], tuple[str, Inputs]]] = [
     (("shuffle:lower", {"randomizer": "kary"}), ("blanket:lem-reduction", {"randomizer": "kary"})),
@@ -103,6 +109,14 @@ class TooLongError(Exception):
     """A request that had not ended when its time was over."""
 
 
+class FaultError(Exception):
+    """A request that ended in an exception other than a refusal."""
+
+    def __init__(self, key: str, inputs: Mapping[str, Any], fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.wrong = Wrong("fault", key, dict(inputs), f"{type(fault).__name__}: {fault}")
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer as the command gives it, and how long it took."""
@@ -123,15 +137,30 @@ def _give_up(_number: int, _frame: FrameType | None) -> NoReturn:
     raise TooLongError
 
 
+# What became of the requests so far: answered, refused, given up, failed.
+OUTCOMES: Counter[str] = Counter()
+
+
 def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
     """The answer of the library; a refusal is a :class:`DomainError`."""
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
     started = time.process_time()
+    outcome = "failed"
     try:
         found = answers.answer(key, inputs)
+        outcome = "answered"
+    except DomainError:
+        outcome = "refused"
+        raise
+    except TooLongError:
+        outcome = "given up"
+        raise
+    except Exception as fault:
+        raise FaultError(key, inputs, fault) from fault
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        OUTCOMES[outcome] += 1
     took = time.process_time() - started
     error = found.get("uncertainty", 0.0)
     return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
@@ -197,14 +226,16 @@ def judged(key: str, inputs: Inputs) -> Iterator[Wrong]:
     """Everything that is wrong with the answer to one request; nothing where it is refused."""
     try:
         reply = ask(key, inputs)
+        yield from _of_reply(key, inputs, reply)
     except DomainError:
         return
     except TooLongError:
         yield Wrong("slow", key, inputs, f"no answer in {LIMIT:.0f} s")
-        return
-    except Exception as fault:
-        yield Wrong("fault", key, inputs, f"{type(fault).__name__}: {fault}")
-        return
+    except FaultError as fault:
+        yield fault.wrong
+
+
+def _of_reply(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
     if reply.seconds > PATIENCE:
         yield Wrong("slow", key, inputs, f"{reply.seconds:.1f} s")
     if reply.gives == "exact" and reply.rests_on == "estimated":
@@ -221,9 +252,10 @@ def judged(key: str, inputs: Inputs) -> Iterator[Wrong]:
 
 def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
     """The same request with one number moved in a direction that the answer must follow."""
-    if not answers.statement(key).either:
+    either = answers.statement(key).either
+    if not either and ("delta" not in inputs or key in RISING):
         return
-    asked, other = ("delta", "epsilon") if "delta" in inputs else ("epsilon", "delta")
+    asked, other = ("delta", "epsilon" if either else "the answer") if "delta" in inputs else ("epsilon", "delta")
     at = float(inputs[asked])
     larger = min(1.0, at * 3) if asked == "delta" else at * 1.5 + 1e-3
     for name, moved, sign in ((asked, larger, -1), ("rounds", inputs.get("rounds", 0) * 2, 1)):
@@ -232,7 +264,7 @@ def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
             if found is not None and sign * (found - reply.number) < -_slack(reply, found):
                 words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
                 yield Wrong("monotone", key, inputs, words)
-    if asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
+    if either and asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
         back = _number(
             key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}
         )
@@ -251,13 +283,15 @@ def _number(key: str, inputs: Inputs) -> float | None:
         return ask(key, inputs).number
     except (DomainError, TooLongError):
         return None
-    except Exception:  # told when that request itself is drawn
-        return None
 
 
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
     """A lower answer above an upper one to the same question."""
-    found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+    try:
+        found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+    except FaultError as fault:
+        yield fault.wrong
+        return
     if None in found or math.isnan(found[0] or 0.0) or math.isnan(found[1] or 0.0):
         return
     least, most = float(found[0] or 0.0), float(found[1] or 0.0)
@@ -294,62 +328,86 @@ def simplest(wrong: Wrong, check: Callable[[Inputs], Iterator[Wrong]]) -> Wrong:
 # --- the whole -------------------------------------------------------------------------------------------------------
 
 
-def fuzz(seconds: float, seed: int, only: str = "") -> tuple[list[Wrong], Counter[str]]:
+def fuzz(seconds: float, seed: int, only: str = "", points: int = sys.maxsize) -> tuple[list[Wrong], Counter[str]]:
     """Requests for so long, statement by statement in turn, with the pairs between them.
+
+    Every draw has a generator of its own, so that a point is the same however long the others took.
 
     Parameters
     ----------
     seconds : float
         Processor time to spend; what is found is made simple besides.
     seed : int
-        Of the one generator.
+        Of all draws.
     only : str
         Beginning of the ids to try; all where it is empty.
+    points : int
+        Draws after which it ends at the latest.
 
     Returns
     -------
     list of Wrong, Counter
-        What was found, at most one of a kind and id; and how many requests were drawn for each id.
+        What was found, a few of a kind and id; and how many requests were drawn for each id.
     """
-    generator = np.random.default_rng(seed)
-    statements = {key: found for key, found in answers.load_all().items() if key.startswith(only)}
-    pairs = [(low, high) for low, high in ORDERED if high[0].startswith(only)]
-    wrong: dict[tuple[str, str], Wrong] = {}
+    checks = {
+        **{key: _alone(found) for key, found in answers.load_all().items() if key.startswith(only)},
+        **{f"{low[0]} <= {high[0]}": _pair(low, high) for low, high in ORDERED if high[0].startswith(only)},
+    }
+    wrong: dict[tuple[str, str], list[Wrong]] = {}
     drawn_of: Counter[str] = Counter()
+    spent: Counter[str] = Counter()
     started = time.process_time()
+    for turn in itertools.count():
+        for name, (draw, check) in checks.items():
+            if spent[name] > SHARE * max(spent.total() / len(checks), 1.0):
+                continue
+            before = time.process_time()
+            inputs = draw(np.random.default_rng([seed, turn, zlib.crc32(name.encode())]))
+            drawn_of[name] += 1
+            for one in check(inputs):
+                alike = wrong.setdefault((one.kind, one.key), [])
+                if len(alike) < ALIKE:
+                    alike.append(one if one.kind == "slow" else simplest(one, check))
+                    print(alike[-1], flush=True)
+            spent[name] += time.process_time() - before  # type: ignore[assignment]
+            if time.process_time() - started > seconds or drawn_of.total() >= points:
+                return [one for alike in wrong.values() for one in alike], drawn_of
+    raise AssertionError("turns do not end")
 
-    def note(found: Iterator[Wrong], check: Callable[[Inputs], Iterator[Wrong]]) -> None:
-        for one in found:
-            if (one.kind, one.key) not in wrong:
-                wrong[one.kind, one.key] = one if one.kind == "slow" else simplest(one, check)
-                print(wrong[one.kind, one.key], flush=True)
 
-    while True:
-        for key, found in statements.items():
-            inputs = drawn(found, generator, {})
-            drawn_of[key] += 1
-            note(judged(key, inputs), lambda given, key=key: judged(key, given))
-            if time.process_time() - started > seconds:
-                return list(wrong.values()), drawn_of
-        for low, high in pairs:
-            asked = {"delta": float(f"{10 ** -generator.uniform(1, 12):.3g}")}
-            inputs = {}
-            for key, fixed in (low, high):
-                inputs |= drawn(answers.statement(key), generator, asked | inputs | fixed)
-            drawn_of[f"{low[0]} <= {high[0]}"] += 1
-            note(ordered(low, high, inputs), lambda given, low=low, high=high: ordered(low, high, given))
+Draw = Callable[[np.random.Generator], Inputs]
+Check = Callable[[Inputs], Iterator[Wrong]]
+
+
+def _alone(found: Statement) -> tuple[Draw, Check]:
+    return lambda generator: drawn(found, generator, {}), lambda inputs: judged(found.id, inputs)
+
+
+def _pair(low: tuple[str, Inputs], high: tuple[str, Inputs]) -> tuple[Draw, Check]:
+    def draw(generator: np.random.Generator) -> Inputs:
+        asked = {"delta": float(f"{10 ** -generator.uniform(1, 12):.3g}")}
+        inputs: Inputs = {}
+        for key, fixed in (low, high):
+            inputs |= drawn(answers.statement(key), generator, asked | inputs | fixed)
+        return inputs
+
+    return draw, lambda inputs: ordered(low, high, inputs)
 
 
 def main(words: list[str]) -> int:
     """Fuzz; status 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="processor time to spend")
+    parser.add_argument("--points", type=int, default=sys.maxsize, help="draws after which it ends at the latest")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="of the draws; printed")
     parser.add_argument("--only", default="", help="beginning of the ids to try")
     given = parser.parse_args(words)
     print(f"seed {given.seed}", flush=True)
-    wrong, drawn_of = fuzz(given.seconds, given.seed, given.only)
-    print(f"{len(wrong)} wrong of {drawn_of.total()} requests to {len(drawn_of)} statements and pairs")
+    wrong, drawn_of = fuzz(given.seconds, given.seed, given.only, given.points)
+    print(f"{len(wrong)} wrong of {drawn_of.total()} requests drawn for {len(drawn_of)} statements and pairs")
+    rarest, count = min(drawn_of.items(), key=lambda one: one[1])
+    print(f"least often {rarest}, {count} times; on average {drawn_of.total() / len(drawn_of):.0f} times")
+    print(f"asked in all: {', '.join(f'{count} {outcome}' for outcome, count in OUTCOMES.items())}")
     return 1 if wrong else 0
 
 
