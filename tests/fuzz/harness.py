@@ -1,14 +1,17 @@
 """Random requests to every registered statement, and what must be true of any answer.
 
-``python tests/fuzz/harness.py --seconds 120 --seed 7`` draws requests from the declared domains, ordinary ones, wide
-ones and ends of domains, for so long; whatever is wrong is printed as the command that shows it again, made as simple
-as it stays wrong, and the status is 1.  Wrong is
+``PYTHONPATH=tests python tests/fuzz/harness.py --seconds 120 --seed 7`` draws requests from the declared domains,
+ordinary ones, wide ones and ends of domains, for so long; whatever is wrong is printed as the command that shows it
+again, made as simple as it stays wrong, and the status is 1.  Wrong is
 
 ``fault``      an exception other than a refusal, an answer that is no number, or a label that promises too much;
 ``slow``       an answer that takes longer than :data:`PATIENCE` seconds;
 ``order``      an upper answer below a lower one of the same quantity;
 ``monotone``   a budget that rises with the failure probability, or falls with rounds;
-``round trip`` the failure probability at the budget answered, larger than the one that was asked for.
+``round trip`` the failure probability at the budget answered, larger than the one that was asked for;
+``oracle``     an answer on the wrong side of the truth by enumeration, for a few users and letters.
+
+Beside the statements the front door is asked: ``account``, ``bounds`` and ``calibrate`` of shuffled records.
 """
 
 import argparse
@@ -25,8 +28,19 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+from oracles import shuffling as oracle
 
-from flamelib import answers
+from flamelib import (
+    AnyRandomizer,
+    Checkin,
+    KaryResponse,
+    LaplaceNoise,
+    Shuffled,
+    account,
+    answers,
+    bounds,
+    calibrate,
+)
 from flamelib.core.statements import Statement
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError
 
@@ -143,13 +157,22 @@ OUTCOMES: Counter[str] = Counter()
 
 def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
     """The answer of the library; a refusal is a :class:`DomainError`."""
+    started = time.process_time()
+    found = limited(key, inputs, lambda: answers.answer(key, inputs))
+    took = time.process_time() - started
+    error = found.get("uncertainty", 0.0)
+    return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
+
+
+def limited(key: str, inputs: Mapping[str, Any], question: Callable[[], Any]) -> Any:
+    """What a question is answered within the limit; its outcome is counted."""
     signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
-    started = time.process_time()
     outcome = "failed"
     try:
-        found = answers.answer(key, inputs)
+        found = question()
         outcome = "answered"
+        return found
     except DomainError:
         outcome = "refused"
         raise
@@ -161,9 +184,6 @@ def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         OUTCOMES[outcome] += 1
-    took = time.process_time() - started
-    error = found.get("uncertainty", 0.0)
-    return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
@@ -305,6 +325,97 @@ def _of(key: str, inputs: Inputs) -> Inputs:
     return {name: value for name, value in inputs.items() if name in has}
 
 
+# --- small worlds ----------------------------------------------------------------------------------------------------
+
+ABOVE = ("blanket:lem-reduction", "blanket:lem-hoeffding", "blanket:lem-bennett", "clones:2023", "clones:2021",
+         "shuffle:any", "shuffle:exact-binary")  # fmt: skip
+BELOW = ("shuffle:lower", "shuffle:exact-binary")
+EXACT = 1e-9  # relative: what the enumeration itself may be off
+
+
+def small(generator: np.random.Generator) -> Inputs:
+    """Few users with few letters, at an epsilon below their local budget."""
+    epsilon0 = float(f"{math.exp(generator.normal(0, 1)):.3g}")
+    letters, users = ((2, 7), (3, 4), (4, 3))[int(generator.integers(3))]
+    epsilon = float(f"{epsilon0 * generator.uniform(0, 1):.3g}")
+    n_users = int(generator.integers(2, users + 1))
+    return {"randomizer": "kary", "epsilon0": epsilon0, "n_buckets": letters, "n_users": n_users, "epsilon": epsilon}
+
+
+def enumerated(inputs: Inputs) -> Iterator[Wrong]:
+    """Answers on the wrong side of the delta of the worst data sets, of which all are tried."""
+    rows = oracle.kary_rows(inputs["epsilon0"], inputs["n_buckets"])
+    truth = float(oracle.worst_shuffled(rows, inputs["n_users"], inputs["epsilon"]))
+    for keys, sign in ((ABOVE, 1), (BELOW, -1)):
+        for key in keys:
+            if key == "shuffle:exact-binary" and inputs["n_buckets"] > 2:
+                continue
+            given = _of(key, inputs | ({"side": "upper"} if key == "shuffle:any" else {}))
+            try:
+                found = _number(key, given)
+            except FaultError as fault:
+                yield fault.wrong
+                continue
+            if found is not None and sign * (found - truth) < -EXACT * truth:
+                yield Wrong("oracle", key, given, f"{found!r}, but every data set gives {truth!r}")
+
+
+# --- the front door --------------------------------------------------------------------------------------------------
+
+
+def visit(generator: np.random.Generator) -> Inputs:
+    """A shuffled or checked-in record, its rounds, and a budget."""
+    wide = generator.random() < 0.3
+    several = Domain("several", whole=True, low=2, high=10**9)
+    rate = _share("checkin_rate", VOCABULARY["checkin_rate"], wide, generator) if generator.random() < 0.5 else 1.0
+    return {
+        "kind": str(generator.choice(["kary", "laplace", "any"])),
+        "epsilon0": _value("epsilon0", VOCABULARY["epsilon0"], wide, generator),
+        "n_buckets": _value("n_buckets", several, False, generator),
+        "n_users": _value("n_users", several, wide, generator),
+        "rate": rate,
+        "rounds": 1 if generator.random() < 0.3 else _value("rounds", several, wide, generator),
+        "delta": _share("delta", VOCABULARY["delta"], wide, generator),
+        "epsilon": _value("epsilon", VOCABULARY["epsilon"], wide, generator),
+    }
+
+
+def visited(inputs: Inputs) -> Iterator[Wrong]:
+    """What is wrong with the answers of the front door."""
+    key = "front:account"
+    delta, epsilon, rounds = inputs["delta"], inputs["epsilon"], inputs["rounds"]
+    try:
+        survey = limited(key, inputs, lambda: _record(inputs))
+        kept = limited(key, inputs, lambda: account(survey, delta=delta, rounds=rounds))
+        if rounds == 1 and delta > 0 and kept.epsilon < DIGITS_LEFT:
+            back = limited(key, inputs, lambda: account(survey, epsilon=kept.epsilon, rounds=rounds)).delta
+            if back > delta * (1 + 0.03):
+                yield Wrong("round trip", key, inputs, f"epsilon {kept.epsilon!r}, at which delta is {back!r}")
+        more = limited(key, inputs, lambda: account(survey, delta=delta, rounds=2 * rounds))
+        if more.epsilon < kept.epsilon * (1 - ROUNDING) - 2 * kept.uncertainty:
+            yield Wrong("monotone", key, inputs, f"epsilon {kept.epsilon!r}, but {more.epsilon!r} in twice the rounds")
+        limited("front:bounds", inputs, lambda: bounds(survey, epsilon=epsilon, rounds=rounds))
+        found = limited("front:calibrate", inputs, lambda: calibrate(survey, epsilon=epsilon, delta=delta))
+        again = limited(key, inputs, lambda: account(found.protocol, delta=delta)).epsilon
+        if again > epsilon * (1 + ROUNDING):
+            yield Wrong("round trip", "front:calibrate", inputs, f"{found!r} costs {again!r}")
+    except (DomainError, TooLongError):
+        return
+    except FaultError as fault:
+        yield fault.wrong
+
+
+def _record(inputs: Inputs) -> Shuffled | Checkin:
+    epsilon0 = inputs["epsilon0"]
+    randomizer = {
+        "kary": lambda: KaryResponse(epsilon0, inputs["n_buckets"]),
+        "laplace": lambda: LaplaceNoise(epsilon0),
+        "any": lambda: AnyRandomizer(epsilon0),
+    }[inputs["kind"]]()
+    survey = Shuffled(randomizer, inputs["n_users"])
+    return survey if inputs["rate"] == 1 else Checkin(survey, rate=inputs["rate"])
+
+
 # --- simplest examples -----------------------------------------------------------------------------------------------
 
 
@@ -352,6 +463,7 @@ def fuzz(seconds: float, seed: int, only: str = "", points: int = sys.maxsize) -
     checks = {
         **{key: _alone(found) for key, found in answers.load_all().items() if key.startswith(only)},
         **{f"{low[0]} <= {high[0]}": _pair(low, high) for low, high in ORDERED if high[0].startswith(only)},
+        **{name: check for name, check in OTHERS.items() if name.startswith(only)},
     }
     wrong: dict[tuple[str, str], list[Wrong]] = {}
     drawn_of: Counter[str] = Counter()
@@ -392,6 +504,9 @@ def _pair(low: tuple[str, Inputs], high: tuple[str, Inputs]) -> tuple[Draw, Chec
         return inputs
 
     return draw, lambda inputs: ordered(low, high, inputs)
+
+
+OTHERS: dict[str, tuple[Draw, Check]] = {"small world": (small, enumerated), "front door": (visit, visited)}
 
 
 def main(words: list[str]) -> int:
