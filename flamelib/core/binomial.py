@@ -21,6 +21,7 @@ _SMALL = 16  # from here on the series of Stirling is right to the last digit; s
 MOST = 2**16  # terms that others add up at most
 _DENSE = 2**13  # counts beside the largest term that are taken one by one
 _TRUSTED = 2**30  # the largest number of trials for which the incomplete beta function is trusted
+_RAREST = 1e-250  # a rate below which a second hit has no chance that a double holds, and SciPy's function fails
 _MARGIN = 1e-9  # its relative error, from above
 _COUNTS = np.arange(1.0, _SMALL)
 _EXACT = np.append(0.0, gammaln(_COUNTS + 1) - (_COUNTS + 0.5) * np.log(_COUNTS) + _COUNTS - math.log(2 * math.pi) / 2)
@@ -30,12 +31,15 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # St
 def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
     """Chance of exactly that many hits, 0 where that is impossible.
 
-    This and the next two give what ``scipy.stats.binom`` gives, to the last bit, without the time it takes to load.
+    This and the next two give what ``scipy.stats.binom`` gives, to the last bit, without the time it takes to load;
+    this one also where the rate is so small that SciPy's fails.
     """
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count <= trials)
-    found = _law("pmf")(np.where(inside, count, 0.0), trials, rate)
-    return np.where(inside, np.clip(found, 0.0, 1.0), 0.0)[()]
+    found = _law("pmf")(np.where(inside, count, 0.0), trials, np.where(np.less(rate, _RAREST) & (rate != 0), 0.5, rate))
+    hardly = np.where(count == 0, 1.0, np.where(count == 1, trials * np.asarray(rate), 0.0))
+    found = np.where(np.less(rate, _RAREST), hardly, np.clip(found, 0.0, 1.0))
+    return np.where(inside, found, 0.0)[()]
 
 
 def cdf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:

@@ -1,6 +1,7 @@
 """Numbers held by their logarithms: differences, sums and the way back; standard library only."""
 
 import math
+from fractions import Fraction
 
 # More than a logarithm made of a few functions of doubles is wrong, and than each of their values is, relatively.
 MARGIN, ROUNDING = 1e-12, 2.0**-51
@@ -43,6 +44,32 @@ def probability(log_value: float) -> float:
     if log_value == -math.inf:
         return 0.0
     return max(math.exp(min(log_value, 0.0)), SMALLEST)
+
+
+def least_double(exact: Fraction) -> float:
+    """The least double that is not below an exact number of at least 0; ``inf`` beyond the largest."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def product_above(*factors: float) -> float:
+    """The least double that is not below a product of numbers of at least 0, of which any may be ``inf``."""
+    if math.inf in factors:
+        return math.inf
+    return least_double(math.prod(map(Fraction, factors), start=Fraction(1)))
+
+
+def above(value: float, roundings: int = 32) -> float:
+    """A number of at least 0 that so many roundings to nearest made, raised by what they can have taken; 0 stays."""
+    return math.nextafter(value * (1 + 2 * roundings * UNIT), math.inf) if value > 0 else value
+
+
+def below(value: float, roundings: int = 32) -> float:
+    """The same, lowered by what they can have added."""
+    return math.nextafter(value * (1 - 2 * roundings * UNIT), 0.0) if value > 0 else value
 
 
 def added_up(*logarithms: float) -> float:

@@ -14,7 +14,7 @@ Source: Ghazi, Pagh, Velingker 2019, Algorithms 1 and 2, Lemma 5; US20220374542A
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -283,14 +283,23 @@ def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guaran
     alike = ApproxDP(0.0, distance, Adjacency.SUM_PRESERVING) if protocol.rounding != "random" else None
     if protocol.noise is None:
         return Guarantees(None, alike)
+    known = list(_one_user(protocol, delta, honest, distance))
+    if not known:
+        raise DomainError(f"delta must be larger, or n_messages: what shares tell leaves nothing of {delta:.3g}")
+    epsilon = min(known)
+    return Guarantees(ApproxDP(epsilon, delta, Adjacency.REPLACE_ONE), alike)
+
+
+def _one_user(protocol: CloakProtocol, delta: float, honest: int, distance: float) -> Iterator[float]:
+    """Every epsilon that is known for the change of one user's value; none where shares alone tell more than delta."""
     epsilon = _sum_epsilon(protocol, delta / 2, honest)
     shares = (1 + math.exp(epsilon)) * distance if epsilon < 700 else math.inf
+    if shares <= delta / 2:
+        yield min(epsilon, _sum_epsilon(protocol, (delta - shares) * (1 - 1e-12), honest))
     if isinstance(protocol.noise, PolyaShare) and protocol.noise.n_users == honest:
-        shares = min(shares, shares_delta(protocol.modulus, protocol.n_messages, honest, protocol.scale))
-    if shares > delta / 2:
-        raise DomainError(f"delta must be larger, or n_messages: shares tell {shares:.3g} at the epsilon of half of it")
-    epsilon = min(epsilon, _sum_epsilon(protocol, (delta - shares) * (1 - 1e-12), honest))
-    return Guarantees(ApproxDP(epsilon, delta, Adjacency.REPLACE_ONE), alike)
+        shares = shares_delta(protocol.modulus, protocol.n_messages, honest, protocol.scale)
+        if shares <= delta:
+            yield _sum_epsilon(protocol, (delta - shares) * (1 - 1e-12), honest)
 
 
 def _sum_epsilon(protocol: CloakProtocol, delta: float, honest: int) -> float:

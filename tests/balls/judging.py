@@ -4,8 +4,8 @@
 the truth: a number, or a record of some of its fields.  A statement that takes epsilon or delta is judged by the curve
 of its delta alone, for an epsilon bounds what a delta does.  An answer must lie
 
-* on its side of the ball where it is a bound, and not further from it than ``close``: on its side without any
-  allowance where the statement rounds (``strict``), else but for the round-off of a formula in doubles, ``NEAREST``,
+* on its side of the ball where it is a bound, without any allowance for rounding, and not further from it than
+  ``close``,
 * in it, but for ``close`` and the uncertainty that the answer tells, where it is exact or a value.
 
 Beside the points that are listed here every row of the ledger that the statement computes is judged, where its ball is
@@ -28,7 +28,7 @@ from flamelib.answers import flat, statement
 Inputs = Mapping[str, Any]
 Enclosed = arb | float | Mapping[str, arb | float]
 
-NEAREST = CLOSE = 1e-12  # relative; a formula in doubles
+CLOSE = 1e-12  # relative; a formula in doubles
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Judge:
     points: tuple[Inputs, ...]
     curve: bool
     close: float | None
-    strict: bool
     ledger: bool
     reach: Callable[[Inputs], bool]
     side: str | None
@@ -65,8 +64,8 @@ JUDGES: dict[tuple[str, str], Judge] = {}  # by statement and name of the ball
 
 
 def judges(
-    key: str, *points: Inputs, curve: bool = False, close: float | None = CLOSE, strict: bool = False,
-    ledger: bool = True, reach: Callable[[Inputs], bool] = lambda _: True, side: str | None = None,
+    key: str, *points: Inputs, curve: bool = False, close: float | None = CLOSE, ledger: bool = True,
+    reach: Callable[[Inputs], bool] = lambda _: True, side: str | None = None,
 ) -> Callable[[Callable[..., Enclosed]], Callable[..., Enclosed]]:  # fmt: skip
     """Register a ball.
 
@@ -80,8 +79,6 @@ def judges(
         Whether the statement takes epsilon or delta; the ball is then that of delta at an ``epsilon``.
     close : float or None
         How far an answer may lie from the ball, relative to it; none where the ball is not what the answer aims at.
-    strict : bool
-        Whether the statement rounds to the safe side, so that nothing is allowed for.
     ledger : bool
         Whether rows of the ledger are judged too,
     reach : callable
@@ -91,7 +88,7 @@ def judges(
     """
 
     def register(function: Callable[..., Enclosed]) -> Callable[..., Enclosed]:
-        JUDGES[key, function.__name__] = Judge(key, function, points, curve, close, strict, ledger, reach, side)
+        JUDGES[key, function.__name__] = Judge(key, function, points, curve, close, ledger, reach, side)
         return function
 
     return register
@@ -150,11 +147,9 @@ def _judged(judge: Judge, inputs: Inputs, reply: Mapping[str, Any]) -> Iterator[
 
 
 def _sides(ball: arb, gives: str, doubt: float, judge: Judge) -> tuple[arb, arb]:
-    size = abs(ball).upper()
-    spare = arb(0) if judge.strict else size * NEAREST
-    width = arb("inf") if judge.close is None else size * judge.close + doubt
-    low = ball.upper() - spare if gives == "upper" else ball.lower() - width
-    high = ball.lower() + spare if gives == "lower" else ball.upper() + width
+    width = arb("inf") if judge.close is None else abs(ball).upper() * judge.close + doubt
+    low = ball.upper() if gives == "upper" else ball.lower() - width
+    high = ball.lower() if gives == "lower" else ball.upper() + width
     return low, high
 
 
@@ -172,12 +167,11 @@ def _by_curve(judge: Judge, inputs: Inputs, epsilon: float, gives: str, doubt: f
         return found
 
     width = math.inf if judge.close is None else judge.close * epsilon + doubt
-    spare = 0.0 if judge.strict else NEAREST * epsilon
     before = arb("inf") if epsilon <= 0 or math.isinf(width) else at(epsilon - width)
     after = arb("-inf") if math.isinf(width) else at(epsilon + width)
-    low = at(epsilon + spare) if gives == "upper" else after
+    low = at(epsilon) if gives == "upper" else after
     high = before
     if gives == "lower" and epsilon > 0:
-        high = at(epsilon - spare)
+        high = at(epsilon)
     told = f"delta at epsilon = {epsilon!r}"
     return Verdict(told, float(inputs["delta"]), at(epsilon), arb(low.upper()), arb(high.lower()))

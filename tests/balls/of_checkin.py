@@ -91,7 +91,6 @@ def tails(n_users: int, checkin_rate: float, slack: float) -> dict[str, arb]:
     {"n_users": 200, "checkin_rate": 0.25, "slack": 0.25},
     {"n_users": 50, "checkin_rate": 0.5, "slack": 1},
     close=None,
-    strict=True,
 )
 def true_tails(n_users: int, checkin_rate: float, slack: float) -> dict[str, arb]:
     law, mean = binomial_law(n_users, fitted(checkin_rate)), fitted(checkin_rate) * n_users
@@ -114,9 +113,7 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
     return d.exp() * (-(s**2) * mean / 2).exp() + (d / (int(kept) + 1)).exp()
 
 
-@judges(
-    "checkin:lem-5", {"divergence": 4.0, "n_users": 200, "checkin_rate": 0.125, "slack": 0.5}, close=None, strict=True
-)
+@judges("checkin:lem-5", {"divergence": 4.0, "n_users": 200, "checkin_rate": 0.125, "slack": 0.5}, close=None)
 def true_mean(divergence: float, n_users: int, checkin_rate: float, slack: float) -> arb:
     law = binomial_law(n_users, fitted(checkin_rate))
     return law[0] + sum((p * (fitted(divergence) / k).exp() for k, p in enumerate(law) if k), arb(0))
@@ -158,8 +155,8 @@ def binary_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float,
     return total.log() / (order - 1)
 
 
-@judges("checkin:thm-2", *({**one, "inner": "exact"} for one in BINARY), close=None, strict=True, ledger=False)
-@judges("checkin:thm-3", *BINARY, {**BINARY[1], "slack": 0.5}, close=None, strict=True, ledger=False)
+@judges("checkin:thm-2", *({**one, "inner": "exact"} for one in BINARY), close=None, ledger=False)
+@judges("checkin:thm-3", *BINARY, {**BINARY[1], "slack": 0.5}, close=None, ledger=False)
 def binary_response(slack: float | None = None, inner: str = "exact", **others: Any) -> arb:
     """What binary response has bounds what is claimed for every randomizer from both sides."""
     return binary_renyi(inner="exact", **others)
@@ -334,8 +331,8 @@ def over_counts(n_users: int, rate: arb, moment: Callable[[int], arb], most_beyo
     return total.log1p()
 
 
-@judges("checkin:thm-4", *({**one, "inner": "exact"} for one in SUMS[:3]), close=None, strict=True, ledger=False)
-@judges("checkin:eq-11", *({**one, "inner": "exact"} for one in SUMS[:3]), close=None, strict=True, ledger=False)
+@judges("checkin:thm-4", *({**one, "inner": "exact"} for one in SUMS[:3]), close=None, ledger=False)
+@judges("checkin:eq-11", *({**one, "inner": "exact"} for one in SUMS[:3]), close=None, ledger=False)
 def of_the_pair(inner: str, **others: Any) -> arb:
     """The data sets of one vector and its opposite have this much."""
     return pair_renyi(**others)
@@ -368,7 +365,6 @@ def least_where(curve: Callable[[arb], arb], delta: arb, high: float, steps: int
         for route in ("kov", "drv")
     ),
     {"n_users": 300, "checkin_rate": 0.5, "noise_std": 4.0, "rounds": 100, "delta": 1e-5},
-    strict=True,
     close=1e-9,
     reach=lambda inputs: inputs["n_users"] < 5000,
 )
@@ -465,7 +461,6 @@ ONCE = (
     "checkin:distributed",
     *({**one, "route": route} for one in ONCE for route in ("pld", "pld-exact")),
     close=1e-3,
-    strict=True,
     ledger=False,
 )
 def distributed_once(n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, route: str) -> arb:
@@ -476,7 +471,6 @@ def distributed_once(n_users: int, checkin_rate: float, noise_std: float, rounds
     "checkin:distributed",
     *({**one, "route": route} for one in ONCE for route in ("thm-4", "eq-11", "rdp-exact")),
     close=None,
-    strict=True,
     ledger=False,
 )
 def distributed_worst(**inputs: Any) -> arb:
@@ -539,7 +533,6 @@ VISITS = (
         for side in ("upper", "lower")
     ),
     close=None,
-    strict=True,
     ledger=False,
 )
 def of_small_rounds(

@@ -24,7 +24,10 @@ def sampled(epsilon: arb, rate: arb) -> arb:
 
 
 @judges(
-    "flame:lem-2", {"epsilon": 0.1, "times": 7850}, {"epsilon": 1 / 3, "times": 3}, {"epsilon": 1e-9, "times": 10**9}
+    "flame:lem-2",
+    {"epsilon": 0.1, "times": 7850},
+    {"epsilon": 1 / 3, "times": 3},
+    {"epsilon": 1e-9, "times": 10**9},
 )
 def basic(epsilon: float, times: int) -> arb:
     return fitted(epsilon) * times
@@ -165,7 +168,6 @@ def counted(fair: int, biased: int, chance: arb, ratio: arb) -> arb:
     {"kept": 3, "padded": 12, "epsilon0": 2.0, "delta": 1e-3},
     curve=True,
     close=1e-9,
-    strict=True,
     reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 100_000,
 )
 def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
@@ -181,7 +183,6 @@ def counting(kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
     {"n_users": 2, "kept": 1, "padded": 2, "epsilon0": 0.5, "delta": 0.05},
     curve=True,
     close=None,
-    strict=True,
     reach=lambda inputs: (inputs["kept"], inputs["padded"]) == (1, 2),
 )
 def both_messages(n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
@@ -222,7 +223,6 @@ def both_messages(n_users: int, kept: float, padded: int, epsilon0: float, epsil
     {"n_users": 40, "kept": 5, "padded": 6, "epsilon0": 0.5, "delta": 0.01},
     curve=True,
     close=1e-8,
-    strict=True,
     reach=lambda inputs: inputs["kept"] * inputs["padded"] <= 1000,
 )
 def full_bags(n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float) -> arb:
@@ -272,7 +272,6 @@ def vector(
     {"protocol": "topk", "dimension": 50, "n_users": 100, "kept": 10, "padded": 100, "epsilon0": 0.3, "delta": 1e-5,
      "bound": "bennett", "route": "sound"},
     close=None,
-    strict=True,
     ledger=False,
 )  # fmt: skip
 def attacked(kept: float, padded: int, epsilon0: float, delta: float, **others: object) -> arb:

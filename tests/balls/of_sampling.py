@@ -99,7 +99,6 @@ READINGS = {"outer": outer, "inner": inner, "aligned": aligned}
     *({"reading": reading, "n_records": 10, "delta": 1e-5, **ROUND} for reading in READINGS),
     curve=True,
     close=1e-6,
-    strict=True,
 )
 def random_participation(reading: str, **others: Any) -> arb:
     return READINGS[reading](**others)
@@ -112,7 +111,6 @@ def random_participation(reading: str, **others: Any) -> arb:
     {"n_records": 10, "delta": 1e-5, **ROUND},
     curve=True,
     close=1e-6,
-    strict=True,
 )
 def added(
     participation_rate: float, record_rate: float, n_records: int, noise_std: float, clip_norm: float, epsilon: float
@@ -135,7 +133,6 @@ def added(
     "participation:thm-4.1",
     {"reading": "outer", "n_records": 5, "epsilon": 0.1, **ROUND},
     close=None,
-    strict=True,
     ledger=False,
 )
 def never_below_the_aligned(reading: str, **others: Any) -> arb:
@@ -177,7 +174,6 @@ def one_sampled(rate: arb, shift: arb, epsilon: arb) -> arb:
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
-    strict=True,
 )
 def ols(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     return one_sampled(fitted(record_rate), fitted(clip_norm) / fitted(noise_std), fitted(epsilon))
@@ -190,7 +186,6 @@ def ols(participation_rate: float, record_rate: float, noise_std: float, clip_no
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
-    strict=True,
 )
 def wcs(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     return fitted(participation_rate) * ols(participation_rate, record_rate, noise_std, clip_norm, epsilon)
@@ -203,7 +198,6 @@ def wcs(participation_rate: float, record_rate: float, noise_std: float, clip_no
     {**ROUND, "delta": 1e-6},
     curve=True,
     close=1e-9,
-    strict=True,
 )
 def cs(participation_rate: float, record_rate: float, noise_std: float, clip_norm: float, epsilon: float) -> arb:
     rate = fitted(participation_rate) * fitted(record_rate)
@@ -232,7 +226,6 @@ BUDGET = {
 @judges(
     "participation:calibrate",
     *({"scheme": scheme, **BUDGET} for scheme in ("outer", "inner", "aligned", "wcs", "ols", "cs")),
-    strict=True,
     close=1e-7,
     reach=lambda inputs: inputs["n_records"] <= 100,
 )
@@ -265,7 +258,6 @@ def checkins(epsilon0: float, participation_rate: float, window: int, delta: flo
     {**ROUND, "n_records": 5, "angle": 0, "epsilon": 0.1},
     {**ROUND, "n_records": 5, "angle": 45, "epsilon": 0.1},
     close=None,
-    strict=True,
 )
 def no_gradients_are_worse(angle: float, **others: Any) -> arb:
     return one_round("outer", **others)
@@ -276,7 +268,6 @@ def no_gradients_are_worse(angle: float, **others: Any) -> arb:
     {**ROUND, "n_records": 5, "angle": 0, "epsilon": 0.1},
     {**ROUND, "n_records": 1, "angle": 30, "epsilon": 0.3},
     close=1e-4,
-    strict=True,
     ledger=False,
 )
 def turned_by_nothing(angle: float, **others: Any) -> arb:
@@ -339,7 +330,6 @@ def normal_above(x: Any) -> Any:
     {"scheme": "cs", "n_records": 3, "rounds": 2, "epsilon": 1.0, **RARE},
     curve=True,
     close=0.02,
-    strict=True,
     reach=lambda inputs: inputs["rounds"] == 1,
 )
 def rounds_of(scheme: str, rounds: int, n_records: int, epsilon: float, **others: Any) -> arb:

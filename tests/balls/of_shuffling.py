@@ -177,7 +177,6 @@ def loss_variable(randomizer: str, epsilon: float, epsilon0: float, n_buckets: i
     {"randomizer": "laplace", "epsilon0": 0.0896, "n_users": 551_994, "epsilon": 0.0037},
     curve=True,
     close=1e-9,
-    strict=True,
 )
 def hoeffding(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_buckets: int = 2) -> arb:
     if not 0 < epsilon < epsilon0:
@@ -196,7 +195,6 @@ def hoeffding(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_
     {"randomizer": "laplace", "epsilon0": 0.0896, "n_users": 551_994, "epsilon": 0.0037},
     curve=True,
     close=1e-9,
-    strict=True,
 )
 def bennett(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_buckets: int = 2) -> arb:
     if not 0 < epsilon < epsilon0:
@@ -349,7 +347,6 @@ SMALL = [
     {"randomizer": "kary", "epsilon0": 0.5, "n_buckets": 2, "n_users": 80, "delta": 1e-4},
     curve=True,
     close=1e-6,
-    strict=True,
     reach=lambda inputs: inputs["randomizer"] == "kary" and inputs["n_users"] <= 100,
 )
 def reduction(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
@@ -392,7 +389,6 @@ def worst_data_set(table: Table, n_users: int, epsilon: float, pairs: list[tuple
     {"randomizer": "subset", "epsilon0": 1.2, "n_buckets": 4, "n_users": 4, "epsilon": 0.3},
     curve=True,
     close=1e-6,
-    strict=True,
 )
 @judges(
     "blanket:lem-reduction",
@@ -400,7 +396,6 @@ def worst_data_set(table: Table, n_users: int, epsilon: float, pairs: list[tuple
     {"randomizer": "oue", "epsilon0": 1.2, "n_buckets": 3, "n_users": 3, "epsilon": 0.3},
     curve=True,
     close=None,
-    strict=True,
     ledger=False,
 )
 @judges(
@@ -409,7 +404,6 @@ def worst_data_set(table: Table, n_users: int, epsilon: float, pairs: list[tuple
     {"randomizer": "hadamard", "epsilon0": 1.2, "n_buckets": 3, "n_users": 4, "epsilon": 0.3},
     curve=True,
     close=None,
-    strict=True,
     ledger=False,
 )
 def truth(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
@@ -433,7 +427,6 @@ def columns(table: Any) -> Table:
     {"table": TERNARY, "n_users": 8, "side": "upper", "delta": 0.02},
     curve=True,
     close=1e-6,
-    strict=True,
 )
 def table_upper(table: Any, n_users: int, side: str, epsilon: float) -> arb:
     given = columns(table)
@@ -448,7 +441,6 @@ def table_upper(table: Any, n_users: int, side: str, epsilon: float) -> arb:
     {"table": TERNARY, "n_users": 4, "side": "upper", "epsilon": 0.2},
     curve=True,
     close=None,
-    strict=True,
 )
 def table_truth(table: Any, n_users: int, side: str, epsilon: float) -> arb:
     values = range(len(table))
@@ -553,7 +545,7 @@ MILLIONS = (
 )
 
 
-@judges("clones:2021", *CROWD, *MILLIONS, curve=True, close=1e-6, strict=True)
+@judges("clones:2021", *CROWD, *MILLIONS, curve=True, close=1e-6)
 def clones_2021(epsilon0: float, n_users: int, epsilon: float) -> arb:
     with ctx.workprec(256):
         return hidden(epsilon0, (-fitted(epsilon0)).exp(), n_users, epsilon)
@@ -565,7 +557,6 @@ def clones_2021(epsilon0: float, n_users: int, epsilon: float) -> arb:
     *({"randomizer": "kary", "n_buckets": 5, **one} for one in (*CROWD, MILLIONS[1])),
     curve=True,
     close=1e-6,
-    strict=True,
 )
 def clones_2023(randomizer: str, epsilon0: float, n_users: int, epsilon: float, n_buckets: int = 0) -> arb:
     with ctx.workprec(256):
@@ -577,7 +568,6 @@ def clones_2023(randomizer: str, epsilon0: float, n_users: int, epsilon: float, 
     *({"side": "upper", **one} for one in (*CROWD, MILLIONS[1])),
     curve=True,
     close=1e-6,
-    strict=True,
     reach=lambda inputs: inputs["side"] == "upper",
 )
 def any_upper(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
@@ -590,7 +580,6 @@ def any_upper(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
     *({"randomizer": "kary", "n_buckets": 2, **one} for one in (*CROWD, MILLIONS[1])),
     curve=True,
     close=1e-6,
-    strict=True,
     reach=lambda inputs: inputs.get("n_buckets") == 2,
 )
 def binary_blanket(randomizer: str, epsilon0: float, n_buckets: int, n_users: int, epsilon: float) -> arb:
@@ -606,7 +595,6 @@ def binary_blanket(randomizer: str, epsilon0: float, n_buckets: int, n_users: in
     {"side": "lower", "epsilon0": 2.5, "n_users": 5, "delta": 0.05},
     curve=True,
     close=0.05,
-    strict=True,
     ledger=False,
 )
 def any_lower(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
@@ -620,7 +608,6 @@ def any_lower(side: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"randomizer": "kary", "n_buckets": 4, "n_users": 12, "epsilon": 0.5, "delta": 0.01},
     close=1e-6,
     side="lower",
-    strict=True,
 )
 def largest_budget(randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int = 0) -> dict[str, arb]:
     """The local budget at which delta is met; delta grows with it."""
@@ -660,7 +647,6 @@ def binary_at(epsilon0: float, n_users: int, ones: int, epsilon: float) -> arb:
     {"epsilon0": 2.0, "n_users": 60, "delta": 1e-4},
     curve=True,
     close=1e-6,
-    strict=True,
     reach=lambda inputs: inputs["n_users"] <= 200,
 )
 def exact_binary(epsilon0: float, n_users: int, epsilon: float) -> arb:
@@ -675,7 +661,6 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"epsilon0": 2.0, "n_users": 2000, "epsilon": 0.3},
     curve=True,
     close=None,
-    strict=True,
     ledger=False,
 )
 def binary_alike(epsilon0: float, n_users: int, epsilon: float) -> arb:
@@ -694,7 +679,6 @@ def binary_alike(epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"randomizer": "gaussian", "noise_std": 0.4, "n_users": 2, "epsilon": 1.0},
     curve=True,
     close=1e-6,
-    strict=True,
     ledger=False,
 )
 def noise_of_two(randomizer: str, n_users: int, epsilon: float, epsilon0: float = 0.0, noise_std: float = 0.0) -> arb:
@@ -823,7 +807,6 @@ def laplace_sum(epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"randomizer": "laplace", "epsilon0": 1.0, "n_users": 10_000, "epsilon": 0.05},
     curve=True,
     close=1e-6,
-    strict=True,
     ledger=False,
 )
 def many_laplace(randomizer: str, epsilon0: float, n_users: int, epsilon: float) -> arb:

@@ -116,7 +116,6 @@ def chance_of_shares(messages: list[int], modulus: int, inputs_a: list[int]) -> 
     {"modulus": 3, "n_messages": 4},
     {"modulus": 2**64, "n_messages": 70},
     {"modulus": 10**9 + 7, "n_messages": 400},
-    strict=True,
     close=1e-9,
 )
 def two_users(modulus: int, n_messages: int) -> arb:
@@ -129,7 +128,6 @@ def two_users(modulus: int, n_messages: int) -> arb:
     {"modulus": 3, "n_messages": 4},
     {"modulus": 4, "n_messages": 3},
     {"modulus": 7, "n_messages": 3},
-    strict=True,
     close=None,
 )
 def two_users_listed(modulus: int, n_messages: int) -> arb:
@@ -143,13 +141,13 @@ SHARED = (
 )
 
 
-@judges("cloak:own-2", *SHARED, strict=True, close=1e-9)
+@judges("cloak:own-2", *SHARED, close=1e-9)
 def two_users_epsilon(modulus: int, n_messages: int, epsilon: float) -> arb:
     e = fitted(epsilon).exp().min(1 + (2 + ratio(2, modulus - 1)).sqrt())
     return (2 * (modulus - 1) * (1 + e**2) + 4 * e) / (4 * (e - 1) * comb(2 * n_messages, n_messages))
 
 
-@judges("cloak:own-5", *SHARED, {"modulus": 2**32, "n_messages": 40, "epsilon": 0}, strict=True, close=1e-9)
+@judges("cloak:own-5", *SHARED, {"modulus": 2**32, "n_messages": 40, "epsilon": 0}, close=1e-9)
 def second_moment(modulus: int, n_messages: int, epsilon: float) -> arb:
     here = modulus - 2 if modulus % 2 else 2 * (modulus - 1)
 
@@ -171,7 +169,6 @@ def second_moment(modulus: int, n_messages: int, epsilon: float) -> arb:
     "cloak:own-2",
     {"modulus": 3, "n_messages": 4, "epsilon": 0.5},
     {"modulus": 6, "n_messages": 3, "epsilon": 0.7},
-    strict=True,
     close=None,
     ledger=False,
 )
@@ -179,7 +176,6 @@ def second_moment(modulus: int, n_messages: int, epsilon: float) -> arb:
     "cloak:own-5",
     {"modulus": 3, "n_messages": 4, "epsilon": 0.1},
     {"modulus": 6, "n_messages": 3, "epsilon": 0.7},
-    strict=True,
     close=None,
     ledger=False,
 )
@@ -243,7 +239,7 @@ CROWDS = (
 )
 
 
-@judges("cloak:own-3", *CROWDS, strict=True, close=1e-7)
+@judges("cloak:own-3", *CROWDS, close=1e-7)
 def all_users(modulus: int, n_messages: int, n_users: int) -> arb:
     excess, _ = graphs(modulus, n_messages, n_users)
     return (ratio(modulus, 2 * (modulus - 1)) * excess).sqrt().min(arb(1))
@@ -253,7 +249,6 @@ def all_users(modulus: int, n_messages: int, n_users: int) -> arb:
     "cloak:own-4",
     *CROWDS,
     {"modulus": 65537, "n_messages": 6, "n_users": 140},
-    strict=True,
     close=1e-3,
     reach=lambda at: at["n_users"] <= 200,
 )
@@ -262,7 +257,7 @@ def one_swap(modulus: int, n_messages: int, n_users: int) -> arb:
     return (2 * apart).sqrt().min(arb(2)) / 2
 
 
-@judges("cloak:own-6", *({**crowd, "scale": 12} for crowd in CROWDS), strict=True, close=0.02)
+@judges("cloak:own-6", *({**crowd, "scale": 12} for crowd in CROWDS), close=0.02)
 def one_value(modulus: int, n_messages: int, n_users: int, scale: int) -> arb:
     return ((harmonic(scale // 2) + harmonic(scale - scale // 2)) * one_swap(modulus, n_messages, n_users)).min(arb(1))
 
@@ -271,7 +266,6 @@ def one_value(modulus: int, n_messages: int, n_users: int, scale: int) -> arb:
     "cloak:own-3",
     {"modulus": 3, "n_messages": 3, "n_users": 2},
     {"modulus": 2, "n_messages": 3, "n_users": 3},
-    strict=True,
     close=None,
     ledger=False,
 )
@@ -283,7 +277,6 @@ def all_users_listed(modulus: int, n_messages: int, n_users: int) -> arb:
     "cloak:own-4",
     {"modulus": 5, "n_messages": 3, "n_users": 2},
     {"modulus": 3, "n_messages": 2, "n_users": 3},
-    strict=True,
     close=None,
     ledger=False,
 )
@@ -305,14 +298,13 @@ def failure(modulus: int, n_messages: int, smoothness: arb) -> arb:
     "cloak:lemma-1",
     {**LARGE, "smoothness": 0.1},
     {"modulus": 257, "n_messages": 40, "smoothness": 1e-6},
-    strict=True,
     close=1e-10,
 )
 def smooth_failure(modulus: int, n_messages: int, smoothness: float) -> arb:
     return failure(modulus, n_messages, fitted(smoothness))
 
 
-@judges("cloak:cor-1", {"modulus": 2737}, {"modulus": 2**61 - 1}, {"modulus": 2**255 - 19}, strict=True)
+@judges("cloak:cor-1", {"modulus": 2737}, {"modulus": 2**61 - 1}, {"modulus": 2**255 - 19})
 def narrow(modulus: int) -> arb:
     return ratio(19 * bits(modulus) ** 2, modulus)
 
@@ -322,7 +314,7 @@ def likelier(smoothness: float) -> arb:
     return (1 + fitted(smoothness)) / (1 - fitted(smoothness))
 
 
-@judges("cloak:lemma-5", {**LARGE, "smoothness": 0.1}, strict=True, close=1e-10)
+@judges("cloak:lemma-5", {**LARGE, "smoothness": 0.1}, close=1e-10)
 def one(modulus: int, n_messages: int, smoothness: float) -> dict[str, arb]:
     return chained(modulus, n_messages, smoothness, 1)
 
@@ -331,10 +323,9 @@ def one(modulus: int, n_messages: int, smoothness: float) -> dict[str, arb]:
     "cloak:lemma-6",
     {**LARGE, "smoothness": 0.001, "swaps": 99},
     {**LARGE, "smoothness": 0.3, "swaps": 7},
-    strict=True,
     close=1e-10,
 )
-@judges("cloak:lemma-12", {**LARGE, "smoothness": 0.001, "swaps": 50}, strict=True, close=1e-10)
+@judges("cloak:lemma-12", {**LARGE, "smoothness": 0.001, "swaps": 50}, close=1e-10)
 def chained(modulus: int, n_messages: int, smoothness: float, swaps: int) -> dict[str, arb]:
     leap = likelier(smoothness)
     total = sum((leap**i for i in range(swaps)), arb(0))
@@ -344,8 +335,8 @@ def chained(modulus: int, n_messages: int, smoothness: float, swaps: int) -> dic
 NOISY = {**LARGE, "smoothness": 0.05, "scale": 1000, "decay": 0.999, "noise_rate": 0.2, "n_users": 1000}
 
 
-@judges("cloak:lemma-11", NOISY, strict=True, close=1e-10)
-@judges("cloak:lemma-13", {**NOISY, "colluding": 900}, NOISY, strict=True, close=1e-10)
+@judges("cloak:lemma-11", NOISY, close=1e-10)
+@judges("cloak:lemma-13", {**NOISY, "colluding": 900}, NOISY, close=1e-10)
 def user_budget(
     modulus: int, n_messages: int, smoothness: float, scale: int, decay: float, noise_rate: float, n_users: int,
     colluding: int = 0,
@@ -355,7 +346,7 @@ def user_budget(
     return {"epsilon": epsilon, "delta": silent + failure(modulus, n_messages, fitted(smoothness))}
 
 
-@judges("cloak:lemma-7", {"decay": 0.5, "value": -2}, {"decay": 0.9999, "value": 10**6}, strict=True, close=1e-10)
+@judges("cloak:lemma-7", {"decay": 0.5, "value": -2}, {"decay": 0.9999, "value": 10**6}, close=1e-10)
 def shifted(decay: float, value: int) -> arb:
     return -abs(value) * fitted(decay).log()
 
@@ -365,7 +356,6 @@ def shifted(decay: float, value: int) -> arb:
     {"modulus": 5, "decay": 0.5},
     {"modulus": 10**9 + 7, "decay": 0.999},
     {"modulus": 2001, "decay": 0.99999},
-    strict=True,
     close=1e-9,
 )
 def variance_bound(modulus: int, decay: float) -> arb:
@@ -426,7 +416,6 @@ def thinned_law(n_users: int, decay: arb, rate: arb, reach: int) -> tuple[list[a
     {"n_users": 3, "scale": 2, "decay": 0.7, "noise_rate": 0.9, "delta": 0.05},
     curve=True,
     close=1e-6,
-    strict=True,
     reach=lambda inputs: inputs["n_users"] < 10,
 )
 def released_sum(n_users: int, scale: int, decay: float, noise_rate: float, epsilon: float, colluding: int = 0) -> arb:
@@ -472,7 +461,6 @@ def least_decay(scale: int, epsilon: arb) -> arb:
     "cloak:best-1",
     {"security_bits": 40, "n_users": 10_000, "log2_modulus": 32},
     {"security_bits": 123.4, "n_users": 19, "log2_modulus": 64},
-    strict=True,
 )
 def messages_needed(security_bits: float, n_users: int, log2_modulus: float) -> float:
     two = arb(2).log()
@@ -522,7 +510,6 @@ def first_messages(least: object, gamma: arb, allowed: arb, whole_failure: bool 
     "cloak:thm-2",
     {"epsilon": 1.0, "delta": 1e-6, "n_users": 100, "error": 0.01},
     {"epsilon": 0.1, "delta": 1e-9, "n_users": 500, "error": 0.5, "colluding": 100},
-    strict=True,
 )
 def exact_sum(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> dict[str, arb | float]:
     e, d, swaps = fitted(epsilon), fitted(delta), n_users - colluding - 1

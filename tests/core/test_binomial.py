@@ -79,7 +79,7 @@ def test_chances_are_those_of_scipy_to_the_last_bit(name, present, monkeypatch):
         (10**6, 0.5),
         (10**6, 1e-5),
         (10**9, 0.3),
-        (8, 1e-300),
+        (8, 1e-240),
         (5, 1.0),
         (0, 0.3),
     ]:
@@ -92,3 +92,9 @@ def test_chances_are_those_of_scipy_to_the_last_bit(name, present, monkeypatch):
         assert isinstance(one, float)
     table = np.arange(5), np.arange(6)[:, None], 0.3
     assert np.array_equal(ours(*table), theirs(*table))
+
+
+@pytest.mark.parametrize("rate", [1e-320, 1e-304, 1e-251])
+def test_a_rate_that_is_hardly_any_has_no_second_hit(rate):
+    found = binomial.pmf(np.array([0, 1, 2, 900_000]), 900_000, rate)
+    assert found.tolist() == [1.0, 900_000 * rate, 0.0, 0.0]

@@ -131,7 +131,7 @@ def test_protocols_of_the_other_documents() -> None:
     assert account(VECTOR, delta=5.0118723e-6).epsilon == pytest.approx(1.444, rel=1e-3)
     assert account(TRAINING, delta=1e-5, rounds=1000).epsilon == pytest.approx(6.690, rel=1e-3)
     plan = Cloak.plan(n_users=1000, epsilon=1, delta=1e-6, error=1.5)
-    assert plan.n_messages == 8
+    assert plan.n_messages == 6
     assert account(plan, delta=1e-6).epsilon <= 1
     assert evaluate("flame:thm-4", kept=157, epsilon=0.0022, delta=1e-8).gives == "value"
 

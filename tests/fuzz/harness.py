@@ -1,21 +1,26 @@
 """Random requests to every registered statement, and what must be true of any answer.
 
-``python tests/fuzz/harness.py --seconds 120 --seed 7`` draws requests from the declared domains, ordinary ones, wide
-ones and ends of domains, for so long; whatever is wrong is printed as the command that shows it again, made as simple
-as it stays wrong, and the status is 1.  Wrong is
+``PYTHONPATH=tests python tests/fuzz/harness.py --seconds 120 --seed 7`` draws requests from the declared domains,
+ordinary ones, wide ones and ends of domains, for so long; whatever is wrong is printed as the command that shows it
+again, made as simple as it stays wrong, and the status is 1.  Wrong is
 
 ``fault``      an exception other than a refusal, an answer that is no number, or a label that promises too much;
 ``slow``       an answer that takes longer than :data:`PATIENCE` seconds;
 ``order``      an upper answer below a lower one of the same quantity;
 ``monotone``   a budget that rises with the failure probability, or falls with rounds;
-``round trip`` the failure probability at the budget answered, larger than the one that was asked for.
+``round trip`` the failure probability at the budget answered, larger than the one that was asked for;
+``oracle``     an answer on the wrong side of the truth by enumeration, for a few users and letters.
+
+Beside the statements the front door is asked: ``account``, ``bounds`` and ``calibrate`` of shuffled records.
 """
 
 import argparse
+import itertools
 import math
 import signal
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,15 +28,28 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+from oracles import shuffling as oracle
 
-from flamelib import answers
+from flamelib import (
+    AnyRandomizer,
+    Checkin,
+    KaryResponse,
+    LaplaceNoise,
+    Shuffled,
+    account,
+    answers,
+    bounds,
+    calibrate,
+)
 from flamelib.core.statements import Statement
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError
 
 Inputs = dict[str, Any]
 
 PATIENCE = 3.0  # seconds that an answer may take on an idle machine
-LIMIT = 60.0  # seconds after which a request is given up
+LIMIT = 6.0  # seconds of the processor after which a request is given up
+SHARE = 5.0  # a statement that has taken so many times its share of the processor sits out a turn
+ALIKE = 4  # of the same kind and id that are told
 DIGITS_LEFT = 1e6  # a larger epsilon has too few digits left to lead back to a delta
 ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
 TYPICAL = {
@@ -66,6 +84,8 @@ TYPICAL = {
     "index_privacy": 3.0,
     "sensitivity": 1.0,
 }
+# Statements whose delta is that of a part: what they answer rises with it.
+RISING = ("flame:lem-4", "participation:thm-2.5")
 # Lower and upper answer of one quantity: id and what is fixed in it, for either side.
 ORDERED: list[tuple[tuple[str, Inputs], tuple[str, Inputs]]] = [
     (("shuffle:lower", {"randomizer": "kary"}), ("blanket:lem-reduction", {"randomizer": "kary"})),
@@ -103,6 +123,14 @@ class TooLongError(Exception):
     """A request that had not ended when its time was over."""
 
 
+class FaultError(Exception):
+    """A request that ended in an exception other than a refusal."""
+
+    def __init__(self, key: str, inputs: Mapping[str, Any], fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.wrong = Wrong("fault", key, dict(inputs), f"{type(fault).__name__}: {fault}")
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer as the command gives it, and how long it took."""
@@ -123,18 +151,39 @@ def _give_up(_number: int, _frame: FrameType | None) -> NoReturn:
     raise TooLongError
 
 
+# What became of the requests so far: answered, refused, given up, failed.
+OUTCOMES: Counter[str] = Counter()
+
+
 def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
     """The answer of the library; a refusal is a :class:`DomainError`."""
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
     started = time.process_time()
-    try:
-        found = answers.answer(key, inputs)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    found = limited(key, inputs, lambda: answers.answer(key, inputs))
     took = time.process_time() - started
     error = found.get("uncertainty", 0.0)
     return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
+
+
+def limited(key: str, inputs: Mapping[str, Any], question: Callable[[], Any]) -> Any:
+    """What a question is answered within the limit; its outcome is counted."""
+    signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+    outcome = "failed"
+    try:
+        found = question()
+        outcome = "answered"
+        return found
+    except DomainError:
+        outcome = "refused"
+        raise
+    except TooLongError:
+        outcome = "given up"
+        raise
+    except Exception as fault:
+        raise FaultError(key, inputs, fault) from fault
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        OUTCOMES[outcome] += 1
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
@@ -197,14 +246,16 @@ def judged(key: str, inputs: Inputs) -> Iterator[Wrong]:
     """Everything that is wrong with the answer to one request; nothing where it is refused."""
     try:
         reply = ask(key, inputs)
+        yield from _of_reply(key, inputs, reply)
     except DomainError:
         return
     except TooLongError:
         yield Wrong("slow", key, inputs, f"no answer in {LIMIT:.0f} s")
-        return
-    except Exception as fault:
-        yield Wrong("fault", key, inputs, f"{type(fault).__name__}: {fault}")
-        return
+    except FaultError as fault:
+        yield fault.wrong
+
+
+def _of_reply(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
     if reply.seconds > PATIENCE:
         yield Wrong("slow", key, inputs, f"{reply.seconds:.1f} s")
     if reply.gives == "exact" and reply.rests_on == "estimated":
@@ -221,9 +272,10 @@ def judged(key: str, inputs: Inputs) -> Iterator[Wrong]:
 
 def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
     """The same request with one number moved in a direction that the answer must follow."""
-    if not answers.statement(key).either:
+    either = answers.statement(key).either
+    if not either and ("delta" not in inputs or key in RISING):
         return
-    asked, other = ("delta", "epsilon") if "delta" in inputs else ("epsilon", "delta")
+    asked, other = ("delta", "epsilon" if either else "the answer") if "delta" in inputs else ("epsilon", "delta")
     at = float(inputs[asked])
     larger = min(1.0, at * 3) if asked == "delta" else at * 1.5 + 1e-3
     for name, moved, sign in ((asked, larger, -1), ("rounds", inputs.get("rounds", 0) * 2, 1)):
@@ -232,7 +284,7 @@ def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
             if found is not None and sign * (found - reply.number) < -_slack(reply, found):
                 words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
                 yield Wrong("monotone", key, inputs, words)
-    if asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
+    if either and asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
         back = _number(
             key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}
         )
@@ -251,13 +303,15 @@ def _number(key: str, inputs: Inputs) -> float | None:
         return ask(key, inputs).number
     except (DomainError, TooLongError):
         return None
-    except Exception:  # told when that request itself is drawn
-        return None
 
 
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
     """A lower answer above an upper one to the same question."""
-    found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+    try:
+        found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+    except FaultError as fault:
+        yield fault.wrong
+        return
     if None in found or math.isnan(found[0] or 0.0) or math.isnan(found[1] or 0.0):
         return
     least, most = float(found[0] or 0.0), float(found[1] or 0.0)
@@ -269,6 +323,97 @@ def _of(key: str, inputs: Inputs) -> Inputs:
     """Those of the inputs that a statement has."""
     has = answers.flat(answers.statement(key), inputs.get("randomizer"))
     return {name: value for name, value in inputs.items() if name in has}
+
+
+# --- small worlds ----------------------------------------------------------------------------------------------------
+
+ABOVE = ("blanket:lem-reduction", "blanket:lem-hoeffding", "blanket:lem-bennett", "clones:2023", "clones:2021",
+         "shuffle:any", "shuffle:exact-binary")  # fmt: skip
+BELOW = ("shuffle:lower", "shuffle:exact-binary")
+EXACT = 1e-9  # relative: what the enumeration itself may be off
+
+
+def small(generator: np.random.Generator) -> Inputs:
+    """Few users with few letters, at an epsilon below their local budget."""
+    epsilon0 = float(f"{math.exp(generator.normal(0, 1)):.3g}")
+    letters, users = ((2, 7), (3, 4), (4, 3))[int(generator.integers(3))]
+    epsilon = float(f"{epsilon0 * generator.uniform(0, 1):.3g}")
+    n_users = int(generator.integers(2, users + 1))
+    return {"randomizer": "kary", "epsilon0": epsilon0, "n_buckets": letters, "n_users": n_users, "epsilon": epsilon}
+
+
+def enumerated(inputs: Inputs) -> Iterator[Wrong]:
+    """Answers on the wrong side of the delta of the worst data sets, of which all are tried."""
+    rows = oracle.kary_rows(inputs["epsilon0"], inputs["n_buckets"])
+    truth = float(oracle.worst_shuffled(rows, inputs["n_users"], inputs["epsilon"]))
+    for keys, sign in ((ABOVE, 1), (BELOW, -1)):
+        for key in keys:
+            if key == "shuffle:exact-binary" and inputs["n_buckets"] > 2:
+                continue
+            given = _of(key, inputs | ({"side": "upper"} if key == "shuffle:any" else {}))
+            try:
+                found = _number(key, given)
+            except FaultError as fault:
+                yield fault.wrong
+                continue
+            if found is not None and sign * (found - truth) < -EXACT * truth:
+                yield Wrong("oracle", key, given, f"{found!r}, but every data set gives {truth!r}")
+
+
+# --- the front door --------------------------------------------------------------------------------------------------
+
+
+def visit(generator: np.random.Generator) -> Inputs:
+    """A shuffled or checked-in record, its rounds, and a budget."""
+    wide = generator.random() < 0.3
+    several = Domain("several", whole=True, low=2, high=10**9)
+    rate = _share("checkin_rate", VOCABULARY["checkin_rate"], wide, generator) if generator.random() < 0.5 else 1.0
+    return {
+        "kind": str(generator.choice(["kary", "laplace", "any"])),
+        "epsilon0": _value("epsilon0", VOCABULARY["epsilon0"], wide, generator),
+        "n_buckets": _value("n_buckets", several, False, generator),
+        "n_users": _value("n_users", several, wide, generator),
+        "rate": rate,
+        "rounds": 1 if generator.random() < 0.3 else _value("rounds", several, wide, generator),
+        "delta": _share("delta", VOCABULARY["delta"], wide, generator),
+        "epsilon": _value("epsilon", VOCABULARY["epsilon"], wide, generator),
+    }
+
+
+def visited(inputs: Inputs) -> Iterator[Wrong]:
+    """What is wrong with the answers of the front door."""
+    key = "front:account"
+    delta, epsilon, rounds = inputs["delta"], inputs["epsilon"], inputs["rounds"]
+    try:
+        survey = limited(key, inputs, lambda: _record(inputs))
+        kept = limited(key, inputs, lambda: account(survey, delta=delta, rounds=rounds))
+        if rounds == 1 and delta > 0 and kept.epsilon < DIGITS_LEFT:
+            back = limited(key, inputs, lambda: account(survey, epsilon=kept.epsilon, rounds=rounds)).delta
+            if back > delta * (1 + 0.03):
+                yield Wrong("round trip", key, inputs, f"epsilon {kept.epsilon!r}, at which delta is {back!r}")
+        more = limited(key, inputs, lambda: account(survey, delta=delta, rounds=2 * rounds))
+        if more.epsilon < kept.epsilon * (1 - ROUNDING) - 2 * kept.uncertainty:
+            yield Wrong("monotone", key, inputs, f"epsilon {kept.epsilon!r}, but {more.epsilon!r} in twice the rounds")
+        limited("front:bounds", inputs, lambda: bounds(survey, epsilon=epsilon, rounds=rounds))
+        found = limited("front:calibrate", inputs, lambda: calibrate(survey, epsilon=epsilon, delta=delta))
+        again = limited(key, inputs, lambda: account(found.protocol, delta=delta)).epsilon
+        if again > epsilon * (1 + ROUNDING):
+            yield Wrong("round trip", "front:calibrate", inputs, f"{found!r} costs {again!r}")
+    except (DomainError, TooLongError):
+        return
+    except FaultError as fault:
+        yield fault.wrong
+
+
+def _record(inputs: Inputs) -> Shuffled | Checkin:
+    epsilon0 = inputs["epsilon0"]
+    randomizer = {
+        "kary": lambda: KaryResponse(epsilon0, inputs["n_buckets"]),
+        "laplace": lambda: LaplaceNoise(epsilon0),
+        "any": lambda: AnyRandomizer(epsilon0),
+    }[inputs["kind"]]()
+    survey = Shuffled(randomizer, inputs["n_users"])
+    return survey if inputs["rate"] == 1 else Checkin(survey, rate=inputs["rate"])
 
 
 # --- simplest examples -----------------------------------------------------------------------------------------------
@@ -294,62 +439,90 @@ def simplest(wrong: Wrong, check: Callable[[Inputs], Iterator[Wrong]]) -> Wrong:
 # --- the whole -------------------------------------------------------------------------------------------------------
 
 
-def fuzz(seconds: float, seed: int, only: str = "") -> tuple[list[Wrong], Counter[str]]:
+def fuzz(seconds: float, seed: int, only: str = "", points: int = sys.maxsize) -> tuple[list[Wrong], Counter[str]]:
     """Requests for so long, statement by statement in turn, with the pairs between them.
+
+    Every draw has a generator of its own, so that a point is the same however long the others took.
 
     Parameters
     ----------
     seconds : float
         Processor time to spend; what is found is made simple besides.
     seed : int
-        Of the one generator.
+        Of all draws.
     only : str
         Beginning of the ids to try; all where it is empty.
+    points : int
+        Draws after which it ends at the latest.
 
     Returns
     -------
     list of Wrong, Counter
-        What was found, at most one of a kind and id; and how many requests were drawn for each id.
+        What was found, a few of a kind and id; and how many requests were drawn for each id.
     """
-    generator = np.random.default_rng(seed)
-    statements = {key: found for key, found in answers.load_all().items() if key.startswith(only)}
-    pairs = [(low, high) for low, high in ORDERED if high[0].startswith(only)]
-    wrong: dict[tuple[str, str], Wrong] = {}
+    checks = {
+        **{key: _alone(found) for key, found in answers.load_all().items() if key.startswith(only)},
+        **{f"{low[0]} <= {high[0]}": _pair(low, high) for low, high in ORDERED if high[0].startswith(only)},
+        **{name: check for name, check in OTHERS.items() if name.startswith(only)},
+    }
+    wrong: dict[tuple[str, str], list[Wrong]] = {}
     drawn_of: Counter[str] = Counter()
+    spent: Counter[str] = Counter()
     started = time.process_time()
+    for turn in itertools.count():
+        for name, (draw, check) in checks.items():
+            if spent[name] > SHARE * max(spent.total() / len(checks), 1.0):
+                continue
+            before = time.process_time()
+            inputs = draw(np.random.default_rng([seed, turn, zlib.crc32(name.encode())]))
+            drawn_of[name] += 1
+            for one in check(inputs):
+                alike = wrong.setdefault((one.kind, one.key), [])
+                if len(alike) < ALIKE:
+                    alike.append(one if one.kind == "slow" else simplest(one, check))
+                    print(alike[-1], flush=True)
+            spent[name] += time.process_time() - before  # type: ignore[assignment]
+            if time.process_time() - started > seconds or drawn_of.total() >= points:
+                return [one for alike in wrong.values() for one in alike], drawn_of
+    raise AssertionError("turns do not end")
 
-    def note(found: Iterator[Wrong], check: Callable[[Inputs], Iterator[Wrong]]) -> None:
-        for one in found:
-            if (one.kind, one.key) not in wrong:
-                wrong[one.kind, one.key] = one if one.kind == "slow" else simplest(one, check)
-                print(wrong[one.kind, one.key], flush=True)
 
-    while True:
-        for key, found in statements.items():
-            inputs = drawn(found, generator, {})
-            drawn_of[key] += 1
-            note(judged(key, inputs), lambda given, key=key: judged(key, given))
-            if time.process_time() - started > seconds:
-                return list(wrong.values()), drawn_of
-        for low, high in pairs:
-            asked = {"delta": float(f"{10 ** -generator.uniform(1, 12):.3g}")}
-            inputs = {}
-            for key, fixed in (low, high):
-                inputs |= drawn(answers.statement(key), generator, asked | inputs | fixed)
-            drawn_of[f"{low[0]} <= {high[0]}"] += 1
-            note(ordered(low, high, inputs), lambda given, low=low, high=high: ordered(low, high, given))
+Draw = Callable[[np.random.Generator], Inputs]
+Check = Callable[[Inputs], Iterator[Wrong]]
+
+
+def _alone(found: Statement) -> tuple[Draw, Check]:
+    return lambda generator: drawn(found, generator, {}), lambda inputs: judged(found.id, inputs)
+
+
+def _pair(low: tuple[str, Inputs], high: tuple[str, Inputs]) -> tuple[Draw, Check]:
+    def draw(generator: np.random.Generator) -> Inputs:
+        asked = {"delta": float(f"{10 ** -generator.uniform(1, 12):.3g}")}
+        inputs: Inputs = {}
+        for key, fixed in (low, high):
+            inputs |= drawn(answers.statement(key), generator, asked | inputs | fixed)
+        return inputs
+
+    return draw, lambda inputs: ordered(low, high, inputs)
+
+
+OTHERS: dict[str, tuple[Draw, Check]] = {"small world": (small, enumerated), "front door": (visit, visited)}
 
 
 def main(words: list[str]) -> int:
     """Fuzz; status 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="processor time to spend")
+    parser.add_argument("--points", type=int, default=sys.maxsize, help="draws after which it ends at the latest")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="of the draws; printed")
     parser.add_argument("--only", default="", help="beginning of the ids to try")
     given = parser.parse_args(words)
     print(f"seed {given.seed}", flush=True)
-    wrong, drawn_of = fuzz(given.seconds, given.seed, given.only)
-    print(f"{len(wrong)} wrong of {drawn_of.total()} requests to {len(drawn_of)} statements and pairs")
+    wrong, drawn_of = fuzz(given.seconds, given.seed, given.only, given.points)
+    print(f"{len(wrong)} wrong of {drawn_of.total()} requests drawn for {len(drawn_of)} statements and pairs")
+    rarest, count = min(drawn_of.items(), key=lambda one: one[1])
+    print(f"least often {rarest}, {count} times; on average {drawn_of.total() / len(drawn_of):.0f} times")
+    print(f"asked in all: {', '.join(f'{count} {outcome}' for outcome, count in OUTCOMES.items())}")
     return 1 if wrong else 0
 
 

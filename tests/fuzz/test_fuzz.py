@@ -56,3 +56,18 @@ def test_an_order_that_is_broken_is_told() -> None:
     assert [one.kind for one in harness.ordered(low, low, inputs)] == []
     assert float(answers.answer(low[0], {k: inputs[k] for k in ("epsilon0", "n_users", "delta")})["value"]) > 0
     assert [one.kind for one in harness.ordered(low, ("shuffle:lower", high[1] | {"delta": 0.3}), inputs)] == ["order"]
+
+
+def test_a_small_world_that_is_misjudged_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {"randomizer": "kary", "epsilon0": 1.0, "n_buckets": 2, "n_users": 3, "epsilon": 0.3}
+    assert list(harness.enumerated(inputs)) == []
+    monkeypatch.setattr(harness, "BELOW", ("clones:2021",))
+    assert [one.kind for one in harness.enumerated(inputs)] == ["oracle"]
+
+
+@pytest.mark.parametrize("n_users", [300, 1501])
+def test_the_front_door_answers_at_the_ends_of_its_domains(n_users: int) -> None:
+    """Overflows of earlier days: a local budget at the end of its domain, a rate at which hardly anybody comes."""
+    wish = {"n_buckets": 4, "n_users": n_users, "rounds": 30, "delta": 1e-6, "epsilon": 7.0}
+    for kind, epsilon0, rate in (("kary", 700.0, 0.9), ("any", 4.0, 1e-6)):
+        assert list(harness.visited(wish | {"kind": kind, "epsilon0": epsilon0, "rate": rate})) == []

@@ -541,9 +541,11 @@ def plan_bits(theorem: str, noise: str, n_users: int, epsilon: float, delta: flo
 
 
 def plan_distance(theorem: str, noise: str, n_users: int, epsilon: float, delta: float, error: float) -> float:
-    """Bound for all users at that plan's shares and modulus over what may be told, delta over the plan's factor."""
+    """What that plan's shares and modulus tell over what may be told, delta over the plan's factor."""
     found = planned(theorem, noise, n_users, epsilon, delta, error)
     given = {"modulus": found.modulus, "n_messages": found.n_messages, "n_users": n_users}
+    if theorem == "cloak:own-6":
+        return evaluate("cloak:own-6", given | {"scale": found.scale}) / delta
     factor = 1 if found.noise == "none" else 1 + math.exp(epsilon)
     return evaluate("cloak:own-3", given) * factor / delta
 

@@ -8,9 +8,10 @@ Source: Liew, Hasegawa, Takahashi 2022.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
-from flamelib.core.logspace import exp_or_inf, log1mexp, log_expm1, logaddexp
+from flamelib.core.logspace import ROUNDING, above, below, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
@@ -40,7 +41,8 @@ def count_tails(n_users: int, checkin_rate: float, slack: float) -> Tails:
     (0.006737947, 0.008549309)
     """
     exponent = slack * slack * n_users * checkin_rate
-    return Tails(math.exp(-exponent / 2), math.exp(-exponent / (2 + slack)))
+    lower, upper = (above(probability(-exponent / by * (1 - 2 * ROUNDING)), 2) for by in (2, 2 + slack))
+    return Tails(min(lower, 1.0), min(upper, 1.0))
 
 
 @states("checkin", "lem-5", item="Lemma 5, for the function exp(divergence / k)", gives="upper", rests_on="proven",
@@ -60,9 +62,10 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
     >>> round(split_mean(4.0, 10_000, 0.1, 0.2), 9)
     1.00500636
     """
-    first = divergence - slack * slack * n_users * checkin_rate / 2
-    kept = math.floor((1 - slack) * n_users * checkin_rate) + 1
-    return exp_or_inf(first) + exp_or_inf(divergence / kept)
+    exponent = slack * slack * n_users * checkin_rate / 2
+    first = divergence - exponent + 2 * ROUNDING * (divergence + exponent)
+    kept = math.floor((1 - Fraction(slack)) * n_users * Fraction(checkin_rate)) + 1
+    return above(exp_or_inf(first) + exp_or_inf(divergence / kept * (1 + ROUNDING)), 4)
 
 
 @states("checkin", "thm-3", item="Theorem 3, Equation 8, shuffled reports", gives="lower", rests_on="proven")
@@ -132,8 +135,12 @@ def removal_renyi(order: int, checkin_rate: float, noise_std: float) -> float:
         for j in range(2, order + 1)
     ]  # fmt: skip
     top = max(logs)
-    rest = math.log(math.fsum(math.exp(one - top) for one in logs)) if top > -math.inf else 0.0
-    return logaddexp(0.0, top + rest) / (order - 1)
+    if top == -math.inf:
+        return 0.0
+    size = math.lgamma(order + 1) - order * math.log(checkin_rate) - (order * absent if checkin_rate < 1 else 0.0)
+    doubt = 4 * ROUNDING * (size + order * order * growth + order)
+    rest = math.log(math.fsum(math.exp(one - top) for one in logs))
+    return above(logaddexp(0.0, top + rest + doubt) / (order - 1), 4)
 
 
 def over_variance(squared: float, noise_std: float) -> float:
@@ -162,4 +169,7 @@ def _lower(order: int, epsilon0: float, n_users: int, checkin_rate: float, kept:
         return 0.0
     spread = epsilon0 + 2 * log1mexp(epsilon0)
     weight = kept * order * (order - 1) / 2 * checkin_rate / n_users
-    return logaddexp(0.0, math.log(weight) + spread) / (order - 1) if weight > 0 else 0.0
+    if weight == 0:
+        return 0.0
+    doubt = 4 * ROUNDING * (1 + abs(math.log(weight)) + epsilon0 + abs(spread - epsilon0))
+    return below(logaddexp(0.0, math.log(weight) + spread - doubt) / (order - 1), 4)

@@ -7,7 +7,9 @@ Standard library only.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
+from flamelib.core.logspace import above, least_double, product_above
 from flamelib.core.statements import states
 
 
@@ -30,7 +32,7 @@ def basic_composition(epsilon: float, times: int) -> float:
     >>> basic_composition(0.25, 10)
     2.5
     """
-    return epsilon * times
+    return product_above(epsilon, times)
 
 
 @states("checkin", "strong-drv", item="strong composition of Dwork, Rothblum, Vadhan 2010", gives="upper",
@@ -57,7 +59,7 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
     >>> round(advanced_composition(0.01, 0.0, 7850, 5e-6).epsilon, 3)
     5.167
     """
-    return Budget(advanced_epsilon(epsilon, times, slack_delta), min(1.0, times * delta + slack_delta))
+    return Budget(advanced_epsilon(epsilon, times, slack_delta), min(1.0, _added(times, delta, slack_delta)))
 
 
 def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
@@ -69,12 +71,12 @@ def advanced_epsilon(epsilon: float, count: float, slack: float) -> float:
         return 0.0
     if slack == 0:
         return math.inf
-    return epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * _expm1_or_inf(epsilon)
+    return above(epsilon * math.sqrt(-2 * count * math.log(slack)) + count * epsilon * _expm1_or_inf(epsilon))
 
 
 def least_epsilon(epsilon: float, count: float, slack: float) -> float:
     r"""The smaller of :math:`t\varepsilon` and :func:`advanced_epsilon`; arguments are trusted."""
-    return min(epsilon * count, advanced_epsilon(epsilon, count, slack))
+    return min(product_above(epsilon, count), advanced_epsilon(epsilon, count, slack))
 
 
 @states("checkin", "strong-kov", item="strong composition of Kairouz, Oh, Viswanath 2015", gives="upper",
@@ -101,13 +103,19 @@ def kairouz_oh_viswanath(epsilon: float, times: int, slack_delta: float, delta: 
     spread = epsilon * math.sqrt(2 * times)
     first = drift + spread * math.sqrt(math.log(math.e + math.sqrt(times) * epsilon / slack_delta))
     second = drift + spread * math.sqrt(-math.log(slack_delta))
-    return Budget(min(times * epsilon, first, second), _together(delta, times, slack_delta))
+    least = min(product_above(times, epsilon), above(first), above(second))
+    return Budget(least, _together(delta, times, slack_delta))
+
+
+def _added(times: int, delta: float, slack: float) -> float:
+    return least_double(times * Fraction(delta) + Fraction(slack))
 
 
 def _together(delta: float, times: int, slack: float) -> float:
     """The chance that one of the mechanisms fails, or their composition."""
-    kept = times * math.log1p(-delta) + math.log1p(-slack) if delta < 1 else -math.inf
-    return -math.expm1(kept)
+    if delta in (0, 1):
+        return delta or slack
+    return min(1.0, above(-math.expm1(times * math.log1p(-delta) + math.log1p(-slack))))
 
 
 def _expm1_or_inf(exponent: float) -> float:

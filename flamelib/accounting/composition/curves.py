@@ -36,7 +36,7 @@ from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT, logaddexp, probability
+from flamelib.core.logspace import UNIT, probability
 from flamelib.core.vocabulary import DomainError, check
 
 Delta = Callable[[float], float]
@@ -51,6 +51,7 @@ LARGEST_LOSS, LARGEST_MEAN = (
     300.0,
     200.0,
 )  # largest loss that is told apart, and mean beyond which sums are not taken in stages
+RAREST = 1e-300  # delta for which points are placed where Chernoff's bound is left
 LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
 
@@ -161,11 +162,13 @@ class _Hull:
 class Knots:
     """A curve at whole multiples of ``end / FINEST``, asked for once each; negative ones are the other direction."""
 
-    def __init__(self, curve: Curve, end: float) -> None:
+    def __init__(self, curve: Curve, end: float, finely: bool = False) -> None:
         self.curve, self.unit = curve, end / FINEST
         self.ahead: dict[int, float] = {}
         self.behind = self.ahead if curve.backward is None else {}
-        start = range(FINEST // START, FINEST + 1, FINEST // START)
+        start = {*range(FINEST // START, FINEST + 1, FINEST // START)}
+        if finely:
+            start |= {round(FINEST * 2 ** (-rung / 8)) for rung in range(8 * FINEST.bit_length() - 8)}
         self.add([0, *start, *(-place for place in start)])
 
     def add(self, places: Iterable[int]) -> bool:
@@ -255,8 +258,9 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
     for finer in FINER:
         found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
         if found.is_long:
-            epsilon = min(most, found.law.chernoff(delta, found.tilt))
-            return Certified(epsilon, min(epsilon, math.sqrt(found.tilt.variance)))
+            tilt = found.law.chernoff_tilt(delta)
+            epsilon = min(most, found.law.chernoff(delta, tilt))
+            return Certified(epsilon, min(epsilon, math.sqrt(tilt.variance)))
         epsilon, rate = found.law.epsilon(delta, most), _rate(found.tilt)
         if math.isinf(epsilon):
             return Certified(epsilon, 0.0)
@@ -281,7 +285,7 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
             expected = reached
             found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
         if found.is_long:
-            delta = probability(logaddexp(found.law.log_infinity, found.tilt.log_mass - found.tilt.t * epsilon))
+            delta = probability(found.law.log_chernoff(epsilon))
             return Certified(delta, delta)
         log_delta = found.law.log_delta(epsilon)
         moved = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
@@ -354,7 +358,8 @@ def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accurac
     found = _tabulated(parts, delta * SPARED_SHARE * 0.01**stages, tilt_of, accuracy)
     doubt = found.doubt
     if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
-        return found
+        # One law for every delta, so that the bound by Chernoff falls with it.
+        return _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, finely=True)
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
         found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy)
@@ -375,11 +380,13 @@ def _as_curve(parts: Sequence[tuple[Loss, int]], at_most: float, symmetric: bool
     return Curve(lambda epsilon: math.exp(ahead.log_delta(epsilon)), backward, at_most)
 
 
-def _tabulated(parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> _Composition:
+def _tabulated(
+    parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float, finely: bool = False
+) -> _Composition:
     """Ask for points until those missing cannot move the logarithm of delta by more than ``accuracy``."""
     floor = spared / sum(times for _, times in parts)
     end = max(_end(curve, floor) for curve, _ in parts)
-    knots = [Knots(curve, end) for curve, _ in parts]
+    knots = [Knots(curve, end, finely) for curve, _ in parts]
     while True:
         hulls = [one.hull() for one in knots]
         coarsest = int(np.gcd.reduce(np.concatenate([hull.places for hull in hulls])))

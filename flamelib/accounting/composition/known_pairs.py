@@ -231,7 +231,7 @@ class LeastEpsilon:
             end = max(law.most, 0.0) if _log_delta_once(law, law.most) <= math.log(self.delta) else math.inf
             return smallest_epsilon(lambda epsilon: _log_delta_once(law, epsilon), self.delta, end)
         if _count(law.parts) > LONGEST:
-            return law.chernoff(self.delta, tilt)
+            return law.chernoff(self.delta, law.chernoff_tilt(self.delta))
         return law.epsilon(self.delta, math.inf, tilt)
 
     def doubts(self, moved: float, rest: float, t: float) -> tuple[float, float]:

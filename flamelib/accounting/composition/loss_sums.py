@@ -182,6 +182,17 @@ class LossSum:
             return math.inf
         return max(0.0, (tilt.log_mass - math.log(spare)) / tilt.t) * (1 + 64 * UNIT) + self._rounding(tilt) / tilt.t
 
+    def chernoff_tilt(self, delta: float) -> Tilt:
+        """The tilt at which :meth:`chernoff` is least, the round-off of very many copies counted."""
+        spare = delta - math.exp(self.log_infinity)
+        lost = self._rounding(Tilt(0.0, 0.0, 0.0, 0.0)) - math.log(spare if spare > 0 else delta)
+        return self._solve(lambda tilt: tilt.t * tilt.mean - tilt.log_mass - lost)
+
+    def log_chernoff(self, epsilon: float) -> float:
+        """Logarithm of Chernoff's bound on delta at ``epsilon``."""
+        tilt = self.tilt_to(epsilon)
+        return logaddexp(self.log_infinity, tilt.log_mass - tilt.t * epsilon * (1 - 4 * UNIT) + self._rounding(tilt))
+
     def _rounding(self, tilt: Tilt) -> float:
         """Round-off of the logarithm of the tilted mass."""
         each = sum(times * (16 + 4 * tilt.t * part.step * int(part.index[-1])) for part, times in self.parts)

@@ -7,7 +7,7 @@ The Rényi divergence of order :math:`\lambda > 1` is
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from flamelib.core.logspace import log1mexp, logaddexp
+from flamelib.core.logspace import ROUNDING, log1mexp, logaddexp, product_above
 from flamelib.core.search import GOLDEN
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import check
@@ -69,7 +69,7 @@ def renyi_composition(divergence: float, times: int) -> float:
     >>> renyi_composition(0.25, 10)
     2.5
     """
-    return divergence * times
+    return product_above(divergence, times)
 
 
 @states(
@@ -95,7 +95,8 @@ def converted(order: float, total: float, delta: float) -> float:
     if delta == 0 or delta == 1:
         return math.inf if delta == 0 else 0.0
     cost = -math.log(delta) + (order - 1) * math.log1p(-1 / order) - math.log(order)
-    return max(0.0, total + cost / (order - 1))
+    size = abs(total) + (2 - math.log(delta) + math.log(order)) / (order - 1)
+    return max(0.0, total + cost / (order - 1) + 4 * ROUNDING * size)
 
 
 def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float]) -> float:

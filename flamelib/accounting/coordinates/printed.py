@@ -18,6 +18,7 @@ from flamelib.accounting.composition.closed_form import Budget, least_epsilon
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling.accuracy import summation_plan, summation_worst_mse
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
+from flamelib.core.logspace import product_above
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
@@ -121,7 +122,7 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     >>> round(found.epsilon, 6), f"{found.delta:.4g}"
     (0.58524, '4.711e-06')
     """
-    return Budget(least_epsilon(epsilon, dimension, delta), min(1.0, (dimension + 1) * delta))
+    return Budget(least_epsilon(epsilon, dimension, delta), min(1.0, product_above(dimension + 1, delta)))
 
 
 @states("flame", "thm-4", item="Theorem 4, all coordinates of SS-Double", gives="value", rests_on="proven")

@@ -5,9 +5,10 @@ is not in the part.  Standard library only.
 """
 
 import math
+from fractions import Fraction
 
 from flamelib.accounting.composition.closed_form import Budget
-from flamelib.core.logspace import log_expm1, logaddexp
+from flamelib.core.logspace import ROUNDING, above, least_double, log_expm1, logaddexp, product_above
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
@@ -37,7 +38,7 @@ def sampled_without_replacement(epsilon: float, delta: float, sampled: int, popu
     if sampled > population:
         raise DomainError(f"sampled must be a whole number in [1, {population}], at most population, got {sampled}")
     rate = sampled / population
-    return Budget(sampled_epsilon(epsilon, rate), rate * delta)
+    return Budget(sampled_epsilon(epsilon, rate), least_double(Fraction(sampled, population) * Fraction(delta)))
 
 
 @states("participation", "thm-2.5", item="Theorem 2.5, Poisson sampling", gives="upper", rests_on="proven",
@@ -57,7 +58,7 @@ def poisson_sampled(epsilon: float, delta: float, sampling_rate: float) -> Budge
     >>> round(found.epsilon, 9), found.delta
     (0.033788327, 2e-08)
     """
-    return Budget(sampled_epsilon(epsilon, sampling_rate), sampling_rate * delta)
+    return Budget(sampled_epsilon(epsilon, sampling_rate), product_above(sampling_rate, delta))
 
 
 def added_epsilon(epsilon: float, sampling_rate: float) -> float:
@@ -91,8 +92,9 @@ def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation."""
     check(epsilon=epsilon, sampling_rate=sampling_rate)
     if epsilon < LARGE:
-        return min(epsilon, math.log1p(sampling_rate * math.expm1(epsilon)))
+        return min(epsilon, above(math.log1p(product_above(sampling_rate, math.expm1(epsilon))), 8))
     # log(beta e^epsilon + 1 - beta), the greater of the two summands set apart.
     main = epsilon + math.log(sampling_rate)
     rest = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
-    return max(main, rest) + math.log1p(math.exp(-abs(main - rest)))
+    doubt = ROUNDING * (epsilon - math.log(sampling_rate))
+    return min(epsilon, max(main, rest) + math.log1p(math.exp(-abs(main - rest))) + doubt)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flamelib.accounting.shuffling.closed_form import blankets_needed, histogram_blanket_mass
+from flamelib.core.logspace import below
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import Domain, DomainError, check
 
@@ -156,7 +157,7 @@ def best_cells(n_users: int, epsilon: float, delta: float) -> int:
 
 def _lower_at(n_cells: int, n_users: int, epsilon: float, delta: float) -> float:
     rounding = n_users * math.exp(-epsilon) / (8 * n_cells * n_cells)
-    return min(rounding, (0.5 - delta) * (n_cells - 1 / n_cells) / 48)
+    return below(min(rounding, (0.5 - delta) * (n_cells - 1 / n_cells) / 48))
 
 
 def cell_distances(n_cells: int, cell: int) -> float:

@@ -12,7 +12,8 @@ from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
-LOUD, MUTE = 0.2, 0.8  # masses between which more levels are tried, as the mass is not in proportion to them
+TINY = 1e-300  # a mass that is hardly any
+LISTED = 32  # levels up to which no other number of them is better
 MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
 
@@ -28,16 +29,13 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
     if given["epsilon"] == 0 or given["delta"] == 1:
         raise DomainError(f"epsilon must be above 0 and delta below 1 for a protocol, got {epsilon} and {delta}")
 
-    def profile(mass: float) -> KaryProfile:
-        return KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
-
     def log_delta(mass: float) -> float:
-        found = float(blanket_divergence(profile(mass), n_users, epsilon=epsilon)) if mass else 1.0
+        found = float(blanket_divergence(_profile(n_buckets, mass), n_users, epsilon=epsilon)) if mass else 1.0
         return math.log(found) if found > 0 else -math.inf
 
     local = n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
     mass, step = smallest_epsilon(log_delta, delta, at_most=local), 1e-10
-    while mass < local and blanket_divergence(profile(mass), n_users, delta=delta) > epsilon:
+    while mass < local and blanket_divergence(_profile(n_buckets, mass), n_users, delta=delta) > epsilon:
         mass, step = min(local, mass * (1 + step)), 4 * step  # the search for epsilon ends a rounding above it
     return mass
 
@@ -45,14 +43,17 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
 @states("blanket", "own-sum", item="Theorem 4.1's protocol by the certified divergence, this project", gives="value",
         rests_on="proven", adjacency="replace-one")  # fmt: skip
 def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
-    r"""A number of levels, the least blanket mass found that keeps (epsilon, delta), and the worst-case error (exact).
+    r"""The best number of levels, the least blanket mass found that keeps (epsilon, delta), and the worst-case error.
 
     As ``blanket:thm-4.1``, for every epsilon above 0 and delta below 1, with the certified blanket divergence of
     ``blanket:lem-reduction`` in the place of :math:`14\log(2/\delta)/\varepsilon^2` and :math:`27/\varepsilon`: the
     mass errs towards more noise.  The levels are those of the least error, were the mass in proportion to the
     alphabet; it nearly is, so the mass is found for one number of levels, the error scanned over all, and both repeated
-    until they agree.  Where the mass is between 0.2 and 0.8 it grows less than the alphabet, and more levels are tried
-    as long as they help.
+    until they agree.  Where these are at most 32, no other number of levels is better: at a given mass a larger
+    alphabet spreads the amplification variable, so that the least mass grows with the levels; and the error at k levels
+    falls with k at a given mass, and grows with the mass.  So levels a to b have at least the error of b levels with
+    the mass of a, and any number of them at least n times :math:`(\gamma/3-\gamma^2/4)/(1-\gamma)^2`; what that does
+    not exclude is tried.
 
     Source: this project, on Balle, Bell, Gascon, Nissim 2019, Theorem 4.1.
 
@@ -71,13 +72,56 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
         if levels == previous:
             break
     best = _plan(n_users, previous, mass)
-    while LOUD < best.blanket_mass < MUTE:
-        more = best.n_levels + 1
-        other = _plan(n_users, more, least_blanket_mass(n_users, more + 1, epsilon, delta))
-        if other.mse >= best.mse:
-            break
-        best = other
+    return best if previous > LISTED else _best_of_all(best, n_users, epsilon, delta)
+
+
+def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float) -> SummationPlan:
+    """A plan that no number of levels betters, from a good one."""
+
+    def excluded(first: int, error: Callable[[float], float]) -> bool:
+        """Whether this many levels and more need a mass at which an error, which grows with it, is that of the best."""
+        mass = _mass_of(error, best.mse / n_users)
+        return mass == 0 or float(blanket_divergence(_profile(first + 1, mass), n_users, epsilon=epsilon)) > delta
+
+    end = 2 * best.n_levels
+    while not excluded(end, _beyond):
+        end *= 2
+    stretches = [(best.n_levels + 1, end), (1, best.n_levels - 1)]
+    while stretches:
+        first, last = stretches.pop()
+        if first > last or excluded(first, functools.partial(_error_of_user, last)):
+            continue
+        if first == last:
+            found = _plan(n_users, first, least_blanket_mass(n_users, first + 1, epsilon, delta))
+            best = min(best, found, key=lambda plan: plan.mse)
+        else:
+            middle = (first + last) // 2
+            stretches += [(middle + 1, last), (first, middle)]
     return best
+
+
+def _mass_of(error: Callable[[float], float], target: float) -> float:
+    """The mass at which an error that grows with it reaches a target, at least; 0 where it is never below."""
+    if error(TINY) >= target:
+        return 0.0
+    low, high = TINY, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if error(middle) < target else (low, middle)
+    return high
+
+
+def _error_of_user(levels: int, mass: float) -> float:
+    return summation_worst_mse(2, levels, mass) / 2
+
+
+def _profile(n_buckets: int, mass: float) -> KaryProfile:
+    return KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
+
+
+def _beyond(mass: float) -> float:
+    """Least error of a user at any number of levels with at least this mass."""
+    return (mass / 3 - mass * mass / 4) / (1 - mass) ** 2
 
 
 def _plan(n_users: int, n_levels: int, mass: float) -> SummationPlan:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flamelib.core.logspace import MARGIN, ROUNDING, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
+from flamelib.core.logspace import MARGIN, ROUNDING, above, exp_or_inf, log1mexp, log_expm1, logaddexp, probability
 from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, Profile, SupportProfile
 from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.statements import states
@@ -48,7 +48,7 @@ def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
     0.2523130449
     """
     factor = _erlingsson_factor(n_users, delta)
-    return factor * epsilon0 if epsilon0 <= 0.5 and factor <= 1 else math.inf
+    return above(factor * epsilon0) if epsilon0 <= 0.5 and factor <= 1 else math.inf
 
 
 def erlingsson_epsilon0(n_users: int, epsilon: float, delta: float) -> float:
@@ -58,7 +58,7 @@ def erlingsson_epsilon0(n_users: int, epsilon: float, delta: float) -> float:
     if factor > 1:
         return 0.0
     found = epsilon / factor
-    while found <= 0.5 and factor * found > epsilon:
+    while found <= 0.5 and above(factor * found) > epsilon:
         found = math.nextafter(found, 0)
     return min(0.5, found)
 
@@ -91,7 +91,8 @@ def cheu(blanket_mass: float, n_users: int, delta: float) -> float:
     if delta == 0 or blankets < 14 * math.log(4 / delta):
         return math.inf
     surely = blankets - math.sqrt(2 * blankets * math.log(2 / delta))
-    return math.sqrt(32 * math.log(4 / delta) / surely) * (1 - surely / n_users)
+    left = 1 - blanket_mass + math.sqrt(2 * blanket_mass * math.log(2 / delta) / n_users)
+    return above(math.sqrt(32 * math.log(4 / delta) / surely) * left)
 
 
 @states("clones", "2021-closed", item="2021, Theorem 3.1, closed form", gives="upper", rests_on="cited")
@@ -113,9 +114,8 @@ def clones_closed(epsilon0: float, n_users: int, delta: float) -> float:
     if delta == 0 or epsilon0 > math.log(n_users / (16 * (math.log(2) - math.log(delta)))):
         return math.inf
     p = math.exp(epsilon0)
-    return math.log1p(
-        math.tanh(epsilon0 / 2) * (8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users)
-    )
+    growth = 8 * math.sqrt(p * (math.log(4) - math.log(delta)) / n_users) + 8 * p / n_users
+    return above(math.log1p(math.tanh(epsilon0 / 2) * growth))
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +429,7 @@ def histogram_epsilon(n_users: int, n_buckets: int, blanket_mass: float, delta: 
     if delta == 0:
         return math.inf
     per_bucket = (n_users - 1) * blanket_mass / n_buckets
-    epsilon = max(math.sqrt(14 * math.log(2 / delta) / per_bucket), 27 / per_bucket)
+    epsilon = above(max(math.sqrt(14 * math.log(2 / delta) / per_bucket), 27 / per_bucket))
     while epsilon <= 1 and blankets_needed(n_buckets, epsilon, delta) > (n_users - 1) * blanket_mass:
         epsilon = math.nextafter(epsilon, math.inf)
     return epsilon if epsilon <= 1 else math.inf

@@ -35,6 +35,7 @@ from flamelib.accounting.splitting.rules import (
     sharp_exact_rule,
     sharp_noisy_rule,
 )
+from flamelib.accounting.splitting.swaps import least_messages_behind
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.logspace import MARGIN, probability
 from flamelib.core.search import least_whole, least_whole_beyond
@@ -82,8 +83,8 @@ class _Wish:
         return self.epsilon / self.dimension, self.delta / self.dimension, self.n_users
 
 
-_Messages = Callable[[_Wish, float, int], int]
-"""Messages for a security in bits and a modulus."""
+_Messages = Callable[[_Wish, int, int], int]
+"""Messages for a modulus and a scale, behind Pólya noise that keeps epsilon."""
 
 
 @states(
@@ -102,17 +103,17 @@ def plans(
     Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
     ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
     T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and ``cloak:own-3``,
-    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}` and the sum wraps around with a chance of
-    :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at most n times as much to the error.  The error bounds
-    the mean absolute one, in each coordinate; a theorem that cannot keep the budget at it, or for so few users, has no
-    plan.
+    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}`, and by ``cloak:own-6``, which tells :math:`\delta/d` of a
+    change; there the sum wraps around with a chance of :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at
+    most n times as much to the error.  The error bounds the mean absolute one, in each coordinate; a theorem that
+    cannot keep the budget at it, or for so few users, has no plan.
 
     Source: this project, by the theorems named.
 
     Examples
     --------
     >>> [(plan.theorem, plan.noise, plan.n_messages, plan.bits) for plan in plans(1000, 1.0, 1e-6, 1.5)][:2]
-    [('cloak:own-3', 'Pólya', 8, 128), ('cloak:best-1', 'Pólya', 9, 144)]
+    [('cloak:own-6', 'Pólya', 6, 96), ('cloak:own-3', 'Pólya', 8, 128)]
     """
     positive_budget(epsilon, delta)
     honest(n_users, colluding)
@@ -130,7 +131,7 @@ def _chained(theorem: str, make: Callable[..., ExactRule], wish: _Wish) -> Plan:
     return _without_noise(wish, theorem, rule.scale, rule.modulus, rule.n_messages)
 
 
-def _distant(theorem: str, messages: _Messages, wish: _Wish) -> Plan:
+def _distant(theorem: str, messages: Callable[[_Wish, float, int], int], wish: _Wish) -> Plan:
     """Total variation of an even share of delta, on the coarsest grid."""
     scale = grid_scale(wish.n_users, wish.error)
     modulus = wish.n_users * scale + 1
@@ -144,6 +145,20 @@ def _by_best(wish: _Wish, security: float, modulus: int) -> int:
 
 def _by_own(wish: _Wish, security: float, modulus: int) -> int:
     return least_messages(security, wish.n_users, modulus, wish.colluding)
+
+
+def _secure(by: Callable[[_Wish, float, int], int]) -> _Messages:
+    """Messages whose distance, of either sum that a change may lead to, is an even share of delta."""
+
+    def messages(wish: _Wish, modulus: int, _scale: int) -> int:
+        return by(wish, security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
+
+    return messages
+
+
+def _behind(wish: _Wish, modulus: int, scale: int) -> int:
+    crowd = honest(wish.n_users, wish.colluding)
+    return least_messages_behind(wish.delta / wish.dimension * (1 - MARGIN), crowd, modulus, scale)
 
 
 def _without_noise(wish: _Wish, theorem: str, scale: int, modulus: int, n_messages: int) -> Plan:
@@ -183,7 +198,7 @@ def _shared(theorem: str, messages: _Messages, wish: _Wish) -> Plan | None:
         return None
     decay = noise_decay(scale, epsilon)
     modulus = n * scale + 2 * crowded_reach(decay, wrapped, n / crowd)
-    n_messages = messages(wish, security_needed(wish.epsilon, wish.delta, wish.dimension), modulus)
+    n_messages = messages(wish, modulus, scale)
     shape = (n_messages, modulus, scale, "random", "Pólya", decay, 1.0)
     bits = wish.dimension * n_messages * modulus_bits(modulus)
     return Plan(theorem, Adjacency.REPLACE_ONE, *shape, bits, total(scale), wish.colluding)
@@ -206,8 +221,9 @@ MAKERS: tuple[Callable[[_Wish], Plan | None], ...] = (
     partial(_distant, "cloak:own-3", _by_own),
     partial(_thinned, "cloak:thm-1", noisy_rule),
     partial(_thinned, "cloak:own-2", sharp_noisy_rule),
-    partial(_shared, "cloak:best-1", _by_best),
-    partial(_shared, "cloak:own-3", _by_own),
+    partial(_shared, "cloak:best-1", _secure(_by_best)),
+    partial(_shared, "cloak:own-3", _secure(_by_own)),
+    partial(_shared, "cloak:own-6", _behind),
 )
 
 

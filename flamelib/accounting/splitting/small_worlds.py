@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flamelib.core.arrays import Wholes
+from flamelib.core.logspace import least_double
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
@@ -214,8 +215,7 @@ def smooth_ratio(smoothness: float) -> float:
     >>> round(smooth_ratio(0.5), 12)
     3.0
     """
-    exact = (1 + Fraction(smoothness)) / (1 - Fraction(smoothness))
-    return math.nextafter(float(exact), math.inf)
+    return least_double((1 + Fraction(smoothness)) / (1 - Fraction(smoothness)))
 
 
 def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:

@@ -82,12 +82,12 @@ def least_messages_behind(delta: float, n_users: int, modulus: int, scale: int) 
     def hidden(n_messages: int) -> bool:
         return shares_delta(modulus, n_messages, n_users, scale) <= delta
 
-    if not hidden(crowds.MANY_MESSAGES):
-        raise DomainError(f"delta must be within reach of {crowds.MANY_MESSAGES:,} messages, got {delta}")
-    high = 2
+    low = high = 2
     while not hidden(high):
-        high *= 2
-    return least_whole(hidden, 2, high)
+        if high == crowds.MANY_MESSAGES:
+            raise DomainError(f"delta must be within reach of {crowds.MANY_MESSAGES:,} messages, got {delta}")
+        low, high = high + 1, min(2 * high, crowds.MANY_MESSAGES)
+    return least_whole(hidden, low, high)
 
 
 def _harmonic(count: int) -> float:

