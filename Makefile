@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep live zip pdf bench browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep live zip pdf bench beside browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -57,6 +57,9 @@ pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (m
 
 bench: venv ## measure the speeds that the book's status page shows, whether or not they are current
 	@$(BIN)/flamelib record benchmarks --again
+
+beside: venv ## ask the peers of data/beside.txt, installed apart, the same again: the page Beside other software
+	@$(BIN)/flamelib record beside --again
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "a browser is there"; \

@@ -189,9 +189,11 @@ def limited(key: str, inputs: Mapping[str, Any], question: Callable[[], Any]) ->
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def drawn(found: Statement, generator: np.random.Generator, fixed: Mapping[str, Any]) -> Inputs:
-    """Inputs for a statement from the domains of its parameters; what is fixed stays."""
-    wide = generator.random() < 0.3
+def drawn(
+    found: Statement, generator: np.random.Generator, fixed: Mapping[str, Any], wide: bool | None = None
+) -> Inputs:
+    """Inputs for a statement from the domains of its parameters; what is fixed stays.  Three in ten are ``wide``."""
+    wide = generator.random() < 0.3 if wide is None else wide
     kind = fixed.get("randomizer") or (str(generator.choice(found.randomizers)) if found.randomizers else None)
     inputs: Inputs = {}
     for name, required in answers.flat(found, kind).items():

@@ -28,7 +28,7 @@ from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged, Value, shown
 from flamebook.places import RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, coverage, crowd, falls, forms, refuted, theorems, unknown
+from flamebook.site import api, bench, beside, coverage, crowd, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -179,6 +179,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "falls.md": falls.page(judged, rests),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
         book_folder / "unknown.md": unknown.page(brackets, link),
+        book_folder / "beside.md": beside.page(beside.recorded()),
         book_folder / "figures.md": coverage.page(ROOT, link),
         book_folder / "spread.md": spread_page(recorded()),
         book_folder / "status.md": status_page(runs_folder),

@@ -33,6 +33,7 @@ from flamelib.core.statements import states
 
 FINEST, PLACES = 16, 7000  # weights are whole numbers up to the first; deviation of the sum at most, about
 MOST_WEIGHED = 10**8  # messages that are weighed at most
+WIDEST = 2**19  # places of a law at most; a threshold that needs more is passed over
 FAINT = 100.0  # a transform below exp(-100) is left out
 WRAPPED = 40.0  # all but exp(-40) of a tilted law is listed
 FOURIER, CELLS = 32, 256  # round-off: of a transform, per halving; of a chance of a cell
@@ -81,8 +82,8 @@ class Weighing:
         mean = ones @ weights
         return math.sqrt(self.kept * self.padded * float(ones @ (weights - mean) ** 2))
 
-    def laws(self, tilt: float) -> tuple["_Law", "_Law"]:
-        """Both laws of the sum under this tilt, about the mean of the first."""
+    def laws(self, tilt: float) -> tuple["_Law", "_Law"] | None:
+        """Both laws of the sum under this tilt, about the mean of the first, unless they need too many places."""
         weights, ones, zeros = self.letters
         grown = np.exp(tilt * (weights - weights[-1]))
         moments = float(ones @ grown), float(zeros @ grown)
@@ -93,6 +94,8 @@ class Weighing:
         start, far = round(total * (means[0] - middle)), WRAPPED * float(weights[-1] - weights[0]) / 3
         reach = far + math.sqrt(far**2 + 2 * WRAPPED * total * spread) + few * abs(means[1] - means[0]) + 2
         size = 1 << math.ceil(math.log2(2 * reach))
+        if size > WIDEST:
+            return None
         one, zero = (np.fft.rfft(np.bincount(np.mod(weights - middle, size), law, size)) for law in tilted)
         shift = tilt * (start + total * (middle - int(weights[-1])))
         found = []
@@ -107,7 +110,10 @@ class Weighing:
 
     def tails(self, tilt: float) -> _Tails:
         """Both chances at the threshold that is the mean of the first law under this tilt, which is above 0."""
-        more, less = self.laws(tilt)
+        laws = self.laws(tilt)
+        if laws is None:
+            return NOTHING
+        more, less = laws
         half = len(more.chances) // 2
         fading = np.exp(-tilt * np.arange(half))
         ends = []
@@ -122,7 +128,10 @@ class Weighing:
 
     def level(self) -> list[_Tails]:
         """Both chances at each threshold at which both are large, without a tilt."""
-        more, less = self.laws(0.0)
+        laws = self.laws(0.0)
+        if laws is None:
+            return []
+        more, less = laws
         doubt = max(more.error, less.error) * len(more.chances) + 4 * math.exp(-WRAPPED) + more.slack + less.slack
         first, second = (np.cumsum(law.chances[::-1])[::-1] for law in (more, less))
         both = np.flatnonzero((first > LEVEL) & (second > LEVEL))[:: max(1, int(self.deviation / FINEST))]

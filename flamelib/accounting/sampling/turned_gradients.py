@@ -30,6 +30,8 @@ from flamelib.core.vocabulary import DomainError, check
 REACH = 9.0  # standard deviations around the outermost centre that are cut into boxes
 SIDE = 0.02  # side of a box in the plane in standard deviations, where there is room
 MOST_BOXES = 2**20  # at most: some seconds
+MOST_MASSES = 2**24  # chances of laws and intervals that are held at once
+EMPTY = 40.0  # standard deviations beyond which no double holds a chance
 NEGLIGIBLE = 1e-30  # lighter parts of a law are taken off the answer instead of being placed
 SUMMED = 1e-12  # relative round-off of the mass of a box, at most
 SHARPEST = 30.0  # clipping norm over noise: a larger one counts as this, for more noise is post-processing
@@ -160,11 +162,22 @@ def _knots(centres: Reals, dimensions: int, boxes: int) -> Reals:
 
 def _boxes(weights: Reals, centres: Reals, knots: list[Reals]) -> Reals:
     """Mass of every box under a weighted sum of standard normal laws."""
+    if len(knots) == 1 and len(weights) * len(knots[0]) > MOST_MASSES:
+        return _intervals(weights, centres[:, 0], knots[0])
     *front, last = (interval_masses(ends - centres[:, axis, None]) for axis, ends in enumerate(knots))
     table = weights[:, None]
     for masses in front:
         table = (table[:, :, None] * masses[:, None, :]).reshape(len(weights), -1)
     return np.asarray(table.T @ last).reshape([len(ends) - 1 for ends in knots])
+
+
+def _intervals(weights: Reals, centres: Reals, ends: Reals) -> Reals:
+    """Mass of every interval, law by law, each where a double holds its chances."""
+    total = np.zeros(len(ends) - 1)
+    places = np.searchsorted(ends, [centres - EMPTY, centres + EMPTY])
+    for weight, centre, first, last in zip(weights, centres, *places, strict=True):
+        total[first : max(last - 1, first)] += weight * interval_masses(ends[None, first:last] - centre)[0]
+    return total
 
 
 def interval_masses(ends: Reals) -> Reals:

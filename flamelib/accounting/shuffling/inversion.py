@@ -41,10 +41,11 @@ from flamelib.core.search import root
 ROUNDING = 16 * UNIT  # of a few operations, relatively
 NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance that does not count
 NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
-FURTHEST = 2e6  # terms of a sum at most
+FURTHEST, MANY = 2e6, 1e4  # terms of a sum at most, and those from which on fewer would do are looked for
 TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
 UNDERFLOW = -750.0  # logarithm of a delta that no double holds
 BLOCK = 2**17  # terms held at once
+LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
 PASSES = 5  # sums at most, each with less noise
 ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
 
@@ -197,7 +198,8 @@ class _Line:
             wanted = min(wanted, max(sums.total, 1e-9 * wanted))
             steps.append((plan.noise, sums.price))
             plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted)
-            if len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]:
+            lost = sums.price < LITTLE * sums.width  # round-off is all the rest, and stays
+            if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (lost and plan.cut > MANY * plan.step):
                 break
         return self._ends(sums)
 
@@ -277,19 +279,16 @@ class _Line:
         period = 2 * math.pi / self.span
         count = math.ceil(0.5 * period / self._step(goal))
         step = period / (2 * count + 1)
-        for foot, steep in self.feet:
-            near = _fall(steep, goal)
-            if near < min(foot, period / 2):
-                return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        for _, steep, near in self._nearest(goal, period / 2):
+            return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
         return _Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
     def _early(self, goal: float) -> _Plan | None:
         """Stop near the foot, where the central limit has done its work, if noise can do the rest of the line."""
         if self.span:
             return self._lattice(goal)
-        for foot, steep in self.feet:
-            near = _fall(steep, goal)
-            if near < foot and not self.nobody:
+        for foot, steep, near in self._nearest(goal, math.inf):
+            if not self.nobody:
                 noise = 4 / foot
                 while _gauss_tail(noise, foot) > goal:
                     noise *= 1.05
@@ -299,6 +298,13 @@ class _Line:
                 inner, outer = lift * _gauss_tail(steep, near), lift * _gauss_tail(noise, foot)
                 return _Plan(self._step(goal), noise, near, inner + outer, inner * near**2 + outer * foot**2)
         return None
+
+    def _nearest(self, goal: float, end: float) -> list[tuple[float, float, float]]:
+        """Feet within which their own decay is enough, with the place where it is; those with few terms first."""
+        found = [(foot, steep, _fall(steep, goal)) for foot, steep in self.feet]
+        enough = [one for one in found if one[2] < min(one[0], end)]
+        few = MANY * self._step(goal) if enough else 0.0
+        return sorted(enough, key=lambda one: max(one[2], few))
 
     def _late(self, noise: float, goal: float) -> _Plan:
         """Stop where the law's own decay is enough, or where noise is."""

@@ -1,0 +1,152 @@
+"""Accountants of others and this library's, asked the same in one process: a program of its own, run apart.
+
+``python beside_peers.py WORK`` prints one list of :class:`Asked` in JSON.  The peers are installed from the versions in
+``data/beside.txt``; each is used as its own documentation says, at its default settings where none are told.
+"""
+
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from flamelib import Participation, bounds
+
+REPEATS, LONG = 3, 1.0  # answers, but no further one after so many seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Rounds of Gaussian noise on a sum of norm-1 contributions, each there by a coin: what is asked of everybody."""
+
+    rate: float
+    noise_std: float
+    rounds: int
+    delta: float
+
+    def protocol(self) -> Participation:
+        """The same for this library: one record a client."""
+        return Participation(
+            participation_rate=self.rate, record_rate=1.0, n_records=1, clip_norm=1.0, noise_std=self.noise_std
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who was asked, in which way, which epsilon came out, and processor seconds, the median of three if short."""
+
+    package: str
+    way: str
+    epsilon: float
+    seconds: float
+
+
+WORKS = {
+    "a hundredth in 10,000 rounds, delta 1e-5": Work(0.01, 1.0, 10_000, 1e-5),
+    "a hundredth in 10,000 rounds, delta 1e-12": Work(0.01, 1.0, 10_000, 1e-12),
+    "a tenth in 1,000 rounds, delta 1e-6": Work(0.1, 2.0, 1_000, 1e-6),
+    "everybody in 100 rounds, delta 1e-6": Work(1.0, 10.0, 100, 1e-6),
+}
+OWN, FROM_BELOW = "flamelib", "from below"
+
+
+def own(work: Work) -> float:
+    """This library's upper end."""
+    return bounds(work.protocol(), delta=work.delta, rounds=work.rounds).upper
+
+
+def own_below(work: Work) -> float:
+    """And its lower end: no guarantee below it is one."""
+    return bounds(work.protocol(), delta=work.delta, rounds=work.rounds).lower
+
+
+def google_losses(work: Work) -> float:
+    """By privacy loss distributions, at the default discretisation."""
+    from dp_accounting import pld
+
+    return _google(pld.PLDAccountant(), work)
+
+
+def google_losses_fine(work: Work) -> float:
+    """By privacy loss distributions, ten times finer."""
+    from dp_accounting import pld
+
+    return _google(pld.PLDAccountant(value_discretization_interval=1e-5), work)
+
+
+def google_renyi(work: Work) -> float:
+    """By Rényi orders."""
+    from dp_accounting import rdp
+
+    return _google(rdp.RdpAccountant(), work)
+
+
+def _google(accountant: object, work: Work) -> float:
+    import dp_accounting
+
+    event = dp_accounting.GaussianDpEvent(work.noise_std)
+    if work.rate < 1:
+        event = dp_accounting.PoissonSampledDpEvent(work.rate, event)
+    accountant.compose(dp_accounting.SelfComposedDpEvent(event, work.rounds))  # type: ignore[attr-defined]
+    return float(accountant.get_epsilon(work.delta))  # type: ignore[attr-defined]
+
+
+def microsoft(work: Work) -> float:
+    """The upper end of its bracket, asked to be within a hundredth."""
+    import prv_accountant
+
+    one = (
+        prv_accountant.PoissonSubsampledGaussianMechanism(
+            noise_multiplier=work.noise_std, sampling_probability=work.rate
+        )
+        if work.rate < 1
+        else prv_accountant.GaussianMechanism(noise_multiplier=work.noise_std)
+    )
+    found = prv_accountant.PRVAccountant(
+        prvs=[one], max_self_compositions=[work.rounds], eps_error=0.01, delta_error=work.delta / 1000
+    )
+    return float(found.compute_epsilon(delta=work.delta, num_self_compositions=[work.rounds])[2])
+
+
+def autodp_renyi(work: Work) -> float:
+    """Rényi orders, with its improved bound of sampling."""
+    from autodp import mechanism_zoo, transformer_zoo
+
+    one = mechanism_zoo.GaussianMechanism(work.noise_std)
+    if work.rate < 1:
+        one = transformer_zoo.AmplificationBySampling(PoissonSampling=True)(one, work.rate, improved_bound_flag=True)
+    return float(transformer_zoo.Composition()([one], [work.rounds]).get_approxDP(work.delta))
+
+
+ASKED: tuple[tuple[str, str, Callable[[Work], float]], ...] = (
+    (OWN, "from above", own),
+    (OWN, FROM_BELOW, own_below),
+    ("dp-accounting", "loss distribution, its default step 1e-4", google_losses),
+    ("dp-accounting", "loss distribution, step 1e-5", google_losses_fine),
+    ("dp-accounting", "Rényi", google_renyi),
+    ("prv-accountant", "upper end, error 0.01", microsoft),
+    ("autodp", "Rényi", autodp_renyi),
+)
+
+
+def asked(work: Work) -> list[Asked]:
+    """Everybody's answer; one who refuses has none, which is infinite."""
+    found = []
+    for package, way, answer in ASKED:
+        seconds: list[float] = []
+        while len(seconds) < REPEATS and sum(seconds) < LONG:
+            started = time.process_time()
+            try:
+                epsilon = answer(work)
+            except (ArithmeticError, RuntimeError, ValueError) as refused:
+                epsilon = math.inf
+                print(f"{package}: {refused}", file=sys.stderr)
+            seconds.append(time.process_time() - started)
+        found.append(Asked(package, way, epsilon, statistics.median(seconds)))
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps([asdict(one) for one in asked(WORKS[sys.argv[1]])]))

@@ -1,0 +1,55 @@
+"""The page beside other software: the record is of the pinned versions, its own column is recomputed, ends in order."""
+
+import json
+
+import pytest
+
+from flamebook.site import beside, beside_peers
+from flamebook.site.beside_peers import FROM_BELOW, OWN, WORKS
+
+RECORD = beside.recorded()
+
+
+def test_the_record_is_of_the_pinned_versions_and_covers_every_work_and_way() -> None:
+    about = json.loads(beside.TABLE.with_suffix(".json").read_text(encoding="utf-8"))
+    assert about["peers"] == beside.pinned()
+    assert {row["package"] for row in RECORD} - {OWN} <= set(about["peers"])
+    ways = [(package, way) for package, way, _ in beside_peers.ASKED]
+    assert [(row["work"], row["package"], row["way"]) for row in RECORD] == [
+        (name, *way) for name in WORKS for way in ways
+    ]
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_its_own_column_is_recomputed(name: str) -> None:
+    above, below = beside_peers.own(WORKS[name]), beside_peers.own_below(WORKS[name])
+    recorded = {row["way"]: float(row["epsilon"]) for row in RECORD if row["work"] == name and row["package"] == OWN}
+    assert recorded == {"from above": pytest.approx(above, rel=1e-9), FROM_BELOW: pytest.approx(below, rel=1e-9)}
+    assert below <= above
+
+
+def test_what_lies_below_the_certified_end_is_marked_and_what_is_tighter_is_said() -> None:
+    page = beside.page(RECORD)
+    assert page.count("| dp-accounting | loss distribution, its default step 1e-4 |") == len(WORKS)
+    assert page.count("**below the truth**") == 1
+    assert "| tighter |" in page
+    assert "no answer" not in page
+    for row in RECORD:
+        if row["package"] == "prv-accountant":
+            assert "| looser |" in next(
+                line for line in page.splitlines() if f"| {float(row['epsilon']):.6f} |" in line
+            )
+
+
+def test_an_answer_that_was_refused_is_told() -> None:
+    refused = [row | {"epsilon": "inf"} if row["package"] == "autodp" else row for row in RECORD]
+    assert beside.page(refused).count("| none |  |") == len(WORKS)
+
+
+def test_a_peer_that_refuses_is_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(work: beside_peers.Work) -> float:
+        raise ValueError(f"not at {work.delta}")
+
+    monkeypatch.setattr(beside_peers, "ASKED", (("other", "any", refuse), ("mine", "any", lambda work: work.delta)))
+    found = beside_peers.asked(WORKS["everybody in 100 rounds, delta 1e-6"])
+    assert [one.epsilon for one in found] == [float("inf"), 1e-6]
