@@ -218,13 +218,13 @@ def plan_words(rows: Rows) -> str:
     >>> plan_words([])
     'no theorem has parameters at this error: it takes a larger one, or a larger budget'
     >>> plan_words([("cloak:own-3", "replace-one", 8, "101", 17, "random", "Pólya", 120, 1.9)])
-    '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbors replace-one, takes 120 bits'
+    '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbours replace-one, takes 120 bits'
     """
     if not rows:
         return "no theorem has parameters at this error: it takes a larger one, or a larger budget"
-    theorem, neighbors, *_, size, _ = rows[0]
+    theorem, neighbours, *_, size, _ = rows[0]
     count = counted(len(rows), "theorem has", "theorems have")
-    return f"{count} parameters; the cheapest, {theorem} with the neighbors {neighbors}, takes {size:,} bits"
+    return f"{count} parameters; the cheapest, {theorem} with the neighbours {neighbours}, takes {size:,} bits"
 
 
 def _tried(
