@@ -1,11 +1,11 @@
 /* What is wider than its place scrolls sideways in a frame: while there is more on a side, that edge fades behind an
    arrow; and as long as it scrolls it can be reached by keyboard, under a name. */
 (() => {
-  const WIDE = "mjx-container[display=true], .pst-scrollable-table-container, .fl-table, .fl-pan, .fl-fig :is(.only-light, .only-dark), div.highlight pre, div.cell_output";
+  const WIDE = "mjx-container, .pst-scrollable-table-container, .fl-table, .fl-pan, .fl-fig :is(.only-light, .only-dark), div.highlight pre, div.cell_output";
   const ours = { role: "region", tabindex: "0" };
   const words = (element) => element?.textContent.replace(/[#\s]+$/, "").trim();
   const named = (element) => {
-    if (element.matches("mjx-container")) return ["Formula", words(element.closest("div.math")?.querySelector(".eqno"))];
+    if (element.matches("mjx-container")) return ["Formula", words(element.parentElement.closest("div.math")?.querySelector(".eqno"))];
     if (element.matches("pre")) return ["Code"];
     if (element.querySelector("table")) return ["Table", words(element.querySelector("caption")) || words(element.closest("section")?.querySelector("h1, h2, h3"))];
     return [element.querySelector("svg, img") ? "Figure" : "Output", words(element.closest("figure")?.querySelector(".caption-number"))];
@@ -56,9 +56,23 @@
     if (element.scrollWidth > element.clientWidth + 1) table.classList.add("fl-cards");
     if (table.classList.contains("fl-cards")) label(table);
   };
+  /* What is spoken of a formula is wider than what is seen, which counts in a line. */
+  const inline = (element) => element.matches("mjx-container:not([display])");
+  const width = (element) => (inline(element) ? (element.firstElementChild?.getBoundingClientRect().width ?? 0) : element.scrollWidth);
+  /* A formula within a line is set a little smaller if it fits then; else it scrolls on a line of its own. */
+  const LEAST = 0.75;
+  const shrink = (element) => {
+    if (!inline(element)) return;
+    if (element.dataset.size) element.style.fontSize = element.dataset.size;
+    const share = element.clientWidth / width(element);
+    if (!share || width(element) <= element.clientWidth + 1) return;
+    element.dataset.size ??= element.style.fontSize;
+    if (share > LEAST) element.style.fontSize = `${Math.floor(0.99 * share * parseFloat(element.dataset.size))}%`;
+  };
   const mark = (element) => {
     card(element);
-    const scrolls = element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== "visible";
+    shrink(element);
+    const scrolls = width(element) > element.clientWidth + 1 && (inline(element) || getComputedStyle(element).overflowX !== "visible");
     const framed = element.parentElement.classList.contains("fl-frame");
     if (!scrolls && !framed) return;
     if (!framed) frame(element);

@@ -91,10 +91,8 @@ const flamelibSliders = (() => {
     axis.reduce((best, at, index) => (Math.abs(Math.log(at / value)) < Math.abs(Math.log(axis[best] / value)) ? index : best), 0);
 
   function fromSlider(name) {
-    const slider = $(`${name}-slider`);
-    const position = Number(slider.value);
+    const position = Number($(`${name}-slider`).value);
     $(name).value = written(mode === "grid" ? facts.axes[name][position] : tidy(name, 10 ** position));
-    slider.setAttribute("aria-valuetext", $(name).value);
   }
 
   function toSlider(name) {

@@ -121,7 +121,7 @@ def audit(
     delta: float = 0.0,
     rng: Any = None,
 ) -> Any:
-    """A protocol on trial: a certified lower bound on its epsilon, from runs on two neighboring data sets.
+    """A protocol on trial: a certified lower bound on its epsilon, from runs on two neighbouring data sets.
 
     Parameters
     ----------

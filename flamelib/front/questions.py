@@ -19,7 +19,7 @@ _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, Fl
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
     """What a protocol guarantees: the smallest epsilon at ``delta``, or delta at ``epsilon``, that can be certified.
 
-    Never too small: an upper bound for every pair of neighboring data sets and every choice of them that adapts to
+    Never too small: an upper bound for every pair of neighbouring data sets and every choice of them that adapts to
     earlier rounds.  The answer says for which adjacency, and what it rests on.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 
-_FINEST_GRID = 2**48  # neighbors on it are four times as far apart as the tolerance for rounding
+_FINEST_GRID = 2**48  # neighbours on it are four times as far apart as the tolerance for rounding
 
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:

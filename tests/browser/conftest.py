@@ -54,9 +54,12 @@ FACTS = """() => {
 
 # Whatever is wider than its place, unless its edge says so and the keyboard reaches it.
 CUT = """() => {
-  const wide = ["mjx-container[display=true]", ".pst-scrollable-table-container", ".fl-table", ".fl-pan", ".only-light",
+  const wide = ["mjx-container", ".pst-scrollable-table-container", ".fl-table", ".fl-pan", ".only-light",
     ".only-dark", "article pre", "article div.cell_output", "article div.math", "article figure"];
-  const scrolls = (e) => e.checkVisibility() && e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+  // What is spoken of a formula is wider than what is seen, which counts in a line.
+  const inline = (e) => e.matches("mjx-container:not([display])");
+  const width = (e) => inline(e) ? e.firstElementChild?.getBoundingClientRect().width : e.scrollWidth;
+  const scrolls = (e) => e.checkVisibility() && e.clientWidth && width(e) > e.clientWidth + 1;
   const cued = (e) => {
     const frame = e.closest(".fl-frame");
     return frame?.firstElementChild === e && e.tabIndex === 0 && (e.matches("pre") || e.getAttribute("aria-label"))

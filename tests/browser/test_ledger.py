@@ -93,3 +93,35 @@ def test_a_link_to_a_row_shows_it_whatever_is_filtered(ledger: Page) -> None:
     ledger.evaluate("() => { location.hash = 'claim-flame-thm-4-double-count'; }")
     row.wait_for(state="visible")
     assert ledger.input_value("select[name=verdict]") == ""
+
+
+def test_the_keyboard_stops_once_in_a_table_and_walks_on_by_arrows(ledger: Page) -> None:
+    stops = "article a:not([tabindex='-1']), article :is(button, select, input, summary, [tabindex='0'])"
+    assert ledger.locator(stops).count() < 60
+    count = ledger.locator("#ledger-controls output")
+    assert count.get_attribute("aria-live") == "polite"
+    group = ledger.locator("details.ledger-group").first
+    group.locator("summary").focus()
+    ledger.keyboard.press("Enter")
+    assert group.get_attribute("open") is not None
+    first, second = (group.locator("tbody tr").nth(at).locator("a").first for at in (0, 1))
+    assert group.locator("tbody a[tabindex='0']").count() == 1
+    first.focus()
+    ledger.keyboard.press("ArrowDown")
+    here = "() => document.activeElement.getAttribute('href')"
+    assert ledger.evaluate(here) == second.get_attribute("href")
+    ledger.keyboard.press("ArrowRight")
+    assert ledger.evaluate(here) == group.locator("tbody tr").nth(1).locator("a").nth(1).get_attribute("href")
+    ledger.keyboard.press("Home")
+    assert ledger.evaluate("() => document.activeElement.closest('tr').rowIndex") == 1
+
+
+def test_a_group_says_how_many_of_its_rows_are_left(ledger: Page) -> None:
+    groups = ledger.locator("details.ledger-group")
+    assert groups.count() == 5
+    ledger.select_option("select[name=verdict]", "refuted")
+    told = [group for group in groups.all() if group.is_visible()]
+    left = [int((group.locator("summary span").text_content() or "").split(" of ")[0]) for group in told]
+    assert sum(left) == _counted(ledger)[0]
+    assert all(group.locator("tbody tr:not([hidden])").count() == rows for group, rows in zip(told, left, strict=True))
+    assert all(group.get_attribute("open") is not None for group in told)

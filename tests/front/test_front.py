@@ -222,7 +222,7 @@ def _law(table: Sequence[Sequence[float]], held: Sequence[int]) -> dict[tuple[in
     return found
 
 
-def _neighbors(values: int, n_users: int) -> Iterator[tuple[list[int], list[int]]]:
+def _neighbours(values: int, n_users: int) -> Iterator[tuple[list[int], list[int]]]:
     for others in itertools.combinations_with_replacement(range(values), n_users - 1):
         for first, second in itertools.permutations(range(values), 2):
             yield [first, *others], [second, *others]
@@ -240,7 +240,7 @@ TABLES = {
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.6])
 def test_a_table_is_squeezed_by_enumeration(table: list[list[float]], n_users: int, epsilon: float) -> None:
     worst = 0.0
-    for one, other in _neighbors(len(table), n_users):
+    for one, other in _neighbours(len(table), n_users):
         first, second = _law(table, one), _law(table, other)
         worst = max(worst, sum(max(first[y] - math.exp(epsilon) * second[y], 0.0) for y in first))
     found = bounds(Shuffled(TableRandomizer(table), n_users), epsilon=epsilon)
@@ -352,7 +352,7 @@ def test_pairs_of_a_table_that_nearly_agree_are_told_apart(order: tuple[int, ...
     table = TableRandomizer([rows[i] for i in order])
     epsilon = math.log((1 - 3 * rare) / rare) - 2e-6
     worst = 0.0
-    for one, other in _neighbors(3, 2):
+    for one, other in _neighbours(3, 2):
         first, second = _law(table.table, one), _law(table.table, other)
         worst = max(worst, sum(max(first[y] - math.exp(epsilon) * second[y], 0.0) for y in first))
     assert account(Shuffled(table, 2), epsilon=epsilon).delta >= worst * (1 - 1e-6)

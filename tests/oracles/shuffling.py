@@ -328,7 +328,7 @@ def laplace_two(epsilon0, epsilon, center, mass):
 def laplace_many(epsilon0, n_users, epsilon, center, mass, cells):
     """Blanket divergence of Laplace noise on a grid of the loss: an upper value whose error is quadratic in the step.
 
-    Mass is split between neighboring grid points so that means are kept; the law is tilted before the transform.
+    Mass is split between neighbouring grid points so that means are kept; the law is tilted before the transform.
     """
     top, bottom = (laplace_loss(w, epsilon0, epsilon, center) for w in (0, 1))
     step = (top - bottom) / cells

@@ -67,7 +67,7 @@ def independently(dimension, rate):
 
 
 def worst_pairs(dimension, n_buckets, n_users, choices, padded, epsilon0):
-    """Laws of neighbors: every vector of the victim against every other one, beside others who all agree or oppose."""
+    """Laws of neighbours: every vector of the victim against every other one, beside others who all agree or oppose."""
     rows = response(epsilon0, n_buckets)
     vectors = list(itertools.product(range(n_buckets), repeat=dimension))
     crowds = [(one,) * (n_users - 1) for one in vectors] if n_users > 1 else [()]

@@ -164,6 +164,12 @@ def test_nothing_of_one_machine_is_committed() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+def test_words_are_spelt_in_one_way() -> None:
+    other = re.compile("neigh" + r"bors?|\b(?:colo" + r"rings?|favo" + r"rable|behavi" + r"or|cente" + r"red)\b")
+    found = {name: other.findall(text) for name, text in tracked().items() if not name.startswith("book/assets")}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
 def test_nothing_that_is_made_is_committed() -> None:
     words = ["git", "ls-files", "_build", ".venv", ".snakemake", "node_modules", "*.pyc", "*.egg-info"]
     made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -46,7 +46,7 @@ HEAPS = {
     "flamebook.site": "a module for each kind of page that is made, and for what is recorded to be shown",
 }
 GLANCE = 10
-# A subject of its own, though one neighbor alone uses it.
+# A subject of its own, though one neighbour alone uses it.
 SUBJECTS = {
     "flamelib.mechanisms.integers.enclosures": "numbers to any digit: what makes exact choices exact",
     "flamelib.accounting.coordinates.blocks": "sets of exactly so many coordinates, whose proof stands apart",

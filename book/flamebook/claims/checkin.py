@@ -115,7 +115,7 @@ def _counts(n_users: int, checkin_rate: float) -> tuple[Reals, Reals]:
 
 
 def count_distance(n_users: int, checkin_rate: float, epsilon0: float) -> float:
-    """Total variation of the number of messages between two neighbors, all sets and reports listed."""
+    """Total variation of the number of messages between two neighbours, all sets and reports listed."""
     clients = BinaryCheckin(n_users, checkin_rate, epsilon0)
     worlds = [clients.view([0] * (n_users - 1) + [bit]) for bit in (0, 1)]
     counts = [[sum(p for (k, _), p in world.items() if k == size) for size in range(n_users + 1)] for world in worlds]

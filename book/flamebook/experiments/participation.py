@@ -230,7 +230,7 @@ def standing(record: Learning, one: str, other: str) -> str:
 
 
 def order_words(record: Learning) -> str:
-    """The claimed ranking with the signs that the paired runs put between its neighbors."""
+    """The claimed ranking with the signs that the paired runs put between its neighbours."""
     signs = [STANDINGS[standing(record, *pair)] for pair in pairwise(RANKING)]
     steps = (f"{sign} {named(name)}" for sign, name in zip(signs, RANKING[1:], strict=True))
     return " ".join([named(RANKING[0]), *steps])

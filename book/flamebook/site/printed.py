@@ -63,6 +63,11 @@ FIT = """() => {
     if (share < 1) formula.firstElementChild.style.fontSize = `${Math.floor(99 * share)}%`;
   }
 }"""
+# Figures are otherwise fetched when they come into sight.
+FETCH = """() => Promise.all([...document.querySelectorAll("article img")].map((image) => {
+  image.loading = "eager";
+  return image.decode().catch(() => {});
+}))"""
 SHEET = """
 @page {{ size: A4; @top-center {{ content: {title} }} }}
 @page :first {{ @top-center {{ content: none }} }}
@@ -146,6 +151,7 @@ def printed(opened: Browser, html: Path) -> Iterator[Chapter]:
 def _chapter(page: Page, part: str, title: str, address: str, before: int) -> Chapter:
     page.goto(address)
     page.evaluate("() => window.MathJax?.startup?.promise")
+    page.evaluate(FETCH)
     page.evaluate(FIT)
     sections = tuple((name, words) for name, words in page.evaluate(SECTIONS))
     page.add_style_tag(content=SHEET.format(title=json.dumps(title, ensure_ascii=False), before=before))

@@ -67,7 +67,7 @@ MASS_ERROR = 1e-10  # relative error of masses from below
 
 
 def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta:
-    """Upper bound of the profiles of all pairs of neighbors under binary response, in both directions, count by count.
+    """Upper bound of the profiles of all pairs of neighbours under binary response, in both directions, count by count.
 
     At least some hundred users ought to join; the rate lies in (0, 1).
     """
@@ -184,7 +184,7 @@ class _PresentLaw:
 
 @functools.lru_cache(maxsize=8)
 def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, error: float = VALUES) -> Curve:
-    """Upper bound of the profiles of all pairs of neighbors, in both directions.
+    """Upper bound of the profiles of all pairs of neighbours, in both directions.
 
     Binary response is bounded by its worst data sets, k-ary response and Laplace noise by their blankets, any other
     randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.  The values

@@ -1,6 +1,6 @@
 r"""Many rounds of shuffled check-in, or of plain shuffling: the cost of the whole training, and what it costs at least.
 
-**Upper.**  The supremum of the profiles of all pairs of neighbors of a round, bounded by
+**Upper.**  The supremum of the profiles of all pairs of neighbours of a round, bounded by
 :mod:`flamelib.accounting.checkin.one_round`, is the profile of one pair, which dominates the round whatever the other
 users hold and whatever the victim's two values are, both chosen after the earlier rounds have been seen.  Products of
 dominating pairs dominate adaptive compositions.  The supremum may be taken at another data set for every

@@ -2,7 +2,7 @@ r"""Composition of pairs that are known by their certified profiles: the smalles
 
 The *profile* of laws (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) = \int (p-\alpha q)_+`,
 :math:`\alpha = e^{\varepsilon}`.  What the accounting of a mechanism delivers is an upper bound of the profiles of all
-its pairs of neighbors, asked for here at a modest number of points.  All that follows is exact or errs upwards.
+its pairs of neighbours, asked for here at a modest number of points.  All that follows is exact or errs upwards.
 
 1. *From values to a curve.*  Profiles are convex in :math:`\alpha` and fall from 1 at 0; values below 1 follow from the
    other direction.  A chord lies above, so the lower convex hull of points above the profile lies above it everywhere.
@@ -11,7 +11,7 @@ its pairs of neighbors, asked for here at a modest number of points.  All that f
    dominate compositions, adaptive ones included.
 3. *From the pair to the sum*: :mod:`flamelib.accounting.composition.loss_sums`, with its errors bounded and added.
 
-Points are put where they count: the triangle under the neighboring chords bounds how far the hull exceeds the profile,
+Points are put where they count: the triangle under the neighbouring chords bounds how far the hull exceeds the profile,
 and to first order it moves the logarithm of delta by :math:`T\,t(t+1)\,\alpha^{t-1}/Z` times its area, T being the
 number of mechanisms, t the tilt at the answer and Z the tilted mass.  Where that is small enough the answer is compared
 with the one from every other point, and more points are asked for if they differ by more than a smooth curve explains.
@@ -58,7 +58,7 @@ LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    r"""Upper bound of the profile of a pair (P, Q), or of every pair of neighbors, as a function of epsilon >= 0.
+    r"""Upper bound of the profile of a pair (P, Q), or of every pair of neighbours, as a function of epsilon >= 0.
 
     Parameters
     ----------

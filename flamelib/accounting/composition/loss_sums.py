@@ -92,7 +92,7 @@ class LossSum:
 
     @property
     def step(self) -> float:
-        """Distance of neighboring losses."""
+        """Distance of neighbouring losses."""
         return self.parts[0][0].step
 
     @property

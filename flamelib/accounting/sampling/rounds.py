@@ -399,7 +399,7 @@ def _points(low: float, high: float) -> Reals:
 
 
 def _normal(points: Reals, mean: float | Reals) -> Reals:
-    """Masses of a normal law between neighbors, each from the tail in which it lies."""
+    """Masses of a normal law between neighbours, each from the tail in which it lies."""
     beyond, below = ndtr(mean - points), ndtr(points - mean)
     right = (points >= mean)[..., :-1]
     return np.asarray(np.where(right, beyond[..., :-1] - beyond[..., 1:], below[..., 1:] - below[..., :-1]))

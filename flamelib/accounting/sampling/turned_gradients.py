@@ -181,7 +181,7 @@ def _intervals(weights: Reals, centres: Reals, ends: Reals) -> Reals:
 
 
 def interval_masses(ends: Reals) -> Reals:
-    """Normal probabilities between neighboring ends, as differences of the smaller tails."""
+    """Normal probabilities between neighbouring ends, as differences of the smaller tails."""
     tails = ndtr(-np.abs(ends))
     left, right = tails[:, :-1], tails[:, 1:]
     around = (ends[:, :-1] < 0) & (ends[:, 1:] > 0)

@@ -96,7 +96,7 @@ def all_equal(
 
     If all other users hold z, the divergence is :math:`\frac1n E[(\sum_{i=1}^n L_i)_+]` exactly, with L taken
     under :math:`\mu_z` instead of the blanket; the answer is the largest over z of the certified lower ends, never
-    above the truth for the worst pair of neighboring data sets.  Where few users send k-ary responses, every data set
+    above the truth for the worst pair of neighbouring data sets.  Where few users send k-ary responses, every data set
     is enumerated in which the others hold the two values in question and a third one.
 
     Source: the reduction of Balle, Bell, Gascon, Nissim 2019 with nothing revealed.

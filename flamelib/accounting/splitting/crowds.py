@@ -7,7 +7,7 @@ of its components and :math:`E_n = E[N^{c-1}]-1`.  The total variation distance 
 
 .. math:: E_n = \sum_{k=1}^{n-1}v(n,k)\Big(\frac{N-1}2+\Big(\frac{k(N+1)}n-1\Big)E_{n-k}\Big), \qquad E_1 = 0,
 
-and for :math:`m\ge3` a **bracket**, sums over colorings of the components in which one color has most users.  For
+and for :math:`m\ge3` a **bracket**, sums over colourings of the components in which one colour has most users.  For
 two messages the components are cycles, :math:`E_n = \prod_{j=2}^n(1+\frac{N-1}{2j-1})-1`.  As multinomial coefficients
 grow with m, E falls.
 
@@ -35,7 +35,7 @@ TELLING = 1e-9  # width of a bracket, as a logarithm, that needs no recursion
 MANY_USERS = 10_000  # for more the recursion would take seconds
 MANY_MESSAGES = 100_000  # more do not hide less
 FEW_USERS = 8  # fewer are left to the recursion
-PLACE = 0.26  # share of the users at whose ratio x is taken: colorings without a majority are next to nothing there
+PLACE = 0.26  # share of the users at whose ratio x is taken: colourings without a majority are next to nothing there
 END_TERMS = 128  # terms of the recursion that are added up from either end
 ROUGH = 0.01  # relative error from which on the recursion is given up
 
@@ -184,7 +184,7 @@ def _row(n: int, modulus: int, log_f: Reals, found: Reals) -> _Row:
 
 
 def _bracket(modulus: int, n_messages: int, n_users: int) -> Ends:
-    """Logarithms between which that of E lies: pairs of colors, and all other colorings bounded from above."""
+    """Logarithms between which that of E lies: pairs of colours, and all other colourings bounded from above."""
     if n_users < FEW_USERS:
         return Ends(-math.inf, math.inf)
     half, crowd = n_users // 2 + 1, math.log(modulus - 1)
@@ -204,7 +204,7 @@ def _bracket(modulus: int, n_messages: int, n_users: int) -> Ends:
 
 
 def no_majority(modulus: int, n_messages: int, n_users: int, first: list[float]) -> float:
-    """Logarithm of what colorings without a majority give at most."""
+    """Logarithm of what colourings without a majority give at most."""
     log_x = -log_ratio(round(PLACE * n_users), n_messages)
     powers = np.cumsum([ratio + log_x for ratio in first])
     half = n_users // 2

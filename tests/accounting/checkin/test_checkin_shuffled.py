@@ -55,7 +55,7 @@ def histogram(values, epsilon0, k, rate):
 
 
 def pairs(n, epsilon0, k, rate):
-    """All pairs of neighbors up to the order of users: laws of a round."""
+    """All pairs of neighbours up to the order of users: laws of a round."""
     for others in itertools.combinations_with_replacement(range(k), n - 1):
         for one, two in itertools.permutations(range(k), 2):
             yield tuple(histogram((*others, x), epsilon0, k, rate) for x in (one, two))

@@ -31,7 +31,7 @@ CROWDED = [(2, 3, 1, 3, 2), (2, 2, 1, 3, 2), (2, 3, 2, 3, 2), (3, 2, 1, 3, 2)]
 
 @pytest.mark.parametrize("world", WORLDS + CROWDED)
 @pytest.mark.parametrize("epsilon0", [0.3, 5.0])
-def test_above_every_pair_of_neighbors(world, epsilon0):
+def test_above_every_pair_of_neighbours(world, epsilon0):
     n_buckets, dimension, kept, n_users, padded = world
     profile = KaryProfile(epsilon0, n_buckets)
     for drop in (True, False) if n_users <= padded else (True,):

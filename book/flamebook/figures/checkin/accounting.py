@@ -2,7 +2,7 @@ r"""Self check-in over many rounds: the bounds of the document, its baselines, a
 
 Two protocols.  *Shuffled*: reports of local budget epsilon0, shuffled.  *Distributed*: vectors of norm at most 1, each
 with Gaussian noise, summed.  In both every client tosses its own coin in every round and it is seen how many came.
-Neighbors replace one record.  A scheme is a way to account; its look in a figure says whether it is a bound.
+Neighbours replace one record.  A scheme is a way to account; its look in a figure says whether it is a bound.
 """
 
 import functools

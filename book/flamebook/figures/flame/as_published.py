@@ -201,7 +201,7 @@ class HalfPrecision:
     lost : float
         Share of the coordinates whose sum is not a number.
     largest, spacing : float
-        Largest number of 16 bits, and distance of neighbors near the sum of SS-Simple's noise.
+        Largest number of 16 bits, and distance of neighbours near the sum of SS-Simple's noise.
     messages : int
         How many were drawn.
     """
@@ -223,7 +223,7 @@ class HalfPrecision:
             ("share of messages that become infinite", self.overflowing),
             ("the same by the normal law", self.expected),
             ("share of coordinates whose sum is not a number", self.lost),
-            ("SS-Simple: distance of 16-bit neighbors near its sums", self.spacing),
+            ("SS-Simple: distance of 16-bit neighbours near its sums", self.spacing),
         ]
 
 
