@@ -23,7 +23,7 @@ from flamelib.core.vocabulary import DomainError
 
 BRACKETS = DATA / "brackets.yml"
 NEEDED = ("name", "document", "page", "measure", "inputs", "lower", "upper", "closes")
-SIDE = ("compute", "function", "with", "field")
+SIDE = ("compute", "function", "with", "field", "also")
 HEAD = """\
 (sec-unknown)=
 # How much is still unknown
@@ -44,11 +44,12 @@ closed.
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One end of a bracket: where it is computed, from which inputs, and what came out."""
+    """One end of a bracket: where it is computed, from which inputs, what came out, and where else the book has it."""
 
     source: str
     inputs: Mapping[str, Any]
     value: float
+    also: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _computed(row: Mapping[str, Any]) -> Bracket:
     def value(end: Mapping[str, Any]) -> dict[str, Any]:
         inputs = row["inputs"] | end.get("with", {})
         source = end.get("compute") or end["function"]
-        return {"source": source, "inputs": inputs, "value": _value(end, inputs)}
+        return {"source": source, "inputs": inputs, "value": _value(end, inputs), "also": tuple(end.get("also", ()))}
 
     before = tuple(Earlier(**value(end), year=end["year"], by=end["by"]) for end in row.get("before", ()))
     words = {name: row[name] for name in ("name", "document", "page", "measure", "closes")}

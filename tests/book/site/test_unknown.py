@@ -4,9 +4,11 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 
 from flamebook.claims import ledger
+from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
 from flamebook.site import unknown
 from flamebook.site.pages import linker
@@ -39,6 +41,23 @@ def test_the_ends_are_those_certified_elsewhere(found):
         low, high = ends[name]
         assert least <= low <= high <= most, name
         assert (low - least) / least < 0.05 > (most - high) / most or name.startswith("Random"), name
+
+
+def test_a_headline_is_one_number_in_the_brackets_the_ledger_and_the_notebooks(found):
+    ledgers, compared = record_ledger.recorded(), 0
+    for one in found:
+        for end in (one.lower, one.upper):
+            for place in end.also:
+                if ":" in place:
+                    values = ledgers[place][1]
+                else:
+                    notebook, _, name = place.partition(".")
+                    file = ROOT / "_build" / "html" / "files" / notebook / "results.json"
+                    values = json.loads(file.read_text(encoding="utf-8"))[name]
+                near = [value == pytest.approx(end.value, rel=2e-6) for value in np.atleast_1d(values)]
+                assert any(near), f"{one.name}: {end.value} is {values} at {place}"
+                compared += 1
+    assert compared >= 14
 
 
 def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(found):
