@@ -25,7 +25,7 @@ import yaml
 
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
-from flamebook.claims.ledger import Judged, Value, shown
+from flamebook.claims.ledger import Claim, Judged, Value, shown
 from flamebook.places import RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 from flamebook.site import api, bench, beside, coverage, crowd, falls, forms, refuted, theorems, unknown
@@ -269,6 +269,12 @@ def _figures(value: Value) -> str:
     return "; ".join(shown(one) for one in (value if isinstance(value, list) else [value]))
 
 
+def _graded(claim: Claim) -> str:
+    """What stands before the evidence: the weight of a refutation, and whether the formula was lost in our text."""
+    words = [claim.weight.capitalize()] if claim.weight else []
+    return "".join(f"*{word}.* " for word in [*words, *(["Reconstructed"] * claim.reconstructed)])
+
+
 def _row(row: Judged, link: Callable[[str], str]) -> str:
     claim = row.claim
     stated = "" if claim.stated is None else _BEFORE.get(str(claim.relation), "") + _figures(claim.stated)
@@ -279,7 +285,7 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
         verdict(row.verdict),
         stated,
         "" if row.value is None else _figures(row.value),
-        claim.evidence,
+        _graded(claim) + claim.evidence,
         f"{claim.where}; {link(claim.page)}; [test]({source_url(claim.test.split('::')[0])})",
         claim.kind,
         claim.said_by,
