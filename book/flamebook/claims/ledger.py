@@ -2,7 +2,7 @@
 
 ``data/claims``, with a file for each document, holds what the documents say and what we recorded; this module
 computes the other half.
-A row never reads a notebook's parameters, so no re-run can turn a verdict.
+A row never reads a notebook's parameters, so no re-run can change a verdict.
 
 The verdict follows from the relation.  A number that misses the stated one by more than the tolerance
 *deviates*.  An inequality or a property that fails is *refuted*, and only an exact value, or a bound on the
