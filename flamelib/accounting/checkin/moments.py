@@ -26,6 +26,7 @@ NODES = 12  # of Gauss' rule in a panel: polynomials of a degree below 24 are su
 DEPTH = 45.0  # minus the logarithm of what may be left out of a sum, relative to the rest
 MOST_PANELS = 20_000  # beyond, a moment would take too long
 CHUNK = 2**21  # numbers held at once
+MANY_TERMS, BLOCKS = 1e8, 256  # terms that take seconds to add up, and into how many blocks their counts are split
 CORE, FINEST = 36.0, 128  # minus the logarithm of the chances outside the fine pieces; pieces in a standard deviation
 
 
@@ -216,9 +217,37 @@ def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: R
 
     ``leap`` bounds the exponents :math:`\binom j2\,\mathrm{leap}/k` of the coefficients.
     """
-    k, log_mass = clients(n_users, checkin_rate, leap, int(j[-1]))
-    log_rates = np.log(k / n_users) if exact else np.full(k.shape, math.log(checkin_rate))
+    k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, int(j[-1]), exact)
     return _log_sum_over(log_mass, k, log_rates, terms, j)
+
+
+def summed_excess(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, order: int, *, exact: bool) -> float:
+    r"""Logarithm of one moment minus 1 by :func:`summed`.
+
+    Of very many terms only those are added up that may be ``exp(-DEPTH)`` of the rest: in a block of counts the
+    coefficients fall and the rates grow, so that its ends bound its terms from both sides.
+    """
+    j = np.arange(2.0, order + 1)
+    k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, order, exact)
+    log_choose, kept = log_binomial(np.array(float(order)), j), np.ones(j.shape, bool)
+    if k.size * j.size > MANY_TERMS:
+        edges = np.linspace(0, k.size, BLOCKS + 1).astype(int)
+        first, last = edges[:-1, None], edges[1:, None] - 1
+        tops, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
+        most = tops + np.log(sizes) + log_choose + terms(j, k[first], log_rates[last])
+        least = (tops + log_choose + terms(j, k[last], log_rates[first])).max()
+        matters = most >= least - DEPTH - math.log(BLOCKS * j.size)
+        kept, blocks = matters.any(axis=0), np.repeat(matters.any(axis=1), sizes[:, 0])
+        k, log_mass, log_rates = k[blocks], log_mass[blocks], log_rates[blocks]
+        if k.size * int(kept.sum()) > MANY_TERMS:
+            raise DomainError("order must be smaller for so many clients: too many counts would matter")
+    return float(log_sum(_log_sum_over(log_mass, k, log_rates, terms, j[kept]) + log_choose[kept], axis=-1))
+
+
+def _weighed(n_users: int, checkin_rate: float, leap: float, order: int, exact: bool) -> tuple[Reals, Reals, Reals]:
+    """Numbers of clients, logarithms of their mass and of the inner rate."""
+    k, log_mass = clients(n_users, checkin_rate, leap, order)
+    return k, log_mass, np.log(k / n_users) if exact else np.full(k.shape, math.log(checkin_rate))
 
 
 def clients(

@@ -203,14 +203,14 @@ def shuffled_rounds_lower(
     one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
-    single = 0.0
-    if isinstance(randomizer, LaplaceProfile | GaussianProfile):
-        laws = [law_from_below(randomizer, holds, checkin_rate) for holds in (0.0, 1.0)]
-        single = max(of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False) for law in laws)
-        if rounds == 1:
-            return single
-    cells = _cells_from_below(randomizer, n_users, checkin_rate)
-    return max([single, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
+    noisy, together = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
+    if not noisy or rounds > 1:
+        cells = _cells_from_below(randomizer, n_users, checkin_rate)
+        together = max([0.0, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
+    if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds
+        return together
+    laws = [law_from_below(noisy, holds, checkin_rate) for holds in (0.0, 1.0)]
+    return max(together, *(of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False) for law in laws))
 
 
 def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = None, delta: float | None = None) -> float:

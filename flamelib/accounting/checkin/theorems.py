@@ -23,7 +23,6 @@ from flamelib.accounting.checkin.moments import (
     clients,
     gaussian_terms,
     log_binomial,
-    log_excess,
     log_expm1_of,
     log_sum,
     renyi,
@@ -31,7 +30,7 @@ from flamelib.accounting.checkin.moments import (
     single_divergence,
     slacks,
     split_excess,
-    summed,
+    summed_excess,
 )
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import log_pmf
@@ -147,13 +146,10 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
     """
     if checkin_rate == 0:
         return 0.0
-    j = np.arange(2.0, order + 1)
-    leap = single_divergence(noise_std)
-    log_terms = summed(gaussian_terms(noise_std), n_users, checkin_rate, leap, j, exact=inner == "exact")
-    orders = np.array([float(order)])
-    return _raised(
-        float(renyi(orders, log_excess(orders, log_terms))[0]), order, inner, PANELS if n_users > DENSE else 0.0
-    )
+    terms, leap = gaussian_terms(noise_std), single_divergence(noise_std)
+    found = summed_excess(terms, n_users, checkin_rate, leap, order, exact=inner == "exact")
+    divergence = float(renyi(np.array(float(order)), np.array(found)))
+    return _raised(divergence, order, inner, PANELS if n_users > DENSE else 0.0)
 
 
 @states("checkin", "rdp-exact", item="Theorem 4, for the pair of data sets that is the worst for budgets",

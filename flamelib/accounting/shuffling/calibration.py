@@ -5,7 +5,10 @@ import math
 from collections.abc import Callable
 
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_bound, summation_worst_mse
+from flamelib.accounting.shuffling.brackets import answer
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
+from flamelib.accounting.shuffling.inversion import Bracket, bracket
+from flamelib.accounting.shuffling.laws import blanket_law
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.search import smallest_epsilon
@@ -14,6 +17,7 @@ from flamelib.core.vocabulary import DomainError, check
 
 TINY = 1e-300  # a mass that is hardly any
 LISTED = 32  # levels up to which no other number of them is better
+FLAT, ROUGHLY = 0.1, 1e-5  # epsilon over delta squared below which it hardly matters, and how close delta is found then
 MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
 
@@ -22,7 +26,9 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
 
     At this mass the divergence at ``epsilon`` is at most ``delta``, and the epsilon certified at ``delta`` is at
     most ``epsilon``; so the answer errs towards more noise.  The mass :math:`k / (e^\varepsilon + k - 1)`, whose
-    local budget is ``epsilon``, always does and is never exceeded.  Epsilon is above 0, delta below 1.
+    local budget is ``epsilon``, always does and is never exceeded.  Where epsilon is below a tenth of
+    :math:`\delta^2` it hardly matters, and every digit of delta takes ten times as long as elsewhere: there delta is
+    certified to 1e-5 of itself, and read at ``epsilon`` alone.  Epsilon is above 0, delta below 1.
     Adjacency: replace-one.
     """
     given = check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
@@ -30,11 +36,13 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
         raise DomainError(f"epsilon must be above 0 and delta below 1 for a protocol, got {epsilon} and {delta}")
 
     def log_delta(mass: float) -> float:
-        found = float(blanket_divergence(_profile(n_buckets, mass), n_users, epsilon=epsilon)) if mass else 1.0
+        found = _divergence(n_users, n_buckets, mass, epsilon, delta) if mass else 1.0
         return math.log(found) if found > 0 else -math.inf
 
     local = n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
     mass, step = smallest_epsilon(log_delta, delta, at_most=local), 1e-10
+    if _is_flat(epsilon, delta):
+        return mass
     while mass < local and blanket_divergence(_profile(n_buckets, mass), n_users, delta=delta) > epsilon:
         mass, step = min(local, mass * (1 + step)), 4 * step  # the search for epsilon ends a rounding above it
     return mass
@@ -75,13 +83,30 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
     return best if previous > LISTED else _best_of_all(best, n_users, epsilon, delta)
 
 
+def _is_flat(epsilon: float, delta: float) -> bool:
+    return epsilon < FLAT * delta * delta
+
+
+def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
+    """The certified blanket divergence at ``epsilon``; to fewer digits where it hardly depends on it (upper)."""
+    profile = _profile(n_buckets, mass)
+    if not _is_flat(epsilon, delta):
+        return float(blanket_divergence(profile, n_users, epsilon=epsilon))
+    law = blanket_law(profile)
+
+    def certified(at: float) -> Bracket:
+        return bracket(law(at), n_users, ROUGHLY)
+
+    return float(answer(certified, lambda at: certified(at).high, profile.epsilon0, epsilon, None))
+
+
 def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float) -> SummationPlan:
     """A plan that no number of levels betters, from a good one."""
 
     def excluded(first: int, error: Callable[[float], float]) -> bool:
         """Whether this many levels and more need a mass at which an error, which grows with it, is that of the best."""
         mass = _mass_of(error, best.mse / n_users)
-        return mass == 0 or float(blanket_divergence(_profile(first + 1, mass), n_users, epsilon=epsilon)) > delta
+        return mass == 0 or _divergence(n_users, first + 1, mass, epsilon, delta) > delta
 
     end = 2 * best.n_levels
     while not excluded(end, _beyond):

@@ -39,7 +39,7 @@ from scipy.special import log_ndtr, wofz
 
 from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.core.arrays import Complexes, Reals
-from flamelib.core.logspace import UNIT
+from flamelib.core.logspace import SMALLEST, UNIT
 
 Parts = tuple[Reals, Reals]
 
@@ -58,6 +58,7 @@ TOLERANCE = 1e-10  # change by halving, in units of the answer, at which a panel
 FADED = 36.0  # minus the logarithm of an integrand that does not count
 LONGEST_RAY = 40.0  # in logarithms of the distance
 HALVINGS, MOST_PANELS = 12, 1000  # halvings, and panels at once
+OVERFLOWS = 3  # halvings after which a panel that still overflows always will
 FEW = 700.0  # users, or minus the logarithm of the chance that nobody sends a blanket message: M itself is computed
 QUIET = 1.5  # angle of M^n beyond which the integrand on the lip oscillates
 ROUNDING = 32 * UNIT  # of a few operations, relatively
@@ -327,6 +328,8 @@ class _Panels:
             middle, count = (low + high) / 2, len(low)
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             halves, rounding = self.sums(low, high, COARSE)
+            if depth == OVERFLOWS and not np.isfinite(halves).all():
+                return math.nan, math.nan
             change = np.abs(halves[:count] + halves[count:] - whole)
             done = (change <= close) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
@@ -444,7 +447,8 @@ class _Cut:
 
     def quick(self) -> float:
         total = sum(piece.quick() for piece in self._pieces())
-        return self.common + math.log(max(total, 5e-324))
+        # Below what doubles hold, the sum is no number or not above 0: hardly anything, so that a search turns back.
+        return self.common + math.log(total if 0 < total < math.inf else SMALLEST)
 
     def bracket(self, close: float) -> Bracket:
         found = [piece.integral(close) for piece in self._pieces()]

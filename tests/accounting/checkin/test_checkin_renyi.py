@@ -363,3 +363,15 @@ def test_edges():
 def test_too_many_clients_to_list_are_refused():
     with pytest.raises(DomainError, match=r"^n_users .*2000"):
         binary_renyi(2, 1.0, 2001, 0.1, "exact")
+
+
+@pytest.mark.parametrize("inner", ["paper", "exact"])
+@pytest.mark.parametrize(("order", "noise_std"), [(300, 1.0), (60, 0.05), (400, 1e-6)])
+def test_terms_that_are_left_out_are_not_missed(monkeypatch, order, noise_std, inner):
+    given = (order, 20_000, 0.3, noise_std, inner)
+    whole = summed_renyi(*given)
+    monkeypatch.setattr(moments, "MANY_TERMS", 3e5)
+    assert summed_renyi(*given) == pytest.approx(whole, rel=1e-13)
+    monkeypatch.setattr(moments, "MANY_TERMS", 0)
+    with pytest.raises(DomainError, match="order must be smaller"):
+        summed_renyi(*given)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 from scipy.stats import binom, laplace, norm
 
+from flamelib.accounting.checkin import shuffled
 from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, round_curve, third_cells
 from flamelib.accounting.checkin.shuffled import (
     checkin_shuffled,
@@ -501,3 +502,10 @@ def test_epsilon_and_delta_invert_each_other_where_few_losses_matter(randomizer,
     epsilon = float(shuffled_rounds(randomizer, n, rounds, delta=delta, checkin_rate=rate))
     back = float(shuffled_rounds(randomizer, n, rounds, epsilon=epsilon * (1 - 1e-9), checkin_rate=rate))
     assert 0.9 * delta <= back <= 1.02 * delta
+
+
+def test_one_round_is_not_asked_where_all_together_lose_more(monkeypatch):
+    """A single round never costs more than the local budget."""
+    monkeypatch.setattr(shuffled, "of_law", lambda *_, **__: pytest.fail("asked for a single round"))
+    found = shuffled_rounds_lower(LaplaceProfile(8.0), 50, 100, delta=1e-39, checkin_rate=0.1)
+    assert found == pytest.approx(78.99, abs=0.01)

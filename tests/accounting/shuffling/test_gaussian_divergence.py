@@ -137,6 +137,14 @@ def test_many_users_who_may_be_absent(noise_std, n_users, epsilon, rate):
         assert math.exp(rough.low) * (1 - 1e-9) <= truth <= math.exp(rough.high) * (1 + 1e-9) < truth * (1 + 1e-5)
 
 
+def test_a_delta_at_the_end_of_doubles_is_found():
+    """Beyond it no sum is a number any more; a search led astray by that answers with an epsilon in the hundreds."""
+    profile = GaussianProfile(22522.9)
+    found = blanket_divergence(profile, 207, delta=1.3e-296)
+    assert found == pytest.approx(1.1217e-4, rel=1e-4)
+    assert 0.9999 * 1.3e-296 < blanket_divergence(profile, 207, epsilon=float(found)) <= 1.3e-296
+
+
 def _agrees(answer, truth, *, upper):
     """Close, and on the safe side up to the oracle's own error of 5e-11."""
     assert answer == pytest.approx(truth, rel=5e-11)
