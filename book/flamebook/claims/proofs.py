@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from operator import attrgetter
 from pathlib import Path
 from types import FrameType
@@ -129,5 +130,28 @@ def traced(claim: Claim) -> tuple[Judged, list[str]]:
 def trace_all(claims: Iterable[Claim]) -> list[tuple[Judged, list[str]]]:
     """Every row judged and traced, each in a process of its own, so that nothing is answered from memory."""
     load()
-    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        return pool.map(traced, claims, chunksize=1)
+    return [_alone(claim) for claim in claims]
+
+
+def _alone(claim: Claim) -> tuple[Judged, list[str]]:
+    # A pool would fork its workers from a thread, with whatever locks the others hold.
+    context = get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_tell, args=(claim, there))
+    process.start()
+    there.close()
+    try:
+        found: tuple[Judged, list[str]] | BaseException = here.recv()
+    except EOFError:
+        found = RuntimeError(f"claims ledger, row {claim.id}: its process ended without an answer")
+    process.join()
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _tell(claim: Claim, there: Connection) -> None:
+    try:
+        there.send(traced(claim))
+    except Exception as fault:
+        there.send(fault)
