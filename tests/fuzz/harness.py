@@ -8,6 +8,7 @@ again, made as simple as it stays wrong, and the status is 1.  Wrong is
 ``slow``       an answer that takes longer than :data:`PATIENCE` seconds;
 ``order``      an upper answer below a lower one of the same quantity;
 ``monotone``   a budget that rises with the failure probability, or falls with rounds;
+``loose``      the same of a lower answer, which is safe and could be better;
 ``round trip`` the failure probability at the budget answered, larger than the one that was asked for;
 ``oracle``     an answer on the wrong side of the truth by enumeration, for a few users and letters.
 
@@ -286,7 +287,7 @@ def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
             silent = found is None or (name == asked and math.isinf(found))  # the theorem does not speak there
             if not silent and sign * (found - reply.number) < -_slack(reply, found):
                 words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
-                yield Wrong("monotone", key, inputs, words)
+                yield Wrong("loose" if reply.gives == "lower" else "monotone", key, inputs, words)
     if either and asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
         back = _number(
             key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}

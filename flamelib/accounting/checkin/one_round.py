@@ -320,9 +320,9 @@ def third_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     own = each * p / (1 - 2 * each)
     twos = total[:, None] - ones
     kept = 1 + ((p - 1) * twos - (1 - 1 / p) * own * (n_users - total[:, None])) / n_users
-    lift = (p - 1) * (ones - twos) / n_users / kept
     possible = (twos >= 0) & (kept > 0)
-    return _joined((masses * kept)[possible], lift[possible])
+    lift = (p - 1) * (ones - twos)[possible] / n_users / kept[possible]
+    return _joined((masses * kept)[possible], lift)
 
 
 def _joined(masses: Reals, lift: Reals) -> Cells:
