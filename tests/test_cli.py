@@ -143,7 +143,7 @@ def test_help_everywhere(words: list[str], told: str) -> None:
         (["run", "bogus", "--bogus"], "--bogus"),
         (["sweep", "bogus", "-p", "n_users=1,2"], "notebook"),
         (["sweep", "bogus", "--jobs", "many"], "--jobs"),
-        (["record", "bogus"], "name must be one of bench, benchmarks, certified, "),
+        (["record", "bogus"], "name must be one of bench, benchmarks, beside, certified, "),
         (["record", "ledger/bogus"], "part must be one of blanket, flame, "),
         (["data"], "command"),
         (["data", "verify", "bogus"], "mnist"),

@@ -93,7 +93,7 @@ def inner_below(run: Path, words: str) -> None:
 
 def rounds_between(run: Path, words: str) -> None:
     table = _table(run, "participation-rounds")
-    _shown(words, [table["lower"][-1], table["outer"][-1]])
+    _shown(words, [table["lower"][-1], table["turning"][-1]])
 
 
 def deployment(run: Path, words: str) -> None:
