@@ -220,16 +220,16 @@ class LossSum:
 
     def _wave(self, t: float, first: int, size: int) -> tuple[Reals, float]:
         """One period of the law of the tilted sum, and the Euclidean norm of its round-off."""
-        log_size, angle, error = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1), 0.0
+        logs, error = np.zeros(size // 2 + 1, dtype=complex), 0.0
         rounding = 5 * UNIT * math.log2(size)
         for part, times in self.parts:
             law = part.tilted(t)[1]
             wave = rfft(np.bincount(part.index % size, law, size))
             with np.errstate(divide="ignore"):
-                log_size += times * np.log(np.abs(wave))
-            angle += times * np.angle(wave)
+                logs.real += times * np.log(np.abs(wave))
+            logs.imag += times * np.angle(wave)
             error += times * (rounding * float(np.linalg.norm(law)) + 16 * UNIT)
-        law = np.roll(irfft(np.exp(log_size + 1j * angle), size), -(first % size))
+        law = np.roll(irfft(np.exp(logs, out=logs), size, overwrite_x=True), -(first % size))
         return np.maximum(law, 0), error + rounding
 
     def _outside(self, tilt: Tilt, rate: float, bottom: float, top: float) -> float:

@@ -92,6 +92,7 @@ class _Line:
     def __init__(self, law: LossLaw, n_users: int) -> None:
         self.law, self.n, self.mass = law, n_users, law.mass
         self.values, self.weights = law.points
+        self.largest, self.shifts = float(self.values.max()), dict[float, float]()
         self.active, self.passive = _parted(law)
         self.span = _span(law)
         self.t = self._saddle()
@@ -109,7 +110,7 @@ class _Line:
         """Where the integrand is least on the points; any t > 0 is valid, this one is efficient."""
         size = self.mass * float(self.weights @ self.values**2)
         low = high = math.log(1 / math.sqrt(self.n * size))
-        end = math.log(700 / self.values.max())
+        end = math.log(700 / self.largest)
         while self._slope(low) > 0:
             low -= 1
         while self._slope(high) < 0 and high < end:
@@ -242,7 +243,7 @@ class _Line:
     def _doubt(self, y: Reals) -> Reals:
         """Relative error of each term: round-off of the phases, quadrature."""
         far = np.hypot(self.t, y) > self.law.reach
-        phases = 1 + y * (max(float(self.values.max()), 0.0) + self.n * self.spread) + 2 * self.n * self.mass * far
+        phases = 1 + y * (max(self.largest, 0.0) + self.n * self.spread) + 2 * self.n * self.mass * far
         near = 14 * self.width
         return np.asarray(ROUNDING * phases + np.where(y <= near, self._slip(near), self._slip(math.inf)))
 
@@ -263,12 +264,20 @@ class _Line:
         return down + up
 
     def _wrapped(self, other: float, period: float) -> float:
-        if other * self.values.max() > 600:
+        log_ratio = self._shifted(other)
+        if log_ratio == math.inf:
             return math.inf
-        log_ratio = self.n * math.log1p(self._growth(other)) - self.log_scale + 2 * self.slack
         gap = period * abs(other - self.t)
         log_bound = log_ratio - gap - 1 - math.log(other)
         return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-gap))
+
+    def _shifted(self, other: float) -> float:
+        """Logarithm of ``M(other)^n`` over ``M(t)^n`` (upper); asked for again at every step."""
+        if other not in self.shifts:
+            low = other * self.largest <= 600
+            growth = self.n * math.log1p(self._growth(other)) if low else math.inf
+            self.shifts[other] = growth - self.log_scale + 2 * self.slack
+        return self.shifts[other]
 
     def _kernel(self, s: Complexes) -> Complexes:
         """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""
