@@ -54,6 +54,7 @@ LARGEST_LOSS, LARGEST_MEAN = (
 RAREST = 1e-300  # delta for which points are placed where Chernoff's bound is left
 LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
+FURTHEST, AFFORDABLE = 2**30, 2**22  # mechanisms in one transform that has no more points than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,11 +335,8 @@ class _Composition(NamedTuple):
     thinned: LossSum
     tilt: Tilt
     doubt: float
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
-        return max(times for _, times in self.law.parts) > LONGEST
+    is_long: bool = False
+    """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
 
 
 def _most(parts: Parts) -> float:
@@ -352,14 +350,19 @@ def _most(parts: Parts) -> float:
 
 def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> _Composition:
     """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large."""
-    stages = 0
-    while max(times for _, times in parts) > LONGEST * GROUP**stages:
+    longest, stages = max(times for _, times in parts), 0
+    if longest <= FURTHEST:
+        found = _tabulated(parts, delta * SPARED_SHARE, tilt_of, accuracy)
+        if longest <= LONGEST or found.law.extent(found.tilt)[1] <= AFFORDABLE:
+            return found
+    while longest > LONGEST * GROUP**stages:
         stages += 1
     found = _tabulated(parts, delta * SPARED_SHARE * 0.01**stages, tilt_of, accuracy)
     doubt = found.doubt
-    if stages and max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
+    if max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
         # One law for every delta, so that the bound by Chernoff falls with it.
-        return _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, finely=True)
+        found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, finely=True)
+        return found._replace(is_long=True)
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
         found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy)
