@@ -17,6 +17,7 @@ STEPS = 200
 WIDTH = 1e-12
 GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE, NARROW, ATTEMPTS, LEAP = 0.98, 1.01, 20, 4.0
+FARTHEST = 2.0  # a step along a straight line on logarithmic axes, at most
 FINEST = 4 * math.ulp(1.0)
 DOUBLINGS = 64  # a whole number beyond 2^64 is out of reach
 
@@ -289,21 +290,33 @@ def _place(start: float, stop: float, step: float, least: float) -> float:
 
 
 def close_below(
-    rising: Callable[[float], float], target: float, low: float, high: float, near: float, name: str = "target"
+    rising: Callable[[float], float],
+    target: float,
+    low: float,
+    high: float,
+    near: float,
+    name: str = "target",
+    start: float | None = None,
 ) -> float:
     """An argument in [low, high] at which a rising function was seen at or below the target; ``high`` if it is there.
 
     Within ``near`` of the target, relative, where the function is smooth: for functions that take a second to compute.
     Straight lines on logarithmic axes are followed, and the middle is taken where they leave the bracket's inner part.
-    A target that is not kept at ``low`` is refused under its ``name``.
+    A target that is not kept at ``low`` is refused under its ``name``.  With a guess, ``start``, the ends are asked for
+    only where the search comes to them.
 
     >>> round(close_below(lambda x: x**3, 2.0, 0.1, 10.0, 1e-6), 5)
     1.25992
     """
-    above = rising(high)
-    if above <= target:
-        return high
-    below = rising(low)
+    if start is None:
+        above = rising(high)
+        if above <= target:
+            return high
+        below = rising(low)
+    else:
+        low, below, high, above = _around(rising, target, (low, high), near, start)
+        if below <= target and low == high:
+            return low
     if below > target:
         raise DomainError(f"{name} must be one that is reached in [{low:g}, {high:g}], got {target!r}")
     for _ in range(60):
@@ -317,6 +330,26 @@ def close_below(
         found = rising(middle)
         low, below, high, above = (middle, found, high, above) if found <= target else (low, below, middle, found)
     return low
+
+
+def _around(
+    rising: Callable[[float], float], target: float, ends: tuple[float, float], near: float, start: float
+) -> tuple[float, float, float, float]:
+    """Two arguments with their values, the target between them; one of them twice where it is near, or is an end."""
+    last, argument, slope = None, min(max(start, ends[0]), ends[1]), 1.0
+    while True:
+        value = rising(argument)
+        if last is not None and (value <= target) != (last[1] <= target):
+            return (argument, value, *last) if value <= target else (*last, argument, value)
+        if (1 - near) * target <= value <= target or argument == ends[value <= target]:
+            return argument, value, argument, value
+        step = LEAP if value <= target else 1 / LEAP
+        if 0 < value < math.inf:
+            if last is not None and 0 < last[1] < math.inf and last[1] != value:
+                slope = max(math.log(value / last[1]) / math.log(argument / last[0]), 0.2)
+            aim = math.exp(min(max(math.log((1 - near / 2) * target / value) / slope, -FARTHEST), FARTHEST))
+            step = max(aim, 1 + near) if value <= target else min(aim, 1 - near)
+        last, argument = (argument, value), min(max(argument * step, ends[0]), ends[1])
 
 
 # --- whole numbers ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ The document is Liu, Cao, Chen, Guo, Yoshikawa 2021.  Adjacency: one user's whol
 part in so many rounds changes so many times as many coordinates, and is accounted for as such.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.accounting.coordinates import certified, counting, weighed
+from flamelib.accounting.coordinates.blocks import Subsets
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.profiles import LaplaceProfile
@@ -42,6 +44,7 @@ def _local(protocol: Protocol) -> float:
     return protocol.randomizer.epsilon0
 
 
+@functools.lru_cache(maxsize=4)
 def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     """The smallest epsilon that can be certified for a whole vector, all rounds together."""
     epsilon0, size = _local(protocol), protocol.dimension * rounds
@@ -52,6 +55,19 @@ def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
     if isinstance(protocol, FlameTopk):
         return certified.account("topk", *public, *shape)
     return certified.account("double", *public, *shape, inclusion=protocol.inclusion, overflow="drop")
+
+
+def _gaussian(protocol: Protocol, delta: float, rounds: int) -> float:
+    """About this epsilon, at once: a guess from which to search."""
+    public = (protocol.dimension * rounds, protocol.n_users, _local(protocol), delta)
+    if isinstance(protocol, FlameSimple):
+        return certified.central_limit("simple", *public)
+    name = "topk" if isinstance(protocol, FlameTopk) else "double"
+    if isinstance(protocol, FlameDouble) and protocol.inclusion == "exact":
+        shape = (protocol.dimension * rounds, int(protocol.kept) * rounds, protocol.n_users, protocol.padded)
+        if not Subsets(protocol.randomizer, *shape, drop=True).room(delta)[0]:
+            name = "topk"  # nothing hides the choice: its coordinates count one by one
+    return certified.central_limit(name, *public, protocol.kept * rounds, protocol.padded)
 
 
 def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
@@ -102,9 +118,14 @@ def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, ov
     if over not in (None, "epsilon0"):
         raise DomainError(f"over must be epsilon0, got {over!r}")
 
-    value = close_below(
-        lambda epsilon0: _epsilon(_with(protocol, epsilon0), delta, rounds), epsilon, MILDEST, HARDEST, NEAR, "epsilon"
-    )
+    def kept(epsilon0: float) -> float:
+        return _epsilon(_with(protocol, epsilon0), delta, rounds)
+
+    def about(epsilon0: float) -> float:
+        return _gaussian(_with(protocol, epsilon0), delta, rounds)
+
+    guess = close_below(about, epsilon, MILDEST, HARDEST, 0.01) if about(MILDEST) <= epsilon else MILDEST
+    value = close_below(kept, epsilon, MILDEST, HARDEST, NEAR, "epsilon", start=guess)
     return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
 
 

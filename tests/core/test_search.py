@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from flamelib.core.search import (
     STEPS,
+    close_below,
     greatest,
     largest,
     least_whole,
@@ -198,3 +199,29 @@ def test_the_least_whole_number():
         assert least_whole_beyond(lambda x, first=first: x >= first, 3) == max(first, 4)
     assert least_whole_beyond(lambda x: x * x > 1000, 3) == 32
     assert least_whole_beyond(lambda _: False, 0) >= 2**63
+
+
+@pytest.mark.parametrize("guess", [0.1, 0.5, 1.2599, 1.26, 1.3, 10.0])
+@pytest.mark.parametrize("power", [0.5, 1, 3, 9])
+def test_a_guess_spares_the_ends(guess, power):
+    asked = []
+
+    def rising(argument):
+        asked.append(argument)
+        return argument**power
+
+    found = close_below(rising, 2.0, 0.01, 100.0, 1e-6, start=guess)
+    assert found in asked
+    assert 2 * (1 - 1e-6) <= found**power <= 2
+    assert len(asked) <= 15
+    assert min(asked) > 0.01
+
+
+def test_a_guess_beside_a_jump_or_an_end():
+    def jump(argument):
+        return math.inf if argument > 1 else 0.0
+
+    assert 0.999 < close_below(jump, 2.0, 1e-3, 1e3, 1e-4, start=70.0) <= 1
+    assert close_below(lambda x: x, 2.0, 0.1, 1.0, 1e-4, start=0.2) == 1.0
+    with pytest.raises(DomainError, match="epsilon must be one that is reached"):
+        close_below(lambda x: x, 2.0, 3.0, 9.0, 1e-4, "epsilon", start=5.0)

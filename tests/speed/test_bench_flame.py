@@ -10,6 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from flamelib import account, calibrate
 from flamelib.mechanisms import sealing
 from flamelib.mechanisms.randomizers import KaryResponse, LaplaceNoise
 from flamelib.protocols import flame
@@ -107,3 +108,19 @@ def test_a_small_sealed_round(benchmark):
     protocol = flame.FlameTopk(20, 50, CLIP, NOISE, kept=10, padded=8)
     result = benchmark.pedantic(flame.run_sealed, (protocol, UPDATES[:20, :50], np.random.default_rng(4)), rounds=5)
     assert not any(result.rejected.values())
+
+
+WIDE = {
+    "independent": (flame.FlameDouble(1095, 4469, 1.0, NOISE, 69, 1095, "independent"), 0.187, 3.7e-6, 34),
+    "exact": (flame.FlameDouble(479982, 7877, 1.0, NOISE, 121, 7893), 0.129, 2.6e-7, 2),
+    "millions": (flame.FlameDouble(1024, 108094, 1.0, NOISE, 103, 12, "independent"), 0.656, 1.1e-4, 43),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_the_local_budget_of_a_vector(benchmark, name):
+    """A dozen accounts before, and minutes at the end of the domain; due within 3 s on an idle core."""
+    protocol, epsilon, delta, rounds = WIDE[name]
+    found = benchmark.pedantic(calibrate, (protocol,), {"epsilon": epsilon, "delta": delta, "rounds": rounds}, rounds=1)
+    spent = account(found.protocol, delta=delta, rounds=rounds).epsilon
+    assert epsilon * (1 - 1e-4) <= spent <= epsilon
