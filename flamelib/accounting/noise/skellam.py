@@ -86,8 +86,8 @@ def least_variance(
 ) -> float:
     """Least variance of Skellam noise with which :func:`vector_epsilon` keeps epsilon and delta: never too small.
 
-    Of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself; where the
-    shares cost much of it there, less noise may keep a smaller epsilon.
+    It is that of one coordinate of the sum, and ``inf`` where no noise is enough.  Delta is counted at epsilon itself;
+    where the shares cost much of it there, less noise may keep a smaller epsilon.
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
     dimension, sensitivity_2, rounds, epsilon, delta = given.values()
@@ -119,8 +119,8 @@ def gaussian_epsilon(
     r"""Epsilon of discrete Gaussian noise on vectors of whole numbers after all rounds (upper).
 
     :math:`D_\lambda \le \lambda\Delta_2^2/(2\sigma^2)` at every order, as for Gaussian noise, where one party adds the
-    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: sums of discrete Gaussians are none.
-    ``dimension`` counts for the shares alone.
+    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: a sum of discrete Gaussians is no
+    discrete Gaussian.  ``dimension`` matters for the shares alone.
 
     Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy.
     """

@@ -68,8 +68,8 @@ class Noise(Protocol):
 class ThinnedNoise:
     """The sum over users who each add, with chance ``noise_rate``, a two-sided geometric number.
 
-    Refused where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
-    :math:`A_l` are, by Vandermonde's identity, and that is looked at.
+    It is refused where more than 512 numbers may add up, or where the law may not be log-concave from 1 on; by
+    Vandermonde's identity it is where the :math:`A_l` are, which is checked.
     """
 
     n_users: int
@@ -86,12 +86,12 @@ class ThinnedNoise:
 
     @cached_property
     def last(self) -> int:
-        """So many users at most add a number, but for what is lost."""
+        """The most users that add a number, except with the chance that is lost."""
         return rare_count(self.n_users, self.noise_rate)
 
     @property
     def log_lost(self) -> float:
-        """Of the mass that is left out, a bound."""
+        """Logarithm of a bound on the mass that is left out."""
         return -RARE if self.last < self.n_users else -math.inf
 
     @cached_property

@@ -78,7 +78,7 @@ def answer(
 ) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
-    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of interest: there
+    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of no interest: there
     the bound is what the local budget alone gives, and the uncertainty is all of it.
     """
     if not within_reach(at_most):
