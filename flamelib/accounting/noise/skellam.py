@@ -136,8 +136,9 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONA
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 
     for :math:`c` = ``clip_norm`` in units of the grid.  Every coordinate is rounded up or down at random, without bias,
-    and the vector again while it is longer than this: with chance :math:`\beta` = ``rejection`` at most (0: never).
-    The sensitivity is this where a member is added or removed, twice as much where it is replaced.
+    and the whole vector once more while it is longer than this, which has a chance of at most :math:`\beta` =
+    ``rejection`` (0: never). The sensitivity is this where a member is added or removed, twice as much where it is
+    replaced.
 
     Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, conditional rounding.
     """
