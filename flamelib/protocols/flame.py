@@ -166,7 +166,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """What the shuffler made: ``bags`` go to the analyzer, the counts stay with the shuffler.
+    """What the shuffler puts out: ``bags`` go to the analyzer, the counts stay with the shuffler.
 
     ``overflow`` counts the messages of each coordinate that found no room.  ``strays`` are reports of unknown senders
     or coordinates, and a second report of a coordinate by one sender; they are left out.

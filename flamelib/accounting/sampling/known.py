@@ -38,7 +38,8 @@ def ols(
 
     .. math:: \delta' = q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
-    Reached by the larger data set of a pair whose record counts in full.  At delta 0 epsilon is ``inf``.
+    It is attained, the larger data set first, where the differing record counts in full.  At delta 0 epsilon is
+    ``inf``.
 
     Parameters
     ----------

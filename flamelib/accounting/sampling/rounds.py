@@ -89,8 +89,8 @@ def participation_rounds(
 
     ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
     From below the adversary keeps to one choice in every round: all gradients of the largest norm, those of the other
-    records at one angle to the differing one's (the worst found), or of this client's records only some gradients that
-    are not 0.  Nothing is known of an adversary who turns them from round to round.
+    records at one angle to the differing one's (the worst found), or only some of this client's records have gradients
+    that are not 0.  Nothing is known of an adversary who turns them from round to round.
 
     Parameters
     ----------
