@@ -7,14 +7,14 @@ from flamelib.front.results import Answer, rounded, table
 
 
 def evaluate(statement: str, /, **inputs: Any) -> Answer:
-    """What a statement of the documents says to these inputs, by its id: the answer of ``flamelib evaluate``.
+    """The answer of a statement of the documents, by its id, to these inputs, as ``flamelib evaluate`` gives it.
 
     Parameters
     ----------
     statement : str
         An id such as ``flame:thm-4``; ``flamelib evaluate --list`` prints them all.
     **inputs
-        By the names of the vocabulary; a local randomizer is a word (``randomizer="laplace"``) beside its parameters.
+        Named as in the vocabulary; a local randomizer is a word (``randomizer="laplace"``) beside its parameters.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def evaluate(statement: str, /, **inputs: Any) -> Answer:
 
 
 class Comparison(Sequence[Any]):
-    """Every mechanism for one request, those that answer first: a sequence that prints as a table."""
+    """Rows of all mechanisms for one request, those that answer first: a sequence that prints as a table."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = tuple(rows)
@@ -85,7 +85,7 @@ def compare(
     Parameters
     ----------
     n_users, dimension, rounds : int
-        People, numbers of each, and how often they are asked.
+        How many people there are, how many numbers each of them holds, and how often they are asked.
     delta : float
         Of the guarantee after all rounds.
     task : {"mean", "histogram"}
@@ -96,7 +96,7 @@ def compare(
     Returns
     -------
     Comparison
-        A row a mechanism, or why it does not answer.
+        For each mechanism a row, or the reason why it does not answer.
 
     Examples
     --------
@@ -121,24 +121,25 @@ def audit(
     delta: float = 0.0,
     rng: Any = None,
 ) -> Any:
-    """A protocol on trial: a certified lower bound on its epsilon, from runs on two neighbouring data sets.
+    """Certified lower bound on the epsilon of a protocol, from runs on two neighbouring data sets.
 
     Parameters
     ----------
     protocol : record or callable
-        A record as for :func:`account`, or your own code: from data and a generator to what an observer sees.
+        A record as for :func:`account`, or a function of your own that takes data and a generator and returns what an
+        observer sees.
     neighbours : pair
         Two data sets that the guarantee compares.
     statistic : callable
-        From what an observer sees to a number, large or small where the first data set is likelier.
+        Takes what an observer sees and returns a number, large or small where the first data set is more likely.
     trials : int
         Runs on each data set, at least 2; half of them choose the event that the others are counted for.
     confidence : float
-        Chance, over the runs, that the bound is valid, in (0, 1).
+        Probability, over the runs, that the bound is valid, in (0, 1).
     delta : float
         Of the guarantee, in [0, 1].
     rng : numpy.random.Generator, optional
-        That of seed 0 if left out.
+        Left out, it is the generator of seed 0.
 
     Returns
     -------

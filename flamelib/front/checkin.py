@@ -1,7 +1,7 @@
 """Self check-in: every user decides alone, with a coin of its own, whether it takes part in a round.
 
-The document is Liew, Hasegawa, Takahashi 2022.  What those who come send is shuffled (:class:`Shuffled` inside), or
-only its noisy sum is seen (:class:`Summed` inside).  Adjacency: one user's value is replaced.
+The document is Liew, Hasegawa, Takahashi 2022.  The messages of those who come are shuffled (:class:`Shuffled` inside),
+or only their noisy sum is seen (:class:`Summed` inside).  Adjacency: one user's value is replaced.
 """
 
 import functools
@@ -62,7 +62,7 @@ class Checkin:
     Parameters
     ----------
     protocol : Shuffled or Summed
-        What those who come take part in; its ``n_users`` are all who might.
+        The protocol that those who come take part in; its ``n_users`` counts all who might come.
     rate : float
         Chance that a user joins a round, in [0, 1].
 
@@ -84,7 +84,7 @@ class Checkin:
 
     @property
     def n_users(self) -> int:
-        """All who might join."""
+        """How many users might join."""
         return self.protocol.n_users
 
 

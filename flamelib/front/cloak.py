@@ -1,7 +1,7 @@
 """Cloak aggregation: every user cuts its value into random shares, which are shuffled and added up.
 
-The document is Ghazi, Pagh, Velingker 2019 (US20220374542A1).  With noise in the sum the adjacency is the change of one
-user's value; without, only data sets of equal sums are alike.
+The document is Ghazi, Pagh, Velingker 2019 (US20220374542A1).  With noise in the sum, neighbours differ in one user's
+value; without noise, the guarantee is for data sets of equal sum only.
 """
 
 import math
@@ -33,15 +33,16 @@ LOUDEST, QUIETEST = 1e-9, 1 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Cloak(cloak.CloakProtocol):
-    """A private sum in shares: parameters by hand, or the cheapest ones for a budget by :meth:`plan`.
+    """A private sum in shares, with parameters of your own or, by :meth:`plan`, the cheapest ones for a budget.
 
     Parameters
     ----------
     n_users, modulus, scale, n_messages : int
-        Users, the group in which shares add up (above ``n_users * scale``), grid steps of a value in [0, 1], shares.
+        Number of users, modulus of the shares (above ``n_users * scale``), grid steps of a value in [0, 1], and shares
+        of each value.
     rounding : {"floor", "random", "grid"}
     noise : law of whole numbers, optional
-        What a user adds before it splits, such as ``PolyaShare(n_users, decay)``.
+        Law of what a user adds before it splits its value, such as ``PolyaShare(n_users, decay)``.
     noise_rate : float
         Chance that a user adds noise at all, in (0, 1].
     colluding : int

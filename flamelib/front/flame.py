@@ -1,7 +1,7 @@
 """FLAME: a vector from each user, a shuffled and padded bag of messages for each coordinate.
 
 The document is Liu, Cao, Chen, Guo, Yoshikawa 2021.  Adjacency: one user's whole vector is replaced.  A user who takes
-part in so many rounds changes so many times as many coordinates, and is accounted for as such.
+part in several rounds changes that many times as many coordinates, and is accounted for accordingly.
 """
 
 import functools

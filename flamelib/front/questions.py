@@ -1,7 +1,8 @@
 """The questions: what a protocol guarantees, between which bounds, which parameter keeps a budget, and one run of it.
 
 Each is one function, and the type of the protocol's record says which file of this folder answers it.  Every check of
-an argument happens before any work.  Standard library only; what answers is loaded with the record.
+an argument happens before any work.  This module needs the standard library only; the code that answers is loaded with
+the record.
 """
 
 from functools import singledispatch
@@ -19,8 +20,8 @@ _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, Fl
 def account(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Guarantee:
     """What a protocol guarantees: the smallest epsilon at ``delta``, or delta at ``epsilon``, that can be certified.
 
-    Never too small: an upper bound for every pair of neighbouring data sets and every choice of them that adapts to
-    earlier rounds.  The answer says for which adjacency, and what it rests on.
+    The answer is never too small: it is an upper bound for every pair of neighbouring data sets, also where data are
+    chosen in the light of earlier rounds.  It says for which adjacency it holds, and what it rests on.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def account(protocol: Any, *, delta: float | None = None, epsilon: float | None 
 
 
 def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1) -> Bounds:
-    """Between which numbers the true epsilon (or, with ``epsilon`` given, the true delta) lies.
+    """Two numbers between which the true epsilon (or, with ``epsilon`` given, the true delta) lies.
 
     The lower end is what explicit data sets lose, the upper end is that of :func:`account`.
 
@@ -96,8 +97,8 @@ def calibrate(protocol: Any, *, epsilon: float, delta: float, rounds: int = 1, o
     rounds : int
         At least 1.
     over : str, optional
-        Which parameter: ``epsilon0`` (the largest) or ``noise_std`` (the smallest), whichever the protocol has, if
-        left out; ``n_users`` (the smallest crowd) where more people help.
+        The parameter that is sought.  Left out, it is ``epsilon0`` (the largest) or ``noise_std`` (the smallest),
+        whichever the protocol has; ``n_users`` asks for the smallest crowd, where more people help.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
 
 
 def view(protocol: Any, values: Any, rng: Any) -> Any:
-    """One run of a protocol: what an observer behind the shuffler, or of the server's output, sees."""
+    """One run of a protocol: what is seen by an observer behind the shuffler, or of the server's output."""
     return _view(protocol, values, _generator(rng))
 
 

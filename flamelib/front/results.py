@@ -18,7 +18,7 @@ DIGITS = 4
 
 
 def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
-    """The number with so many digits, never below it (or, with ``up=False``, never above it).
+    """The number rounded up to so many digits (or, with ``up=False``, rounded down).
 
     >>> rounded(0.0307389), rounded(0.0307389, up=False), rounded(1e-8)
     ('0.03074', '0.03073', '1e-08')
@@ -42,7 +42,8 @@ class Guarantee(ApproxDP):
     Parameters
     ----------
     epsilon, delta : float
-        The budget; an infinite epsilon promises nothing.  The numerical error is added to what was asked for.
+        The budget; an infinite epsilon promises nothing.  The numerical error is already added to the number that was
+        asked for.
     adjacency : Adjacency
         Which two data sets are compared.
     rests_on : RestsOn
@@ -51,7 +52,7 @@ class Guarantee(ApproxDP):
     uncertainty : float
         Width of the numerical error of the number that was asked for.
     assumes : str
-        What must hold besides; empty where nothing must.
+        What must hold in addition; empty where nothing must.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class Guarantee(ApproxDP):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The truth lies in between: what data sets are known to lose, and what none can lose more than.
+    """Two numbers with the truth in between: what some data sets are known to lose, and what none can exceed.
 
     Parameters
     ----------

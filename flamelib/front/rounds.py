@@ -1,4 +1,4 @@
-"""Rounds that differ: what a crowd has been asked so far, or will be, and what all of it costs each person together."""
+"""Rounds that differ: what users have been asked so far, or will be asked, and what all of it costs each of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_KINDS = 64
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Rounds that differ, in which the same people were asked: other randomizers, other crowds, other coins.
+    """Rounds in which the same people were asked, with randomizers, numbers of users and coins that may differ.
 
     Parameters
     ----------

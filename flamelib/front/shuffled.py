@@ -1,4 +1,4 @@
-"""One shuffle of any local randomizer: every user sends one message, the shuffler forgets the senders.
+"""One shuffle of any local randomizer: every user sends one message, and the shuffler forgets the senders.
 
 The document is the privacy blanket (Balle, Bell, Gascon, Nissim 2019).  A *user* sees its own value, the *shuffler* all
 messages, the *analyzer* messages in an order that tells nothing.

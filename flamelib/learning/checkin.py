@@ -30,7 +30,7 @@ _TINY = 1e-30  # a gradient's 2-norm from which on it has a direction; single pr
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What tells one way of training from another: what every user does to its gradient, and the step."""
+    """What distinguishes one way of training from another: what every user does to its gradient, and the step."""
 
     randomizer: VectorRandomizer
     learning_rate: float

@@ -1,4 +1,4 @@
-"""Real data behind a name: found, checked by digest, read; and a plain word when another set stands in.
+"""Real data behind a name: files are found, checked by digest and read; if another set stands in, that is said.
 
 Files are looked for in the folder named by the environment variable ``FLAMELIB_DATA`` (original files, as
 published), then in the user's cache, then at their origin, unless ``FLAMELIB_OFFLINE`` is set.  No file is read
@@ -41,7 +41,7 @@ class DataError(RuntimeError):
 
 
 class MissingData(DataError):
-    """Not on this machine and not to be had from its origin; another set may stand in."""
+    """The data are not on this machine and cannot be had from their origin; another set may stand in."""
 
 
 @functools.cache
@@ -57,7 +57,7 @@ class Dataset:
     """One part of one set: what was asked for, what it really is, and arrays read when first used.
 
     Labels lie in {0, ..., classes - 1}.  ``notice`` is one sentence for the page that shows results: what the data are,
-    and why if they stand in for others than those ``requested``.
+    and why, if they stand in for those that were ``requested``.
     """
 
     name: str
@@ -146,9 +146,9 @@ def load(
     ``name`` is one of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
     0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.  Of a file with both, a model can be
     trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, every sixth row is, drawn
-    with a fixed seed.  A file with one of them has no test part: all of it is answers.  ``want`` names the arrays that
-    are needed.  The names of ``fallback`` are tried in order when the set is not on this machine and cannot be had; a
-    file that is not the published one is never passed over, but a :class:`DataError`.
+    with a fixed seed.  A file with only one of them has no test part: all of its rows are answers of users.  ``want``
+    names the arrays that are needed.  The names of ``fallback`` are tried in order when the set is not on this machine
+    and cannot be had; a file that is not the published one is never passed over, but raises :class:`DataError`.
     """
     for candidate in (name, *fallback):
         _known(candidate, part, want)

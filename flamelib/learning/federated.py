@@ -60,7 +60,7 @@ class Users:
         return fit(parameters, images, labels, learning_rate=learning_rate, epochs=epochs, gram=gram)
 
     def accuracy(self, parameters: Reals) -> float:
-        """Share of the users' own test images that a model tells right."""
+        """Share of the users' own test images that a model classifies correctly."""
         return self.model.accuracy(parameters, self.held_back.images, self.held_back.labels)
 
     def official_accuracy(self, parameters: Reals) -> tuple[float, float]:
@@ -148,7 +148,7 @@ class Published(Protocol):
 
     @property
     def estimate(self) -> Reals:
-        """The mean update, as far as it can be told."""
+        """The mean update, as far as it can be estimated."""
 
 
 Aggregate = Callable[[Floats, np.random.Generator], Published]
@@ -184,11 +184,11 @@ def train(
 ) -> Trained:
     """Rounds of federated averaging: one block of users after another, from the first again after the last.
 
-    ``method`` makes of the updates of ``n_users`` users (all there are, if there are fewer), of shape (n_users,
-    dimension), and a generator what has an ``estimate`` to add to the model, times ``server_step``; ``observe`` is
+    ``method`` takes the updates of ``n_users`` users (of all, if there are fewer), of shape (n_users, dimension), and a
+    generator; it returns an object whose ``estimate``, times ``server_step``, is added to the model; ``observe`` is
     applied to what each round publishes.  The first child of ``rng`` draws the initial model, the second everything
     else: runs of several methods begin alike.  ``repeat_noise`` gives every round a generator in one and the same
-    state, as the authors' code does unawares.
+    state, as the authors' code does unintentionally.
     """
     given = check(rounds=rounds, n_users=n_users, server_step=server_step)
     for_model, for_noise = rng.spawn(2)

@@ -24,7 +24,7 @@ Weights = Callable[[Floats], NDArray[np.floating]]
 
 
 class Model(ABC):
-    """What is trained: a vector of parameters that tells classes, and sums of per-sample gradients."""
+    """What is trained: a vector of parameters that classifies samples, and sums of per-sample gradients."""
 
     __slots__ = ()
 

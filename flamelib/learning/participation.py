@@ -21,7 +21,7 @@ from flamelib.protocols.participation import Participation, draw_records
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What tells one way of training from another.
+    """What distinguishes one way of training from another.
 
     ``noise_std`` is that of a coordinate of the sum, 0 for no noise; ``clip_norm`` the largest 2-norm of a record's
     gradient, infinite where nothing is clipped, which noise forbids.

@@ -94,8 +94,8 @@ def _standard(images: NDArray[np.uint8], mean: float, spread: float) -> Floats:
 class History:
     """One training run of several schemes.
 
-    ``accuracy`` holds each scheme's share of test images told right after so many ``rounds``, 0 first; ``batches`` how
-    many records or messages each round had.
+    ``accuracy`` holds each scheme's share of test images that are classified correctly after so many ``rounds``, 0
+    first; ``batches`` how many records or messages each round had.
     """
 
     rounds: Wholes
@@ -126,7 +126,7 @@ def follow(
 
 
 def tester(model: Model, records: Records) -> Callable[[Reals], float]:
-    """What tells the share of the records' test images that a vector of parameters tells right."""
+    """A function from parameters to the share of the records' test images that they classify correctly."""
     return lambda parameters: model.accuracy(parameters, records.tested.images, records.tested.labels)
 
 

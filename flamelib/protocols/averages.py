@@ -69,7 +69,7 @@ class SparseAverage:
 
 @dataclass(frozen=True, slots=True)
 class CentralGaussian:
-    """Updates clipped in 2-norm, summed by a trusted server, Gaussian noise on each coordinate of the sum (DP-FL).
+    """A trusted server sums updates clipped in 2-norm and adds Gaussian noise to each coordinate (DP-FL).
 
     Replacing one user moves the sum by at most ``2 * clip_norm``.
     """
@@ -137,11 +137,12 @@ class LocalLaplace:
 
 @dataclass(frozen=True, slots=True)
 class OrderedTopk:
-    """SS-Topk with every noise drawn in the order of the authors' code, for what a reused seed does to it.
+    """SS-Topk with every noise drawn in the order of the authors' code, to show what a reused seed does to it.
 
     First a message for each user and reported coordinate in ascending order, then the dummies, coordinate after
     coordinate.  The law is that of SS-Topk with Laplace noise while no coordinate has more than ``padded`` messages;
-    of more, all are added up (the authors' code stops there).  Nothing is permuted, which no sum can tell.
+    if it has more, all of them are added up (the authors' code stops there).  Nothing is permuted, which does not
+    change a sum.
     """
 
     clip_norm: float

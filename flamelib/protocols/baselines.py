@@ -27,8 +27,8 @@ _MARGIN = 1e-10  # added to every probability, relative: a hundred times the err
 class UnarySumProtocol:
     r"""Each user rounds to {0, ..., r}, writes that many ones among r bits, and answers each bit at random.
 
-    Bit by bit: with probability ``blanket_mass``, the paper's :math:`\lambda / n`, a fair coin, else the bit itself.
-    The shuffler mixes the bits of all users, so the analyzer sees only how many are ones.
+    With probability ``blanket_mass``, the paper's :math:`\lambda / n`, an answer is a fair coin, otherwise the bit
+    itself.  The shuffler mixes the bits of all users, so the analyzer sees only how many are ones.
     """
 
     n_users: int
@@ -58,7 +58,7 @@ def run(protocol: UnarySumProtocol, values: ArrayLike, rng: np.random.Generator)
 def account(protocol: UnarySumProtocol, delta: float) -> ApproxDP:
     """The guarantee of the number of ones: the least certified epsilon at this delta (upper bound).
 
-    The least of :func:`unary_log_delta` inverted and ``n_messages`` times the local budget of one bit.
+    It is the smaller of :func:`unary_log_delta`, inverted, and ``n_messages`` times the local budget of one bit.
     """
     delta = check(delta=delta)["delta"]
     local = protocol.n_messages * KaryResponse.from_blanket_mass(2, protocol.blanket_mass).epsilon0

@@ -1,7 +1,8 @@
 """The two protocols of the privacy blanket: a private histogram and a private sum, one message a user.
 
 The :func:`user` sees its own value and randomness, the :func:`shuffler` messages and a permutation, the
-:func:`analyzer` shuffled messages.  :func:`run` plays all of them; :func:`account` prices the record and sees no data.
+:func:`analyzer` shuffled messages.  :func:`run` plays all of them; :func:`account` computes the guarantee from the
+record and sees no data.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Algorithms 1 to 3, Theorem 3.1, Section 5.
 """
@@ -41,7 +42,7 @@ class HistogramProtocol:
 
 @dataclass(frozen=True, slots=True)
 class SummationProtocol:
-    """Every user rounds a value in [0, 1] to {0, ..., n_levels}, and sends it as a histogram of these would."""
+    """Every user rounds a value in [0, 1] to {0, ..., n_levels}, and sends it as in a histogram of these."""
 
     n_users: int
     n_levels: int
@@ -105,9 +106,9 @@ def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Real
 def account(protocol: Protocol, delta: float) -> ApproxDP:
     """The guarantee of what the shuffler forwards: the least certified epsilon at this delta (upper bound).
 
-    The least of three upper bounds: the local budget, all that is left at a delta of 0, the closed form of Theorem 3.1
-    and the certified blanket divergence.  Rounding before the randomizer is done by each user on its own, so by joint
-    convexity the bounds of the k-ary response on ``n_buckets`` letters hold for the sum too.
+    It is the least of three upper bounds: the local budget (all that is left at a delta of 0), the closed form of
+    Theorem 3.1, and the certified blanket divergence.  Rounding before the randomizer is done by each user on its own,
+    so by joint convexity the bounds of the k-ary response on ``n_buckets`` letters hold for the sum too.
     """
     delta = check(delta=delta)["delta"]
     local = randomizer(protocol)
@@ -136,7 +137,7 @@ def private_sum(
     """The summation protocol with the least noise that this accounting allows at (epsilon, delta), as in
     :func:`private_histogram` for an alphabet of ``n_levels + 1``.
 
-    Levels left out are those with the least worst-case error ("blanket": to first order in the mass).
+    Left out, ``n_levels`` is the number with the least worst-case error (with "blanket", to first order in the mass).
     """
     if n_levels is None and _known(accounting) == "theorem":
         n_levels = summation_plan(n_users, epsilon, delta).n_levels
@@ -147,7 +148,7 @@ def private_sum(
 
 
 def count_variance(protocol: HistogramProtocol, true_counts: ArrayLike) -> Reals:
-    r"""Exact variance of each estimated count (the estimates are unbiased: it is the mean squared error).
+    r"""Exact variance of each estimated count, which is its mean squared error, for the estimates are unbiased.
 
     .. math:: \frac{c\,p(1 - p) + (n - c)\,q(1 - q)}{(1 - \gamma)^2}, \qquad q = \frac\gamma k,\; p = 1 - \gamma + q
 

@@ -111,8 +111,8 @@ def scaled(protocol: CloakProtocol, values: ArrayLike, randomness: Randomness) -
 
     * ``floor``: the largest whole number not above the product of the double :math:`x` and :math:`k`, with no rounding
       in between.  So 0.29 times 100 is 28: the double is a little less than 29/100.
-    * ``random``: that, or one more with the chance of what is left: unbiased, but two data sets of one sum no longer
-      have one scaled sum.
+    * ``random``: that number, or one more with the fractional part as its chance: unbiased, but two data sets of equal
+      sum no longer have equal scaled sums.
     * ``grid``: the nearest whole number, for values known to be multiples of :math:`1 / k`; others are refused.
     """
     if protocol.rounding == "floor":
@@ -164,15 +164,15 @@ def pool(messages: Residues) -> Residues:
 
 
 def shuffler(messages: Residues, randomness: Randomness) -> Residues:
-    """Pooled messages in uniformly random order, every coordinate on its own: what they tell is their multiset."""
+    """Pooled messages in uniformly random order, every coordinate on its own: they tell their multiset only."""
     return randomness.permuted(messages)
 
 
 def relay(messages: Residues, shufflers: Sequence[Callable[[Residues], Residues]]) -> Residues:
     """Pooled messages after several shufflers in sequence; a single honest one is enough.
 
-    What it hands on depends on the multiset of messages alone, and what later ones make of that tells no more.  Fixed
-    orders before and after it leave the order uniformly random.
+    What the honest one hands on depends on the multiset of messages alone, and what later ones make of that tells no
+    more.  Fixed orders before and after it leave the order uniformly random.
     """
     for one in shufflers:
         messages = one(messages)
@@ -194,10 +194,11 @@ def total(protocol: CloakProtocol, messages: ArrayLike) -> Residues:
 
 
 def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
-    """The estimated sum of values in [0, 1], moved into [0, n_users]: 0 above 2 n k, n from n k to 2 n k.
+    """The estimated sum of values in [0, 1], clipped to [0, n_users]: 0 above 2 n k, n from n k to 2 n k.
 
-    Right under noise as long as it stays within n k, for which the modulus needs room on both sides: more than three
-    times ``n_users * scale``.  Near the ends moving makes it biased (:func:`analyze_centred`).
+    Noise is read correctly as long as it stays within n k, for which the modulus needs room on both sides: more than
+    three times ``n_users * scale``.  Near the ends clipping makes the estimate biased (:func:`analyze_centred` does not
+    clip).
     """
     full = protocol.full
     if protocol.noise is not None and protocol.modulus <= 3 * full:
@@ -208,7 +209,7 @@ def analyze(protocol: CloakProtocol, total: ArrayLike) -> Reals:
 
 
 def analyze_centred(protocol: CloakProtocol, total: ArrayLike) -> Reals:
-    """The estimated sum as it is, without bias: residues nearer to N than to n_users * scale are negative."""
+    """The estimated sum, unclipped, so unbiased while no noise wraps: residues nearer to N than to n k are negative."""
     z = reduced("total", total, protocol.modulus)
     return np.asarray(signed(z, (protocol.modulus + protocol.full) // 2, protocol.modulus) / protocol.scale, np.float64)
 
@@ -268,12 +269,13 @@ class Guarantees(NamedTuple):
 def account(protocol: CloakProtocol, delta: float, colluding: int = 0) -> Guarantees:
     r"""The guarantees of a round for one number of each user (upper bounds).
 
-    For data sets of equal scaled sums what the shuffler sends differs by the distance :math:`2^{-\sigma}` of
-    :func:`~flamelib.accounting.splitting.crowds.users_distance` at most: epsilon 0, that delta; not with random
-    rounding, which changes the sum.  For the change of one user's value the sum needs noise: an epsilon of which is
-    known that :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta`; Pólya shares of exactly
-    the users who are counted on cost no more than ``cloak:own-6`` says in the place of the second term.  Where none is
-    known at this delta, the request is refused.  Of ``colluding`` users everything is known, or their noise is missing.
+    For data sets of equal scaled sums, what the shuffler sends differs by at most the distance :math:`2^{-\sigma}` of
+    :func:`~flamelib.accounting.splitting.crowds.users_distance`: epsilon is 0 and delta that distance.  With random
+    rounding, which changes the sum, nothing is known of them.  For the change of one user's value the sum needs noise;
+    the answer is an epsilon for which :math:`\delta_{sum}(\varepsilon) + (1 + e^\varepsilon) 2^{-\sigma} \le \delta` is
+    known, and where Pólya shares come from exactly the users who are counted on, the second term is at most what
+    ``cloak:own-6`` says.  Where no epsilon is known at this delta, the request is refused.  The attacker is taken to
+    know everything of ``colluding`` users, or their noise is missing.
     """
     given = check(delta=delta, colluding=colluding)
     delta, honest = given["delta"], protocol.n_users - given["colluding"]

@@ -166,7 +166,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """What the shuffler made: ``bags`` go to the analyzer, the counts stay with the shuffler.
+    """What the shuffler puts out: ``bags`` go to the analyzer, the counts stay with the shuffler.
 
     ``overflow`` counts the messages of each coordinate that found no room.  ``strays`` are reports of unknown senders
     or coordinates, and a second report of a coordinate by one sender; they are left out.
@@ -328,7 +328,7 @@ def run(
     """One round in the open (nothing is sealed: a simulation), with the law of the real one.
 
     Updates, one row for each user, may come as an iterator of blocks of rows; they are clipped here.  ``literal`` plays
-    every party: every dummy is drawn, every bag permuted.  Left out, the sum of each bag is drawn, which has the same
+    every party: every dummy is drawn, every bag permuted.  Without it, the sum of each bag is drawn, which has the same
     law, for a sum does not depend on the order and those of blanket messages have a closed form.  Users and shuffler
     get generators of their own, spawned from ``rng``.
     """

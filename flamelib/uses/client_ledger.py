@@ -1,13 +1,13 @@
 r"""A client's own privacy ledger: what its rounds have cost it, from public numbers and its own size alone.
 
 The guarantee of random participation is over the coins by which a client joins and draws its records.  So every round
-counts in which it was available and threw its coin, **whether it then joined or not**: who counts only the rounds that
-it joined has conditioned on the coin, and nothing is left of the amplification.  The outcome is therefore not even
-asked for, and a ledger that is lost or read by others tells nothing that the server's schedule does not.
+counts in which it was available and threw its coin, **whether it then joined or not**: a client that counts only the
+rounds that it joined has conditioned on the coin, and nothing is left of the amplification.  The outcome is therefore
+not even asked for, and a ledger that is lost or read by others tells nothing that the server's schedule does not.
 
-Record a round and save *before* the coin is thrown: what goes wrong after that costs a round too many, never one too
-few.  Rates, noise and clipping may change from round to round.  Clients of unequal sizes keep a ledger each, and what
-the system guarantees to all is the largest of their answers.
+Record a round and save *before* the coin is thrown: if something goes wrong after that, the ledger counts a round too
+many, never one too few.  Rates, noise and clipping may change from round to round.  Clients of unequal sizes keep a
+ledger each, and what the system guarantees to all is the largest of their answers.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ class Request:
 
     ``dimension`` is that of a user's vector, or the number of items of the list; ``delta``, in (0, 1), that of all
     rounds together.  ``sampling_rate`` is the chance that a user takes part in a round, where the mechanism draws lots
-    for users; that it reports a coordinate, in SS-Double.
+    for users, or, in SS-Double, that it reports a coordinate.
     """
 
     n_users: int
@@ -43,17 +43,17 @@ class Request:
 
     @property
     def radius(self) -> float:
-        """Norm of the ball that holds every vector: around one half for values, around 0 for items."""
+        """Radius of a ball that holds every vector, centred at one half for values and at 0 for items."""
         return math.sqrt(self.dimension) / 2 if self.task == "mean" else 1.0
 
     @property
     def parts(self) -> int:
-        """Numbers that one user can change in all rounds: among so many the budget is split."""
+        """How many numbers one user can change in all rounds; the budget is split among that many."""
         return self.moved[1] * self.rounds
 
     @property
     def absence(self) -> float:
-        """Variance that absent users add to the mean, on average over coordinates, at most."""
+        """Largest variance that absent users can add to the mean, averaged over coordinates."""
         rate = self.sampling_rate
         return self.radius**2 / self.dimension * (1 - rate) / (rate * self.n_users)
 
@@ -64,9 +64,9 @@ class Row:
 
     ``epsilon`` is that of an account of the library, at the request's delta (upper); ``claimed`` that of the document's
     formula for the same parameters, if it has one.  The ``error`` is the root mean squared error of a coordinate of the
-    mean; ``messages`` and ``bits`` are those of a user who takes part in a round.  ``trusted`` says who must do as
-    told, or must not tell; ``warning`` why epsilon is not comparable with that of other rows.  ``parameters`` are what
-    the account was called with, beside the request.
+    mean; ``messages`` and ``bits`` are those of a user who takes part in a round.  ``trusted`` says who must follow the
+    protocol, or keep secret what it sees; ``warning`` says why epsilon is not comparable with that of other rows.
+    ``parameters`` are what the account was called with, beside the request.
     """
 
     mechanism: str

@@ -4,14 +4,14 @@ A :class:`SketchRelease` is what everybody knows: the sketch, how many users, an
 numbers of any sign; a residue above half the modulus is read as negative, and the modulus is large enough for that, so
 the clipping rule of the scalar protocol is not used.
 
-Two observers, two guarantees.  Who sees what the shuffler puts out sees one bag of messages for each counter: bags of
-two crowds whose tables are equal are within total variation :math:`2^{-\sigma}`, all counters together.  Without noise
-the table is published exactly, and that is all there is.  With noise, replacing one user's item costs epsilon, and no
-delta, to whoever sees the table only; whoever sees the bags pays :math:`\delta = (1 + e^\varepsilon) 2^{-\sigma}`
-besides.  The budget is split over all rows and levels that an item touches: each counter gets discrete Laplace noise of
-ratio :math:`e^{-\varepsilon / \Delta}`, where :math:`\Delta` is the sketch's sensitivity, as the sum of the shares of
-Pólya's law of all users who do not collude.  Releases of several sketches about the same users compose: epsilons and
-deltas add up.
+There are two observers and two guarantees.  Whoever sees the output of the shuffler sees one bag of messages for each
+counter: bags of two crowds whose tables are equal are within total variation :math:`2^{-\sigma}`, all counters
+together.  Without noise the table is published exactly, and nothing else is guaranteed.  With noise, replacing one
+user's item costs epsilon, and no delta, to whoever sees the table only; whoever sees the bags pays
+:math:`\delta = (1 + e^\varepsilon) 2^{-\sigma}` besides.  The budget is split over all rows and levels that an item
+touches: each counter gets discrete Laplace noise of ratio :math:`e^{-\varepsilon / \Delta}`, where :math:`\Delta` is
+the sketch's sensitivity, as the sum of the shares of Pólya's law of all users who do not collude.  Releases of several
+sketches about the same users compose: epsilons and deltas add up.
 
 Source: Ghazi, Pagh, Velingker 2019, Section 1 (applications); Balle, Bell, Gascon, Nissim 2020 (split-and-mix, Pólya).
 """
@@ -47,8 +47,8 @@ class SketchRelease:
     r"""What everybody knows of a release.
 
     ``epsilon`` is the central budget of the whole table; left out, no noise is added.  ``security_bits`` is
-    :math:`\sigma`, for all counters together.  ``colluding`` users may tell all they know: the noise is made up without
-    them, so that it is larger by ``surplus`` as long as nobody does.
+    :math:`\sigma`, for all counters together.  ``colluding`` users may tell all they know: the noise is planned without
+    their shares, so its shares are ``surplus`` times as many while those users add theirs too.
     """
 
     sketch: Sketch
@@ -94,7 +94,7 @@ class SketchRelease:
 
     @property
     def room(self) -> int:
-        """No noise of any counter is larger, but for a chance of 2^-60."""
+        """A size that no counter's noise exceeds, except with a chance of at most 2^-60."""
         if self.epsilon is None:
             return 0
         return crowded_reach(self.decay, 2.0**-_WRAP_BITS / self.counters, self.surplus)

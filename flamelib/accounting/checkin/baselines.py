@@ -77,17 +77,17 @@ def baseline_shuffled(
 ) -> float:  # fmt: skip
     r"""Epsilon of shuffled check-in by clones, sampling and composition (a value, or upper with ``slack_delta``).
 
-    Half of what delta leaves goes to composition (Kairouz, Oh, Viswanath), half to the rounds; :math:`n\gamma` reports
-    are shuffled in each and the rate is :math:`\gamma`.  With ``slack_delta``, a part of delta, the number is not taken
-    to be its mean: it lies between its quantiles in every round but with that chance, the lower one is shuffled and the
-    upper one gives the rate.
+    Half of what remains of delta goes to composition (Kairouz, Oh, Viswanath), half to the rounds; :math:`n\gamma`
+    reports are shuffled in each and the rate is :math:`\gamma`.  With ``slack_delta``, a part of delta, the number of
+    reports is not taken to be its mean: except with that chance it lies between two quantiles in every round, of which
+    the lower one is shuffled and the upper one gives the rate.
 
     Parameters
     ----------
     route
         Clones in closed form, as the document has them, or computed.
     slack_delta
-        From a value of delta or more on the answer is that of the local budget alone.
+        At ``delta`` or more, the answer is that of the local budget alone.
 
     Source: Liew, Hasegawa, Takahashi 2022, Section 4.1, after Girgis et al. 2021 and Feldman, McMillan, Talwar 2021.
 

@@ -52,8 +52,8 @@ def split_mean(divergence: float, n_users: int, checkin_rate: float, slack: floa
 
     .. math:: E f(K) \le f(1)\,e^{-\Delta^2n\gamma/2} + f\big(\lfloor(1-\Delta)n\gamma\rfloor+1\big)
 
-    The lemma holds for every f that does not rise from 1 on; D, the ``divergence``, is that of a single client.  The
-    answer is ``inf`` beyond the range of doubles.
+    The lemma holds for every f that does not increase from k = 1 on; D, the ``divergence``, is that of a single client.
+    The answer is ``inf`` beyond the range of doubles.
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 5.
 
@@ -78,7 +78,7 @@ def lower_renyi(order: int, epsilon0: float, n_users: int, checkin_rate: float, 
     Parameters
     ----------
     slack
-        Left out: the greatest value over :math:`2^{-i/32}`, i from 0 to 800.
+        If left out, the answer is the greatest value over :math:`2^{-i/32}`, i from 0 to 800.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 3.
 

@@ -167,7 +167,7 @@ def _ratios(start: float, stop: float) -> tuple[Reals, Reals]:
 def bounded(terms: LogTerms, pieces: _Pieces, n_users: int, j: Reals) -> Reals:
     r"""Logarithms of a bound on :math:`A_j` with the true inner rate, the pieces summed up (upper).
 
-    Coefficients fall in the count and their weight grows with the rate:
+    Coefficients fall as the count grows, and their weight grows with the rate:
 
     .. math:: A_j \le \sum_i \Pr[K \in i]\ a_j(\mathrm{first}_i)\Big(\frac{\mathrm{last}_i}n\Big)^j .
     """

@@ -1,4 +1,4 @@
-r"""One round of shuffled check-in as a profile: what hides a message, who else is there included.
+r"""One round of shuffled check-in as a profile: who else takes part helps to hide a message.
 
 Each of n users joins a round by a coin of its own, at the rate :math:`\gamma`; messages of those who joined are
 shuffled, and their number is seen.  Rate 1 is plain shuffling.  One user's value x is replaced by x'; it tosses the
@@ -69,7 +69,7 @@ MASS_ERROR = 1e-10  # relative error of masses from below
 def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta:
     """Upper bound of the profiles of all pairs of neighbours under binary response, in both directions, count by count.
 
-    At least some hundred users ought to join; the rate lies in (0, 1).
+    Some hundred users at least ought to join; the rate lies in (0, 1).
     """
     blocks = list(_blocks(epsilon0, n_users, checkin_rate))
 
@@ -187,8 +187,8 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, e
     """Upper bound of the profiles of all pairs of neighbours, in both directions.
 
     Binary response is bounded by its worst data sets, k-ary response and Laplace noise by their blankets, any other
-    randomizer by clones.  Beyond ten billion users there might as well be ten billion, which hide less.  The values
-    are too large by a relative ``error``, about; a larger one is had sooner.
+    randomizer by clones.  More than ten billion users are counted as ten billion, which hide less.  The values are too
+    large by about a relative ``error``; a larger one takes less time.
     """
     n_users, epsilon0 = min(n_users, ENOUGH), randomizer.epsilon0
     if isinstance(randomizer, GaussianProfile):

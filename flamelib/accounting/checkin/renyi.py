@@ -1,8 +1,8 @@
 """Self check-in over many rounds: epsilon from Rényi divergences of one round, by the document's theorems.
 
 The divergences of the rounds add up (Lemma 1) and are converted at the best whole order from 2 to 3000 (Lemma 2): every
-order is valid, so that a grid is tried first (all to 128, then steps of 1/64), and what lies around its best one.
-Adjacency: one client's record is replaced, in every round it takes part in.
+order is valid, so a grid is tried first (all orders to 128, then steps of 1/64), and then the orders around its best
+one.  Adjacency: one client's record is replaced, in every round it takes part in.
 
 Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 to 4.
 """
@@ -96,9 +96,10 @@ def distributed_renyi_epsilon(
 
     Routes ``thm-4`` and ``eq-11`` are Theorem 4 and Equation 11 with the true inner rate, the former with counts taken
     together where a million check in or too many counts would matter.  ``rdp-exact``, a bound for one round and a value
-    for more, is the divergence of the pair of data sets that is the worst in one, over counts of clients that are
-    likely in every round, the chance of others paid for by a half or a 64th of delta.  ``noise_std`` is that of each
-    client's own noise, its report having norm at most 1.  A delta below 1e-300 counts as 0.
+    for more, is the divergence of the pair of data sets that is the worst in one round, summed over the counts of
+    clients that are likely in every round; the chance of all others is paid for with a half or a 64th of delta.
+    ``noise_std`` is that of each client's own noise, its report having norm at most 1.  A delta below 1e-300 counts as
+    0.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, noise_std=noise_std, rounds=rounds, delta=delta)
     n_users, checkin_rate, noise_std, rounds, delta = given.values()

@@ -1,4 +1,4 @@
-r"""Many rounds of shuffled check-in, or of plain shuffling: the cost of the whole training, and what it costs at least.
+r"""Many rounds of shuffled check-in, or of plain shuffling: what the whole costs at most, and what it costs at least.
 
 **Upper.**  The supremum of the profiles of all pairs of neighbours of a round, bounded by
 :mod:`flamelib.accounting.checkin.one_round`, is the profile of one pair, which dominates the round whatever the other
@@ -7,7 +7,7 @@ dominating pairs dominate adaptive compositions.  The supremum may be taken at a
 :math:`\alpha`, and that matters: the pair whose other users all hold one value does not dominate, not even for binary
 response, but the supremum is so close above it that the upper end of many rounds is hardly above the lower one.
 
-**Lower.**  In each round all other users hold the victim's other value: data sets like any others.
+**Lower.**  In each round all other users hold the victim's other value; these are data sets like any others.
 
 Adjacency: replace-one.  Proof: book, chapter on check-in, proposition *Rounds that depend on each other*.
 
@@ -76,9 +76,9 @@ def checkin_shuffled(
 ) -> Certified:  # fmt: skip
     """Epsilon of shuffled check-in after ``rounds`` rounds (upper or lower; route ``thm-3`` from above is a value).
 
-    From above at most ``rounds * epsilon0``; the ``uncertainty`` estimates what is lost in numbers.  From below by data
-    sets in which all other users hold one value: of k-ary response after all rounds, which stands for any randomizer as
-    well, of noise after one.
+    From above it is at most ``rounds * epsilon0``, and the ``uncertainty`` estimates what numerical accounting adds.
+    From below it is what data sets lose in which all other users hold one value: for k-ary response, which stands for
+    any randomizer as well, after all rounds; for noise after one round.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def checkin_shuffled(
         By dominating pairs: ``any`` for whatever randomizer, ``clones`` the same by the clones of 2021, ``kary`` and
         the other kinds of an alphabet for theirs, ``laplace`` and ``gaussian`` for noise on a value in [0, 1].
     epsilon0
-        Local budget of a message, needed but for ``gaussian``; beyond 30 only the chance to be there counts.
+        Local budget of a message, needed except for ``gaussian``; above 30 only the chance to take part counts.
     n_buckets
-        Alphabet of the kinds that have one, needed there and ignored else.
+        Alphabet of the kinds that have one, needed there and ignored elsewhere.
     noise_std
-        Of ``gaussian``, needed there and ignored else.
+        Of ``gaussian``, needed there and ignored elsewhere.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorems 2 and 3; by dominating pairs this project's.
 
@@ -119,10 +119,10 @@ def shuffled_rounds(
 ) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds of shuffling, replace-one (upper, every data set in every round).
 
-    Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  All users are there
-    at ``checkin_rate`` 1.  Beyond a billion rounds the answer is that of local budgets that add, or of Theorem 2 where
-    that is less; a delta below 1e-300 counts as 0.  Rounds of Gaussian noise cost no more than if messages were seen,
-    which is all that is answered below a delta of 1e-60.
+    Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  With ``checkin_rate``
+    1 all users take part in every round.  Beyond a billion rounds the answer is that of local budgets that add, or of
+    Theorem 2 where that is less; a delta below 1e-300 counts as 0.  Rounds of Gaussian noise cost no more than if
+    messages were seen unshuffled, and below a delta of 1e-60 that cost is the answer.
     """
     found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
@@ -140,8 +140,8 @@ def shuffled_schedule(
 ) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
 
-    A rate may be larger than it is: messages that are missing can be dropped from what is seen, so that where users
-    drop out with a chance that is not known, the rate at which they check in is a bound.
+    A rate that is too large is on the safe side, because messages can be dropped from what is seen.  So where users
+    drop out with an unknown chance, the rate at which they check in may be given.
 
     Parameters
     ----------
@@ -195,10 +195,10 @@ def shuffled_rounds_lower(
 ) -> float:  # fmt: skip
     """What rounds of shuffled messages cost at least (lower).
 
-    In every round all other users hold one value, the victim's other one or a third; of noise a single round counts,
-    and all rounds if of each message only the half is read in which it lies, which is binary response.
-    Arguments are those of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Beyond a
-    billion users, or some millions of outcomes to be told apart, or where she is hardly ever there, the answer is 0.
+    In every round all other users hold one value, the victim's other one or a third.  For noise a single round counts,
+    or all rounds if only the half in which a message lies is read, which makes it binary response.  Arguments are those
+    of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Beyond a billion users, or
+    some millions of outcomes to be told apart, or where the victim hardly ever takes part, the answer is 0.
     """
     one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
@@ -216,7 +216,7 @@ def shuffled_rounds_lower(
 def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = None, delta: float | None = None) -> float:
     """What rounds that differ cost at least, by the data sets of :func:`shuffled_rounds_lower` (lower).
 
-    Rounds of which nothing is known from below are left out of sight, which shows no more.
+    Rounds for which no lower bound is known are left out, which can only make the answer smaller.
     """
     one_budget(epsilon, delta)
     chosen = []
@@ -268,8 +268,8 @@ def largest_epsilon0(
 ) -> float:  # fmt: skip
     """Largest local budget found that keeps ``epsilon`` at ``delta`` after all rounds: never one that exceeds it.
 
-    The budget at which the certified epsilon is at most ``epsilon``, which is above 0, and within two thousandths of
-    it; 30 at most.  The other arguments are those of :func:`checkin_shuffled`, without its two Rényi routes.
+    At the answer the certified epsilon is at most ``epsilon``, which is above 0, and within two thousandths of it; the
+    answer is at most 30.  The other arguments are those of :func:`checkin_shuffled`, without its two Rényi routes.
     """
     check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, delta=delta, epsilon=epsilon)
     if not epsilon:

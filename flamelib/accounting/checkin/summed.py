@@ -11,8 +11,9 @@ for a client that may take part in every round.
 .. math:: P_k = (1-\tfrac kn)N(0,ks^2)+\tfrac kn N(2,ks^2), \qquad Q_k = N(0,ks^2).
 
 The largest profile of all is that of :math:`(P_k, Q_k)` above 1 and that of :math:`(Q_k, P_k)` below.  It is the
-profile of a pair that is its own exchange, whose products bound any number of adaptive rounds in both directions.
-Beside the worse direction of the pair that occurs this costs some 3 % of epsilon in the document's settings.
+profile of a pair that stays the same when its two laws are exchanged, and products of that pair bound any number of
+adaptive rounds in both directions.  Beside the worse direction of the pair that occurs this costs some 3 % of epsilon
+in the document's settings.
 
 **Few groups of counts.**  The profile rises with the rate k/n and falls in the noise, so that counts a..b are together
 dominated by the rate b/n with the noise of a, and dominate the rate a/n with the noise of b.  A rate that is known
@@ -246,8 +247,9 @@ def distributed(
 ) -> Certified:
     """Epsilon after all rounds of distributed check-in with Gaussian noise (upper; the two exact routes are values).
 
-    Of more rounds than one, that is.  More users hide no less, but an answer may rise a little with ``n_users``: counts
-    of clients are whole numbers, and those that are paid for in delta, or taken together, change by one at a time.
+    The exact routes are values for more rounds than one.  More users hide no less, but an answer may rise a little with
+    ``n_users``: counts of clients are whole numbers, and those that are paid for in delta, or taken together, change by
+    one at a time.
 
     Parameters
     ----------
@@ -287,8 +289,9 @@ def distributed_rounds(
     """Guarantee after ``rounds`` rounds, whatever is sent in the light of earlier rounds (upper, both directions).
 
     Exactly one of ``epsilon`` and ``delta`` is given, of the whole; the answer is the other one.  Its ``uncertainty``
-    estimates what grids add on the safe side.  Those who check in fail to send with a chance of *at most* ``dropout``,
-    the same for all.  ``noise_std`` is that of each client's own noise, its record having norm at most 1.
+    estimates what grids add on the safe side.  Clients who check in fail to send with a chance of *at most*
+    ``dropout``, which is the same for all.  ``noise_std`` is that of each client's own noise, its record having norm at
+    most 1.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds, dropout=dropout)
     lowest = effective_rate(checkin_rate, dropout)

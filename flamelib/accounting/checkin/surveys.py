@@ -98,9 +98,9 @@ def table_account(
 ) -> Certified:  # fmt: skip
     """Guarantee of a shuffled randomizer given by its table (upper), or what explicit data sets lose (lower).
 
-    Upper: the blanket divergence of every ordered pair of values is certified, the worst one counts; after several
-    rounds that of every randomizer with the table's local budget.  Lower: all others hold one value, each in turn, for
-    every pair; where there are few users, every data set is enumerated.
+    The upper bound is the worst certified blanket divergence over all ordered pairs of values; after several rounds it
+    is the bound for every randomizer with the table's local budget.  For the lower bound all others hold one value,
+    each in turn, for every pair; where there are few users, every data set is enumerated.
 
     Parameters
     ----------
@@ -147,10 +147,11 @@ def shuffle_calibrate(
     randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int | None = None, rounds: int = 1,
     checkin_rate: float = 1.0,
 ) -> Budget | Noise:  # fmt: skip
-    """Largest local budget, or least Gaussian noise, at which (epsilon, delta) is kept: never too large, or too small.
+    """Largest local budget (never too large), or least Gaussian noise (never too small), that keeps (epsilon, delta).
 
-    At the answer the certified account keeps the budget; one round within 1e-7 of the largest such answer, many rounds
-    within two thousandths.  A local budget of ``epsilon`` needs no shuffling in one round, and 30 is the largest.
+    At the answer the certified account keeps the budget.  For one round the answer is within 1e-7 of the best such
+    answer, for many rounds within two thousandths.  A local budget of ``epsilon`` needs no shuffling in one round, and
+    30 is the largest.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def shuffle_calibrate(
     epsilon, delta
         The central budget, of all rounds together; both are above 0.
     n_buckets
-        Alphabet of ``kary`` and its like, needed there and refused else.
+        Alphabet of ``kary`` and its like, needed there and refused elsewhere.
 
     Source: this project.
 

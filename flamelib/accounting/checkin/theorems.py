@@ -71,14 +71,15 @@ def shuffled_renyi(
     r"""Rényi divergence of one shuffled round, any epsilon0-LDP randomizer (upper if ``inner`` is exact, else a value).
 
     With the terms of :func:`~flamelib.accounting.checkin.moments.shuffle_terms`: for ``paper`` the tail
-    :math:`e^{-\Delta^2n\gamma/2}` times those of one client, plus those of :math:`k = (1-\Delta)n\gamma+1` clients, a
-    fraction but for the whole part in the chance that too few are clones; for ``exact`` the split into three of
-    :func:`~flamelib.accounting.checkin.moments.three_way`.
+    :math:`e^{-\Delta^2n\gamma/2}` times those of one client, plus those of :math:`k = (1-\Delta)n\gamma+1` clients,
+    where the fraction is kept except in the chance that too few are clones, which takes its whole part; for ``exact``
+    the split into three of :func:`~flamelib.accounting.checkin.moments.three_way`.
 
     Parameters
     ----------
     slack
-        Left out: the least value over the multiples of 1/64 and :math:`2^{-i/8}` down to half a deviation of the count.
+        If left out, the answer is the least value over the multiples of 1/64 and :math:`2^{-i/8}` down to half a
+        deviation of the count.
 
     Source: Liew, Hasegawa, Takahashi 2022, Theorem 2, with its exponentials restored.
 
@@ -106,7 +107,7 @@ def split_renyi(
     noise_std
         Standard deviation of each client's own noise; its report has norm at most 1.
     slack
-        Left out: the least value over the same grid.
+        If left out, the answer is the least value over the same grid.
 
     Source: Liew, Hasegawa, Takahashi 2022, Equation 11.
 
@@ -155,7 +156,7 @@ def summed_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float
 @states("checkin", "rdp-exact", item="Theorem 4, for the pair of data sets that is the worst for budgets",
         gives="value", rests_on=_exact_rests_on)  # fmt: skip
 def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float) -> float:
-    r"""Rényi divergence of one noisy sum, for the pair of data sets that is the worst as far as is known (value).
+    r"""Rényi divergence of one noisy sum, for the worst pair of data sets that is known (value).
 
     .. math:: \frac1{\lambda-1}\log\sum_{k=0}^n\binom nk\gamma^k(1-\gamma)^{n-k}\sum_{j=0}^\lambda\binom\lambda j
               \Big(1-\frac kn\Big)^{\lambda-j}\Big(\frac kn\Big)^je^{2j(j-1)/k\sigma^2}

@@ -1,7 +1,7 @@
 """Composition in closed form: what several mechanisms cost together when each keeps one (epsilon, delta).
 
 The mechanisms may be chosen adaptively.  Whatever adjacency the parts have, the whole has.  A ``delta`` is a
-probability: where a formula passes 1 the answer is 1, which every mechanism keeps and which promises nothing.
+probability: where a formula exceeds 1 the answer is 1, which every mechanism keeps and which promises nothing.
 Standard library only.
 """
 
@@ -44,7 +44,7 @@ def advanced_composition(epsilon: float, delta: float, times: int, slack_delta: 
 
     .. math:: \Big(\varepsilon\sqrt{2t\log(1/\delta')} + t\varepsilon(e^{\varepsilon}-1),\ t\delta+\delta'\Big).
 
-    As printed: the smaller :math:`t\varepsilon` of basic composition is not taken where it is smaller.  Epsilon is
+    The formula is as printed: where :math:`t\varepsilon` of basic composition is smaller, it is not taken.  Epsilon is
     ``inf`` beyond the range of doubles, delta at most 1.
 
     Parameters

@@ -1,8 +1,8 @@
 r"""Composition of pairs that are known by their certified profiles: the smallest epsilon after many mechanisms.
 
 The *profile* of laws (P, Q) is the curve :math:`u(\alpha) = H_\alpha(P\Vert Q) = \int (p-\alpha q)_+`,
-:math:`\alpha = e^{\varepsilon}`.  What the accounting of a mechanism delivers is an upper bound of the profiles of all
-its pairs of neighbours, asked for here at a modest number of points.  All that follows is exact or errs upwards.
+:math:`\alpha = e^{\varepsilon}`.  The accounting of a mechanism yields an upper bound of the profiles of all its pairs
+of neighbours, which is evaluated here at a modest number of points.  Everything that follows is exact or errs upwards.
 
 1. *From values to a curve.*  Profiles are convex in :math:`\alpha` and fall from 1 at 0; values below 1 follow from the
    other direction.  A chord lies above, so the lower convex hull of points above the profile lies above it everywhere.

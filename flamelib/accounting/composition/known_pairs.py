@@ -5,7 +5,7 @@ For laws (P, Q) split the outcomes into cells.  Of a cell let b be Q's mass and 
 
 *From above.*  The mass of every cell moves to the grid points that enclose its losses, keeping both P's mass and Q's:
 a pair that dominates, and so do its products.  The step is halved until a doubled one makes hardly any difference, and
-what it does make is reported.
+that difference is reported.
 
 *From below.*  A coarser view of the outcomes shows less.  Cells are joined in the order of their losses, the last one
 in part, until the loss of the union is a point of the grid; what is left over in the end is rounded down.

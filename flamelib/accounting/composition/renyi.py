@@ -100,7 +100,7 @@ def converted(order: float, total: float, delta: float) -> float:
 
 
 def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float]) -> float:
-    """Least epsilon that Lemma 2 gives at ``delta`` over some orders above 1 (upper): every one of them is valid.
+    """Least epsilon that Lemma 2 gives at ``delta`` over some orders above 1, each of which is valid (upper).
 
     ``curve`` is the Rényi divergence at each order, all rounds together; a finer grid may only lower the answer.
 
@@ -113,7 +113,7 @@ def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iter
 @states("checkin", "lem-3", item="Lemma 3, Equation 4, in its complete form", gives="value", rests_on="proven",
         adjacency="none")  # fmt: skip
 def least_renyi(order: int, epsilon: float, delta: float) -> float:
-    r"""The divergence that Lemma 3 names: the least that (epsilon, delta) leaves possible, **not a bound** from above.
+    r"""The divergence of Lemma 3: the least of a pair with exactly this (epsilon, delta), **not a bound** from above.
 
     .. math:: \varepsilon + \frac1{\lambda-1}\log\min_{\delta<r<1}
               \big(r^\lambda(r-\delta)^{1-\lambda} + (1-r)^\lambda(e^\varepsilon-r+\delta)^{1-\lambda}\big)

@@ -6,15 +6,15 @@ when coordinates are renamed.  So a user of SS-Double who reports exactly k coor
 partition first, without looking at data, and blocks are as equal as they can be.
 
 *One block.*  Given the partition and all that the others do, blocks are independent.  Let every bag have room for the
-user's message and at most c messages of others that are real and not blanket.  Without these a bag keeps
-:math:`m = n_p - c` blanket messages or more, hers in the place of one of them in the bag that she picked.  Outcomes of
-s such bags have the density
+user's message, and at most c messages of others that are real and not blanket.  Without these a bag keeps
+:math:`m = n_p - c` blanket messages or more, and in the bag that the user picked her message takes the place of one of
+them.  Outcomes of s such bags have the density
 
 .. math:: \frac1{sm}\sum_{i\le sm} r_x(w_i)
 
 to that of blanket messages alone, so that a block of s bags is *one* shuffle of :math:`sm` messages.
 
-*The others.*  One of them has a real message that is not blanket in a given bag with chance :math:`\beta(1-\gamma)`,
+*The others.*  Each of them has a real message that is not blanket in a given bag with chance :math:`\beta(1-\gamma)`,
 :math:`\beta = k/d`.  That c is not enough for some of the d bags, or that some bag is full, is set aside.
 
 All are upper bounds.  Adjacency: one user's whole vector is replaced.  Proof: book, chapter on FLAME, proposition

@@ -5,9 +5,9 @@ Each of d coordinates is randomized with Laplace noise on [0, 1] of local budget
 whole vector is replaced.
 
 *The paper's route*, a value and no guarantee.  With t = d and n = ``n_users`` for SS-Simple, t = 2k and n = ``padded``
-else, one coordinate is bounded at :math:`\delta/(t+1)`, which for the latter two is divided by :math:`\beta = k/d` and
-followed by :math:`\log(1+\beta(e^\varepsilon-1))`; t of these are composed by the basic or the advanced theorem.  The
-route ``unsampled`` leaves :math:`\beta` out.
+else, one coordinate is bounded at the delta :math:`\delta/(t+1)`; for the latter two this delta is divided by
+:math:`\beta = k/d` and the epsilon becomes :math:`\log(1+\beta(e^\varepsilon-1))`; t of these are composed by the basic
+or the advanced theorem.  The route ``unsampled`` leaves :math:`\beta` out.
 
 *The certified routes*, upper bounds, take a bound of :mod:`flamelib.accounting.coordinates.padded` on one coordinate
 and compose by privacy loss distributions:
@@ -86,10 +86,11 @@ def account(
     route : {"paper", "unsampled", "sound"}
         The first two as the module says; ``sound``: the smallest epsilon that this library can certify, with its error.
     kept : float, at most ``dimension``
-        Coordinates that a user reports, for ``double`` on average; needed but for ``simple``.  The formulas take a
-        fraction as it stands; certified, ``topk`` counts it as the next whole number, and an exact inclusion needs one.
+        Coordinates that a user reports, for ``double`` on average; needed except for ``simple``.  The formulas take a
+        fraction as it stands; on the certified route ``topk`` counts it as the next whole number, and an exact
+        inclusion needs a whole number.
     padded : int, at least 2
-        Messages of each coordinate after padding; needed but for ``simple``.
+        Messages of each coordinate after padding; needed except for ``simple``.
     inclusion
         For ``double`` and ``sound``: every coordinate with chance ``kept / dimension`` by itself, or exactly ``kept``.
     overflow

@@ -2,8 +2,8 @@ r"""What a count gives away: lower bounds for FLAME's protocols by the simplest 
 
 The victim holds the largest value in all her coordinates, or the smallest; Laplace noise carries her message above one
 half with probability :math:`q = 1-\tfrac12e^{-\varepsilon_0/2}` or :math:`1-q`.  All other messages of these
-coordinates, of dummies or of users who hold one half, are above it as a fair coin falls.  The analyzer counts those
-above one half, m of which are fair and k biased:
+coordinates, of dummies or of users who hold one half, are above it with probability one half.  The analyzer counts
+those above one half, m of which are fair and k biased:
 
 .. math:: N = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, q) \quad\text{against}\quad
           N' = \mathrm{Bin}(m, \tfrac12) + \mathrm{Bin}(k, 1-q).
@@ -256,8 +256,8 @@ def exactly_lower(
     r"""What a round of SS-Double gives away with exactly ``kept`` of the coordinates of every user (lower bound).
 
     All messages of all bags are counted, and all others hold one half: k are biased and :math:`dn_p-k` fair.  That one
-    of the victim's bags is full is granted as a failure.  Exactly one of ``epsilon`` and ``delta`` is given.  Nothing
-    is claimed of more than ten billion messages.
+    of the victim's bags is full is granted as a failure.  Exactly one of ``epsilon`` and ``delta`` is given.  For more
+    than ten billion messages the answer is 0.
     """
     whole = check(n_users=n_users, dimension=dimension, kept=kept, padded=padded)
     _given(epsilon, delta, epsilon0=epsilon0)

@@ -1,4 +1,4 @@
-r"""What SS-Topk gives away where bags are full: reports beyond the padding are dropped at random, and that costs.
+r"""What SS-Topk gives away where bags are full and reports beyond the padding are dropped at random.
 
 A full bag takes a user's report in the place of another user's, which may say the opposite: it moves twice as far as a
 bag of dummies.  The data sets fill as many bags as the others can: f of the victim's k coordinates are one of two

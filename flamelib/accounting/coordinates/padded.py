@@ -136,7 +136,8 @@ def padded_divergence(
     epsilon, delta : float
         Exactly one; the answer is the other one.
     real : int, from 1 to ``padded``, optional
-        How many of them are real (in the data set with more of them); left out, any number: no dummy at all.
+        How many of them are real (in the data set with more of them); if left out, the answer holds for any number, of
+        which the worst is that there is no dummy at all.
     against : str
         ``real``: the user's message has another value.  ``dummy``: it is there in one data set only; both directions.
 

@@ -59,7 +59,8 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
     r"""Theorem 2: shuffled k-ary response of :math:`n_s = \beta n` users drawn at random (upper).
 
     Lemma 1 for :math:`n_s` users at :math:`\delta/\beta`, then Lemma 4; as printed, without the second branch of
-    the blanket theorem, which does not matter for :math:`\delta \le 0.2907\,\beta`.  Silent from :math:`2\beta` on.
+    the blanket theorem, which does not matter for :math:`\delta \le 0.2907\,\beta`.  The answer is ``inf`` where delta
+    is :math:`2\beta` or more.
 
     Source: Liu et al. 2021, Theorem 2, with the coordinate's budget in both places.
     """
@@ -111,8 +112,8 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     .. math:: \Big(\min\big\{d\varepsilon,\ \varepsilon\sqrt{2d\log(1/\delta)}+d\varepsilon(e^{\varepsilon}-1)\big\},\
               (d+1)\delta\Big),
 
-    delta 1 at most.  A statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``, as long
-    as every coordinate is shuffled on its own.
+    delta 1 at most.  This is a statement about composition: it holds for whatever bound gave ``epsilon`` and ``delta``,
+    as long as every coordinate is shuffled on its own.
 
     Source: Liu et al. 2021, Theorem 1.
 

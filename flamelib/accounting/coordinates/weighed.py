@@ -77,7 +77,7 @@ class Weighing:
 
     @cached_property
     def deviation(self) -> float:
-        """Of the sum."""
+        """Standard deviation of the sum."""
         weights, ones, _ = self.letters
         mean = ones @ weights
         return math.sqrt(self.kept * self.padded * float(ones @ (weights - mean) ** 2))

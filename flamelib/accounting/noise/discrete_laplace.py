@@ -131,15 +131,15 @@ def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_use
 
 
 def thinned_error(modulus: int, scale: int, rate: float, decay: float, noise_rate: float, n_users: int) -> float:
-    r"""As :func:`noise_bound` for :math:`p=e^{-s}`, yet a bound for the double ``decay`` above p that is used (upper).
+    r"""As :func:`noise_bound` for :math:`p=e^{-s}`, and a bound for the double ``decay`` above p that is used (upper).
 
     Given that B users add noise of variance v, the mean of :math:`|W|` is at most :math:`\sqrt{Bv}`, and by
     :math:`\sqrt t\le1+\frac{t-1}2-\frac{(t-1)^2}8+\frac{(t-1)^3}{16}`
 
     .. math:: E\sqrt B \le \sqrt{qn}\Big(1-\frac{1-q}{8qn}\Big(1-\frac{1-2q}{2qn}\Big)\Big) ,
 
-    more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or every user adds
-    noise: the larger of the two is the answer.
+    which leaves more room than rounding the decay takes, unless :math:`k/\varepsilon` comes near :math:`10^{12}` or
+    every user adds noise; the answer is the larger of the two.
     """
     adding = noise_rate * n_users
     meant, told = (math.sqrt(adding * _variance_bound_at(at, modulus)) / scale for at in (rate, -math.log(decay)))
@@ -169,7 +169,7 @@ class SharedNoise:
     "cloak", "best-2", item="Pólya shares, as in Balle, Bell, Gascon, Nissim 2020", gives="exact", rests_on="proven"
 )
 def shared_noise(scale: int, epsilon: float) -> SharedNoise:
-    r"""Noise of a sum that is discrete Laplace in all: pure epsilon for one user's value (exact).
+    r"""Noise of users that adds up to discrete Laplace noise: pure epsilon for one user's value (exact).
 
     Each of h honest users adds :math:`X-Y` with :math:`X, Y` negative binomial of shape :math:`1/h` and decay
     :math:`p = e^{-s}`, the least double that is not below :math:`e^{-\varepsilon/k}` (refused where that is 1); the sum
@@ -177,7 +177,7 @@ def shared_noise(scale: int, epsilon: float) -> SharedNoise:
 
     .. math:: E|W|/k = \frac1{k\sinh s}, \qquad \sqrt{\mathrm{Var}}/k = \frac1{\sqrt2\,k\sinh(s/2)}.
 
-    Errors are of the noise of this decay, :math:`1.2\cdot10^{-16}k/\varepsilon` of themselves at most above what
+    The errors are those of noise of this decay, relatively at most :math:`1.2\cdot10^{-16}k/\varepsilon` above what
     :math:`s=\varepsilon/k` would give.
 
     Source: Balle, Bell, Gascon, Nissim 2020; Goryczka, Xiong 2015.
@@ -219,7 +219,7 @@ def crowded_reach(decay: float, chance: float, surplus: float) -> int:
 
     .. math:: |W| \ln\tfrac1p = \Big(T + r\ln\big(1+\tfrac Tr\big)\Big)\sqrt{1+\tfrac rT} ,
 
-    and where nobody is surplus at T.
+    and at T where there are no surplus users.
     """
     tail = math.log(2 / chance)
     if surplus > 1:

@@ -86,8 +86,8 @@ def least_variance(
 ) -> float:
     """Least variance of Skellam noise with which :func:`vector_epsilon` keeps epsilon and delta: never too small.
 
-    Of one coordinate of the sum; ``inf`` where no noise is enough.  Delta is counted at epsilon itself; where the
-    shares cost much of it there, less noise may keep a smaller epsilon.
+    It is that of one coordinate of the sum, and ``inf`` where no noise is enough.  Delta is counted at epsilon itself;
+    where the shares cost much of it there, less noise may keep a smaller epsilon.
     """
     given = check(dimension=dimension, sensitivity_2=sensitivity_2, rounds=rounds, epsilon=epsilon, delta=delta)
     dimension, sensitivity_2, rounds, epsilon, delta = given.values()
@@ -119,8 +119,8 @@ def gaussian_epsilon(
     r"""Epsilon of discrete Gaussian noise on vectors of whole numbers after all rounds (upper).
 
     :math:`D_\lambda \le \lambda\Delta_2^2/(2\sigma^2)` at every order, as for Gaussian noise, where one party adds the
-    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: sums of discrete Gaussians are none.
-    ``dimension`` counts for the shares alone.
+    noise, of the law :math:`\propto e^{-x^2/2\sigma^2}` in units of the grid: a sum of discrete Gaussians is no
+    discrete Gaussian.  ``dimension`` matters for the shares alone.
 
     Source: Canonne, Kamath, Steinke 2020, The Discrete Gaussian for Differential Privacy.
     """
@@ -136,8 +136,9 @@ def rounded_norm(dimension: int, clip_norm: float, rejection: float = CONDITIONA
     .. math:: \min\Big\{\sqrt d + c,\ \sqrt{c^2+\tfrac d4+\sqrt{2\ln(1/\beta)}\,\big(c+\tfrac12\sqrt d\big)}\Big\}
 
     for :math:`c` = ``clip_norm`` in units of the grid.  Every coordinate is rounded up or down at random, without bias,
-    and the vector again while it is longer than this: with chance :math:`\beta` = ``rejection`` at most (0: never).
-    The sensitivity is this where a member is added or removed, twice as much where it is replaced.
+    and the whole vector once more while it is longer than this, which has a chance of at most :math:`\beta` =
+    ``rejection`` (0: never). The sensitivity is this where a member is added or removed, twice as much where it is
+    replaced.
 
     Source: Kairouz, Liu, Steinke 2021, The Distributed Discrete Gaussian Mechanism, conditional rounding.
     """

@@ -17,8 +17,8 @@ and held by logarithms; counts of X that come with a chance below ``exp(-RARE)``
 :math:`z=\frac{1+p^2}{1-p^2}`.
 
 *Pólya noise*: shares of a fraction r of the users it was made for, :math:`X-Y` of negative binomial numbers,
-:math:`\big(\frac{(1-p)^2}{(1-pz)(1-p/z)}\big)^r`.  At r = 1 two-sided geometric; for r < 1, with the contour drawn
-around the branch cut, a mixture of geometric laws:
+:math:`\big(\frac{(1-p)^2}{(1-pz)(1-p/z)}\big)^r`.  At r = 1 the law is two-sided geometric; for r < 1 it is, with the
+contour drawn around the branch cut, a mixture of geometric laws:
 
 .. math:: P(W=x) = \frac{\sin\pi r}\pi(1-p)^{2r}\,p^x\int_0^\infty\frac{(1+v)^{r-x-1}}{v^r(1-p^2+v)^r}\,dv .
 """
@@ -48,7 +48,8 @@ class Noise(Protocol):
     r"""What accounting asks of a law; on x of at least 1 a ``concave`` one is log-concave, any other one log-convex.
 
     ``log_mass(x)`` and ``log_above(x)`` are the logarithms of :math:`P(W=x)` and :math:`P(W\ge x)` for x of at least 1,
-    a part of ``exp(log_lost)`` at most left out, ``log_atom`` that of :math:`P(W=0)`; each is right to ``error(x)``.
+    with a part of at most ``exp(log_lost)`` left out; ``log_atom`` is that of :math:`P(W=0)`; each is right to
+    ``error(x)``.
     """
 
     @property
@@ -68,8 +69,8 @@ class Noise(Protocol):
 class ThinnedNoise:
     """The sum over users who each add, with chance ``noise_rate``, a two-sided geometric number.
 
-    Refused where more than 512 numbers may add up, or the law should not be log-concave from 1 on: it is where the
-    :math:`A_l` are, by Vandermonde's identity, and that is looked at.
+    It is refused where more than 512 numbers may add up, or where the law may not be log-concave from 1 on; by
+    Vandermonde's identity it is where the :math:`A_l` are, which is checked.
     """
 
     n_users: int
@@ -86,12 +87,12 @@ class ThinnedNoise:
 
     @cached_property
     def last(self) -> int:
-        """So many users at most add a number, but for what is lost."""
+        """The most users that add a number, except with the chance that is lost."""
         return rare_count(self.n_users, self.noise_rate)
 
     @property
     def log_lost(self) -> float:
-        """Of the mass that is left out, a bound."""
+        """Logarithm of a bound on the mass that is left out."""
         return -RARE if self.last < self.n_users else -math.inf
 
     @cached_property

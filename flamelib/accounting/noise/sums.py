@@ -37,9 +37,9 @@ def thinned_sum(
 ) -> Certified:
     r"""Guarantee of the sum that Theorem 1 releases, apart from what the shuffled shares tell (upper).
 
-    Exact up to ``uncertainty`` where at most 512 users add noise at the same time; beyond, the noise of so many of
-    them as that is counted, the rest being post-processing.  The printed guarantee is
-    :math:`k\ln\frac1p` and :math:`(1-q)^n`.
+    Exact up to ``uncertainty`` where at most 512 users add noise at the same time; beyond, only the noise of that many
+    of them is counted, the rest being post-processing.  The printed guarantee is :math:`k\ln\frac1p` and
+    :math:`(1-q)^n`.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def thinned_sum(
     colluding : int, below ``n_users``
         Users whose noise does not count: they tell it, or drop out.
     modulus : int, odd, optional
-        The :math:`N` at which each user's noise is cut off; left out, it is not.  Cut off or not, n numbers agree but
-        for a chance of :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times, at the epsilon
-        up to the one asked for at which that is least.
+        The :math:`N` at which each user's noise is cut off; left out, it is not.  With and without the cut, n numbers
+        agree except with a chance of :math:`nq\frac{2p^{(N+1)/2}}{1+p}`, which counts :math:`1+e^\varepsilon` times, at
+        the epsilon up to the one asked for at which that is least.
 
     Source: Ghazi, Pagh, Velingker 2019, Theorem 1; the accounting is this project's.
 
@@ -81,10 +81,10 @@ def polya_sum(
     r"""Guarantee of a sum with Pólya shares of noise, apart from what the shuffled shares tell (upper).
 
     The shares of ``n_users - colluding`` users add up to two-sided geometric noise: :math:`k\ln\frac1p` at a delta
-    of 0.  Where more are ``missing`` in fact than the ``colluding`` planned for, it is :math:`\ln\frac{f(0)}{f(k)}` for
-    the law f of what is there.  Where fewer are, all shares but the ``missing`` ones count, as many times the planned
-    ones as they are in whole numbers, up to 512: the rest is post-processing.  Exactly one of ``epsilon`` and ``delta``
-    is given.
+    of 0.  Where more are ``missing`` in fact than the ``colluding`` users planned for, it is
+    :math:`\ln\frac{f(0)}{f(k)}` for the law f of what is there.  Where fewer are missing, all shares that are there
+    count, as a whole multiple of those planned, up to 512; the rest is post-processing.  Exactly one of ``epsilon`` and
+    ``delta`` is given.
 
     Source: Balle, Bell, Gascon, Nissim 2020, Private Summation in the Multi-Message Shuffle Model.
     """
@@ -102,7 +102,7 @@ def polya_sum(
 
 
 def counted_users(n_users: int, noise_rate: float) -> int:
-    """Most of these users with whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
+    """The most of these users of whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
     check(n_users=n_users, noise_rate=noise_rate)
     return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST_NUMBERS, 0, n_users)
 

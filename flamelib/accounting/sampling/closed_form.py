@@ -1,7 +1,7 @@
 r"""Amplification by sampling, in closed form.
 
-A mechanism that sees only a random part of the data protects everybody better, for most of the time a given member
-is not in the part.  Standard library only.
+A mechanism that sees only a random part of the data protects everybody better, because a given member may not be in
+that part.  Standard library only.
 """
 
 import math

@@ -215,8 +215,8 @@ def participation_noise(
 ) -> float:
     """Least noise that gives (epsilon, delta) in one round: upper, or the value of a formula that is no bound.
 
-    A standard deviation in the unit of ``clip_norm``, never too small and 1e-10 of itself too large at most; 0 where a
-    record is drawn too rarely to need any.
+    It is a standard deviation in the unit of ``clip_norm``, never too small and relatively at most 1e-10 too large; it
+    is 0 where a record is drawn too rarely to need any.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def system_guarantee(
 ) -> Certified:
     """Guarantee that every client of a system has, ``sizes`` being the records of each (upper, both directions).
 
-    The largest of the clients' own guarantees, which is that of the client with most records.
+    It is the largest of the clients' own guarantees, which is that of the client with most records.
 
     Source: Hasircioglu, Gunduz 2022, Section 4.
     """

@@ -38,7 +38,8 @@ def ols(
 
     .. math:: \delta' = q\,h\big(\log(1+(e^{\varepsilon'}-1)/q)\big)
 
-    Reached by the larger data set of a pair whose record counts in full.  At delta 0 epsilon is ``inf``.
+    It is attained, the larger data set first, where the differing record counts in full.  At delta 0 epsilon is
+    ``inf``.
 
     Parameters
     ----------
@@ -97,9 +98,9 @@ def cs(
 
     .. math:: \delta' = p\,q\,h\big(\log(1+(e^{\varepsilon'}-1)/(pq))\big)
 
-    As in random participation of clients that hold one record each.  If records are merely shuffled among clients that
-    then draw together, as in the paper's words, draws are not independent and the formula can be too small.  Parameters
-    are those of :func:`ols`.
+    This is random participation of clients that hold one record each.  If records are merely shuffled among clients
+    that then draw together, as in the paper's words, draws are not independent and the formula can be too small.
+    Parameters are those of :func:`ols`.
 
     Source: Hasircioglu, Gunduz 2022, Corollary 5.3.
 

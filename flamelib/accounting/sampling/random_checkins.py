@@ -25,7 +25,7 @@ def random_checkins(epsilon0: float, participation_rate: float, window: int, del
     .. math:: \varepsilon = p\,(e^{\varepsilon_0}-1)\sqrt{\frac{2e^{\varepsilon_0}\log(1/\delta)}{m}}
               + \frac{p^2e^{\varepsilon_0}(e^{\varepsilon_0}-1)^2}{2m}
 
-    The formula as it is cited, ``inf`` at delta 0; its proof is not redone here.  The local budget, which is a
+    This is the formula as it is cited, ``inf`` at delta 0; its proof is not redone here.  The local budget, which is a
     guarantee too, is not taken where it is smaller.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window; compared in Hasircioglu, Gunduz 2022.
@@ -48,8 +48,8 @@ def approximate_checkins(
     r"""Guarantee of random check-ins with a randomizer that is :math:`(\varepsilon_0,\delta_0)`-LDP only (value).
 
     The formula of :func:`random_checkins` at :math:`8\varepsilon_0`, and :math:`\delta + m(e^{\varepsilon}+1)\delta_1`
-    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), of which 1 or more is no promise; it asks for a :math:`\delta_0`
-    of at most :func:`largest_local_delta`.  As it is cited; its proof is not redone here.
+    for a :math:`\delta_1` = ``slack_delta`` in (0, 1), which promises nothing where it is 1 or more; it asks for a
+    :math:`\delta_0` of at most :func:`largest_local_delta`.  It is stated as it is cited; its proof is not redone here.
 
     Source: Balle, Kairouz, McMahan, Thakkar, Thakurta 2020, fixed window.
     """

@@ -17,7 +17,8 @@ p = 1 (OLS) or L = 1 with r = pq (CS).  Participants known (WCS): that of OLS wi
 
 *From below*: what one adversary does in every round, a pair of data sets like any other.  All gradients have the
 largest norm, those of the other records make the same angle with the differing one's, and the sum is seen in boxes of
-the plane that they span; boxes of about the same loss count as one.  Of baselines, which one pair attains, that pair.
+the plane that they span; boxes of about the same loss count as one.  For the baselines, which one pair attains, it is
+that pair.
 
 Source: Hasircioglu, Gunduz 2022, Theorem 4.1 and its proof; Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
 """
@@ -88,8 +89,8 @@ def participation_rounds(
 
     ``uncertainty`` estimates what the grid of losses adds; 4 million rounds and more are left to Chernoff's bound.
     From below the adversary keeps to one choice in every round: all gradients of the largest norm, those of the other
-    records at one angle to the differing one's (the worst found), or of this client's records only some gradients that
-    are not 0.  Nothing is known of an adversary who turns them from round to round.
+    records at one angle to the differing one's (the worst found), or only some of this client's records have gradients
+    that are not 0.  Nothing is known of an adversary who turns them from round to round.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def participation_rounds(
     side : str
         ``upper``, or ``lower``: what the explicit adversary is certain to cause, 0 where nothing can be said.
     n_records : int, at least 1
-        Records of the client in the larger data set; ignored but by ``outer``.
+        Records of the client in the larger data set; ignored except by ``outer``.
     noise_std, clip_norm : float, positive
         Deviation of the noise of each coordinate of the sum, and largest 2-norm of a record's contribution to it.
 

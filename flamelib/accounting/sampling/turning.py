@@ -8,8 +8,9 @@ rounds, the adversary free to choose anew in each,
 
 c being the cosine between the sum of the other gradients and the differing one.  The divergence of the pair
 :math:`(P_{j,c}, Q_{j,c})` rises in c above :math:`\alpha = 1` and falls below, so that for all c of an interval the
-positive losses of its right end and the negative ones of its left end are those of a pair that dominates.  A few
-intervals for each j, and numbers j beyond some in one with all angles, leave a maximum over finitely many sums.
+positive losses of its right end and the negative ones of its left end are those of a pair that dominates.  With a few
+intervals for each j up to some number, and all larger j together at all angles, a maximum over finitely many sums is
+left.
 
 The program holds H at the points of a grid in :math:`\log\alpha`, tilted by :math:`\alpha^t` so that all its values are
 of one size; losses lie on the same grid, rounded by a pair that dominates.  Left of the grid H counts as 1, right of it
@@ -134,8 +135,9 @@ def turned_profile(
 ) -> tuple[Reals, Reals]:
     """Some epsilons, the given one in their middle, and upper bounds of the delta of some rounds at each.
 
-    In the order of the cells.  How close they are, but not that they are bounds, rests on the ``tilt`` of the sum of
-    losses to ``epsilon``, on about the ``delta`` there, and on the step, ``fine`` standard deviations of a tilted loss.
+    They are in the order of the cells.  How close they are, but not that they are bounds, rests on the ``tilt`` of the
+    sum of losses to ``epsilon``, on about the ``delta`` there, and on the step, ``fine`` standard deviations of a
+    tilted loss.
     """
     step = fine * math.sqrt(tilt.variance / rounds)
     half = math.ceil(SPREADS * math.sqrt(tilt.variance) / step)

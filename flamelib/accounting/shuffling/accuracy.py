@@ -92,7 +92,7 @@ def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     Theorem 3.1 is applied to the true alphabet of :math:`k+1` messages and :math:`n-1` other users, so that
     :math:`\gamma_k = (k+1)g`.  All :math:`k` are scanned from 1 upwards until nothing better can follow: the error of
     :math:`k` levels is at least :math:`n\,h(\gamma_k)` with :math:`h(\gamma) = (\gamma/3-\gamma^2/4)/(1-\gamma)^2`,
-    which increases on [0, 1).  That is about half as many steps again as the best number of levels.
+    which increases on [0, 1).  That takes about one and a half times as many steps as the best number of levels.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def of_laws(
     laws: Sequence[Callable[[float], LossLaw]], n_users: int, at_most: float, epsilon: float | None,
     delta: float | None, *, upper: bool = True,
 ) -> Certified:  # fmt: skip
-    """The worst :func:`of_law` of several; those that cannot be it, by Chernoff's bound or a look, are passed over."""
+    """The worst :func:`of_law` of several; laws that Chernoff's bound or one bracket rules out are passed over."""
     found = of_law(laws[0], n_users, at_most, epsilon, delta, upper=upper)
     if not within_reach(at_most) or delta in (0, 1):
         return found
@@ -78,7 +78,7 @@ def answer(
 ) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
-    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of interest: there
+    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of no interest: there
     the bound is what the local budget alone gives, and the uncertainty is all of it.
     """
     if not within_reach(at_most):

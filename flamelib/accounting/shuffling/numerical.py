@@ -145,9 +145,9 @@ def clones_2023(
     r"""Guarantee after shuffling, by clones of probability :math:`2/(e^{\varepsilon_0}+1)` (upper bound).
 
     Valid where :math:`\mu_x + \mu_{x'} \le (e^{\varepsilon_0}+1) \inf_z \mu_z` pointwise for the pair that matters,
-    and not by that for every randomizer (erratum of 2023).  K-ary response has it for every pair.  Laplace noise on
-    [0, 1] has it for the end points, whose blanket divergence is the largest of all pairs and below the clone value.
-    For all others the bound is that of :func:`any_randomizer`.  Epsilon is at most the local budget.
+    which not every randomizer satisfies (erratum of 2023).  K-ary response has it for every pair.  Laplace noise on [0,
+    1] has it for the end points, whose blanket divergence is the largest of all pairs and below the clone value.  For
+    all others the bound is that of :func:`any_randomizer`.  Epsilon is at most the local budget.
 
     Source: Feldman, McMillan, Talwar 2023, with its erratum.
 

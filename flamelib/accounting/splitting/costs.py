@@ -1,7 +1,7 @@
 r"""What a private sum costs a user, and how far it is off: cloak aggregation beside other protocols.
 
 Errors are absolute errors of an unnormalised sum of values in [0, 1] at one and the same (epsilon, delta): the mean
-where it is known, a bound on it or a standard deviation else.  A vector costs its dimension times as much, every
+where it is known, otherwise a bound on it or a standard deviation.  A vector costs its dimension times as much, every
 coordinate with this budget and this error.  Standard library only.
 
 ``cmp-t1``

@@ -82,7 +82,7 @@ def narrow_failure(modulus: int) -> float:
 
     .. math:: \frac{19\lceil\log_2N\rceil^2}N,
 
-    above 1 below 2737.
+    which exceeds 1 for a modulus below 2737.
 
     Source: Ghazi, Pagh, Velingker 2019, Corollary 1, with the constant of its proof.
 

@@ -49,9 +49,9 @@ WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20  # largest chance that a sum wraps a
 class Plan:
     """Parameters that one theorem allows; bits of a user, mean error of the sum of each coordinate.
 
-    The noise is ``none``, ``truncated Laplace`` (of one user in so many, see ``noise_rate``) or ``Pólya`` (shares of
-    all users who do not collude).  So many ``colluding`` users may join whoever reads what the shuffler lets out; the
-    shuffler may not.
+    The noise is ``none``, ``truncated Laplace`` (of some users, see ``noise_rate``) or ``Pólya`` (shares of all users
+    who do not collude).  As many as ``colluding`` users may join whoever reads the output of the shuffler; the shuffler
+    may not.
     """
 
     theorem: str
@@ -103,10 +103,10 @@ def plans(
     Without noise, rounding down to a grid of :math:`k = \lceil n/\alpha\rceil` steps: rule T2, the same by
     ``cloak:own-2``, and total variation of :math:`\delta/d` by ``cloak:best-1`` and ``cloak:own-3``.  With noise: rule
     T1, the same by ``cloak:own-2``, and Pólya noise on randomly rounded values by ``cloak:best-1`` and ``cloak:own-3``,
-    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}`, and by ``cloak:own-6``, which tells :math:`\delta/d` of a
-    change; there the sum wraps around with a chance of :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which adds at
-    most n times as much to the error.  The error bounds the mean absolute one, in each coordinate; a theorem that
-    cannot keep the budget at it, or for so few users, has no plan.
+    where :math:`\delta = d(1+e^\varepsilon)2^{-\sigma}`, and by ``cloak:own-6``, whose shares add :math:`\delta/d` for
+    each coordinate; there the sum wraps around with a chance of :math:`\min(2^{-40}, 2^{-20}\alpha/n)` at most, which
+    adds at most n times as much to the error.  The error bounds the mean absolute one, in each coordinate; a theorem
+    that cannot keep the budget at it, or for so few users, has no plan.
 
     Source: this project, by the theorems named.
 
@@ -253,7 +253,8 @@ def recommended(
     The grid has :math:`k=\lceil\varepsilon\sqrt n\rceil` steps, so that rounding adds less than the noise, and
     :math:`N=nk+2\tau+1` for the least :math:`\tau` that noise exceeds with a chance of at most ``wraparound``, nobody
     dropping out.  The sum keeps epsilon at a delta of :math:`(1+e^\varepsilon)2^{-\sigma}`, :math:`\sigma` being
-    ``security_bits``, so long as no more than ``colluding`` users tell their noise or drop out; at least 19 must not.
+    ``security_bits``, so long as no more than ``colluding`` users tell their noise or drop out; at least 19 users must
+    do neither.
 
     Source: Balle, Bell, Gascon, Nissim 2020.
     """

@@ -1,4 +1,4 @@
-"""Parameters of split-and-mix by rule: T1 for one user's value, T2 for everything but the sum, and their sharper kin.
+"""Parameters of split-and-mix by rule: T1 for one user's value, T2 for everything but the sum, and sharper versions.
 
 Each rule answers the first number of messages that its bound allows.  Ceilings are taken of exact fractions; what is
 rounded is rounded so that the budget is kept.  The sharper rules need no distinct messages: their modulus is as small

@@ -60,8 +60,8 @@ def shares_delta(modulus: int, n_messages: int, n_users: int, scale: int) -> Cer
 
     .. math:: \big(H_{\lfloor k/2\rfloor}+H_{\lceil k/2\rceil}\big)\,\tau, \qquad H_d = \sum_{t\le d}\tfrac1t,
 
-    at most 1, for the :math:`\tau` of ``cloak:own-4`` and a value that moves by up to the ``scale`` k.  All users add
-    shares that make two-sided geometric noise together: what a change moves the noise by, comes from few of them.  Of
+    at most 1, for the :math:`\tau` of ``cloak:own-4`` and a value that moves by up to the ``scale`` k.  The shares of
+    all users together make two-sided geometric noise, and the change of one value changes the noise of few users.  Of
     several colluding users, subtract their number from ``n_users``, in the shape of the noise too.
 
     Source: this project; proven in the chapter on cloak aggregation.

@@ -45,8 +45,8 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     .. math:: \frac{2(N-1)(1+e^{2\varepsilon})+4e^\varepsilon}{4(e^\varepsilon-1)\,C_m}, \qquad C_m = \binom{2m}m
 
     for :math:`m\ge2` and :math:`\varepsilon>0`, at most 1; else ``inf``.  Beyond
-    :math:`e^\varepsilon = 1+\sqrt{2+2/(N-1)}`, where the formula would rise, the answer is that there.  No smoothness
-    and no distinct messages are asked for.
+    :math:`e^\varepsilon = 1+\sqrt{2+2/(N-1)}`, where the formula would rise, the answer is the value at that point.  No
+    smoothness and no distinct messages are asked for.
 
     Source: this project, by :math:`(u)_+\le(u-Eu)^2/(4|Eu|)` and exact variances.
 
@@ -78,7 +78,8 @@ def second_moment_delta(modulus: int, n_messages: int, epsilon: float) -> float:
               V = \frac{c+2(N-1)e^{2\varepsilon}+4e^\varepsilon}{C_m}, \quad C_m = \binom{2m}m,
 
     with :math:`c = N-2` for an odd modulus and :math:`2(N-1)` for any other, for :math:`m\ge2` and every epsilon, at
-    most 1; else ``inf``.  At 0 it is ``cloak:own-1``; beyond the epsilon at which it is least that is the answer.
+    most 1; else ``inf``.  At 0 it is ``cloak:own-1``; beyond the epsilon at which it is least, the answer is that least
+    value.
 
     Source: this project, by :math:`E|U|\le\sqrt{E U^2}` and exact variances.
 

@@ -25,7 +25,7 @@ def test_no_account_is_refuted_by_its_own_protocol(found: audits.Trials) -> None
     assert found.refuted == []
     assert found.kept.holds
     assert found.shown > 0
-    assert found.words()["audits_alt"].endswith("none lies right of it.")
+    assert found.words()["audits_alt"].endswith("no circle lies right of its square.")
     assert sum(1 - one.confidence for one in found.found) == pytest.approx(1 - 0.999)
 
 

@@ -34,7 +34,7 @@ def test_the_wards_take_who_errs_least_and_hides_a_hospital(epsilon: float, choi
     found = rows(request, *names, epsilon=epsilon)
     words = deployments.hospitals(found, request)
     assert words["hospital_choice"] == choice
-    assert words["tempting_row"].startswith("The last one has an error of 0.005")
+    assert words["tempting_row"].startswith("The last row of the table has an error of 0.005")
     assert found.best("cloak, no noise").error < deployments.chosen(found).error  # type: ignore[union-attr]
     assert deployments.not_comparable(found, "cloak, no noise").holds
     assert deployments.not_comparable(found, "blanket").holds is False

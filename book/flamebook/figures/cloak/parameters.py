@@ -221,7 +221,7 @@ def plan_words(rows: Rows) -> str:
     '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbours replace-one, takes 120 bits'
     >>> shares = [(f"cloak:own-{i}", "", m, "", 17, "", "Pólya", 15 * m, 1.9) for i, m in ((6, 6), (3, 8))]
     >>> plan_words(shares).partition("; 6")[2]
-    " messages hide one user's value behind Pólya noise, where all users' takes 8"
+    " messages hide one user's value behind Pólya noise, where the bound for all users asks for 8"
     """
     if not rows:
         return "no theorem has parameters at this error: it takes a larger one, or a larger budget"
@@ -232,7 +232,8 @@ def plan_words(rows: Rows) -> str:
     if not {"cloak:own-3", "cloak:own-6"} <= shares.keys():
         return told
     all_users, one_user = shares["cloak:own-3"], shares["cloak:own-6"]
-    return f"{told}; {one_user} messages hide one user's value behind Pólya noise, where all users' takes {all_users}"
+    hidden = f"{one_user} messages hide one user's value behind Pólya noise"
+    return f"{told}; {hidden}, where the bound for all users asks for {all_users}"
 
 
 def _tried(

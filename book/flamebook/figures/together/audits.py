@@ -218,7 +218,9 @@ class Trials:
     def words(self) -> dict[str, str]:
         """Words for the page: how many runs are counted, and where circles lie right of their squares."""
         beyond = (
-            f"right of their squares lie those of {listed(self.refuted)}" if self.refuted else "none lies right of it"
+            f"right of their squares lie those of {listed(self.refuted)}"
+            if self.refuted
+            else "no circle lies right of its square"
         )
         return {
             "counted_runs": f"{self.found[0].trials:,}",

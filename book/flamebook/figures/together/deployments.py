@@ -48,7 +48,7 @@ def keyboard(record: Crossing, request: Request) -> dict[str, str]:
     told = {"keyboard_words": f"{request.dimension:,}", "keyboard_users": f"{request.n_users:,}"}
     told |= {"keyboard_times": _so_often(request.rounds), "few_bits": str(FEW_BITS)}
     if best is None:
-        return told | {"keyboard_choice": "none", "keyboard_story": "No mechanism fits into so few bits."}
+        return told | {"keyboard_choice": "none", "keyboard_story": "No mechanism makes do with so few bits."}
     curator, local, said = record.best(CURATOR), record.best("local"), [f"Its frequencies err by {best.error:.3g}."]
     if shares is None:
         said += ["No sum of shares serves this request."]
@@ -73,9 +73,9 @@ def hospitals(record: Crossing, request: Request) -> dict[str, str]:
     told = {"hospital_users": f"{request.n_users:,}", "hospital_times": _so_often(request.rounds)}
     told["hospital_numbers"] = f", {request.dimension:,} numbers each," if request.dimension > 1 else ""
     told["tempting_row"] = (
-        f"The last one has an error of {exact.error:.3g} at the same $\\varepsilon$."
+        f"The last row of the table has an error of {exact.error:.3g} at the same $\\varepsilon$."
         if exact
-        else "Cloak aggregation without noise would be one, and does not serve this request."
+        else "It would be cloak aggregation without noise, which does not serve this request."
     )
     if best is None or curator is None:
         none = {"hospital_choice": "none", "hospital_error": "unknown size"}
