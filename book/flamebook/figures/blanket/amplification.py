@@ -350,7 +350,8 @@ def words_of_rate(record: Rates) -> dict[str, str]:
     return {
         "rate_slopes": either(
             level,
-            "No line rises over the crowds of the figure, as the corollary says; they fall as the bound has a factor $1/n$",
+            "No line rises over the crowds of the figure, as the corollary says; the lines fall since "
+            "the bound has a factor $1/n$",
             "A line rises over the crowds of the figure, which are too small to show the rate",
             "With so few crowds no slope can be told",
         ),
