@@ -269,7 +269,8 @@ def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
         "subset_claimed": f"{subset.claimed:.4g}",
         "subset_verdict": {"holds": "holds", "open": "stays open", "refuted": "is refuted"}[subset.verdict],
         "subset_lower": at_least(subset.lower),
-        "dense_verdict": f"The budget of SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} {_STATES[topk.verdict]}",
+        "dense_verdict": f"The budget of SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} "
+        f"{_STATES[topk.verdict]}",
         "dense_numbers": f"The formula gives {topk.claimed:.4g}, counting gives away {at_least(topk.lower)}, and "
         f"{at_most(topk.upper)} is certified",
         "overflow": either(
