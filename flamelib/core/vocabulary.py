@@ -32,10 +32,10 @@ class Domain:
     open_high: bool = False
     choices: tuple[str, ...] = ()
     least: float = 0.0
-    """Between 0, which belongs to the domain, and this there is nothing."""
+    """0 belongs to the domain, and no number between 0 and this one does."""
     several: bool = False
     shortest: int = 0
-    """Of a list: how many entries it has at least."""
+    """Least number of entries of a list."""
     rows: bool = False
     """Whether it is a list of lists, of two or more entries each: a table."""
 

@@ -172,7 +172,9 @@ def test_counting_every_coordinate_takes_most_of_the_ratio():
     assert np.isnan(curves["double"][3])
     assert np.isfinite(curves["simple"]).all()
     assert (curves["double-hidden"][:3] < curves["double"][:3] / 5).all()
-    assert (curves["unshuffled"] >= 1 - 1e-12).all(), "the least epsilon is rounded up, so that the ratio may be so little below 1"
+    assert (curves["unshuffled"] >= 1 - 1e-12).all(), (
+        "the least epsilon is rounded up, so that the ratio may be so little below 1"
+    )
     assert curves["unshuffled"][0] > curves["simple"][0], "composition alone does better than Lemma 1 there"
 
 
@@ -239,7 +241,7 @@ def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
     rows = protocols.sealed_rounds(n_users=30, dimension=20, kept=2, padded=8, epsilon0=1.0, seed=1)
     accepted = {name: (count, reasons) for name, count, reasons in rows}
     assert accepted["nobody"] == (160, "none")
-    assert accepted["a bit turned over in 3 envelopes"] == (157, "3 unreadable")
+    assert accepted["a bit flipped in 3 envelopes"] == (157, "3 unreadable")
     assert accepted["3 envelopes sealed for another key"] == (157, "3 unreadable")
     assert accepted["3 reports sent twice"] == (160, "3 stray")
     count, reasons = accepted["1 envelope copied to all reports of its coordinate"]

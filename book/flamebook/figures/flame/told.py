@@ -242,7 +242,7 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         ),
         "attacked_bags": counted(int(attack.parameters["kept"]), "bag"),
         "rounds_run": counted(len(attack.plus), "round"),
-        "attack_alt": "Delta given away by counting against epsilon, exact and in the rounds run; the claimed point "
+        "attack_alt": "Delta given away by counting, against epsilon, exact and in simulated rounds; the claimed point "
         + either(broken, f"lies below by a factor of {factor.removesuffix(' times')}.", "does not lie below."),
     }
 

@@ -121,11 +121,11 @@ class Claims:
 
 
 CLAIMS = (
-    "order: CS, Theorem 4.1, WCS, OLS",
-    "one record: Theorem 4.1 is CS",
-    "more records: worse, up to WCS",
-    "smaller record rate: better",
-    "fixed product: smaller record rate is better",
+    "delta never falls in the order CS, Theorem 4.1, WCS, OLS",
+    "for one record Theorem 4.1 equals CS",
+    "more records never lower delta, which tends to WCS",
+    "a smaller record rate never raises delta",
+    "with pq fixed a smaller record rate never raises delta",
 )
 
 
