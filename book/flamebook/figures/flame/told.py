@@ -93,8 +93,8 @@ def then_and_now(now: ThenAndNow) -> Words:
         ),
         "exactly_lower": at_least(exactly["lower"]),
         "exactly_verdict": {
-            "holds": "the printed formula gives no less than that, and its budget holds as well",
-            "open": "the printed formula gives less than that, and nothing contradicts it",
+            "holds": "the printed formula gives no less than is certified, so its budget holds as well",
+            "open": "the printed formula gives less than is certified, and nothing contradicts it",
             "refuted": "the budget of the printed formula is refuted, for counting gives away more",
         }[verdict(exactly["withdrawn"], exactly["lower"], today)],
         "topk_gain": either(
