@@ -172,9 +172,7 @@ def test_counting_every_coordinate_takes_most_of_the_ratio():
     assert np.isnan(curves["double"][3])
     assert np.isfinite(curves["simple"]).all()
     assert (curves["double-hidden"][:3] < curves["double"][:3] / 5).all()
-    assert (curves["unshuffled"] >= 1 - 1e-12).all(), (
-        "the least epsilon is rounded up, so that the ratio may be so little below 1"
-    )
+    assert (curves["unshuffled"] >= 1 - 1e-12).all(), "the least epsilon is rounded up"
     assert curves["unshuffled"][0] > curves["simple"][0], "composition alone does better than Lemma 1 there"
 
 
