@@ -1,1 +1,1 @@
-"""What both sides stand on: words, guarantees, the registry of statements, logarithms, safe searches."""
+"""What the whole library builds on: vocabulary, guarantees, the registry of statements, logarithms, safe searches."""

@@ -1,4 +1,4 @@
-"""Arrays: the words for their types, one rule of quadrature, and checks of dtype, range and shape at the door."""
+"""Arrays: names for their types, one rule of quadrature, and checks of dtype, range and shape."""
 
 from typing import Any
 

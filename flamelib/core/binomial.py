@@ -1,7 +1,7 @@
-r"""Binomial probabilities in logarithms, right to a few units of rounding, and windows outside of which nothing counts.
+r"""Logarithms of binomial probabilities, right to a few units of rounding, and windows with all but little of the mass.
 
 The saddle-point form of Loader: :math:`\log\mathrm B(j) = s(n)-s(j)-s(n-j)-b(j,nq)-b(n-j,n-nq)+\tfrac12\log
-\frac{n}{2\pi j(n-j)}` with Stirling's error s and :math:`b(x,m) = x\log(x/m)+m-x`, neither of which cancels.
+\frac{n}{2\pi j(n-j)}` with Stirling's error s and :math:`b(x,m) = x\log(x/m)+m-x`, both computed without cancellation.
 """
 
 import math
@@ -29,10 +29,10 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # St
 
 
 def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    """Chance of exactly that many hits, 0 where that is impossible.
+    """Probability of exactly that many hits; 0 where that is impossible.
 
-    This and the next two give what ``scipy.stats.binom`` gives, to the last bit, without the time it takes to load;
-    this one also where the rate is so small that SciPy's fails.
+    This function, :func:`cdf` and :func:`sf` give what ``scipy.stats.binom`` gives, to the last bit, without the time
+    it takes to load; this one also works where the rate is so small that SciPy's fails.
     """
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count <= trials)
@@ -43,7 +43,7 @@ def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
 
 
 def cdf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    """Chance of at most that many hits."""
+    """Probability of at most that many hits."""
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count < trials)
     found = _law("cdf")(np.where(inside, np.floor(count), 0.0), trials, rate)
@@ -51,7 +51,7 @@ def cdf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
 
 
 def sf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    """Chance of more than that many hits."""
+    """Probability of more than that many hits."""
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count < trials)
     found = _law("sf")(np.where(inside, np.floor(count), 0.0), trials, rate)
@@ -111,9 +111,9 @@ def _deviance(x: Reals, high: float, low: float) -> Reals:
 
 
 def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
-    """First and last count; fewer come with a probability under ``exp(-below)``, more under ``exp(-above)``.
+    """First and last count of a window that holds most of the law, by Bernstein's inequality.
 
-    Bernstein's inequality.
+    Fewer hits have a probability below ``exp(-below)``, and more hits one below ``exp(-above)``.
     """
     if rate == 1:
         return n, n
@@ -128,8 +128,8 @@ def window(n: int, rate: float, below: float, above: float) -> tuple[int, int]:
 def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: float) -> tuple[Reals, int]:
     r"""Counts j at which :math:`\mathrm B(j)\,e^{sj - cj^2/2}` is within ``exp(-depth)`` of its largest value.
 
-    The logarithm is concave; its second difference is at most :math:`-c-\frac1{j+1}-\frac1{n-j}`.  Where these are
-    too many, they come in equal steps; the second part of the answer is the step.
+    The logarithm is concave; its second difference is at most :math:`-c-\frac1{j+1}-\frac1{n-j}`.  Where there
+    are too many such counts, only every so many of them are given; the second part of the answer is that step.
     """
     if rate == 1 or n == 0:
         return np.array([float(n)]), 1
@@ -148,9 +148,10 @@ def tilted_window(n: int, rate: float, slope: float, curvature: float, depth: fl
 
 
 def log_tail(counts: Reals, n: int, rate: float) -> Reals:
-    """Logarithms of Chernoff's bound on the chance of that many hits or fewer, where they lie below the mean, or more.
+    """Logarithms of Chernoff's bound on the probability of a tail that begins at each count (upper).
 
-    ``exp(-n KL(count/n || rate))``; 0 at the mean, and ``-inf`` where the count is impossible.
+    The bound is ``exp(-n KL(count/n || rate))``, for at most that many hits below the mean and for at least that many
+    above it; its logarithm is 0 at the mean, and ``-inf`` where the count is impossible.
     """
     if rate == 1:
         return np.where(counts == n, 0.0, -np.inf)
@@ -161,9 +162,9 @@ def log_tail(counts: Reals, n: int, rate: float) -> Reals:
 
 
 def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
-    """Logarithms of the chances of at most that many hits (``few``), or of at least that many (upper).
+    """Logarithms of the probabilities of at most that many hits (``few``), or of at least that many (upper).
 
-    By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
+    They come from the incomplete beta function where it is trusted, and are never above Chernoff's bound.
     """
     bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
     bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
@@ -172,7 +173,7 @@ def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
 
 
 def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
-    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper), 1 less what may be trusted."""
+    """Logarithms of the chances of more than ``low`` and at most ``high`` hits (upper): 1 less the trusted tails."""
     outside = _tail(low, n, rate, few=True) + _tail(high + 1, n, rate, few=False)
     return np.where(high > low, np.log1p(-outside * (1 - 2 * _MARGIN)), -np.inf)
 
@@ -186,9 +187,9 @@ def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
 
 
 def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
-    """Least and greatest count such that fewer, and more, come with at most that chance each: never too narrow.
+    """Ends of a window such that fewer hits, and more hits, each have at most that probability: never too narrow.
 
-    By the incomplete beta function, or by Chernoff's bound where that may not be trusted.
+    They come from the incomplete beta function, or from Chernoff's bound where that function is not trusted.
     """
     trusted = n <= _TRUSTED and chance > 1e-200
     target = math.log(chance) if chance > 0 else -math.inf

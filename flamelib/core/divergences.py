@@ -1,7 +1,7 @@
 r"""Distances between discrete laws, and the exact law of a shuffled data set that is small enough to enumerate.
 
 The hockey-stick distance :math:`\mathcal D_{e^\varepsilon}(P \Vert Q) = \sum_y (P(y) - e^\varepsilon Q(y))_+` is the
-least delta of one direction.  Everything here is enumeration: no bound, no sampling, errors of rounding only.
+least delta of one direction.  Everything here is enumerated, without bounds or sampling, and is exact up to rounding.
 """
 
 import math
@@ -86,9 +86,9 @@ def three_component_clone_pair(
     With :math:`\alpha = 1/(e^{\varepsilon_0} + k - 1)` every other user is a clone of the one value or of the other
     with probability :math:`\alpha` each, and the replaced user falls outside both with probability
     :math:`1 - (e^{\varepsilon_0} + 1)\alpha`.  Enumeration finds data sets whose distance is larger
-    (``n_buckets=3, n_users=4, epsilon0=1, epsilon=0.5``).  For three and more buckets it is what remains, after merging
-    the other buckets, of the data set in which all others hold a third value: a lower bound.  Outcomes are how many
-    messages equal the old value, and how many the new one.
+    (``n_buckets=3, n_users=4, epsilon0=1, epsilon=0.5``).  For three and more buckets it is a lower bound: the
+    distance that is left, after the other buckets are merged, on the data set in which all others hold a third value.
+    An outcome is the number of messages that equal the old value, and of those that equal the new one.
     """
     check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0)
     clone = 1 / (math.expm1(epsilon0) + n_buckets)

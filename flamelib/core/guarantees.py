@@ -1,4 +1,4 @@
-"""Guarantees as values: adjacency, (epsilon, delta), and numbers that know their own error."""
+"""Guarantees as values: adjacency, (epsilon, delta), and numbers that carry their own numerical error."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,24 +26,24 @@ class Gives(StrEnum):
 
 
 class RestsOn(StrEnum):
-    """What an answer stands on; in order, so that the last of several is what they stand on together.
+    """What an answer rests on, strongest first; several answers together rest on the weakest of theirs.
 
-    The label speaks of what ``gives`` says: of a bound that it lies on its side, of an exact answer that it is the
-    truth but for ``uncertainty``, of a value only that the number is the formula's.  Textbook mathematics needs no
-    proof here, nor that elementary and special functions and Fourier transforms of Python, numpy and scipy err by no
-    more than is usually taken for granted.
+    The label is about what ``gives`` says: that a bound lies on its side of the truth, that an exact answer is the
+    truth up to ``uncertainty``, and of a value only that it is the formula's number.  Textbook mathematics is used
+    without proof.  It is also assumed that elementary and special functions and Fourier transforms of Python, numpy
+    and scipy err by no more than is usually taken for granted.
     """
 
     PROVEN = "proven"
     """Theorem and numerical error are both proven in this project."""
     CITED = "cited"
-    """A theorem of others is used unproven here; the source names it."""
+    """A theorem of others is used without a proof in this project; the source names it."""
     ESTIMATED = "estimated"
-    """Some numerical error or step is only estimated or searched."""
+    """Some numerical error is only estimated, or some step is a search that proves nothing."""
 
 
 def weakest(*rests_on: RestsOn) -> RestsOn:
-    """What an answer rests on that is made of several: the weakest of what they rest on."""
+    """What an answer that combines several others rests on: the weakest of what these rest on."""
     order = list(RestsOn)
     return max(rests_on, key=order.index)
 

@@ -47,7 +47,7 @@ def probability(log_value: float) -> float:
 
 
 def least_double(exact: Fraction) -> float:
-    """The least double that is not below an exact number of at least 0; ``inf`` beyond the largest."""
+    """The least double that is not below a non-negative exact number; ``inf`` beyond the largest."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -56,22 +56,22 @@ def least_double(exact: Fraction) -> float:
 
 
 def product_above(*factors: float) -> float:
-    """The least double that is not below a product of numbers of at least 0, of which any may be ``inf``."""
+    """The least double that is not below a product of non-negative numbers, any of which may be ``inf``."""
     if math.inf in factors:
         return math.inf
     return least_double(math.prod(map(Fraction, factors), start=Fraction(1)))
 
 
 def above(value: float, roundings: int = 32) -> float:
-    """A number of at least 0 that so many roundings to nearest made, raised by what they can have taken; 0 stays."""
+    """A non-negative result of so many roundings to nearest, raised by the most that they can have lost; 0 stays 0."""
     return math.nextafter(value * (1 + 2 * roundings * UNIT), math.inf) if value > 0 else value
 
 
 def below(value: float, roundings: int = 32) -> float:
-    """The same, lowered by what they can have added."""
+    """The same result, lowered by the most that the roundings can have added."""
     return math.nextafter(value * (1 - 2 * roundings * UNIT), 0.0) if value > 0 else value
 
 
 def added_up(*logarithms: float) -> float:
-    """The sum of logarithms, rounded up by what each of them may be wrong."""
+    """The sum of logarithms, raised by the error that each of them may have (upper)."""
     return math.fsum(logarithms) + MARGIN + ROUNDING * sum(map(abs, logarithms))

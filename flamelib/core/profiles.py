@@ -1,6 +1,6 @@
 r"""What accounting may know of a local randomizer: public parameters, blanket mass, two moments; standard library only.
 
-:mod:`flamelib.mechanisms.randomizers` adds sampling to these classes, the accounts read their numbers.  With
+:mod:`flamelib.mechanisms.randomizers` adds sampling to these classes, and the accounts read their numbers.  With
 :math:`\omega` the blanket law, :math:`\gamma` its mass and :math:`r = \mu_x / \omega`, :math:`r' = \mu_{x'} / \omega`
 for the extreme pair of inputs, a profile has
 
@@ -45,7 +45,7 @@ class KaryProfile:
 
     @property
     def telling(self) -> float:
-        """Probability that the message of a user who holds one of two values is one of these."""
+        """Probability that the message of a user who holds one of two values is one of these two."""
         p = math.exp(self.epsilon0)
         return (p + 1) / (p + 1 + (self.n_buckets - 2))
 
@@ -59,10 +59,11 @@ class KaryProfile:
 
 
 class Shares(NamedTuple):
-    """What a draw from the base law supports, by chance.
+    """With which probabilities a draw from the base law supports given values.
 
-    ``one`` given value, whatever else; of two given ones ``none``, the first ``alone``, or both (``two``); ``all``
-    values.  For each kind of three given values: none, the first alone, the first two alone, all three.
+    ``one``: a given value, whatever else it supports.  ``none``, ``alone``, ``two``: of two given values neither, the
+    first but not the second, both.  ``all``: every value.  ``triples``: for each kind of three given values, none of
+    them, the first alone, the first two alone, all three.
     """
 
     one: float
@@ -82,7 +83,7 @@ def _independent(bit: float, n_buckets: int) -> Shares:
 
 @dataclass(frozen=True, slots=True)
 class SupportProfile(ABC):
-    r"""Messages that support some of the values, and are :math:`e^{\varepsilon_0}` times likelier for these.
+    r"""Messages that support some values, and are :math:`e^{\varepsilon_0}` times as likely for these as for others.
 
     :math:`\mu_x(y) = G\,B(y)\,e^{\varepsilon_0 [y\text{ supports }x]}` with a base law B and
     :math:`1/G = 1 + (e^{\varepsilon_0}-1)\,` ``one``; all pairs of values are alike.  The blanket is GB, with
@@ -99,16 +100,16 @@ class SupportProfile(ABC):
     @property
     @abstractmethod
     def shares(self) -> Shares:
-        """What one to three values share, by the base law."""
+        """With which probabilities a draw from the base law supports one, two or three given values."""
 
     @property
     def base(self) -> float:
-        """``G`` above: the chance of a message is at least this times its base chance."""
+        """``G`` above: the probability of a message is at least this times its probability by the base law."""
         return 1 / (1 + math.expm1(self.epsilon0) * self.shares.one)
 
     @property
     def lift(self) -> float:
-        """Total of the blanket against the base law."""
+        """The blanket's mass divided by ``base``."""
         return 1 + math.expm1(self.epsilon0) * self.shares.all
 
     @property
@@ -151,7 +152,7 @@ class RapporProfile(SupportProfile):
 
 @dataclass(frozen=True, slots=True)
 class UnaryProfile(SupportProfile):
-    """Optimized unary encoding: bit of the value 1 with probability one half, others with ``1/(exp(epsilon0)+1)``."""
+    """Optimized unary encoding: the bit of the value is 1 with chance one half, others with ``1/(exp(epsilon0)+1)``."""
 
     kind: ClassVar[str] = "oue"
 
@@ -162,7 +163,7 @@ class UnaryProfile(SupportProfile):
 
 @dataclass(frozen=True, slots=True)
 class SubsetProfile(SupportProfile):
-    """Subset selection: a set of ``size`` values, ``exp(epsilon0)`` times likelier where it holds the user's own."""
+    """Subset selection: a set of ``size`` values, ``exp(epsilon0)`` times as likely if it holds the user's own."""
 
     kind: ClassVar[str] = "subset"
 
@@ -183,7 +184,7 @@ class SubsetProfile(SupportProfile):
 
 @dataclass(frozen=True, slots=True)
 class HadamardProfile(SupportProfile):
-    """Hadamard response: a column of the matrix of order ``size`` where the row of the value is likely +1."""
+    """Hadamard response: a column of the matrix of order ``size``, likely one where the value's row has +1."""
 
     kind: ClassVar[str] = "hadamard"
 
@@ -244,7 +245,7 @@ class LaplaceProfile:
 
 @dataclass(frozen=True, slots=True)
 class GaussianProfile:
-    """Gaussian noise on a value in [0, 1]: no pure local guarantee, a likelihood ratio without bound."""
+    """Gaussian noise on a value in [0, 1]: no pure local guarantee, because the likelihood ratio is unbounded."""
 
     kind: ClassVar[str] = "gaussian"
     epsilon0: ClassVar[float] = math.inf
@@ -283,7 +284,7 @@ class AnyProfile:
 
 @dataclass(frozen=True, slots=True)
 class ClonedProfile(AnyProfile):
-    """The same, hidden by as many clones as binary response has: with probability ``2 / (exp(epsilon0) + 1)``."""
+    """The same with the clones of binary response: another user is one with probability ``2 / (exp(epsilon0) + 1)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +314,7 @@ class TableProfile:
 
     @property
     def epsilon0(self) -> float:
-        """The local budget: largest logarithm of the ratio of two entries of a column."""
+        """The local budget: the largest logarithm of a ratio of two entries of one column."""
         columns = [column for column in zip(*self.table, strict=True) if column[0] > 0]
         return max(math.log(max(column) / min(column)) for column in columns)
 

@@ -5,7 +5,7 @@ shuffled or composed mechanism is close to linear in epsilon, by Chandrupatla's 
 where they can be trusted, halving elsewhere).  Every step keeps a bracket, and the answer is the end of it at
 which the bound *was evaluated* and found to hold.
 
-Beside it stands a plain root, for arguments of which any is valid and one is best.  Standard library only.
+:func:`root` is for arguments of which every one is valid and one is best.  Standard library only.
 """
 
 import math
@@ -32,7 +32,7 @@ def smallest_epsilon(
 ) -> float:
     """Least epsilon found with ``log_delta(epsilon) <= log(delta)``: never too small, 1e-12 too large at most.
 
-    Some ten evaluations for a smooth bound, at most ``STEPS`` for any.
+    It takes some ten evaluations for a smooth bound, and at most ``STEPS`` for any.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def smallest_epsilon(
     at_least : float
         No smaller answer exists; the answer where the bound already holds there.
     after : callable
-        Non-decreasing; where the epsilon that is meant is this function of the one sought, it need not be any closer.
+        Non-decreasing function from the epsilon sought to the one that is meant; the search ends when that is settled.
     """
     if delta == 0 or delta >= 1:
         return at_most if delta == 0 else 0.0
@@ -112,8 +112,8 @@ def root(
 ) -> float:
     """A root of a function that changes its sign in [low, high], by the method of Brent 1973; no side is the safe one.
 
-    The same steps, and the same answer to the last bit, as ``scipy.optimize.brentq``, whose module takes longer to
-    load than a certified answer to compute.
+    It takes the same steps, and gives the same answer to the last bit, as ``scipy.optimize.brentq``, whose module takes
+    longer to load than a certified answer takes to compute.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def root(
     xtol, rtol : float
         The answer is within ``xtol + rtol * abs(root)``.
     steps : int
-        So many at most; the answer is where the last one led.
+        The most steps that are taken; the answer is where the last one led.
     """
     before, at = float(low), float(high)
     f_before, f_at = _value(function, before), _value(function, at)
@@ -298,9 +298,10 @@ def close_below(
     name: str = "target",
     start: float | None = None,
 ) -> float:
-    """An argument in [low, high] at which a rising function was seen at or below the target; ``high`` if it is there.
+    """An argument in [low, high] at which a rising function was evaluated and is at most the target.
 
-    Within ``near`` of the target, relative, where the function is smooth: for functions that take a second to compute.
+    It is ``high`` if the function is at most the target there.  Else the function is within ``near`` of the target,
+    relatively, where it is smooth.  Few evaluations are made, for functions that take a second to compute.
     Straight lines on logarithmic axes are followed, and the middle is taken where they leave the bracket's inner part.
     A target that is not kept at ``low`` is refused under its ``name``.  With a guess, ``start``, the ends are asked for
     only where the search comes to them.
@@ -356,7 +357,7 @@ def _around(
 
 
 def least_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Least whole number in [low, high] from which on this holds; ``high``, untested, where there is none below."""
+    """Least whole number in [low, high] from which on ``holds`` is true; ``high``, untested, if no lower one is."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -364,7 +365,7 @@ def least_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def least_whole_beyond(holds: Callable[[int], bool], start: int) -> int:
-    """Least whole number above ``start`` from which on this holds, or one that is out of reach."""
+    """Least whole number above ``start`` from which on ``holds`` is true, or a number that is out of reach."""
     low, high = start, start + 1
     for _ in range(DOUBLINGS):
         if holds(high):

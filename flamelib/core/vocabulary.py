@@ -32,10 +32,10 @@ class Domain:
     open_high: bool = False
     choices: tuple[str, ...] = ()
     least: float = 0.0
-    """Between 0, which belongs to the domain, and this there is nothing."""
+    """0 belongs to the domain, and no number between 0 and this one does."""
     several: bool = False
     shortest: int = 0
-    """Of a list: how many entries it has at least."""
+    """Least number of entries of a list."""
     rows: bool = False
     """Whether it is a list of lists, of two or more entries each: a table."""
 
@@ -186,7 +186,7 @@ VOCABULARY: dict[str, Domain] = {
     "repeats": _count("independent repetitions of a simulation"),
     "points": _count("points of a curve", 2),
     "trials": _count("runs of a protocol on each of two data sets", 2),
-    "confidence": _inside("chance that what is said of runs is true"),
+    "confidence": _inside("probability that what is concluded from the runs is true"),
     "dimension": _count("coordinates of a vector"),
     "kept": _positive("coordinates that a user reports"),
     "sampling_rate": _chance("chance that a coordinate of a user is reported"),
@@ -198,7 +198,7 @@ VOCABULARY: dict[str, Domain] = {
     "times": _count("mechanisms that are composed"),
     "slack_delta": _inside("failure probability that composition adds"),
     "sampled": _count("members drawn without replacement"),
-    "population": _count("members of whom some are drawn"),
+    "population": _count("members from whom a sample is drawn"),
     "protocol": Domain(
         "protocol",
         choices=(
@@ -230,7 +230,7 @@ VOCABULARY: dict[str, Domain] = {
     "rounds": _count("rounds of training"),
     "order": Domain("order of a Rényi divergence", whole=True, low=2, high=10_000),
     "divergence": Domain("Rényi divergence of some order", low=0),
-    "slack": _rate("relative deviation at which a binomial law is split"),
+    "slack": _rate("relative deviation from its mean at which a binomial law is split"),
     "inner": Domain("rate inside the sum over who checks in", choices=("paper", "exact")),
     "local_delta": _rate("failure probability of the local guarantee"),
     "reading": Domain("reading of the theorem on random participation", choices=("outer", "inner", "aligned")),
@@ -242,8 +242,10 @@ VOCABULARY: dict[str, Domain] = {
     "noise_rate": _chance("chance that a user adds noise"),
     "smoothness": _inside("relative deviation from uniform of the sums of shares"),
     "colluding": Domain("users who tell the attacker all they know", whole=True, low=0, high=LARGEST_WHOLE),
-    "swaps": _count("moves from one user to another that lead from one data set to the other"),
-    "missing": Domain("users whose noise is not in the sum, or is known", whole=True, low=0, high=LARGEST_WHOLE),
+    "swaps": _count("transfers between two users that lead from one data set to the other"),
+    "missing": Domain(
+        "users whose noise is not in the sum, or is known to the attacker", whole=True, low=0, high=LARGEST_WHOLE
+    ),
     "wraparound": _inside("chance that noise goes around the modulus"),
     "sensitivity_1": _positive("largest change that one member makes, in the 1-norm, in units of the grid"),
     "sensitivity_2": _positive("largest change that one member makes, in the 2-norm, in units of the grid"),
@@ -262,7 +264,7 @@ VOCABULARY: dict[str, Domain] = {
     "learning_rate": _positive("step of gradient descent"),
     "slow_learning_rate": _positive("a smaller step that baselines are tried with, too"),
     "total_delta": _inside("failure probability after all rounds"),
-    "momentum": Domain("share of a step that the next one repeats", low=0, high=1, open_high=True),
+    "momentum": Domain("share of a step that is repeated in the next one", low=0, high=1, open_high=True),
     "epochs": _count("steps of a user on all its own samples"),
     "server_step": _positive("factor on the published mean before it is added to the model"),
     "sweep_repeats": _count("independent repetitions at each point of a sweep", 2),

@@ -1,1 +1,1 @@
-"""Mechanism side: from a value to messages; never an epsilon."""
+"""The mechanism side: it turns values into messages and never computes an epsilon."""

@@ -1,4 +1,4 @@
-r"""One coordinate of an update: which ones a user reports, and what a message says about a number in [-C, C].
+r"""Coordinates of an update: which ones a user reports, and what a message says about a number in [-C, C].
 
 The number is mapped to :math:`\tilde x \in [0, 1]` and randomized by Laplace noise, or rounded to
 :math:`\{0, \dots, b\}` and randomized by k-ary response on these :math:`b + 1` letters.  :func:`decode` turns a
@@ -6,7 +6,7 @@ message into an unbiased estimate of :math:`\tilde x`; a message from the blanke
 Sets of coordinates are rows of flags, one row a user; a row depends on that user's data and randomness alone.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithm 1 and equation (1); with the noise on :math:`\{0, \dots, b\}`
-instead of the printed :math:`\{1, \dots, b\}`, which would make equation (1) biased and a letter 0 a certain value.
+instead of the printed :math:`\{1, \dots, b\}`, which would make equation (1) biased and a letter 0 reveal its value.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def sample(randomizer: Randomizer, values: ArrayLike, rng: np.random.Generator) 
 
 
 def sample_blanket(randomizer: Randomizer, shape: Shape, rng: np.random.Generator) -> Messages:
-    """Messages that say nothing: draws from the blanket law of the randomizer."""
+    """Messages that say nothing about a value: draws from the blanket law of the randomizer."""
     if isinstance(randomizer, LaplaceNoise):
         noise, scale = rng.standard_exponential(shape), 1 / randomizer.epsilon0
         bits = np.frombuffer(rng.bytes(noise.size // 8 + 1), dtype=np.uint8)
@@ -87,7 +87,7 @@ def blanket_variance(randomizer: Randomizer) -> float:
 def centred_sums(
     randomizer: Randomizer, places: NDArray[np.integer], values: Reals, dimension: int, rng: np.random.Generator
 ) -> Reals:
-    """For each coordinate, the sum over its messages of decoded message minus one half, drawn with its exact law.
+    """For each coordinate, the sum of its decoded messages less one half each, drawn with its exact law.
 
     ``places`` holds the coordinate of each message and ``values`` the value in [0, 1] behind it, both of shape
     (messages,).  With Laplace noise no message is drawn: only the sum of the noises of a coordinate is.

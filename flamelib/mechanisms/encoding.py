@@ -15,12 +15,12 @@ _FINEST_GRID = 2**48  # neighbours on it are four times as far apart as the tole
 
 
 def normalise(raw: ArrayLike, largest: float) -> Reals:
-    """Values as a share of the largest that is expected, moved into [0, 1]."""
+    """Values divided by the largest that is expected, and clipped to [0, 1]."""
     return np.asarray(np.clip(reals("raw", raw) / check(clip_norm=largest)["clip_norm"], 0.0, 1.0))
 
 
 def from_signed(values: ArrayLike, bound: float) -> Reals:
-    """Values, moved into [-bound, bound], as numbers in [0, 1]."""
+    """Values clipped to [-bound, bound] and mapped linearly to [0, 1]."""
     return (np.clip(reals("values", values), -check(clip_norm=bound)["clip_norm"], bound) / bound + 1) / 2
 
 
@@ -56,9 +56,10 @@ def floor_of_product(values: ArrayLike, scale: int) -> NDArray[Any]:
 
 
 def round_exactly(values: ArrayLike, scale: int, coins: Callable[[Reals], NDArray[np.bool_]]) -> NDArray[Any]:
-    """That floor, or one more with the chance of what is left, a double: unbiased but for its rounding.
+    """The product rounded at random to one of its two whole neighbours: unbiased up to rounding.
 
-    ``coins`` makes of chances coins that show heads with them.
+    The floor is that of :func:`floor_of_product`; one is added with the remaining fraction, a double, as probability.
+    ``coins`` turns probabilities into coins that show heads with them.
     """
     numbers, below = reals("values", values, 0, 1), floor_of_product(values, scale)
     if scale > LARGEST_WHOLE:

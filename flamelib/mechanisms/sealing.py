@@ -4,13 +4,13 @@ An envelope is a sealed box of PyNaCl (X25519, XSalsa20, Poly1305, a fresh sende
 
     round (16 bytes) | coordinate (4 bytes) | nonce (16 bytes) | value (8 bytes)
 
-* The length is that of every other envelope, whatever the value: who holds envelopes alone learns nothing of values.
+* The length is that of every other envelope, whatever the value: without the key, envelopes tell nothing of values.
 * Round and coordinate are inside: an envelope of an earlier round, or of another coordinate, is refused.
 * The nonce is random and new for each envelope, so it names nobody; two envelopes with one nonce are copies, and the
   second is refused.
 
-Keys, rounds and nonces come from the operating system's generator.  Trust: the link from user to shuffler is closed to
-the analyzer, who could open what it taps there; and shuffler and analyzer do not share what they know.
+Keys, rounds and nonces come from the operating system's generator.  Two things are assumed: the analyzer, who
+could open what it taps, cannot listen between user and shuffler; and shuffler and analyzer do not share what they know.
 
 Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Algorithms 2 to 4 (encrypted under the analyzer's key); the form of the
 envelope is ours.
@@ -91,7 +91,7 @@ def seal(public: bytes, round_name: bytes, coordinates: ArrayLike, values: Array
 
 
 def open_bags(key: AnalyzerKey, round_name: bytes, bags: Bytes) -> Opened:
-    """Open every envelope of every bag; what does not belong there is refused and counted, and stops nothing.
+    """Open every envelope of every bag; what does not belong there is refused and counted, the rest is read.
 
     ``bags`` has shape (coordinates, size, ENVELOPE_BYTES); bag ``j`` holds what is said to belong to coordinate ``j``.
     """

@@ -14,7 +14,7 @@ _CACHED = 2**14  # so many dummies are drawn at once, which stay in the processo
 
 
 def shuffle(messages: NDArray[Letter], rng: np.random.Generator) -> NDArray[Letter]:
-    """The messages in uniformly random order along the first axis, as a copy: what it tells is their multiset."""
+    """A copy of the messages in uniformly random order along the first axis, which reveals their multiset alone."""
     if np.ndim(messages) == 0:
         raise DomainError("messages must be an array with one entry a message along its first axis, got a single value")
     return rng.permutation(messages, axis=0)
@@ -45,9 +45,9 @@ def fill_bags(
 
     Of a coordinate with more messages than its bag holds, a uniformly random part is kept.  Every bag is permuted on
     its own: nothing tells which messages of different bags have one sender.  ``places`` holds the coordinate of each
-    message; ``shape`` is the number of coordinates and the size of each bag.  ``dummies`` makes of coordinates one
-    fresh dummy for each, independent with one law within a coordinate; then it suffices to give the messages a
-    uniformly random set of slots.  Messages, numbers or rows of bytes, are moved, never read.
+    message; ``shape`` is the number of coordinates and the size of each bag.  ``dummies`` turns an array of
+    coordinates into one fresh dummy for each; those of a coordinate are independent with one law, so that it suffices
+    to give the messages a uniformly random set of slots.  Messages, numbers or rows of bytes, are moved, never read.
     """
     dimension, size = shape
     ranks = random_ranks(places, dimension, rng)

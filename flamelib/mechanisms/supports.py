@@ -1,6 +1,6 @@
 r"""Local randomizers whose messages support some of the values: samplers, and what a message supports.
 
-Each message is :math:`e^{\varepsilon_0}` times likelier for the values that it supports
+Each message is :math:`e^{\varepsilon_0}` times as likely for the values that it supports
 (:class:`flamelib.core.profiles.SupportProfile`), so that the analyzer counts supports.  The samplers serve simulation
 and draw from a numpy generator in double precision.
 
@@ -56,7 +56,7 @@ class OptimizedUnary(UnaryProfile):
 
 @dataclass(frozen=True, slots=True)
 class SubsetSelection(SubsetProfile):
-    """Send a set of ``size`` values: any that holds the user's own is ``exp(epsilon0)`` times likelier than others."""
+    """Send a set of ``size`` values; one that holds the user's own is ``exp(epsilon0)`` times as likely as others."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Flags:
         """Which values are in each set, along a last axis of their own."""
@@ -73,7 +73,7 @@ class SubsetSelection(SubsetProfile):
 
 @dataclass(frozen=True, slots=True)
 class HadamardResponse(HadamardProfile):
-    """Send a column of the Hadamard matrix: with odds ``exp(epsilon0)`` one where row ``value + 1`` has +1."""
+    """Send a column of the Hadamard matrix: with odds of ``exp(epsilon0)`` one in which row ``value + 1`` has +1."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Wholes:
         """A column for each value: whole numbers below ``size``."""

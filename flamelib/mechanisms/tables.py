@@ -1,4 +1,4 @@
-"""A local randomizer that is given by its table: what a user sends for each value, with which chance."""
+"""A local randomizer that is given by its table: for each value, the probability of each message."""
 
 from dataclasses import dataclass
 

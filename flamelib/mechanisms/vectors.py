@@ -1,4 +1,4 @@
-r"""Randomizers of vectors: two that send a point of a sphere, and Gaussian noise; all of them unbiased.
+r"""Randomizers of vectors: two that send a point of a sphere, and Gaussian noise; all unbiased within the clip.
 
 A vector x of norm at most C is first replaced by :math:`\pm C x / |x|`, with the sign whose mean is x.  Let u be the
 unit vector that is left.  With probability ``mass`` the message is drawn from the whole sphere, whatever u is;
@@ -7,8 +7,8 @@ otherwise from the cap of those V with :math:`\langle V, u \rangle \ge t`.  With
 .. math:: \text{mass} = \frac1{1 + (e^{\varepsilon_0} - 1)\, c}
 
 densities inside and outside of the cap are in the ratio :math:`e^{\varepsilon_0}`, and the uniform law is the blanket.
-V is made as long as unbiasedness asks for.  The cap is half of the sphere for Duchi et al. and as small as pays for
-PrivUnit2: :math:`\mathbb E \langle V, u \rangle` of a unit V is largest where it equals the threshold t itself.
+V has the length that makes it unbiased.  The cap is half of the sphere for Duchi et al.; PrivUnit2 takes the best one:
+:math:`\mathbb E \langle V, u \rangle` of a unit V is largest where it equals the threshold t itself.
 
 A sum of many messages can be drawn without any of them, in two parts: each message's component along its own input,
 exactly (:meth:`CapMessages.along`), and one Gaussian vector for all the rest (:meth:`CapMessages.rest_std`).
@@ -35,7 +35,7 @@ _HIGHEST_THRESHOLD = 1 - 2.0**-30  # so near to 1 that 1 - t^2 keeps seven digit
 
 @dataclass(frozen=True, slots=True)
 class CapMessages:
-    """Points of a sphere that tell, most likely truthfully, in which cap they lie.
+    """Messages that are points of a sphere, more likely those in the cap around the input than others.
 
     ``clip_norm`` is the largest 2-norm C of an input, ``threshold`` in [0, 1) the cosine at the rim of the cap.
     """
@@ -54,7 +54,7 @@ class CapMessages:
 
     @classmethod
     def duchi(cls, dimension: int, epsilon0: float, clip_norm: float) -> Self:
-        """Half of the sphere for a cap: Duchi et al. in the 2-norm, as Erlingsson et al. use it."""
+        """The cap is half of the sphere: Duchi et al. in the 2-norm, as Erlingsson et al. use it."""
         return cls(dimension, epsilon0, clip_norm, 0.0)
 
     @classmethod
@@ -97,9 +97,9 @@ class CapMessages:
         return np.asarray(along * directions + np.sqrt(np.maximum(self.norm**2 - along**2, 0)) * around)
 
     def along(self, norms: Reals, uniforms: Reals) -> Reals:
-        """Components of messages along their own inputs, of which the 2-norms are all that matters.
+        """Components of messages along their own inputs, which depend on the 2-norms of the inputs alone.
 
-        ``uniforms`` has shape (3, n): numbers in [0, 1) for the sign, for cap or not, and for the place.
+        ``uniforms`` has shape (3, n): numbers in [0, 1) that decide the sign, cap or whole sphere, and the place.
         """
         positive = 2 * uniforms[0] < 1 + np.minimum(norms / self.clip_norm, 1)
         beyond = np.where(uniforms[1] < self.mass, 1.0, self.cap) * (1 - uniforms[2])
@@ -119,9 +119,9 @@ class CapMessages:
 
 @dataclass(frozen=True, slots=True)
 class GaussianMessages:
-    """Clip, then add Gaussian noise to every coordinate; without noise, what is compared with.
+    """Clip, then add Gaussian noise to every coordinate; with ``noise_std`` 0, a reference without privacy.
 
-    Replacing an input moves the mean by up to twice ``clip_norm``.  That may be infinite where ``noise_std`` is 0.
+    Replacing an input moves the mean by up to twice ``clip_norm``, which may be infinite where ``noise_std`` is 0.
     """
 
     dimension: int
@@ -178,7 +178,7 @@ def _cap_share(dimension: int, threshold: float) -> float:
 
 
 def best_threshold(dimension: int, epsilon0: float) -> float:
-    r"""Where messages are shortest: the root of :math:`\mathbb E \langle V, u \rangle = t`, at most 1 - 2^-30.
+    r"""The threshold of the shortest messages: root of :math:`\mathbb E \langle V, u \rangle = t`, at most 1 - 2^-30.
 
     The derivative of the mean by the threshold has the sign of mean minus threshold, which falls.
     """

@@ -75,13 +75,13 @@ def crowded(record: Sweep, dimension: int) -> Words:
     change = Gap.of(record.finals["topk"][:, -1] - record.finals["topk"][:, 0])
     alone = f"at $l={record.x[0]:g}$ {few} of the coordinates overflow in round 1"
     most = f"at $l={record.x[-1]:g}$ it is {first} in round 1 and {last} in the last round"
-    hardly = "hardly notices (it changes" if abs(change.mean) <= change.spread else "does notice (it changes"
+    hardly = "hardly changes" if abs(change.mean) <= change.spread else "changes"
     return {
         "most_multiples": f"{record.x[-1]:g}",
         "crowded": f"{first} of the coordinates overflow in the first round, and {last} in the last",
         "hiding_change": either(
             record.x.size > 1,
-            f"The accuracy {hardly} by {change} points from the fewest to the most multiples).",
+            f"The accuracy {hardly} ({change} points from the fewest to the most multiples).",
             "No other number of multiples is tried on this page.",
         ),
         "overflow_row": either(
@@ -108,8 +108,8 @@ def budgets(record: EqualBudget) -> Words:
         "leads": f"the server is ahead of {listed(ahead, 'none of the three protocols')}"
         + (f", and behind {listed(behind)}" if behind else ""),
         "dense_claim": says[verdict(dense.claimed, dense.lower, dense.upper)],
-        "dense_leads": f"{_position(-own)} the server's own step, and {_position(-longer)} a server with the longer "
-        "step",
+        "dense_leads": f"{_position(-own)} the server with its own step, and {_position(-longer)} the server with the "
+        "longer step",
         "server_row": either(
             leads["topk"] > 0,
             f"does not hold: at proved budgets the server leads by {leads['topk']:.2f} points on this page",

@@ -1,4 +1,4 @@
-"""Numbers that may be asked for any number of binary digits, and random choices made exactly by them.
+"""Numbers that are known to any number of binary digits, and random choices with exactly these probabilities.
 
 An *enclosure* is a function: for a number of bits ``b`` it returns whole numbers ``low`` and ``high`` with
 ``low <= 2^b x <= high``; the more bits, the closer together.  A uniform number of which the first bits are known is
@@ -27,12 +27,12 @@ GUARD = 64  # bits that are carried beyond those asked for
 
 
 def rational(x: Fraction) -> Enclosure:
-    """A rational number."""
+    """Enclosure of a rational number."""
     return lambda bits: (math.floor(x * 2**bits), math.ceil(x * 2**bits))
 
 
 def log_of(x: Fraction) -> Enclosure:
-    """ln(x) for x >= 1: that of a number in [1, 2] and a multiple of ln 2."""
+    """Enclosure of ln(x) for x >= 1: the logarithm of a number in [1, 2] and a multiple of ln 2."""
     doublings = max(0, (x.numerator // x.denominator).bit_length() - 1)
     parts = ((x / 2**doublings, 1), (Fraction(2), doublings))
 
@@ -57,7 +57,7 @@ def _twice_artanh(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def power(base: Enclosure, exponent: int) -> Enclosure:
-    """A power of a number in [0, 1]."""
+    """Enclosure of a power of a number in [0, 1]."""
 
     def enclosed(bits: int) -> tuple[int, int]:
         inner = bits + exponent.bit_length() + GUARD
@@ -72,7 +72,7 @@ def power(base: Enclosure, exponent: int) -> Enclosure:
 
 
 def odds_to_chance(odds: Enclosure) -> Enclosure:
-    """x / (1 + x)."""
+    """Enclosure of x / (1 + x), the chance that has the odds x."""
 
     def enclosed(bits: int) -> tuple[int, int]:
         low, high = odds(bits + 2)
@@ -83,7 +83,7 @@ def odds_to_chance(odds: Enclosure) -> Enclosure:
 
 
 def scaled_by(x: Enclosure, factor: Fraction) -> Enclosure:
-    """A multiple of a number, by a factor in [0, 1]."""
+    """Enclosure of a number times a factor in [0, 1]."""
 
     def enclosed(bits: int) -> tuple[int, int]:
         low, high = x(bits)
@@ -96,7 +96,7 @@ def scaled_by(x: Enclosure, factor: Fraction) -> Enclosure:
 
 
 def bernoulli(chance: Enclosure, count: int, randomness: Randomness, word: int = WORD) -> NDArray[np.bool_]:
-    """Independent coins that show heads with exactly the chance enclosed."""
+    """Independent coins that show heads with exactly the probability that is enclosed."""
     low, high = chance(word)
     drawn = randomness.uniform(2**word, count)
     heads = np.asarray(drawn < low)
@@ -161,14 +161,14 @@ def _settled_draw(law: Law, drawn: int, randomness: Randomness, bits: int) -> in
 
 
 Ratios = Callable[[int], tuple[Iterable[int], int]]
-"""For a number of bits: whole numbers not above 2^b times each ratio, and the j-th is j times the second at most below.
+"""For a number of bits b: lower bounds, whole numbers, on 2^b times each ratio, and a g: the j-th lacks j g at most.
 """
 
 
 def unimodal(mode: int, up: Ratios, down: Ratios) -> Law:
     """The law whose probabilities, going away from its mode, change by enclosed ratios that only fall.
 
-    Weights are rounded down; what all of them may lack together is known beforehand.
+    Weights are rounded down; by how much all of them together may be too small is known beforehand.
     """
 
     def law(bits: int) -> Cumulated:

@@ -54,9 +54,9 @@ def add_up(messages: Residues, modulus: int, axis: int = -1) -> Residues:
 
 
 def congruent_sum(messages: Residues, modulus: int, axis: int = -1) -> Residues:
-    """The same up to a multiple of the modulus, below 2^63; parts of it are reduced until it is so small.
+    """The same up to a multiple of the modulus, and below 2^63: partial sums are reduced until that is so.
 
-    For sums that something is taken from or added to before they are reduced: that costs more than adding.
+    It is for sums to which something is still added before they are reduced, since to reduce costs more than to add.
     """
     at_once = max(2, (2**63 - 1) // modulus)
     while messages.dtype != object and messages.shape[axis] > at_once:
@@ -75,11 +75,11 @@ def reduced(name: str, values: ArrayLike, modulus: int) -> Residues:
 
 
 def signed(z: Residues, largest: int, modulus: int) -> Residues:
-    """Residues above the largest that is not negative become what they are short of the modulus."""
+    """Residues above ``largest`` stand for negative numbers: the modulus is subtracted from them."""
     one = np.atleast_1d(z)
     return np.where(one > largest, one - modulus, one).reshape(z.shape)
 
 
 def centred(totals: ArrayLike, modulus: int) -> Residues:
-    """Residues as whole numbers around 0."""
+    """Residues as the congruent whole numbers that are nearest to 0."""
     return signed(residues(totals, modulus), modulus // 2, modulus)

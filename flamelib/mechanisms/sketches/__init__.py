@@ -1,1 +1,1 @@
-"""Linear sketches of items: what a sum of vectors tells of a crowd."""
+"""Linear sketches of items: what a sum of vectors tells about a crowd."""

@@ -76,11 +76,11 @@ class CountMin(_Hashed):
         return found.min(axis=0) if rule == "min" else np.asarray(np.median(found, axis=0))
 
     def excess(self, n_users: int) -> float:
-        """Mean of what other items add to a counter, from above: Markov's inequality bounds a row by it."""
+        """Upper bound on the mean of what other items add to a counter, for Markov's inequality in a row."""
         return float(check(n_users=n_users)["n_users"] / self.columns)
 
     def failure(self, n_users: int, error: float) -> float:
-        """Chance, from above, that an item is overestimated by more than ``error`` without noise."""
+        """Upper bound on the probability that an item is overestimated by more than ``error`` without noise."""
         return min(1.0, (self.excess(n_users) / error) ** self.rows) if error > 0 else 1.0
 
 
@@ -112,7 +112,7 @@ class CountSketch(_Hashed):
         return float(np.median(squares) - self.columns * noise_variance)
 
     def failure(self, accuracy: float) -> float:
-        r"""Chance, from above, that an estimate errs by more than :math:`\alpha \lVert f \rVert_2`, by Chebyshev's."""
+        r"""Upper bound on the chance of an error above :math:`\alpha \lVert f \rVert_2`, by Chebyshev's inequality."""
         check(accuracy=accuracy)
         return majority_failure(min(1.0, 1 / (self.columns * accuracy**2)), self.rows)
 
@@ -123,9 +123,9 @@ class SecondMoment(_Hashed):
 
     .. math:: Z = \sum_x s(x) f_x, \qquad E Z^2 = F_2, \qquad \mathrm{Var} Z^2 = 2 (F_2^2 - F_4) \le 2 F_2^2
 
-    with 4-wise independent signs.  The mean over the columns of a row, then the median over rows.  A user touches
-    every counter, so the sensitivity is :math:`2 D w`, against :math:`2 D` of :meth:`CountSketch.second_moment`, which
-    has the same variance without noise.  Source: Alon, Matias, Szegedy 1999.
+    with 4-wise independent signs.  The estimate is the median over rows of the mean over their columns.  A user
+    touches every counter, so the sensitivity is :math:`2 D w`, against :math:`2 D` of
+    :meth:`CountSketch.second_moment`, which has the same variance without noise.  Source: Alon, Matias, Szegedy 1999.
     """
 
     @property

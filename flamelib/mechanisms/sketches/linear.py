@@ -62,7 +62,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 
 
 def majority_failure(rate: float, rows: int) -> float:
-    """Chance, from above, that at least half of independent rows fail: what a median of rows does not survive."""
+    """Upper bound on the probability that at least half of independent rows fail, so that their median may fail."""
     check(rows=rows)
     return min(1.0, float(binomial.sf((rows + 1) // 2 - 1, rows, reals("rate", rate, 0, 1))) * (1 + 1e-9))
 
@@ -88,7 +88,7 @@ class Total:
 
     @property
     def sensitivity(self) -> int:
-        """From 0 to 1, or back."""
+        """A value may change from 0 to 1, or back."""
         return self.scale
 
     def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:

@@ -2,7 +2,7 @@ r"""Norms and entropy from sums of heavy-tailed draws: linear sketches with real
 
 Every item has a draw :math:`R_{xj}` of its own for each counter :math:`j`; a user sends the draw of its item, cut off
 at :math:`\pm c` and rounded to multiples of :math:`1/g`, as a whole number.  Rounding moves a counter by
-:math:`n / (2g)` at most.  Cutting off has to be paid in bias, and not cutting off in sensitivity: noise for privacy
+:math:`n / (2g)` at most.  Cutting off costs bias, and a larger :math:`c` costs sensitivity: noise for privacy
 grows with :math:`c` and with the number of counters.  Draws of different items are taken to be independent
 (:func:`flamelib.mechanisms.sketches.hashing.keyed_uniforms`).
 """
@@ -86,7 +86,7 @@ class CauchyNorm(_Stable):
         return float(np.median(np.abs(reals("table", shaped(table, self.shape)))) / self.grid)
 
     def failure(self, accuracy: float, support: int, rounding: float = 0.0, noise_tail: float = 0.0) -> float:
-        r"""Chance, from above, that the estimate is off by more than the fraction :math:`\alpha` of the norm.
+        r"""Upper bound on the chance that the estimate is off by more than the fraction :math:`\alpha` of the norm.
 
         A counter fails if one of its ``support`` draws was cut off, :math:`P(|C| > c) \le 2 / (\pi c)` each; if noise
         exceeds what ``noise_tail`` is the chance of; or if the exact sum lies on the wrong side of the norm times

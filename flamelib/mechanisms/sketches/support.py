@@ -1,7 +1,7 @@
 """How many different items occur, from empty buckets: linear sketches of the support.
 
 A bucket is empty where no item fell into it.  With :math:`w` buckets and :math:`F_0` items their expected number is
-:math:`w (1 - 1/w)^{F_0}`, which is turned around.
+:math:`w (1 - 1/w)^{F_0}`, and the number of items is solved from it.
 """
 
 import math
@@ -85,8 +85,8 @@ class WeightedCounting(_Buckets):
     r"""How many different items occur: every item adds its own random weight, never 0, to one bucket.
 
     Sums are taken modulo the prime :math:`p = 2^{61} - 1`.  A bucket with items in it sums to 0 with probability
-    :math:`2/p` at most (for fewer than :math:`p` users), and its sum says nothing of how often they occur.  Without
-    noise only: a sum of weights is uniform, so noise would drown what is asked for.
+    :math:`2/p` at most (for fewer than :math:`p` users), and its sum says nothing of how often they occur.  It
+    works without noise only: after noise an empty bucket could not be told from a sum of weights.
     """
 
     bound: ClassVar[int] = PRIME - 1  # a user's weight is any residue but 0

@@ -371,12 +371,12 @@ def test_steps_are_told_as_they_are():
 def test_full_bags_are_told():
     words = flame_told.crowded(swept({"topk": [50.0, 50.0]}, full=20), 100)
     assert words["crowded"] == "20 % of the coordinates overflow in the first round, and 20 % in the last"
-    assert words["hiding_change"].startswith("The accuracy hardly notices (it changes by 0.00")
+    assert words["hiding_change"].startswith("The accuracy hardly changes (0.00")
     assert words["overflow_row"].startswith("not where users agree: at $l=1$ 20 %")
     alone = flame_grid.Sweep("x", np.array([4.0]), {"topk": np.ones((2, 1))}, {"topk": np.zeros((1, 2, 2, 2))})
     assert flame_told.crowded(alone, 100)["hiding_change"].startswith("No other number")
     other = flame_told.crowded(swept({"topk": [50.0, 40.0]}), 100)
-    assert other["hiding_change"].startswith("The accuracy does notice (it changes by -10.00")
+    assert other["hiding_change"].startswith("The accuracy changes (-10.00")
     assert "no bag overflows" in other["overflow_row"]
 
 

@@ -126,17 +126,17 @@ def test_a_curve_is_silent_where_the_corollary_is():
 
 def test_words_of_any_randomizer_follow_the_budget():
     book = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(0.5), [1000, 10**6], DELTA))
-    assert "16 times as large as the best one" in book["since_first"]
-    assert book["any_gain"] == "12 % at most"
-    assert book["any_left"].startswith("what some randomizer certainly loses is 0.0012")
+    assert "16 times as large as the best bound on this page" in book["since_first"]
+    assert book["any_gain"] == "at most 12 %"
+    assert "some randomizer certainly loses 0.0012" in book["any_left"]
     assert book["erlingsson_speaks"] == "speaks from 1,000,000 users on"
-    assert book["generic_order"].startswith("Bennett lies above Hoeffding here. It uses")
+    assert book["generic_order"].startswith("The curve by Bennett's inequality lies above that by Hoeffding's here. B")
     other = amplification.words_of_any(amplification.compute_epsilons(AnyProfile(3.0), [1000, 10**6], DELTA))
-    assert "the first answer, of 2019, says nothing" in other["since_first"]
+    assert "the first bound, of 2019, says nothing" in other["since_first"]
     record = amplification.compute_epsilons(AnyProfile(0.5), [1000], DELTA)
     silent = replace(record, curves=dict(record.curves) | {"lower": np.zeros(1)})
-    assert amplification.words_of_any(silent)["any_left"].startswith("nothing is known to be lost there")
-    assert other["generic_order"] == "Bennett lies below Hoeffding here."
+    assert amplification.words_of_any(silent)["any_left"].endswith("no loss is certain")
+    assert other["generic_order"] == "The curve by Bennett's inequality lies below that by Hoeffding's here."
 
 
 def test_the_larger_budget_is_named_for_each_randomizer():
@@ -159,7 +159,9 @@ def test_a_gap_is_told_where_there_is_one():
     assert words["gap_story"].endswith("% for 10-ary response")
     nothing = amplification.compute_epsilons(KaryProfile(0.1, 2), [1000], 0.9)
     gap = amplification.compute_gap([KaryProfile(0.1, 2)], [1000], 0.9)
-    assert amplification.words_of_gap(gap, nothing)["gap_story"] == "Here there is none, for the lower bound is 0"
+    assert (
+        amplification.words_of_gap(gap, nothing)["gap_story"] == "Here no ratio can be formed, for the lower bound is 0"
+    )
 
 
 def test_a_slope_needs_three_crowds():
@@ -176,9 +178,9 @@ def test_the_withdrawn_bound_is_told_to_be_false_where_it_is():
     book = amplification.words_of_withdrawn(
         amplification.compute_epsilons(LaplaceProfile(0.5), [100, 10**5], DELTA, kinds)
     )
-    assert "from 100,000 users on, and under the *lower* bound from 100,000 users on" in book["withdrawn_under"]
+    assert "from 100,000 users on, and below the *lower* bound from 100,000 users on" in book["withdrawn_under"]
     few = amplification.words_of_withdrawn(amplification.compute_epsilons(LaplaceProfile(0.5), [100], DELTA, kinds))
-    assert few["withdrawn_under"].startswith("above what it should bound")
+    assert few["withdrawn_under"].startswith("above the quantity that it should bound")
 
 
 # --- one message -----------------------------------------------------------------------------------------------------
@@ -338,7 +340,7 @@ def test_words_of_sums_follow_the_budget_and_the_crowds(summation):
     few = blanket_summation.compute_summation(values, [20, 300], 2.0, 1e-4, repeats=3, seed=2)
     words = blanket_summation.words_of_summation(few)
     assert words["mass_story"].startswith("Theorem 3.1 says nothing")
-    assert words["measured_follows"].startswith("and whether")
+    assert words["measured_follows"].startswith("but more")
     assert few.all_plausible.holds is few.all_agree.holds is few.slopes_of_old_answers.holds is None
     assert np.isnan(few.measured.curves["theorem-protocol"]).all()
     assert {row[3] for row in few.rows()} == {"too few crowds"}

@@ -239,7 +239,7 @@ def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
     rows = protocols.sealed_rounds(n_users=30, dimension=20, kept=2, padded=8, epsilon0=1.0, seed=1)
     accepted = {name: (count, reasons) for name, count, reasons in rows}
     assert accepted["nobody"] == (160, "none")
-    assert accepted["a bit turned over in 3 envelopes"] == (157, "3 unreadable")
+    assert accepted["a bit flipped in 3 envelopes"] == (157, "3 unreadable")
     assert accepted["3 envelopes sealed for another key"] == (157, "3 unreadable")
     assert accepted["3 reports sent twice"] == (160, "3 stray")
     count, reasons = accepted["1 envelope copied to all reports of its coordinate"]

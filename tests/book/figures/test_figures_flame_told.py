@@ -34,9 +34,13 @@ def test_then_and_now_tells_what_its_table_has(now):
 def test_then_and_now_follows_the_verdicts(now):
     topk = now.budgets["topk"]
     for printed, title, sentence in (
-        (topk["lower"] / 2, "not what", "The lower bound is 2 times what the printed formula gives."),
-        ((topk["lower"] + topk["certified"]) / 2, "neither proven", "between what counting gives away"),
-        (topk["certified"] * 3, "3 times better than", "no less than the certified budget"),
+        (topk["lower"] / 2, "not as private", "The lower bound is 2 times what the printed formula gives."),
+        ((topk["lower"] + topk["certified"]) / 2, "neither proven", "between the lower bound"),
+        (
+            topk["certified"] * 3,
+            "as private as the printed formula says, with a factor of 3",
+            "no less than the certified budget",
+        ),
     ):
         words = told.then_and_now(moved(now, "topk", withdrawn=printed))
         assert words["topk_standing"].startswith(title)
@@ -83,7 +87,7 @@ def test_curves_are_told_as_they_go():
     assert words["size_alt"].startswith("certified curves falling;")
     assert words["size_alt"].endswith("for SS-Simple and SS-Double")
     other = told.overall(crossing, "size")
-    assert other["size_gap"] == "Nothing is given away by counting under SS-Simple here."
+    assert other["size_gap"] == "Counting gives nothing away under SS-Simple here."
     assert "does not become" in other["size_private"]
     assert other["size_alt"].endswith("for neither protocol")
     assert told.in_both(falling)["in_both"].startswith("In both figures")
@@ -103,7 +107,7 @@ def test_rates_are_told_or_said_to_be_none():
         "certified": np.array([1.0, 2.0, 4.0]), "lower": np.array([1.0, 4.0, 16.0])})  # fmt: skip
     right = ratios.compute_rates(7850, 0.02, 0.5, 1e-6, [10**6, 10**8, 10**10])
     words = told.rates(right, sampled)
-    assert words["rates_right"] == "The rates in $n$ are right."
+    assert words["rates_right"] == "The slopes are close to these rates in $n$."
     assert words["share_slopes"] == "1.00 and 2.00"
     flat = ratios.compute_rates(7850, 0.02, 100.0, 1e-6, [10**6, 10**8, 10**10])
     assert "do not show" in told.rates(flat, sampled)["rates_right"]
@@ -130,11 +134,11 @@ def test_claims_are_told_with_their_verdicts():
     words = told.claimed(one, dense, claims())
     assert words["sound_claims"] == "SS-Simple and SS-Double hold"
     assert words["margins"] == "1.5 for SS-Simple, 1.5 for SS-Double with 1 in 50 and 1.5 for SS-Double with 1 in 10"
-    assert (words["subset_verdict"], words["overflow"]) == ("holds", "Overflow counts.")
+    assert (words["subset_verdict"], words["overflow"]) == ("holds", "Overflow leaves the verdict as it is.")
     mixed = told.claimed(one, dense, claims(simple=1.5, double=0.5, full_dense=0.5, subset=1.5, topk_dense=1.5))
     assert mixed["sound_claims"] == "SS-Double with 1 in 10 holds; SS-Simple is open; SS-Double with 1 in 50 is refuted"
-    assert (mixed["subset_verdict"], mixed["overflow"]) == ("stays open", "Overflow decides.")
-    assert mixed["dense_verdict"] == "SS-Topk with one coordinate in 10 is open"
+    assert (mixed["subset_verdict"], mixed["overflow"]) == ("stays open", "Overflow changes the verdict.")
+    assert mixed["dense_verdict"] == "The budget of SS-Topk with one coordinate in 10 is open"
     zero = {**claims().claims, "simple": Claim("simple", 1.0, 0.0, 0.0)}
     margins = told.claimed(one, dense, audit.Claims(zero, {}))["margins"]
     assert margins.startswith("any number, where 0 is certified, for SS-Simple")
@@ -154,7 +158,7 @@ def test_the_attack_is_told_with_its_claim(claim, words):
     lower = float(attack.topk_lower(20, 30, 1.0, delta=1e-3))
     said = told.attacked(found, curve, Claim("", claim, lower, 2 * lower))
     assert words in said["attack_verdict"]
-    assert said["attack_reach"] == "its epsilon is 50 % of the best account that there is"
+    assert said["attack_reach"] == "its epsilon is still 50 % of the certified upper bound"
     assert ("does not lie below" in said["curve_and_claim"]) == ("not" in words)
     assert (said["attacked_bags"], said["rounds_run"]) == ("20 bags", "200 rounds")
     inside = sum(low <= found.exact(at) <= high for at, low, high in zip(curve.at, curve.low, curve.high, strict=True))
@@ -170,10 +174,10 @@ def test_accounts_are_told_beside_the_mix():
     }
     accounts = audit.Accounts([(name, value, "value") for name, value in values.items()], {})
     words = told.double_accounts(accounts, Claim("", 3.0, 1.0, 2.0))
-    assert (words["sound_counts"], words["hidden_below"]) == ("3 times and 2 times", "falls below it")
+    assert (words["sound_counts"], words["hidden_below"]) == ("3 times and 2 times", "falls below the mix")
     assert words["mix_survives"] == "survives"
     other = told.double_accounts(accounts, Claim("", 3.0, 4.0, 5.0))
-    assert (other["hidden_below"], other["mix_survives"]) == ("does not fall below it", "fails")
+    assert (other["hidden_below"], other["mix_survives"]) == ("does not fall below the mix", "fails")
 
 
 def test_baselines_are_told():
@@ -191,7 +195,7 @@ def test_baselines_are_told():
     assert words["stands_out"] == "without any error"
     drowned = dict.fromkeys(noise.differences, 10.0)
     words = told.baselines(Claim("", 1.0, 1.0, 2.0), gaussian, lost, dataclasses.replace(noise, differences=drowned))
-    assert "round-off" in words["stands_out"]
+    assert "rounding errors" in words["stands_out"]
 
 
 def test_the_classical_formula_is_told_from_where_it_fails():

@@ -72,8 +72,11 @@ def test_the_five_claims_hold_for_outer() -> None:
 def test_a_claim_that_fails_is_seen() -> None:
     """Aligned gradients vanish as records are added, where the text says the theorem grows to WCS."""
     found = figures.compute_claims([Setting(0.1, 0.1, 10)], [0.1], scheme="aligned")
-    assert not found.holds("more records: worse, up to WCS")
-    assert found.holds("one record: Theorem 4.1 is CS") or found.margins["one record: Theorem 4.1 is CS"] > 0.999
+    assert not found.holds("more records never lower delta, which tends to WCS")
+    assert (
+        found.holds("for one record Theorem 4.1 equals CS")
+        or found.margins["for one record Theorem 4.1 equals CS"] > 0.999
+    )
 
 
 def test_the_identity_of_wcs_and_ols() -> None:
@@ -153,13 +156,14 @@ def test_words_on_readings_follow_the_numbers() -> None:
     assert words[1]["inner_below"] == "lies below what certain gradients really lose at none of the 2 budgets"
     assert words[5]["beside_cs"] == (
         "outer and inner are at 2.52 and 1.23 times CS for a client of 2 records, "
-        "at 6.67 and 2.18 times CS for a client of 5 records; for 2 records the words fit inner better than outer"
+        "at 6.67 and 2.18 times CS for a client of 5 records; "
+        "for 2 records the paper's words fit inner better than outer"
     )
     certain = Setting(participation_rate=1.0)
     alike = figures.reading_words(certain, 0.1, figures.compute_readings(certain, [0.1]))
-    assert alike["beside_cs"].endswith("for 2 records the words fit both alike")
+    assert alike["beside_cs"].endswith("for 2 records the paper's words fit both alike")
     far = figures.reading_words(SETTING, 1e6, figures.compute_readings(SETTING, [1e6]))
-    assert far["aligned_beside"] == "what any angle loses is next to nothing"
+    assert far["aligned_beside"] == "no angle loses a noticeable amount"
 
 
 def test_words_on_check_ins_compare_with_the_local_budget() -> None:
@@ -168,7 +172,7 @@ def test_words_on_check_ins_compare_with_the_local_budget() -> None:
     assert words["checkins_worth"].startswith("never less")
     assert words["checkins_single"] == "0 for 1,000 and 10,000 slots"
     rare = figures.checkin_words(figures.compute_checkins(0.001, 0.5, [1000, 10_000], 1e-5))
-    assert rare["checkins_worth"] == "less than the message's own local budget at all 2 windows"
+    assert rare["checkins_worth"] == "less than the local budget of the message at all 2 windows"
 
 
 def test_words_on_rounds_round_to_the_safe_side() -> None:
@@ -179,9 +183,9 @@ def test_words_on_rounds_round_to_the_safe_side() -> None:
     assert float(least) <= record.curves["aligned"][-1] <= record.curves["outer"][-1] <= float(most)
     _, least, _, most = figures.round_words(record)["rounds_between"].split()
     assert float(least) <= low <= high <= float(most)
-    assert figures.round_words(record)["rounds_order"] == "The order of one round survives."
+    assert figures.round_words(record)["rounds_order"] == "The curves have the same order as in one round."
     turned = replace(record, curves=dict(record.curves) | {"cs": 2 * record.curves["ols"]})
-    assert figures.round_words(turned)["rounds_order"] != "The order of one round survives."
+    assert figures.round_words(turned)["rounds_order"] != "The curves have the same order as in one round."
 
 
 def test_less_noise_has_to_be_asked_for_in_every_table() -> None:

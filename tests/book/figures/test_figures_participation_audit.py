@@ -98,16 +98,16 @@ def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() 
     assert rows["L = 5"][2] == 0
     assert record.below
     assert audit.angle_words(record)["angles_found"] == (
-        "Equal gradients are the worst of their kind for L = 5. For L = 30 (6.9 times as much at 90 degrees) some "
-        "turned ones lose more. The largest client, L = 30, loses 67.3 % of what outer allows. An account that takes "
-        "aligned gradients for the worst case is off by such factors."
+        "Of the angles tried, equal gradients lose the most for L = 5. For L = 30 (6.9 times as much at 90 degrees) "
+        "some turned gradients lose more. The largest client, L = 30, loses 67.3 % of what outer allows. "
+        "An account that takes aligned gradients for the worst case is too small by such factors."
     )
     present.show(record, audit.draw_angles, name="angles", alt="a test of a figure and its words")
 
 
 def test_where_nothing_is_lost_nothing_is_told_and_the_figure_is_drawn() -> None:
     record = gradients.compute_angles(Setting(), 100.0, (5, 10), points=3)
-    assert audit.angle_words(record)["angles_found"] == "Nothing is lost here that a number could tell."
+    assert audit.angle_words(record)["angles_found"] == "What is lost here is too small for a number."
     present.show(record, audit.draw_angles, name="angles", alt="a test of a figure and its words")
     curve = attack.compute_inner_curve(FIVE, np.array([100.0, 120.0]), 100, seed=1)
     assert curve.contradicted.verdict == "says nothing"
@@ -131,9 +131,9 @@ def test_verdicts_follow_the_numbers() -> None:
 def test_the_evidence_of_attacks_is_told_by_their_sizes() -> None:
     attacks = [attack.compute_counterexample(FIVE, 0.1, repeats, seed=1) for repeats in (10_000_000, 1000)]
     words = audit.attack_words(attacks)
-    assert words["attack_evidence"] == "collects evidence that inner rules out, here for $L=5$"
+    assert words["attack_evidence"] == "observes what contradicts inner, here for $L=5$"
     assert words["attack_rare"] == f"{100 * attacks[1].seen[0] / 1000:.2g} %"
-    assert audit.attack_words(attacks[1:])["attack_evidence"].startswith("finds nothing")
+    assert audit.attack_words(attacks[1:])["attack_evidence"].startswith("observes nothing")
 
 
 def test_each_term_is_worst_for_aligned_gradients() -> None:

@@ -251,7 +251,7 @@ NAMED = {
     "Laplace": "Laplace noise",
 }
 NONE = "none of the three"
-NO_GAP = "Here there is none, for the lower bound is 0"
+NO_GAP = "Here no ratio can be formed, for the lower bound is 0"
 
 
 def _lower(profile: PureProfile, n_users: int, delta: float) -> float:
@@ -294,24 +294,25 @@ def words_of_any(record: Curves) -> dict[str, str]:
     low = curves["lower"][-1]
     speaks = from_on(record.x, np.isfinite(curves["erlingsson"]))
     won = (
-        f"For {budget} among {crowd} the first answer, of 2019, is {as_large(curves['erlingsson'][-1] / today)} "
-        "the best one of this page, and not a single message has been changed in between"
+        f"For {budget} among {crowd} the first bound, of 2019, is {as_large(curves['erlingsson'][-1] / today)} "
+        "the best bound on this page, although the messages are the same"
         if speaks and today
-        else f"For {budget} the first answer, of 2019, says nothing; the best one of this page, among {crowd}, is "
+        else f"For {budget} among {crowd} the first bound, of 2019, says nothing; the best bound on this page is "
         f"{at_most(today)}"
     )
     order = side(curves["bennett"], curves["hoeffding"])
-    reason = "It uses the second moment, and the generic second moment is too pessimistic."
+    reason = "Bennett's uses the second moment, and the second moment that covers every randomizer is pessimistic."
     return {
         "since_first": won,
-        "any_gain": f"{percent(1 - float(over(curves['any'], curves['clones-2021']).min()))} at most",
+        "any_gain": f"at most {percent(1 - float(over(curves['any'], curves['clones-2021']).min()), up=True)}",
         "any_left": either(
             low > 0,
-            f"what some randomizer certainly loses is {at_least(low)} there, and {at_most(today)} is certified for all",
-            f"nothing is known to be lost there, and {at_most(today)} is certified",
+            f"among {crowd} {at_most(today)} is certified for all, and some randomizer certainly loses {at_least(low)}",
+            f"among {crowd} {at_most(today)} is certified for all, and no loss is certain",
         ),
         "erlingsson_speaks": f"speaks {speaks}" if speaks else "says nothing for any crowd of the figure",
-        "generic_order": f"Bennett {order} Hoeffding here.{f' {reason}' if order == 'lies above' else ''}",
+        "generic_order": f"The curve by Bennett's inequality {order} that by Hoeffding's here."
+        f"{f' {reason}' if order == 'lies above' else ''}",
     }
 
 
@@ -336,7 +337,7 @@ def gap_story(record: Curves) -> str:
 def words_of_gap(record: Curves, binary: Curves) -> dict[str, str]:
     """The same, and by how much the exact value of binary response exceeds its lower bound."""
     exact = _excess(over(binary.curves["exact"], binary.curves["lower"]))
-    exceeds = f"exceeds the lower bound by at most {exact}" if exact else "stands beside a lower bound of 0"
+    exceeds = f"exceeds the lower bound by at most {exact}" if exact else "cannot be compared with a lower bound of 0"
     return {"gap_story": gap_story(record), "exact_story": exceeds}
 
 
@@ -349,8 +350,9 @@ def words_of_rate(record: Rates) -> dict[str, str]:
     return {
         "rate_slopes": either(
             level,
-            "No line rises, so the rate is right; the lines fall as the prefactor of the bound itself carries a $1/n$",
-            "A line rises over the crowds of the figure, which are too small for the rate",
+            "No line rises over the crowds of the figure, as the corollary says; the lines fall since "
+            "the bound has a factor $1/n$",
+            "A line rises over the crowds of the figure, which are too small to show the rate",
             "With so few crowds no slope can be told",
         ),
         "rate_heights": f"between {heights.min():.2g} and {heights.max():.2g}" if heights.size else "nowhere",
@@ -361,10 +363,12 @@ def words_of_withdrawn(record: Curves) -> dict[str, str]:
     """From which crowd on the withdrawn bound lies below what it should bound, and below what is given away."""
     curves = record.curves
     none, false = (from_on(record.x, curves["withdrawn"] < curves[key]) for key in ("blanket", "lower"))
-    under = f"under the very quantity that it should bound {none}" if none else "above what it should bound"
-    worse = f"{false}: a budget read there is smaller than what two concrete data sets give away"
+    under = (
+        f"below the very quantity that it should bound {none}" if none else "above the quantity that it should bound"
+    )
+    worse = f"{false}; a budget read off there is smaller than what two explicit data sets certainly lose"
     return {
-        "withdrawn_under": f"{under}, and under the *lower* bound {worse if false else 'for no crowd of the figure'}",
+        "withdrawn_under": f"{under}, and below the *lower* bound {worse if false else 'for no crowd of the figure'}",
         "corrected_side": side(curves["bennett"], curves["blanket"]),
     }
 

@@ -185,9 +185,9 @@ def words_of_costs(costs: Sequence[tuple[str, float, float, float]]) -> dict[str
     theorem = rows.get("shuffler: Theorem 3.1")
     return {
         "relative_error": percent(relative / 100),
-        "theorem_price": f"It asks for a blanket {times(theorem[0] / mass)} as heavy as needed"
+        "theorem_price": f"It asks for a blanket mass {times(theorem[0] / mass)} that of the certified account"
         if theorem
-        else "It says nothing at this budget for so many users",
+        else "It says nothing at this budget for this number of users",
         "curator_ratio": as_large(error / rows["curator"][1]),
     }
 
@@ -196,10 +196,10 @@ def words_of_grants(grants: Curves, theorem: float) -> dict[str, str]:
     """What the accounts of one protocol say beside the lower bound; ``theorem`` is the epsilon of Theorem 3.1."""
     best, least = (float(grants.curves[key][0]) for key in ("blanket", "lower"))
     odds = math.exp(float(grants.parameters["epsilon0"]))
-    silence = "`inf` says that the theorem is silent: the blanket is too thin for the crowd, or the budget too large."
+    silence = "`inf` means that the theorem is silent: its blanket is too thin for this crowd, or the budget too large."
     return {
         "local_odds": f"{odds:,.0f}" if 100 <= odds < 1e15 else f"{odds:.3g}" if odds > 1.01 else f"{odds:.7g}",
-        "theorem_speaks": silence if math.isinf(theorem) else "The theorem speaks here.",
+        "theorem_speaks": silence if math.isinf(theorem) else "Here Theorem 3.1 gives a budget.",
         "left_to_gain": f"{percent(best / least - 1)} above it" if least else f"{at_most(best)} above it",
     }
 

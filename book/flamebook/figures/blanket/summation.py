@@ -263,7 +263,7 @@ def words_of_summation(record: SummationError) -> dict[str, str]:
     masses = [f"{plan.blanket_mass:.2g} among {n:,.0f} users" for n, plan in plans.items() if plan]
     ends = dict.fromkeys((*masses[:1], *masses[-1:]))
     return {
-        "mass_story": f"And the mass of Theorem 3.1 falls with the crowd: it is {' and '.join(ends)}, "
+        "mass_story": f"Moreover, the mass of Theorem 3.1 falls as the crowd grows: it is {' and '.join(ends)}, "
         "so that the factor $1/(1-\\gamma)^2$ falls while $n^{1/6}$ rises."
         if ends
         else "Theorem 3.1 says nothing for these crowds at this budget.",
@@ -271,7 +271,7 @@ def words_of_summation(record: SummationError) -> dict[str, str]:
             record.all_agree,
             "and the measurement follows them",
             "though the measurement does not follow them everywhere",
-            "and whether the measurement follows them would take more executions or crowds to tell",
+            "but more executions or crowds would be needed to tell whether the measurement follows them",
         ),
     }
 

@@ -96,13 +96,13 @@ class Attack:
             ("delta claimed at that epsilon", delta),
             ("delta given away, from the law", exact),
             ("times the claim", exact / delta),
-            ("delta given away, in rounds run", self.seen(self.epsilon)),
+            ("delta given away, in the simulated rounds", self.seen(self.epsilon)),
             ("its 95% interval (Clopper-Pearson), from", low),
             ("to", high),
             ("epsilon claimed", claimed),
             *attacked,
             ("epsilon at least, at the claimed delta, from the law", lower),
-            ("epsilon at least, from the rounds run alone", self.epsilon_at_least(delta)),
+            ("epsilon at least, from the simulated rounds alone", self.epsilon_at_least(delta)),
         ]
 
     def _shares(self, epsilon: float) -> list[tuple[float, float]]:
@@ -232,7 +232,13 @@ def draw_attack_curve(ax: Axes, record: AttackCurve, pen: Pen) -> None:
     ax.plot(record.epsilon, record.exact, **pen.line("lower", label="given away, exactly"))
     reach = np.abs(np.array([record.low, record.high]) - record.seen)
     ax.errorbar(
-        record.at, record.seen, reach, fmt="o", color=pen.colour("blue"), capsize=4, label="given away, in rounds run"
+        record.at,
+        record.seen,
+        reach,
+        fmt="o",
+        color=pen.colour("blue"),
+        capsize=4,
+        label="given away, in simulated rounds",
     )
     ax.axhline(record.claimed[1], color=pen.theme.ink, linewidth=1, linestyle=(0, (1.2, 1.6)))
     ax.plot(*record.claimed, "X", color=pen.colour("vermillion"), markersize=11, label="claimed")

@@ -399,7 +399,7 @@ Adversary = Callable[[Reports], Reports]
 
 
 def changed(reports: Reports) -> Reports:
-    """One bit of the first three envelopes is turned over."""
+    """One bit of the first three envelopes is flipped."""
     messages = reports.messages.astype(np.uint8)
     messages[:3, -1] ^= 1
     return replace(reports, messages=messages)
@@ -427,7 +427,7 @@ def copied(reports: Reports) -> Reports:
 
 ADVERSARIES: tuple[tuple[str, Adversary | None], ...] = (
     ("nobody", None),
-    ("a bit turned over in 3 envelopes", changed),
+    ("a bit flipped in 3 envelopes", changed),
     ("3 envelopes sealed for another key", foreign),
     ("3 reports sent twice", repeated),
     ("1 envelope copied to all reports of its coordinate", copied),

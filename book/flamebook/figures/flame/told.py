@@ -39,16 +39,19 @@ def standing(printed: float, lower: float, upper: float) -> str:
     """What a protocol is, by what the printed formula says of it and by certified bounds.
 
     >>> standing(0.9, 0.09, 0.09)
-    '10 times better than the printed formula says'
-    >>> standing(1.5, 1, 2), standing(0.2, 1, 2)
-    ('neither proven nor refuted to be what the printed formula says', 'not what the printed formula says')
+    'as private as the printed formula says, with a factor of 10 to spare'
+    >>> standing(1.5, 1, 2)
+    'neither proven nor refuted to be as private as the printed formula says'
+    >>> standing(0.2, 1, 2)
+    'not as private as the printed formula says'
     """
     found = verdict(printed, lower, upper)
     if found != "holds":
-        return f"{'not' if found == 'refuted' else 'neither proven nor refuted to be'} what {FORMULA} says"
+        return f"{'not' if found == 'refuted' else 'neither proven nor refuted to be'} as private as {FORMULA} says"
     better = ratio(printed, upper)
     same = math.isnan(better) or times(better) == "once"
-    return f"{'as good as' if same else f'{times(better)} better than'} {FORMULA} says"
+    spare = "" if same else f", with a factor of {times(better).removesuffix(' times')} to spare"
+    return f"as private as {FORMULA} says{spare}"
 
 
 def interval(lower: float, upper: float) -> str:
@@ -90,8 +93,8 @@ def then_and_now(now: ThenAndNow) -> Words:
         ),
         "exactly_lower": at_least(exactly["lower"]),
         "exactly_verdict": {
-            "holds": "the printed formula gives no less than that, and its budget holds as well",
-            "open": "the printed formula gives less than that, and nothing contradicts it",
+            "holds": "the printed formula gives no less than is certified, so its budget holds as well",
+            "open": "the printed formula gives less than is certified, and nothing contradicts it",
             "refuted": "the budget of the printed formula is refuted, for counting gives away more",
         }[verdict(exactly["withdrawn"], exactly["lower"], today)],
         "topk_gain": either(
@@ -102,7 +105,7 @@ def then_and_now(now: ThenAndNow) -> Words:
         "topk_standing": standing(*plain),
         "topk_verdict": {
             "holds": "The printed formula gives no less than the certified budget, as long as no bag overflows.",
-            "open": "The printed formula gives a budget between what counting gives away and what is certified.",
+            "open": "The printed formula gives a budget between the lower bound and what is certified.",
             "refuted": f"The lower bound is {times(ratio(topk['lower'], topk['withdrawn']))} what {FORMULA} gives.",
         }[verdict(*plain)],
         "order_of_both": either(
@@ -163,15 +166,15 @@ def overall(record: Curves, which: str) -> Words:
     return {
         f"{which}_gap": either(
             told.size > 0,
-            f"The certified curve of SS-Simple is at most {at_most(max(told, default=1.0))} times as high as the "
-            "lower one.",
-            "Nothing is given away by counting under SS-Simple here.",
+            f"The certified curve of SS-Simple is at most {at_most(max(told, default=1.0))} times as high as its "
+            "lower bound.",
+            "Counting gives nothing away under SS-Simple here.",
         ),
         f"{which}_trend": " and ".join(trends),
         f"{which}_private": either(
             trends == ["falling"],
-            "More coordinates of smaller budget each: the vector becomes more private.",
-            "More coordinates of smaller budget each: the vector does not become more private throughout here.",
+            "With more coordinates of smaller budget each, the vector becomes more private.",
+            "With more coordinates of smaller budget each, the vector does not become more private throughout here.",
         ),
         f"{which}_alt": f"certified curves {' and '.join(trends)}; the printed curve lies above the certified one for "
         f"{listed(over, 'neither protocol')}",
@@ -183,8 +186,7 @@ def in_both(*records: Curves) -> Words:
     pairs = [[one.curves[f"certified:{LOOKS[protocol].label}"] for protocol in ("double", "simple")] for one in records]
     words = either(
         every(*(compared(double, ">", simple) for double, simple in pairs)),
-        "In both figures the certified curve of SS-Double lies above that of SS-Simple: the picture of the previous "
-        "section, along the whole axis.",
+        "In both figures the certified curve of SS-Double lies above that of SS-Simple along the whole axis.",
         "The certified curve of SS-Double does not lie above that of SS-Simple along the whole axis of both figures.",
     )
     return {"in_both": words}
@@ -199,9 +201,9 @@ def rates(corollaries: Rates, sampled: Curves) -> Words:
     return {
         "rates_right": either(
             None if any(map(math.isnan, slopes)) else compared(np.abs(np.array(slopes) + 0.5), "<", 0.1),
-            "The rates in $n$ are right.",
+            "The slopes are close to these rates in $n$.",
             "Bags of these sizes do not show the rates in $n$ yet.",
-            "At these values a bound is 0, and shows no rate.",
+            "At these values a bound is 0 and shows no rate.",
         ),
         "share_slopes": " and ".join(f"{slope:.2f}" for slope in shares),
         "rates_alt": f"{' and '.join(ways)}, at {' and '.join(f'{end:.2g}' for end in ends)} for the largest bags",
@@ -226,8 +228,8 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         ),
         "curve_and_claim": either(
             broken,
-            f"The claim lies {factor} below the curve, which comes down to the claimed $\\delta$ at "
-            f"{times(ratio(claim.lower, claim.claimed))} the claimed budget.",
+            f"At the claimed budget the curve is {factor} the claimed $\\delta$, to which it falls only at "
+            f"{times(ratio(claim.lower, claim.claimed))} that budget.",
             "The claim does not lie below the curve: counting does not contradict it.",
         ),
         "attack_verdict": either(
@@ -235,12 +237,12 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         ),
         "attack_reach": either(
             claim.upper > 0,
-            f"its epsilon is {percent(ratio(claim.lower, claim.upper))} of the best account that there is",
-            "nothing is lost by the best account that there is, either",
+            f"its epsilon is still {percent(ratio(claim.lower, claim.upper))} of the certified upper bound",
+            "the certified upper bound is 0 as well",
         ),
         "attacked_bags": counted(int(attack.parameters["kept"]), "bag"),
         "rounds_run": counted(len(attack.plus), "round"),
-        "attack_alt": "Delta given away by counting, exact and in rounds run, along epsilon; the claimed point "
+        "attack_alt": "Delta given away by counting, against epsilon, exact and in simulated rounds; the claimed point "
         + either(broken, f"lies below by a factor of {factor.removesuffix(' times')}.", "does not lie below."),
     }
 
@@ -267,15 +269,18 @@ def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
         "subset_claimed": f"{subset.claimed:.4g}",
         "subset_verdict": {"holds": "holds", "open": "stays open", "refuted": "is refuted"}[subset.verdict],
         "subset_lower": at_least(subset.lower),
-        "dense_verdict": f"SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} {_STATES[topk.verdict]}",
+        "dense_verdict": f"The budget of SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} "
+        f"{_STATES[topk.verdict]}",
         "dense_numbers": f"The formula gives {topk.claimed:.4g}, counting gives away {at_least(topk.lower)}, and "
         f"{at_most(topk.upper)} is certified",
-        "overflow": either(topk.verdict == full.verdict, "Overflow counts.", "Overflow decides."),
+        "overflow": either(
+            topk.verdict == full.verdict, "Overflow leaves the verdict as it is.", "Overflow changes the verdict."
+        ),
         "full_verdict": either(
             full.lower > topk.lower,
             f"On data that fill the bags, counting gives away {at_least(full.lower)}, and the formula's "
             f"{full.claimed:.4g} {_STATES[full.verdict]}.",
-            f"Full bags show no more than that to the count here, and the formula's {full.claimed:.4g} "
+            f"Here counting gives away no more with full bags, and the formula's {full.claimed:.4g} "
             f"{_STATES[full.verdict]}.",
         ),
     }
@@ -294,7 +299,7 @@ def double_accounts(accounts: Accounts, hidden: Claim) -> Words:
     states = {"holds": "survives", "open": "is neither proven nor refuted", "refuted": "fails"}
     return {
         "sound_counts": " and ".join(map(times, over)),
-        "hidden_below": either(compared(hidden.upper, "<", mix), "falls below it", "does not fall below it"),
+        "hidden_below": either(compared(hidden.upper, "<", mix), "falls below the mix", "does not fall below the mix"),
         "mix_survives": states[verdict(mix, hidden.lower, hidden.upper)],
         "accounts_alt": "Seven accounts of SS-Double on a logarithmic axis, from "
         f"{at_least(accounts['messages counted'], 3)} given away by counting to {highest:.3g}; "
@@ -328,15 +333,15 @@ def baselines(claim: Claim, gaussian: Sequence[Sequence[float]], half: HalfPreci
         "dp_unsampled_keeps": f"{gaussian[1][3]:.3g}",
         "lost": either(
             half.lost > 0,
-            f"Infinities of both signs add up to *not a number*, in {where}. A model with such parameters is a broken "
-            "one, and its accuracy says nothing about local privacy.",
+            f"Infinities of both signs add up to *not a number*, in {where}. A model with such parameters is "
+            "broken, and its accuracy says nothing about local privacy.",
             "At these values no sum is lost.",
         ),
         "stands_out": f"by {orders} orders of magnitude"
         if same > 0 and orders > 0
         else "without any error"
         if same == 0
-        else "as far as round-off of so large a noise lets it",
+        else "as far as the rounding errors of so large a noise allow",
     }
 
 

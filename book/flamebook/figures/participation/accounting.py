@@ -121,11 +121,11 @@ class Claims:
 
 
 CLAIMS = (
-    "order: CS, Theorem 4.1, WCS, OLS",
-    "one record: Theorem 4.1 is CS",
-    "more records: worse, up to WCS",
-    "smaller record rate: better",
-    "fixed product: smaller record rate is better",
+    "delta never falls in the order CS, Theorem 4.1, WCS, OLS",
+    "for one record Theorem 4.1 equals CS",
+    "more records never lower delta, which tends to WCS",
+    "a smaller record rate never raises delta",
+    "with pq fixed a smaller record rate never raises delta",
 )
 
 
@@ -344,7 +344,7 @@ def reading_words(setting: Setting, epsilon: float, record: Curves) -> dict[str,
             compared(most, ">", 1 + SLACK),
             f"some turned gradients lose up to {times(most)} as much",
             "no angle that was tried loses more",
-            "what any angle loses is next to nothing",
+            "no angle loses a noticeable amount",
         ),
         "beside_cs": _beside_cs(setting, epsilon),
     }
@@ -353,7 +353,7 @@ def reading_words(setting: Setting, epsilon: float, record: Curves) -> dict[str,
 def _beside_cs(setting: Setting, epsilon: float) -> str:
     least = setting.delta("cs", epsilon)
     if least == 0:
-        return "CS is too small for a number"
+        return "CS is too small to be told from 0"
     sizes = [FEW, setting.n_records] if setting.n_records > FEW else [FEW]
     found = [[replace(setting, n_records=size).delta(name, epsilon) / least for name in FOR_ALL] for size in sizes]
     numbers = [
@@ -361,7 +361,7 @@ def _beside_cs(setting: Setting, epsilon: float) -> str:
         for size, (outer, inner) in zip(sizes, found, strict=True)
     ]
     fits = either(found[0][1] < found[0][0] * (1 - SLACK), "fit inner better than outer", "fit both alike")
-    return f"outer and inner are at {', at '.join(numbers)}; for {FEW} records the words {fits}"
+    return f"outer and inner are at {', at '.join(numbers)}; for {FEW} records the paper's words {fits}"
 
 
 def checkin_words(record: Curves) -> dict[str, str]:
@@ -374,8 +374,8 @@ def checkin_words(record: Curves) -> dict[str, str]:
         "checkins_noise": _at_windows(record, noisy),
         "checkins_worth": either(
             compared(noisy, ">=", epsilon0),
-            "never less than what the message's own local budget promises without any check-in",
-            f"less than the message's own local budget {where(noisy < epsilon0, 'windows')}",
+            "never less than the local budget of the message, which holds without any check-in",
+            f"less than the local budget of the message {where(noisy < epsilon0, 'windows')}",
         ),
         "checkins_single": _at_windows(record, single),
         "checkins_apart": f"from {times(min(apart))} to {times(max(apart))}",
@@ -395,8 +395,8 @@ def round_words(record: Curves) -> dict[str, str]:
     return {
         "rounds_order": either(
             in_order(record, room=SLACK),
-            "The order of one round survives.",
-            "The order of one round is not seen at every number of rounds.",
+            "The curves have the same order as in one round.",
+            "The curves do not have the order of one round at every number of rounds.",
         ),
         "rounds_between": f"between {at_least(last['lower'])} and {at_most(last['turning'])}",
         "rounds_before": f"between {at_least(last['aligned'])} and {at_most(last['outer'])}",

@@ -68,8 +68,8 @@ def attack_words(attacks: Sequence[Counterexample]) -> dict[str, str]:
     return {
         "attack_evidence": either(
             any(found),
-            f"collects evidence that inner rules out, here for {sizes}",
-            "finds nothing here that inner rules out",
+            f"observes what contradicts inner, here for {sizes}",
+            "observes nothing here that contradicts inner",
         ),
         "attack_rare": percent(last.seen[0] / last.repeats),
     }
@@ -90,15 +90,15 @@ def angle_words(record: Angles) -> dict[str, str]:
         f"{name} ({times(turned[name])} as much at {angle:g} degrees)" for name, _, angle, *_ in rows if name in turned
     ]
     sentences = [
-        f"Equal gradients are the worst of their kind for {listed(equal)}." if equal else "",
-        f"For {listed(told)} some turned ones lose more." if told else "",
+        f"Of the angles tried, equal gradients lose the most for {listed(equal)}." if equal else "",
+        f"For {listed(told)} some turned gradients lose more." if told else "",
         f"The largest client, {rows[-1][0]}, loses {percent(rows[-1][3] / rows[-1][4], 3)} of what outer allows."
         if rows
         else "",
-        "An account that takes aligned gradients for the worst case is off by such factors." if told else "",
+        "An account that takes aligned gradients for the worst case is too small by such factors." if told else "",
     ]
     return {
-        "angles_found": " ".join(filter(None, sentences)) or "Nothing is lost here that a number could tell.",
+        "angles_found": " ".join(filter(None, sentences)) or "What is lost here is too small for a number.",
         "angles_seen": f"it is largest at {listed(seen, 'no angle')}",
     }
 
@@ -117,12 +117,12 @@ def verdicts(attacks: Sequence[Counterexample], angles: Angles, search: Search) 
         (
             "aligned gradients are the worst case",
             verdict(equal * (1 + SLACK), most, bound),
-            f"{at_least(most)} is lost at {angle:g} degrees, {equal:.4g} at none: {name}",
+            f"{at_least(most)} is lost at {angle:g} degrees, {equal:.4g} at 0 degrees: {name}",
         ),
         (
             "aligned gradients are the worst case for each number of others",
             "holds",
             "proven; no curve rises above its start",
         ),
-        ("outer is a bound", "holds", f"proven; {search.tried:,} configurations, {search.exceeding} exceed it"),
+        ("outer is a bound", "holds", f"proven; of {search.tried:,} configurations {search.exceeding} exceed it"),
     ]
