@@ -201,30 +201,46 @@
     if (valid) pending = setTimeout(() => draw(inputs), 120);
   }
 
+  const charted = () => facts.charts.find(({ name }) => name === $("which").value);
+
   function draw(inputs) {
-    const { title, curves } = facts.figure;
-    const found = mode === "live" ? (put({ want: "curves", figure: facts.figure.name, inputs }).found ?? {}) : fromGrid(inputs);
-    flamelibChart.draw($("chart"), facts.figure, found, number(inputs.n_users));
-    const others = `epsilon0 ${inputs.epsilon0}, delta ${inputs.delta}, ${inputs.n_buckets} buckets`;
-    const about = `${title}, ${curves.length} bounds, at ${others}.`;
-    $("chart").setAttribute("aria-label", `${about} The values at ${inputs.n_users} users are in the table.`);
+    const chart = charted();
+    const { name } = chart.x;
+    const drawn = mode === "live" ? (put({ want: "curves", figure: chart.name, inputs }).found ?? {}) : fromGrid(chart, inputs);
+    flamelibChart.draw($("chart"), chart, drawn, number(inputs[name]));
+    const others = chart.needs.filter((need) => need !== name).map((need) => `${need} ${inputs[need]}`);
+    const about = `${chart.title}, ${chart.curves.length} curves, at ${others.join(", ")}.`;
+    $("chart").setAttribute("aria-label", `${about} The values at ${name} ${inputs[name]} are in the table.`);
+    $("legend").replaceChildren();
+    flamelibChart.legend($("legend"), chart.curves.map((one) => ({ ...one, value: within(found[one.key]) })));
   }
 
-  function fromGrid(inputs) {
-    const x = facts.axes.n_users;
-    const along = (row) => x.map((n) => looked(row, { ...inputs, n_users: String(n) })?.value ?? null);
-    return Object.fromEntries(facts.figure.curves.map(({ key }) => [key, { x, y: along(facts.rows.find((row) => row.key === key)) }]));
+  /** What a curve says at the mark, for the legend. */
+  const within = (reply) => (reply?.value === undefined || reply.value === null ? "" : `${{ upper: "≤", lower: "≥" }[reply.gives] ?? "="} ${digits(reply)}`);
+
+  function fromGrid(chart, inputs) {
+    const { name } = chart.x;
+    const x = facts.axes[name];
+    const along = (row) => x.map((at) => looked(row, { ...inputs, [name]: String(at) })?.value ?? null);
+    return Object.fromEntries(chart.curves.map(({ key }) => [key, { x, y: along(facts.rows.find((row) => row.key === key)) }]));
+  }
+
+  /** The chart follows the parameter in use, unless that is one of every part. */
+  function follow(name) {
+    if ($(name).closest("fieldset").matches(":first-of-type") || charted().needs.includes(name)) return;
+    $("which").value = facts.charts.find(({ needs }) => needs.includes(name))?.name ?? charted().name;
   }
 
   /* Start */
 
   function listen() {
     for (const name of NAMES) {
-      $(`${name}-slider`).addEventListener("input", () => (fromSlider(name), update()));
-      $(name).addEventListener("input", () => mode === "grid" || update());
+      $(`${name}-slider`).addEventListener("input", () => (fromSlider(name), follow(name), update()));
+      $(name).addEventListener("input", () => mode === "grid" || (follow(name), update()));
       $(name).addEventListener("change", () => {
         if (mode !== "grid") return;
         snap(name);
+        follow(name);
         update();
       });
     }
@@ -246,7 +262,8 @@
       return;
     }
     $("rows").append(...Object.entries(facts.parts).map(makePart));
-    flamelibChart.legend($("legend"), facts.figure.curves);
+    $("which").append(...facts.charts.map(({ name, title }) => new Option(title, name)));
+    $("which").addEventListener("change", () => draw(values()));
     say("Starting Python in this page …");
     listen();
     update();

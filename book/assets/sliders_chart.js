@@ -3,7 +3,6 @@
 
 const flamelibChart = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const HEIGHT = 360;
   const MARGIN = { left: 62, right: 14, top: 14, bottom: 46 };
 
   function put(parent, tag, attributes, text) {
@@ -56,8 +55,9 @@ const flamelibChart = (() => {
     const up = upwards(figure.y, found);
     if (!up) return;
     const width = Math.max(320, Math.min(760, chart.parentElement.clientWidth));
-    chart.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    const frame = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: HEIGHT - MARGIN.bottom, up };
+    const height = width < 480 ? 270 : 360;
+    chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const frame = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom, up };
     const along = scale(figure.x.log, figure.x.low, figure.x.high);
     frame.x = (value) => frame.left + along.at(value) * (frame.right - frame.left);
     frame.y = (value) => frame.bottom - up.at(value) * (frame.bottom - frame.top);
@@ -78,7 +78,7 @@ const flamelibChart = (() => {
       put(chart, "line", { class: "fl-grid", x1: frame.left, x2: frame.right, y1: y, y2: y });
       put(chart, "text", { x: frame.left - 6, y: y + 4, "text-anchor": "end" }, text);
     }
-    put(chart, "text", { x: (frame.left + frame.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, figure.x.label);
+    put(chart, "text", { x: (frame.left + frame.right) / 2, y: frame.bottom + 38, "text-anchor": "middle" }, figure.x.label);
     const turned = `translate(16 ${(frame.top + frame.bottom) / 2}) rotate(-90)`;
     put(chart, "text", { transform: turned, "text-anchor": "middle" }, figure.y.label);
   }
@@ -115,7 +115,7 @@ const flamelibChart = (() => {
     for (const one of curves) {
       const item = document.createElement("li");
       sample(item, one);
-      item.append(one.words);
+      item.append(one.words, Object.assign(document.createElement("b"), { textContent: one.value ?? "" }));
       list.append(item);
     }
   }

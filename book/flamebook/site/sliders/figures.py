@@ -154,7 +154,7 @@ class Figure:
     def _along(self, row: Row, inputs: Inputs) -> Named:
         """Of a recorded row the points of its grid."""
         name, (low, high) = self.x.name, self.x.ends
-        axis = grids()[row.recorded]["axes"][name] if row.recorded else self.x.points()
+        axis = _axis(row.recorded, name) if row.recorded else self.x.points()
         at = [one for one in axis if low <= one <= high]
         found = [page.reply(row, {**inputs, name: one}) for one in at]
         gives = {one["gives"] for one in found if "gives" in one}
@@ -168,6 +168,12 @@ class Figure:
         """What every curve says at the mark: a number that errs on the safe side, or a refusal."""
         inputs = check(**{**self.fixed, **given})
         return {curve.key: _told(page.reply(curve.row, inputs), re.split(r"\W* ", self.y)[0]) for curve in self.curves}
+
+
+def _axis(recorded: str, name: str) -> list[float]:
+    """The points of a grid along a parameter."""
+    axis: list[float] = grids()[recorded]["axes"][name]
+    return axis
 
 
 def _told(reply: Named, symbol: str) -> Named:
@@ -225,11 +231,10 @@ def _of_page(row: Row) -> Curve:
     return Curve(_LOOK_OF[row.statement], row, f"{row.label}, {_ABOUT[row.about]}", _OF_KIND[row.about], hue)
 
 
-# The chart of the page of sliders.
 BLANKET = Figure(
     name="blanket",
     under="book/sliders",
-    title="Epsilon after shuffling against the number of users",
+    title="Privacy blanket: budget against the number of users",
     x=Slider("n_users", 10_000, 100, 1e9),
     sliders=(),
     curves=tuple(_of_page(row) for row in ROWS if row.part == "blanket" and row.answers == "epsilon"),
@@ -559,7 +564,75 @@ FIGURES: tuple[Figure, ...] = (
         words={name: name for name in ("n_users", "epsilon", "delta")},
     ),
 )
-BY_NAME = {one.name: one for one in (BLANKET, *FIGURES)}
+# The charts of the page of sliders, one for each part, which take the values of the whole page.
+CHARTS: tuple[Figure, ...] = (
+    BLANKET,
+    Figure(
+        name="flame",
+        under="book/sliders",
+        title="FLAME: one coordinate, or a vector, against the messages of a bag",
+        x=Slider("padded", 10_000, 100, 1e6),
+        sliders=(),
+        curves=_page(
+            ("withdrawn", "flame-bennett-withdrawn-coordinate-epsilon", "coordinate, Bennett as first printed"),
+            ("bennett", "blanket-lem-bennett-coordinate-epsilon", "coordinate, Bennett"),
+            ("double", "flame-thm-3-padded-epsilon", "coordinate, Theorem 3 as printed"),
+            ("checkin-any", "flame-lem-1-padded-epsilon", "coordinate, Lemma 1"),
+            ("theorem-4", "recorded-topk-printed-vector-epsilon", "vector, top-k as printed"),
+            ("topk", "recorded-topk-vector-epsilon", "vector, top-k certified"),
+            ("lower", "recorded-topk-lower-vector-epsilon", "vector, top-k lower bound"),
+        ),
+        y="ε after shuffling",
+    ),
+    Figure(
+        name="participation",
+        under="book/sliders",
+        title="Random participation: budget against the noise",
+        x=Slider("noise_std", 1, 0.1, 10),
+        sliders=(),
+        curves=_page(
+            ("gaussian", "participation-thm-2-4-round-epsilon", "one round, drawn for certain"),
+            ("ols", "participation-thm-5-1-round-epsilon", "one round, all join (OLS)"),
+            ("wcs", "participation-thm-5-2-round-epsilon", "one round, known who joins (WCS)"),
+            ("cs", "participation-cor-5-3-round-epsilon", "one round, every record by itself (CS)"),
+            ("outer", "recorded-participation-rounds-epsilon", "all rounds, certified"),
+            ("lower", "recorded-participation-lower-rounds-epsilon", "one round, lower bound"),
+        ),
+        y="ε of a record",
+    ),
+    Figure(
+        name="checkin",
+        under="book/sliders",
+        title="Self check-in: budget against the rounds",
+        x=Slider("rounds", 100, 1, 1e5),
+        sliders=(),
+        curves=_page(
+            ("checkins", "participation-cmp-random-checkins-any-epsilon", "random check-ins"),
+            ("baseline-drv", "checkin-strong-drv-target-epsilon", "rounds of ε each, Dwork et al."),
+            ("baseline-kov", "checkin-strong-kov-target-epsilon", "rounds of ε each, Kairouz et al."),
+            ("checkin-clones", "recorded-shuffled-any-epsilon", "shuffled reports"),
+            ("eq-10-exact", "recorded-distributed-theorem-sums-epsilon", "noisy sums, Theorem 4"),
+            ("losses", "recorded-distributed-sums-epsilon", "noisy sums, privacy losses"),
+        ),
+        y="ε of all rounds",
+    ),
+    Figure(
+        name="cloak",
+        under="book/sliders",
+        title="Cloak aggregation: what shares tell against their number",
+        x=Slider("n_messages", 32, 2, 64, log=False),
+        sliders=(),
+        curves=_page(
+            ("own-1", "cloak-own-1-shares-distance", "two users, total variation"),
+            ("own-2", "cloak-own-2-shares-delta"),
+            ("best-1", "recorded-shares-shares-distance", "all users, total variation"),
+        ),
+        y="δ of the shares",
+        least=1e-15,
+        most=1,
+    ),
+)
+BY_NAME = {one.name: one for one in (*CHARTS, *FIGURES)}
 
 
 def respond(request: str) -> str:

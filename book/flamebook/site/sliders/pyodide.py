@@ -213,7 +213,7 @@ def _facts(cache: Path, carried: dict[str, str]) -> dict[str, dict[str, Any]]:
     words = json.dumps([carried, *map(repr, LOOKS.values())])
     kept = cache / f"sliders-{hashlib.sha256(words.encode()).hexdigest()[:16]}.json"
     if not kept.is_file():
-        values = page.layout() | {"grid": page.grid(), "figure": _layout(figures.BLANKET)}
+        values = page.layout() | {"grid": page.grid(), "charts": [_layout(one) for one in figures.CHARTS]}
         moving = {one.name: _layout(one) | {"opens": _opens(one)} for one in figures.FIGURES}
         files.write(kept, json.dumps({"values": values, "figures": {"figures": moving}}, allow_nan=False))
     facts: dict[str, dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
@@ -229,6 +229,7 @@ def _layout(figure: Figure) -> dict[str, Any]:
         "x": figure.x.told(),
         "y": upwards,
         "sliders": [one.told() for one in figure.sliders],
+        "needs": list(dict.fromkeys(name for curve in figure.curves for name in curve.row.needs)),
         "curves": [_look(curve) | {"steps": curve.steps(figure.x.name)} for curve in figure.curves],
         "fixed": figure.fixed,
         "always": ", ".join(f"{figures.CALLED[name][1]} = {value:g}" for name, value in figure.fixed.items()),
