@@ -1,15 +1,10 @@
-/* The page of sliders: parameters and a target in, the library's own answers out.
- *
- * Python is Pyodide, its core served beside this file as scripts that hand over text, because a page opened
- * from disk may load scripts and nothing else.  Without it the controls step through a grid of values that
- * were computed when the book was built.
- */
+/* The page of sliders: parameters and a target in, the library's own answers out.  Without Python in the page the controls
+ * step through a grid of values that were computed when the book was built. */
 "use strict";
 
-const flamelibSliders = (() => {
+(() => {
+  const { number, tidy, written } = flamelibSliders;
   const NAMES = [...document.querySelectorAll(".fl-sliders input[name]")].map((field) => field.name);
-  const REAL = new Set(["epsilon0", "delta", "epsilon", "noise_std", "participation_rate", "record_rate", "checkin_rate"]);
-  const BASE = new URL("sliders/", document.currentScript.src).href;
   const WORDS = {
     kary: "k-ary response",
     laplace: "Laplace",
@@ -26,64 +21,13 @@ const flamelibSliders = (() => {
   };
   const SYMBOLS = { mass: "γ", epsilon: "ε", delta: "δ", divergence: "Rényi", distance: "distance", messages: "messages", bits: "bits", noise_bound: "error" };
   const GIVES = { upper: "upper bound", exact: "exact", lower: "lower bound", value: "value" };
-  const received = {};
   const $ = (id) => document.getElementById(`fl-${id}`);
   let facts = null;
-  let python = null;
+  let put = null; // a message to the library
   let mode = "starting"; // starting | live | grid
   let found = {};
 
-  /* Loading */
-
-  const script = (name) =>
-    new Promise((done, failed) => {
-      const element = document.createElement("script");
-      element.src = BASE + name;
-      element.onload = done;
-      element.onerror = () => failed(new Error(`${name} is not beside this page`));
-      document.head.append(element);
-    });
-
-  async function unpacked(name, type) {
-    const packed = await fetch(`data:application/octet-stream;base64,${received[name]}`);
-    delete received[name];
-    const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
-    return URL.createObjectURL(new Blob([await new Response(plain).arrayBuffer()], { type }));
-  }
-
-  async function startPython() {
-    await Promise.all(["flamelib.js", "pyodide.js", ...facts.runtime.parts.map((name) => `${name}.js`)].map(script));
-    const [wasm, module, library] = await Promise.all([
-      unpacked("pyodide.asm.wasm", "application/wasm"),
-      unpacked("pyodide.asm.mjs", "text/javascript"),
-      unpacked("python_stdlib.zip", "application/zip"),
-    ]);
-    const interpreter = await loadPyodide({
-      indexURL: `${wasm}#/`, // the loader appends the file's name, which a fragment makes harmless
-      stdLibURL: library,
-      lockFileContents: facts.runtime.lock,
-      packageBaseUrl: "data:,",
-      createPyodideModule: (await import(module)).default,
-    });
-    [wasm, module, library].forEach(URL.revokeObjectURL);
-    for (const [path, source] of Object.entries(received.flamelib)) {
-      interpreter.FS.mkdirTree(`/library/${path.slice(0, path.lastIndexOf("/"))}`);
-      interpreter.FS.writeFile(`/library/${path}`, source);
-    }
-    interpreter.runPython("import sys; sys.path[:0] = ['/library', '/library/book']");
-    return interpreter.pyimport("flamebook.site.sliders.page");
-  }
-
-  const ask = (want, inputs) => JSON.parse(python.respond(JSON.stringify({ want, inputs })));
-
   /* Controls */
-
-  const number = (text) => (text.trim() === "" ? NaN : Number(text));
-
-  const tidy = (name, value) => (REAL.has(name) ? Number(value.toPrecision(3)) : Math.round(Number(value.toPrecision(3))));
-
-  /** Digits a person reads and Python and Number parse alike. */
-  const written = (value) => (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e7) ? value.toExponential().replace("e+", "e") : String(value));
 
   const values = () => Object.fromEntries(NAMES.map((name) => [name, $(name).value.trim()]));
 
@@ -92,7 +36,7 @@ const flamelibSliders = (() => {
 
   function fromSlider(name) {
     const position = Number($(`${name}-slider`).value);
-    $(name).value = written(mode === "grid" ? facts.axes[name][position] : tidy(name, 10 ** position));
+    $(name).value = written(mode === "grid" ? facts.axes[name][position] : tidy(facts.whole.includes(name), 10 ** position));
   }
 
   function toSlider(name) {
@@ -145,7 +89,7 @@ const flamelibSliders = (() => {
   }
 
   function answered(inputs) {
-    if (mode === "live") return ask("answers", inputs);
+    if (mode === "live") return put({ want: "answers", inputs });
     return { found: Object.fromEntries(facts.rows.map((row) => [row.key, looked(row, inputs)])) };
   }
 
@@ -257,32 +201,46 @@ const flamelibSliders = (() => {
     if (valid) pending = setTimeout(() => draw(inputs), 120);
   }
 
+  const charted = () => facts.charts.find(({ name }) => name === $("which").value);
+
   function draw(inputs) {
-    const { users, found: series } = lines(inputs);
-    flamelibChart.draw($("chart"), bounds(), users, series, number(inputs.n_users));
-    const others = `epsilon0 ${inputs.epsilon0}, delta ${inputs.delta}, ${inputs.n_buckets} buckets`;
-    const about = `Epsilon after shuffling against the number of users, ${bounds().length} bounds, at ${others}.`;
-    $("chart").setAttribute("aria-label", `${about} The values at ${inputs.n_users} users are in the table.`);
+    const chart = charted();
+    const { name } = chart.x;
+    const drawn = mode === "live" ? (put({ want: "curves", figure: chart.name, inputs }).found ?? {}) : fromGrid(chart, inputs);
+    flamelibChart.draw($("chart"), chart, drawn, number(inputs[name]));
+    const others = chart.needs.filter((need) => need !== name).map((need) => `${need} ${inputs[need]}`);
+    const about = `${chart.title}, ${chart.curves.length} curves, at ${others.join(", ")}.`;
+    $("chart").setAttribute("aria-label", `${about} The values at ${name} ${inputs[name]} are in the table.`);
+    $("legend").replaceChildren();
+    flamelibChart.legend($("legend"), chart.curves.map((one) => ({ ...one, value: within(found[one.key]) })));
   }
 
-  const bounds = () => facts.rows.filter((row) => row.part === "blanket" && row.answers === "epsilon").map((row) => ({ ...row, words: `${row.label}, ${WORDS[row.about]}` }));
+  /** What a curve says at the mark, for the legend. */
+  const within = (reply) => (reply?.value === undefined || reply.value === null ? "" : `${{ upper: "≤", lower: "≥" }[reply.gives] ?? "="} ${digits(reply)}`);
 
-  function lines(inputs) {
-    if (mode === "live") return { users: facts.users, found: ask("curves", inputs).found ?? {} };
-    const users = facts.axes.n_users;
-    const along = (row) => users.map((n) => looked(row, { ...inputs, n_users: String(n) })?.value ?? null);
-    return { users, found: Object.fromEntries(bounds().map((row) => [row.key, along(row)])) };
+  function fromGrid(chart, inputs) {
+    const { name } = chart.x;
+    const x = facts.axes[name];
+    const along = (row) => x.map((at) => looked(row, { ...inputs, [name]: String(at) })?.value ?? null);
+    return Object.fromEntries(chart.curves.map(({ key }) => [key, { x, y: along(facts.rows.find((row) => row.key === key)) }]));
+  }
+
+  /** The chart follows the parameter in use, unless that is one of every part. */
+  function follow(name) {
+    if ($(name).closest("fieldset").matches(":first-of-type") || charted().needs.includes(name)) return;
+    $("which").value = facts.charts.find(({ needs }) => needs.includes(name))?.name ?? charted().name;
   }
 
   /* Start */
 
   function listen() {
     for (const name of NAMES) {
-      $(`${name}-slider`).addEventListener("input", () => (fromSlider(name), update()));
-      $(name).addEventListener("input", () => mode === "grid" || update());
+      $(`${name}-slider`).addEventListener("input", () => (fromSlider(name), follow(name), update()));
+      $(name).addEventListener("input", () => mode === "grid" || (follow(name), update()));
       $(name).addEventListener("change", () => {
         if (mode !== "grid") return;
         snap(name);
+        follow(name);
         update();
       });
     }
@@ -298,20 +256,19 @@ const flamelibSliders = (() => {
   async function begin() {
     readAddress();
     try {
-      await script("values.js");
+      facts = await flamelibSliders.told("values");
     } catch {
       say("This copy of the book was built without the values of this page; build it with `make book`.");
       return;
     }
-    facts = received.values;
     $("rows").append(...Object.entries(facts.parts).map(makePart));
-    flamelibChart.legend($("legend"), bounds());
+    $("which").append(...facts.charts.map(({ name, title }) => new Option(title, name)));
+    $("which").addEventListener("change", () => draw(values()));
     say("Starting Python in this page …");
     listen();
     update();
     try {
-      if (!facts.runtime) throw new Error("This book was built where the Python runtime for browsers could not be had.");
-      python = await startPython();
+      put = await flamelibSliders.start(facts.runtime);
       mode = "live";
       say(`Computed in this page by flamelib itself, Python ${facts.runtime.python} (Pyodide ${facts.runtime.version}).`);
     } catch (fault) {
@@ -322,6 +279,4 @@ const flamelibSliders = (() => {
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
-
-  return { receive: (name, content) => (received[name] = content) };
 })();

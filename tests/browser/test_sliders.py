@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
+from flamebook.site.sliders import figures as sliders_figures
 from flamebook.site.sliders import page as sliders
 from flamelib.accounting.checkin import closed_form as checkin_closed
 from flamelib.accounting.composition import closed_form as composition
@@ -292,6 +293,7 @@ def test_digits_that_are_left_out_never_flatter(live: Page) -> None:
 
 @needs_runtime
 def test_every_control_has_a_name_and_every_curve_a_place(live: Page) -> None:
+    live.select_option("#fl-which", "blanket")
     _type(live, POINTS[0])
     unnamed = "controls => controls.filter(c => !c.labels?.length && !c.getAttribute('aria-label')).map(c => c.id)"
     assert live.eval_on_selector_all(".fl-sliders input", unnamed) == []
@@ -301,6 +303,38 @@ def test_every_control_has_a_name_and_every_curve_a_place(live: Page) -> None:
     drawn = live.eval_on_selector_all("#fl-chart path.fl-curve", "paths => paths.map(path => path.getAttribute('d'))")
     assert len(drawn) == 14
     assert all("NaN" not in path for path in drawn)
+
+
+IN_SIGHT = """name => {
+  const [slider, chart] = [`fl-${name}-slider`, "fl-chart"].map((id) => document.getElementById(id));
+  const [a, b] = [slider, chart].map((one) => one.getBoundingClientRect());
+  const inside = [a, b].every((one) => one.top >= 0 && one.bottom <= innerHeight);
+  return inside && document.elementFromPoint((a.left + a.right) / 2, (a.top + a.bottom) / 2) === slider;
+}"""
+FOLLOWED = {"n_buckets": "blanket", "kept": "flame", "noise_std": "participation", "checkin_rate": "checkin",
+            "log2_modulus": "cloak"}  # fmt: skip
+
+
+@needs_runtime
+@pytest.mark.parametrize("size", [{"width": 1366, "height": 768}, {"width": 390, "height": 844}], ids=str)
+def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, size: dict[str, Any]) -> None:
+    before = live.viewport_size
+    live.set_viewport_size(size)  # type: ignore[arg-type]
+    for name in (*TYPED, *START):
+        live.focus(f"#fl-{name}-slider")
+        live.keyboard.press("ArrowRight")
+        assert live.evaluate(IN_SIGHT, name), name
+        if name in FOLLOWED:
+            assert live.input_value("#fl-which") == FOLLOWED[name]
+    for chart in sliders_figures.CHARTS:
+        live.select_option("#fl-which", chart.name)
+        paths = live.eval_on_selector_all("#fl-chart path", "paths => paths.map(path => path.getAttribute('d'))")
+        assert any(paths), chart.name
+        assert all("NaN" not in path for path in paths), chart.name
+        assert live.locator("#fl-legend li").count() == len(chart.curves)
+    live.select_option("#fl-which", "blanket")
+    live.click("#fl-reset")
+    live.set_viewport_size(before or size)  # type: ignore[arg-type]
 
 
 @needs_runtime

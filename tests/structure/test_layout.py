@@ -73,7 +73,6 @@ SUBJECTS = {
     "flamebook.site.pages": "the pages that are made",
     "flamebook.site.jobs": "what is run, apart from who asks for it",
     "flamebook.site.release": "a file to hand on",
-    "flamebook.site.sliders.page": "a page",
 }
 
 

@@ -1,4 +1,4 @@
-"""The form on the page of a notebook: its parameters with type, domain and value, to run the page with others.
+"""What can be filled in on a page: the form of a notebook's parameters, and the panels of figures that move.
 
 The form is plain HTML that ``live.js`` brings to life: it makes the command, the file of parameters and, where the page
 comes from ``make live``, the run itself.  Domains are said in the words that a refusal uses; the run checks again.
@@ -12,6 +12,7 @@ from typing import Any
 
 from flamebook.runs.execute import RECEIPT, receipt_of
 from flamebook.runs.notebook import WHOLE, Declared, conditions, declared
+from flamebook.site.sliders.figures import Figure
 from flamelib.core.vocabulary import VOCABULARY, Domain
 from flamelib.learning.datasets import listing
 
@@ -101,6 +102,18 @@ def written(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def panel(figure: Figure) -> str:
+    """What stands below a figure that moves until somebody opens it; ``sliders_figures.js`` fills it then.
+
+    >>> from flamebook.site.sliders.figures import BLANKET
+    >>> panel(BLANKET)[:55]
+    '<details class="fl-card fl-move" data-figure="blanket">'
+    """
+    told = f"<summary>Move the parameters: {html.escape(figure.title)}</summary>"
+    without = "<noscript><p>This needs JavaScript; <code>flamelib evaluate</code> computes the same.</p></noscript>"
+    return f'<details class="fl-card fl-move" data-figure="{figure.name}">{told}{without}</details>\n'
 
 
 def binder_address(settings: Mapping[str, Any], name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flamebook.places import ROOT
-from flamebook.site.sliders import page, pyodide
+from flamebook.site.sliders import figures, page, pyodide
 from flamebook.site.sliders.grids import grids
 from flamebook.site.sliders.page import PARTS, ROWS
 from flamelib import answers
@@ -27,7 +27,7 @@ GIVEN = FIRST | BLANKET | {"n_messages": 30, "log2_modulus": 32, "rounds": 100, 
 ALONE = """
 import sys
 sys.path[:] = [sys.argv[1], sys.argv[1] + "/book", *(path for path in sys.path if "site-packages" not in path)]
-from flamebook.site.sliders.page import respond
+from flamebook.site.sliders.figures import respond
 print(respond(sys.argv[2]))
 own = {"flamelib", "flamebook", "__main__"}
 others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - own
@@ -130,7 +130,13 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     assert pyodide.integrity(archive.read_bytes()) == pyodide.INTEGRITY
     assert pyodide.install(tmp_path / "html", archive.parent) is True
     placed = {path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir()}
-    assert placed == {"flamelib.js", "values.js", "pyodide.js", *(f"{part}.js" for part in pyodide.PACKED)}
+    assert placed == {
+        "flamelib.js",
+        "values.js",
+        "figures.js",
+        "pyodide.js",
+        *(f"{part}.js" for part in pyodide.PACKED),
+    }
     assert _received(tmp_path / "html" / "_static" / "sliders" / "values.js")["runtime"]["version"] == pyodide.VERSION
 
 
@@ -210,14 +216,15 @@ def test_without_python_a_recorded_value_stands_at_points_of_its_grid_alone(
 
 
 def test_the_curves_pass_through_the_answers() -> None:
-    found, curves = page.answers(GIVEN), page.curves(GIVEN)
-    at = page.USERS.index(GIVEN["n_users"])
-    assert {key: series[at] for key, series in curves.items()} == {key: found[key]["value"] for key in curves}
+    found, curves = page.answers(GIVEN), figures.BLANKET.curves_at(GIVEN)
+    assert len(curves) == 14
+    for key, curve in curves.items():
+        assert dict(zip(curve["x"], curve["y"], strict=True))[GIVEN["n_users"]] == found[key]["value"], key
 
 
 @pytest.mark.parametrize(
     ("inputs", "named"), [({"delta": 2}, "delta"), ({"n_users": "nan"}, "n_users"), ({"epsilon0": ""}, "epsilon0")]
 )
 def test_a_refusal_names_the_input(inputs: dict[str, Any], named: str) -> None:
-    reply = json.loads(page.respond(json.dumps({"want": "answers", "inputs": GIVEN | inputs})))
+    reply = json.loads(figures.respond(json.dumps({"want": "answers", "inputs": GIVEN | inputs})))
     assert reply["refused"].startswith(f"{named} must be ")

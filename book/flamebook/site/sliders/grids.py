@@ -34,8 +34,9 @@ lower one.  Where W moves with an input, and why:
     :math:`\tfrac N2\,E[1+N+\dots+N^{c-2}]`, the square of the distance, rises with the modulus.
 
 Of the inputs in :data:`UNORDERED` no such thing is known, or the contrary: more senders bring more noise as well as
-more privacy by sampling, and three users with three shares each, modulus 2, are bounded by more than two users are.
-These are answered at the points of the grid only.
+more privacy by sampling; which of the messages in a bag are those of one user who reports fewer at random cannot be
+told, so that none can be dropped; and three users with three shares each, modulus 2, are bounded by more than two users
+are.  These are answered at the points of the grid only.
 """
 
 import json
@@ -55,6 +56,7 @@ UNORDERED: dict[str, str] = {
     "distributed": "checkin_rate",
     "distributed-theorem": "checkin_rate",
     "shares": "n_users",
+    "double": "kept",
 }
 
 
@@ -78,7 +80,8 @@ def certified(key: str, inputs: Mapping[str, float]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``value``; ``gives``; ``source``; ``at``, the point; ``command``, which answers the very value.
+        ``value``; ``gives``; ``source``; ``at``, the point, and ``off``, whether it is another than the inputs';
+        ``command``, which answers the very value.
 
     Raises
     ------
@@ -100,11 +103,14 @@ def certified(key: str, inputs: Mapping[str, float]) -> dict[str, Any]:
         index = index * len(axis) + axis.index(at[name])
     value = grid["values"][index]
     words = " ".join(f"{name}={given}" for name, given in (grid["inputs"] | at).items())
+    off = any(at[name] != inputs[name] for name in at)
     return {
         "value": value[grid["answers"]] if isinstance(value, dict) else value,
-        "gives": grid["gives"],
+        # What is exact at another point is a bound here.
+        "gives": "upper" if grid["gives"] == "exact" and off else grid["gives"],
         "source": grid["source"],
         "at": at,
+        "off": off,
         "command": f"flamelib evaluate {grid['statement']} {words}",
     }
 

@@ -1,13 +1,10 @@
-"""What the page of sliders shows: the statements of :mod:`flamebook.site.sliders.page` and their answers.
+"""Which statements the page of sliders shows, part by part, how its inputs become theirs, and their answers.
 
 The page runs this module in the browser, on the very sources of the package; the build runs it once over
 :data:`AXES` for a reader whose browser cannot.  Answers come from :mod:`flamelib.answers`, or from the
 grids of :mod:`flamebook.site.sliders.grids`, so a row is what the command line under it prints.  Standard library only.
-
-Which statements the page of sliders shows, part by part, and how its inputs become theirs; standard library only.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from flamebook.site.sliders.grids import certified
 from flamelib.accounting.shuffling import closed_form
 from flamelib.answers import answer, plain, sentence, statement
 from flamelib.core.profiles import KaryProfile
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 
 Named = dict[str, Any]
 Recast = Callable[[Named], Named]
@@ -32,7 +29,8 @@ PARTS: dict[str, str] = {
 }
 
 
-def _with(**words: Any) -> Recast:
+def having(**words: Any) -> Recast:
+    """Fixed words among the inputs."""
     return lambda named: words | named
 
 
@@ -101,8 +99,8 @@ _TOPK = ("epsilon0", "kept", "padded", "delta")
 _JOINED = ("participation_rate", "record_rate", "noise_std", "delta")
 _SUMS = ("n_users", "checkin_rate", "noise_std", "rounds", "delta")
 _RULE = ("n_users", "epsilon", "delta")
-_kary, _laplace, _any = (_with(randomizer=kind) for kind in ("kary", "laplace", "any"))
-_clipped = _with(clip_norm=1)
+_kary, _laplace, _any = (having(randomizer=kind) for kind in ("kary", "laplace", "any"))
+_clipped = having(clip_norm=1)
 
 _BLANKET = (
     Row("blanket", "blanket:lem-5.1", "Blanket mass", "kary", ("epsilon0", "n_buckets"), "mass", _kary),
@@ -136,9 +134,9 @@ _FLAME = (
 )  # fmt: skip
 _PARTICIPATION = (
     Row("participation", "participation:thm-2.4", "Gaussian mechanism", "round", ("noise_std", "delta"),
-        recast=_with(sensitivity=1)),
+        recast=having(sensitivity=1)),
     Row("participation", "participation:thm-5.1", "All join (OLS)", "round", _JOINED[1:],
-        recast=_with(participation_rate=1, clip_norm=1)),
+        recast=having(participation_rate=1, clip_norm=1)),
     Row("participation", "participation:thm-5.2", "Who joins is known (WCS)", "round", _JOINED, recast=_clipped),
     Row("participation", "participation:cor-5.3", "Every record by itself (CS)", "round", _JOINED, recast=_clipped),
     Row("participation", "participation:rounds", "Nobody knows who joins", "rounds",
@@ -155,7 +153,7 @@ _CHECKIN = (
     Row("checkin", "checkin:strong-kov", "Composition, Kairouz et al.", "target", ("epsilon", "rounds", "delta"),
         recast=_composed),
     Row("checkin", "checkin:thm-3", "Theorem 3, order 2, one round", "any", ("epsilon0", "n_users", "checkin_rate"),
-        "divergence", _with(order=2)),
+        "divergence", having(order=2)),
     Row("checkin", "checkin:shuffled", "Shuffled check-in", "any",
         ("epsilon0", "n_users", "checkin_rate", "rounds", "delta"), recorded="shuffled"),
     Row("checkin", "checkin:distributed", "Distributed, Theorem 4", "sums", _SUMS, recorded="distributed-theorem"),
@@ -197,7 +195,6 @@ AXES: dict[str, tuple[float, ...]] = {
     "n_messages": (2, 4, 6, 8, 12, 16, 24, 32, 48, 64),
     "log2_modulus": (8, 16, 24, 32, 40, 53, 64),
 }
-USERS = (*(round(first * 10**power) for power in range(2, 9) for first in (1, 1.8, 3, 5.6)), 10**9)
 SYMBOLS = {
     "epsilon0": "ε₀",
     "n_users": "n",
@@ -237,10 +234,11 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
     (0.53788284274, 9)
     """
     inputs = check(**given)
-    return {row.key: _reply(row, inputs) for row in ROWS}
+    return {row.key: reply(row, inputs) for row in ROWS}
 
 
-def _reply(row: Row, inputs: Inputs) -> dict[str, Any]:
+def reply(row: Row, inputs: Inputs) -> dict[str, Any]:
+    """The answer of a row to inputs of its domains, or its refusal."""
     try:
         if row.recorded:
             found = certified(row.recorded, row.inputs(inputs))
@@ -278,7 +276,7 @@ def _inverse(inputs: Inputs) -> dict[str, Any]:
     return {"value": value, "gives": "upper", "source": source, "command": f'python -c "{code}"'}
 
 
-def _shown(row: Row, inputs: Inputs, exactly: tuple[str, ...]) -> float | str | None:
+def shown(row: Row, inputs: Inputs, exactly: tuple[str, ...]) -> float | str | None:
     """The bare value of a row; ``None`` where it refuses, or where one of these inputs is not on its recorded grid."""
     if row.recorded:
         try:
@@ -288,19 +286,9 @@ def _shown(row: Row, inputs: Inputs, exactly: tuple[str, ...]) -> float | str | 
         except DomainError:
             return None
     else:
-        told = _reply(row, inputs).get("value")
+        told = reply(row, inputs).get("value")
     value: float | str | None = told
     return value
-
-
-def curves(given: Inputs) -> dict[str, list[float | str | None]]:
-    """Epsilon after one shuffled round, by every row that answers it, at each of :data:`USERS`.
-
-    The number of users given plays no part; a row that is looked up answers at the users of its grid alone.
-    """
-    inputs = check(**given)
-    bounds = [row for row in ROWS if row.part == "blanket" and row.answers == "epsilon"]
-    return {row.key: [_shown(row, {**inputs, "n_users": n}, ("n_users",)) for n in USERS] for row in bounds}
 
 
 def grid() -> dict[str, list[float | str | None]]:
@@ -311,25 +299,16 @@ def grid() -> dict[str, list[float | str | None]]:
 def _along(row: Row) -> Iterator[float | str | None]:
     for point in product(*(AXES[name] for name in row.needs)):
         inputs = check(**dict(zip(row.needs, point, strict=True)))
-        yield _shown(row, inputs, tuple(row.inputs(inputs)))
+        yield shown(row, inputs, tuple(row.inputs(inputs)))
+
+
+def is_whole(name: str) -> bool:
+    """Whether a slider of this parameter moves by whole numbers."""
+    return VOCABULARY[name].whole or name in ("kept", "log2_modulus")
 
 
 def layout() -> dict[str, Any]:
-    """Parts, rows, axes and the abscissae of the curves, for the page."""
-    shown = ("key", "part", "label", "about", "answers", "needs", "recorded")
-    rows = [{name: getattr(row, name) for name in shown} for row in ROWS]
-    return {"parts": PARTS, "rows": rows, "axes": AXES, "users": USERS}
-
-
-def respond(request: str) -> str:
-    """One message of the page, ``{"want": "answers" | "curves", "inputs": {...}}``, answered in JSON.
-
-    >>> respond('{"want": "answers", "inputs": {"delta": 2}}')
-    '{"refused": "delta must be a number in [0, 1], got 2"}'
-    """
-    message = json.loads(request)
-    try:
-        wanted = {"answers": answers, "curves": curves}[message["want"]]
-        return json.dumps({"found": wanted(message["inputs"])}, allow_nan=False)
-    except DomainError as refusal:
-        return json.dumps({"refused": sentence(refusal)})
+    """Parts, rows and axes, for the page."""
+    fields = ("key", "part", "label", "about", "answers", "needs", "recorded")
+    rows = [{name: getattr(row, name) for name in fields} for row in ROWS]
+    return {"parts": PARTS, "rows": rows, "axes": AXES, "whole": [name for name in AXES if is_whole(name)]}

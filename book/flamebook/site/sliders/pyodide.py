@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.places import ROOT
+from flamebook.records import LOOKS, SOLID
 from flamebook.runs import files
-from flamebook.site.sliders import page
+from flamebook.site.sliders import figures, page
+from flamebook.site.sliders.figures import Curve, Figure
 from flamebook.site.sliders.grids import RECORDED
 from flamelib.core.statements import homes
 
@@ -30,8 +32,9 @@ from flamelib.core.statements import homes
 VERSION = "314.0.7"
 INTEGRITY = "sha512-0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 PACKED = ("pyodide.asm.wasm", "pyodide.asm.mjs", "python_stdlib.zip")
-# What the page computes itself, and the homes of the statements that are not read off recorded grids.
-ROOTS = (page.__name__, *dict.fromkeys(homes()[row.statement] for row in page.ROWS if not row.recorded))
+# What pages compute themselves, and the homes of the statements that are not read off recorded grids.
+_SHOWN = [*page.ROWS, *(curve.row for figure in figures.FIGURES for curve in figure.curves)]
+ROOTS = (figures.__name__, *dict.fromkeys(homes()[row.statement] for row in _SHOWN if not row.recorded))
 OURS = ("flamelib", "flamebook")
 CACHE = Path("_build/cache")
 PATIENCE_S = 180
@@ -62,7 +65,8 @@ def install(html_folder: Path, cache: Path = CACHE) -> bool:
     archive = package(cache)
     _hand_over(folder / "flamelib.js", "flamelib", carried)
     runtime = None if archive is None else _runtime(archive, folder)
-    _hand_over(folder / "values.js", "values", _facts(cache, carried) | {"runtime": runtime})
+    for name, told in _facts(cache, carried).items():
+        _hand_over(folder / f"{name}.js", name, told | {"runtime": runtime})
     return archive is not None
 
 
@@ -204,13 +208,43 @@ def _hand_over(path: Path, name: str, content: Any) -> None:
     path.write_text(f"flamelibSliders.receive({json.dumps(name)}, {told});\n", encoding="utf-8")
 
 
-def _facts(cache: Path, carried: dict[str, str]) -> dict[str, Any]:
-    """Layout and grid of the page, computed once for each state of the sources."""
-    digest = hashlib.sha256(json.dumps(carried).encode()).hexdigest()[:16]
-    kept = cache / f"sliders-{digest}.json"
+def _facts(cache: Path, carried: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """What the page of sliders, and the figures that move, are told: computed once for each state of the sources."""
+    words = json.dumps([carried, *map(repr, LOOKS.values())])
+    kept = cache / f"sliders-{hashlib.sha256(words.encode()).hexdigest()[:16]}.json"
     if not kept.is_file():
-        from flamebook.site.sliders import page
-
-        files.write(kept, json.dumps(page.layout() | {"grid": page.grid()}, allow_nan=False))
-    facts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        values = page.layout() | {"grid": page.grid(), "charts": [_layout(one) for one in figures.CHARTS]}
+        moving = {one.name: _layout(one) | {"opens": _opens(one)} for one in figures.FIGURES}
+        files.write(kept, json.dumps({"values": values, "figures": {"figures": moving}}, allow_nan=False))
+    facts: dict[str, dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8"))
     return facts
+
+
+def _layout(figure: Figure) -> dict[str, Any]:
+    """A figure that moves, as the page must know it: its axes, its sliders and the look of its curves."""
+    upwards = {"label": figure.y, "log": figure.log, "least": figure.least, "most": figure.most}
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "x": figure.x.told(),
+        "y": upwards,
+        "sliders": [one.told() for one in figure.sliders],
+        "needs": list(dict.fromkeys(name for curve in figure.curves for name in curve.row.needs)),
+        "curves": [_look(curve) | {"steps": curve.steps(figure.x.name)} for curve in figure.curves],
+        "fixed": figure.fixed,
+        "always": ", ".join(f"{figures.CALLED[name][1]} = {value:g}" for name, value in figure.fixed.items()),
+        "notebook": figure.notebook,
+        "words": figure.words,
+    }
+
+
+def _look(curve: Curve) -> dict[str, Any]:
+    look = LOOKS[curve.look]
+    dash = curve.dash if curve.dash is not None else "" if look.dash == SOLID else " ".join(map(str, look.dash[1]))
+    told = {"key": curve.key, "words": curve.words or look.label, "recorded": bool(curve.row.recorded)}
+    return told | {"hue": curve.hue or look.hue, "dash": dash, "statement": curve.row.statement}
+
+
+def _opens(figure: Figure) -> dict[str, Any]:
+    """What it shows when it opens, before anything has been started."""
+    return {"curves": figure.curves_at(figure.start()), "marked": figure.marked(figure.start())}

@@ -1,4 +1,4 @@
-"""The grids of numerical bounds, five minutes on one idle core: :mod:`flamebook.site.sliders.grids` reads them."""
+"""The grids of numerical bounds, ten minutes on one idle core: :mod:`flamebook.site.sliders.grids` reads them."""
 
 from functools import partial
 from itertools import product
@@ -42,17 +42,20 @@ _SENDING = {
     "rounds": _ROUNDS,
     "delta": (1e-9, 1e-6),
 }
-_TOPK = {"epsilon0": (0.2, 0.5, 1, 2), "kept": (10, 50, 157), "padded": (333, 10_000), "delta": (1e-6,)}
-_TOPK_WORDS = {"protocol": "topk", "dimension": 7850, "n_users": 1000}
+_KEPT = (1, 3, 10, 30, 50, 100, 157, 300, 785)
+_VECTORS = {"epsilon0": (0.2, 0.5, 1, 2), "kept": _KEPT, "padded": (333, 10_000), "delta": (1e-6,)}
+_TOPK, _DOUBLE = ({"protocol": name, "dimension": 7850, "n_users": 1000} for name in ("topk", "double"))
+_SOUND, _PAPER = {"bound": "blanket", "route": "sound"}, {"bound": "bennett", "route": "paper"}
 GRIDS: dict[str, Grid] = {
     "clones": Grid("clones:2021", {}, _ANY),
     "binary": Grid("shuffle:exact-binary", {}, _ANY),
     "binary-lower": Grid("shuffle:lower", {"randomizer": "kary", "n_buckets": 2}, _ANY),
     "laplace": Grid("blanket:lem-reduction", {"randomizer": "laplace"}, _FEW),
     "kary": Grid("blanket:lem-reduction", {"randomizer": "kary"}, _FEW | {"n_buckets": (10, 100)}),
-    "topk": Grid("flame:account", _TOPK_WORDS | {"bound": "blanket", "route": "sound"}, _TOPK),
-    "topk-printed": Grid("flame:account", _TOPK_WORDS | {"bound": "bennett", "route": "paper"}, _TOPK),
-    "topk-lower": Grid("flame:topk-lower", {}, _TOPK),
+    "topk": Grid("flame:account", _TOPK | _SOUND, _VECTORS),
+    "topk-printed": Grid("flame:account", _TOPK | _PAPER, _VECTORS),
+    "topk-lower": Grid("flame:topk-lower", {}, _VECTORS),
+    "double": Grid("flame:account", _DOUBLE | _SOUND, _VECTORS),
     "participation": Grid(
         "participation:rounds",
         {"scheme": "outer", "clip_norm": 1},
@@ -70,9 +73,9 @@ GRIDS: dict[str, Grid] = {
         {"route": "clones"},
         {
             "epsilon0": (1, 2, 4),
-            "n_users": (10**4, 10**5, 10**6),
+            "n_users": (10**4, 30_000, 10**5, 300_000, 10**6),
             "checkin_rate": (0.01, 0.1, 1),
-            "rounds": (100, 1000),
+            "rounds": (100, 1000, 10**5),
             "delta": (1e-6,),
         },
     ),
