@@ -52,17 +52,8 @@ const flamelibCrowd = (() => {
   const best = (n) => (1 + delta(n, 0)) / 2;
   const guess = (n, count) => laws[n].yes[count] >= laws[n].no[count];
 
-  /* Chance: the page's own, or one from a seed (mulberry32, 32 bits of state). */
+  /* Chance: the page's own, or one from a seed. */
 
-  function seeded(seed) {
-    let state = seed >>> 0;
-    return () => {
-      state = (state + 0x6d2b79f5) >>> 0;
-      let t = Math.imul(state ^ (state >>> 15), 1 | state);
-      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-      return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-    };
-  }
   let random = Math.random;
 
   function draw(n) {
@@ -264,5 +255,5 @@ const flamelibCrowd = (() => {
     new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   }
 
-  return { delta, best, play, draw, guess, seed: (seed) => (random = seeded(seed)) };
+  return { delta, best, play, draw, guess, seed: (seed) => (random = flamelibChance.seeded(seed)) };
 })();

@@ -65,7 +65,7 @@ SUBJECTS = {
     "flamebook.site.coverage": "a page",
     "flamebook.runs.page.folded": "a page as one file",
     "flamebook.runs.page.head": "what stands at the top of a page",
-    "flamebook.site.refuted": "a page",
+    "flamebook.site.dossiers": "a page",
     "flamebook.site.falls": "a page",
     "flamebook.site.crowd": "a page",
     "flamebook.site.theorems": "a page",

@@ -28,7 +28,7 @@ from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Claim, Judged, Value, shown
 from flamebook.places import RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, beside, coverage, crowd, falls, forms, refuted, theorems, unknown
+from flamebook.site import api, bench, beside, coverage, crowd, dossiers, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
 from flamebook.site.spread import recorded, spread_page
 from flamelib.core.statements import DOCUMENTS
@@ -176,6 +176,9 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "citation.md": citation(ROOT),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
+        book_folder / "dossiers.md": dossiers.page(
+            _text(book_folder / "dossiers.md"), _text(ROOT / "book" / "refuted.md"), judged, link
+        ),
         book_folder / "falls.md": falls.page(judged, rests),
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
         book_folder / "unknown.md": unknown.page(brackets, link),

@@ -74,6 +74,38 @@ def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) ->
     return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
 
 
+def part(template: str, judged: Iterable[Judged], name: str, which: str) -> str:
+    """One part of the story that tells a row, with its numbers.
+
+    Raises
+    ------
+    DomainError
+        If no story tells the row, or has no part of that name.
+    """
+    rows = {row.claim.id: row for row in judged}
+    found = re.search(rf"^\*\*{which}\.\*\* (.+)$", _story(template, name)[1], re.M)
+    if not found:
+        raise DomainError(f"book/refuted.md: the story of {name} has no part named {which}")
+    text = found[1]
+    return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
+
+
+def head(template: str, judged: Iterable[Judged], name: str, link: Callable[[str], str]) -> str:
+    """Verdict, weight and command of one row, and where its story is told."""
+    rows = {row.claim.id: row for row in judged}
+    label = _label([rows[one] for one in _story(template, name)[0]])
+    return f"{_said([rows[name]], link)} The story is told {{ref}}`here <{label}>`."
+
+
+def _story(template: str, name: str) -> tuple[list[str], str]:
+    """The rows of the story that tells one, and its text."""
+    parts = STORY.split(template)
+    for names, text in zip(parts[2::3], parts[3::3], strict=True):
+        if name in names.split():
+            return names.split(), text
+    raise DomainError(f"book/refuted.md: there is no story of {name}")
+
+
 def told(template: str) -> list[str]:
     """The rows of all stories, in their order."""
     return [name for _, names in STORY.findall(template) for name in names.split()]
@@ -142,13 +174,8 @@ def _label(story: list[Judged]) -> str:
 
 
 def _head(title: str, story: list[Judged], link: Callable[[str], str]) -> str:
-    who = "; ".join(dict.fromkeys(_SPEAKERS[row.claim.said_by] for row in story))
-    where = "; ".join(dict.fromkeys(f"{row.claim.where}, {link(row.claim.page)}" for row in story))
-    mark = " *Reconstructed.*" if any(row.claim.reconstructed for row in story) else ""
-    first = story[0].claim
     lines = [
-        *(f"({_label(story)})=", f"### {title}", ""),
-        f"{verdict('refuted')}, {first.weight}: {who}. {where}.{mark} Recompute: `flamelib check {first.id}`.",
+        *(f"({_label(story)})=", f"### {title}", "", _said(story, link)),
         *("", "::::{dropdown} Rows of the ledger, with their inputs", ""),
         *(
             f"- {_row(row)} ({row.claim.weight}): {row.claim.claim} {comparison(row)} {given(row.claim)}"
@@ -157,6 +184,15 @@ def _head(title: str, story: list[Judged], link: Callable[[str], str]) -> str:
         "::::",
     ]
     return "\n".join(lines)
+
+
+def _said(story: list[Judged], link: Callable[[str], str]) -> str:
+    """Verdict and weight, whose statement it is, where it stands, and how its first row is recomputed."""
+    who = "; ".join(dict.fromkeys(_SPEAKERS[row.claim.said_by] for row in story))
+    where = "; ".join(dict.fromkeys(f"{row.claim.where}, {link(row.claim.page)}" for row in story))
+    mark = " *Reconstructed.*" if any(row.claim.reconstructed for row in story) else ""
+    first = story[0].claim
+    return f"{verdict('refuted')}, {first.weight}: {who}. {where}.{mark} Recompute: `flamelib check {first.id}`."
 
 
 def _row(row: Judged) -> str:

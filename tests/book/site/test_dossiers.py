@@ -1,0 +1,60 @@
+"""The page "Three refutations to take apart": its numbers are those of the ledger and of the library."""
+
+import math
+
+import pytest
+
+from flamebook.claims import ledger, record
+from flamebook.claims.ledger import Judged
+from flamebook.places import ROOT
+from flamebook.site import dossiers, pages
+from flamelib.accounting.checkin.summed import counted
+from flamelib.accounting.coordinates import counting
+from flamelib.core.vocabulary import DomainError
+
+RECORDED = record.recorded()
+JUDGED = [Judged(one, value, word) for one in ledger.load() for word, value in [RECORDED[one.id]]]
+ROWS = {row.claim.id: row for row in JUDGED}
+TEMPLATE, STORIES = ((ROOT / "book" / name).read_text(encoding="utf-8") for name in ("dossiers.md", "refuted.md"))
+FOUND = {one.name: one for one in dossiers.dossiers(JUDGED)}
+
+
+def test_the_story_s_own_case_is_the_row_of_the_ledger() -> None:
+    assert all(next(iter(one.cases().values())).contradicted for one in FOUND.values())
+    flame, inner = FOUND["flame"].cases(), FOUND["participation"].cases()
+    case = flame["largest opposite mixed sampled"]
+    assert case.exact == pytest.approx(ROWS["flame:thm-3/always-reported"].value, rel=1e-6)
+    assert case.claimed < counting.topk_lower(1, 333, 0.5, epsilon=case.epsilon) <= case.exact
+    case = inner["inner equal hidden removed"]
+    assert case.exact / case.claimed == pytest.approx(ROWS["participation:thm-4.1/inner-five"].value, rel=1e-5)
+    case = inner["outer equal told removed"]
+    assert case.exact == pytest.approx(case.claimed, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("clients none ignores", 0.8), ("clients some counts", 0.4)])
+@pytest.mark.parametrize(("word", "epsilon"), [("large", 3.0), ("small", 0.5)])
+def test_a_round_of_check_in_loses_what_the_library_says(name: str, rate: float, word: str, epsilon: float) -> None:
+    case = FOUND["checkin"].cases()[f"{name} {word}"]
+    whole = counted(10, rate, rate, 0.7)
+    assert math.log(case.exact) == pytest.approx(whole.log_delta(epsilon), abs=1e-6)
+    assert case.exact == case.claimed
+
+
+def test_the_page_tells_every_combination_without_a_script() -> None:
+    page = dossiers.page(TEMPLATE, STORIES, JUDGED, pages.linker(ROOT))
+    assert page.count("contradicted") > sum(len(one.cases()) for one in FOUND.values())
+    assert "flamelib check checkin:distributed/dropout" in page
+    assert "@" not in page
+
+
+@pytest.mark.parametrize(
+    ("word", "wrong"),
+    [
+        ("@play flame:thm-1/none@", "@play flame:thm-1/none@ names no dossier"),
+        ("@part flame:thm-3/always-reported Verse@", "no part named Verse"),
+        ("@head flame:thm-1/none@", "there is no story of flame:thm-1/none"),
+    ],
+)
+def test_a_word_that_names_nothing_is_refused(word: str, wrong: str) -> None:
+    with pytest.raises(DomainError, match=wrong):
+        dossiers.page(word, STORIES, JUDGED, pages.linker(ROOT))
