@@ -30,7 +30,7 @@ const flamelibChart = (() => {
     const every = Math.max(1, Math.ceil((last - first) / 9));
     let marks = [];
     for (let at = Math.ceil(first - 1e-9); at <= last + 1e-9; at += every) marks.push([10 ** at, power(at)]);
-    if (last - first < 2.2) {
+    if (last - first < 1.9) {
       const few = (decade) => [1, 2, 5].map((one) => one * 10 ** decade);
       const near = Array.from({ length: 5 }, (_, at) => few(Math.floor(first) + at)).flat();
       marks = near.filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)).map((value) => [value, plain(value)]);
@@ -91,7 +91,7 @@ const flamelibChart = (() => {
     let points = "";
     let last = null;
     y.forEach((value, index) => {
-      const drawn = typeof value === "number" && value >= frame.up.low && value <= frame.up.high;
+      const drawn = typeof value === "number" && value >= frame.up.low * (1 - 1e-9) && value <= frame.up.high * (1 + 1e-9);
       const at = drawn ? [frame.x(x[index]), frame.y(value)].map((one) => one.toFixed(1)) : null;
       if (drawn && one.recorded) points += circle(Number(at[0]), Number(at[1]));
       if (drawn && last && (one.steps || !one.recorded)) lines.push(one.steps < 0 ? `H${at[0]}V${at[1]}` : one.steps > 0 ? `V${at[1]}H${at[0]}` : `L${at.join(" ")}`);

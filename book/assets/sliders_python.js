@@ -25,28 +25,35 @@ const flamelibSliders = (() => {
     return received[name];
   }
 
-  async function unpacked(name, type) {
+  async function plain(name) {
     const packed = await fetch(`data:application/octet-stream;base64,${received[name]}`);
     delete received[name];
-    const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
-    return URL.createObjectURL(new Blob([await new Response(plain).arrayBuffer()], { type }));
+    return new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
   }
+
+  const unpacked = async (name, type) => URL.createObjectURL(new Blob([await plain(name)], { type }));
 
   async function begin(runtime) {
     if (!runtime) throw new Error("This book was built where the Python runtime for browsers could not be had.");
     await Promise.all(["flamelib.js", "pyodide.js", ...runtime.parts.map((name) => `${name}.js`)].map(script));
-    const [wasm, module, library] = await Promise.all([
+    const [snapshot, wasm, module, library] = await Promise.all([
+      runtime.parts.includes("snapshot") ? plain("snapshot") : null,
       unpacked("pyodide.asm.wasm", "application/wasm"),
       unpacked("pyodide.asm.mjs", "text/javascript"),
       unpacked("python_stdlib.zip", "application/zip"),
     ]);
-    const interpreter = await loadPyodide({
-      indexURL: `${wasm}#/`, // the loader appends the file's name, which a fragment makes harmless
-      stdLibURL: library,
-      lockFileContents: runtime.lock,
-      packageBaseUrl: "data:,",
-      createPyodideModule: (await import(module)).default,
-    });
+    const createPyodideModule = (await import(module)).default;
+    const load = (memory) =>
+      loadPyodide({
+        indexURL: `${wasm}#/`, // the loader appends the file's name, which a fragment makes harmless
+        stdLibURL: library,
+        lockFileContents: runtime.lock,
+        packageBaseUrl: "data:,",
+        createPyodideModule,
+        ...memory,
+      });
+    // The memory of an interpreter that has started saves most of the start; without it, the long way.
+    const interpreter = await (snapshot ? load({ _loadSnapshot: snapshot }).catch(() => load({})) : load({}));
     [wasm, module, library].forEach(URL.revokeObjectURL);
     for (const [path, source] of Object.entries(received.flamelib)) {
       interpreter.FS.mkdirTree(`/library/${path.slice(0, path.lastIndexOf("/"))}`);

@@ -1,6 +1,8 @@
 """Figures that move in place: from disk, their digits and their CSV are CPython's, and nothing is loaded unasked."""
 
+import base64
 import csv
+import gzip
 import io
 from collections.abc import Iterator
 from itertools import groupby
@@ -191,6 +193,21 @@ def test_a_link_restores_values_and_leads_to_the_notebooks_form(
     for name, here in figure.words.items():
         assert float(page.input_value(f"#own-{name}")) == moved[here]
         assert page.get_attribute(f"#own-{name}", "aria-invalid") == "false"
+    page.close()
+
+
+def test_with_a_broken_snapshot_python_starts_the_long_way(
+    contexts: dict[str, BrowserContext], origins: dict[str, str]
+) -> None:
+    page = contexts["http"].new_page()
+    nothing = base64.b64encode(gzip.compress(bytes(64))).decode()
+    body = f'flamelibSliders.receive("snapshot", "{nothing}");'
+    page.route("**/sliders/snapshot.js", lambda route: route.fulfill(body=body, content_type="text/javascript"))
+    page.goto(f"{origins['http']}/{ONE.under}.html")
+    settle(page)
+    _touch(page, ONE)
+    page.evaluate(PLACE, [_box(ONE), 0.62])
+    assert _agrees(page, ONE, _settled(page, ONE))
     page.close()
 
 

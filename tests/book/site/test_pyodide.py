@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+import tarfile
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -130,14 +131,18 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     assert pyodide.integrity(archive.read_bytes()) == pyodide.INTEGRITY
     assert pyodide.install(tmp_path / "html", archive.parent) is True
     placed = {path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir()}
-    assert placed == {
-        "flamelib.js",
-        "values.js",
-        "figures.js",
-        "pyodide.js",
-        *(f"{part}.js" for part in pyodide.PACKED),
-    }
-    assert _received(tmp_path / "html" / "_static" / "sliders" / "values.js")["runtime"]["version"] == pyodide.VERSION
+    told = _received(tmp_path / "html" / "_static" / "sliders" / "values.js")["runtime"]
+    assert placed == {"flamelib.js", "values.js", "figures.js", "pyodide.js", *(f"{part}.js" for part in told["parts"])}
+    assert told["version"] == pyodide.VERSION
+    assert {*told["parts"]} - {pyodide.SNAPSHOT} == {*pyodide.PACKED}
+
+
+def test_without_node_pages_do_without_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = pyodide.package(pyodide.CACHE) if pyodide.CACHE.is_dir() else None
+    if archive is not None:
+        monkeypatch.setenv("PATH", "")
+        with tarfile.open(archive) as packed:
+            assert pyodide._snapshot(packed) == {}
 
 
 def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float | str | None]]) -> None:

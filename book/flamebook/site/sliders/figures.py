@@ -24,7 +24,7 @@ POINTS = 29
 CALLED: dict[str, tuple[str, str]] = {
     "n_users": ("Users", "n"),
     "epsilon0": ("Local budget", "ε₀"),
-    "epsilon": ("Central budget", "ε"),
+    "epsilon": ("Budget", "ε"),
     "delta": ("Failure probability", "δ"),
     "n_buckets": ("Buckets of k-ary response", "k"),
     "kept": ("Coordinates that a user reports", "k"),
@@ -51,6 +51,7 @@ class Slider:
     high: float = 0.0
     choices: tuple[float, ...] = ()
     log: bool = True
+    symbol: str = ""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -75,7 +76,7 @@ class Slider:
 
     def told(self) -> Named:
         """What the page must know of it."""
-        label, symbol = CALLED[self.name]
+        label, symbol = CALLED[self.name][0], self.symbol or CALLED[self.name][1]
         low, high = self.ends
         ends = {"low": low, "high": high, "log": self.log, "choices": self.choices, "whole": self.whole}
         return {"name": self.name, "label": f"{label} {symbol}", "symbol": symbol, "start": self.start} | ends
@@ -199,8 +200,8 @@ def _row(
     return Row("", statement, "", about, tuple(needs.split()), answers, recast, recorded)
 
 
-def _page(*looks: tuple[str, str] | tuple[str, str, str]) -> tuple[Curve, ...]:
-    """Curves of rows of the page of sliders: look, key and, where those of the look do not do, words."""
+def _page(*looks: tuple[str, ...]) -> tuple[Curve, ...]:
+    """Curves of rows of the page of sliders: look, key and, where those of the look do not do, words, dash and hue."""
     found = {row.key: row for row in ROWS}
     return tuple(Curve(look, found[key], *words) for look, key, *words in looks)
 
@@ -257,11 +258,14 @@ def _smooth(named: Named) -> Named:
     return _odd({"smoothness": math.tanh(named.pop("epsilon") / 2)} | named)
 
 
+_COSTLY = {"cmp-rec": "sky"}  # beside another grey
+
+
 def _costs(answers: str, *looks: tuple[str, str, str]) -> tuple[Curve, ...]:
     """What protocols for sums cost: look, protocol, words."""
     needs = "n_users epsilon delta"
     return tuple(
-        Curve(look, _row("cloak:cost", name, needs, answers, having(protocol=name)), words)
+        Curve(look, _row("cloak:cost", name, needs, answers, having(protocol=name)), words, hue=_COSTLY.get(name, ""))
         for look, name, words in looks
     )
 
@@ -342,7 +346,7 @@ FIGURES: tuple[Figure, ...] = (
         x=Slider("padded", 10_000, 100, 1e6),
         sliders=(
             Slider("epsilon0", 0.5, 0.05, 2),
-            Slider("n_buckets", 2, choices=(2, 10, 100)),
+            Slider("n_buckets", 2, choices=(2, 10, 100), symbol="b"),
             Slider("kept", 157, 1, 7850),
         ),
         curves=_page(
@@ -370,6 +374,7 @@ FIGURES: tuple[Figure, ...] = (
                 "double",
                 _row("flame:account", "vector", "epsilon0 kept padded delta", recorded="double"),
                 "SS-Double, certified upper bound",
+                hue="purple",
             ),
         ),
         y="ε of the vector",
@@ -457,8 +462,8 @@ FIGURES: tuple[Figure, ...] = (
         curves=(
             Curve("unshuffled", _row("flame:lem-2", "target", "epsilon rounds", recast=_modified), "budgets added up"),
             *_page(
-                ("baseline-drv", "checkin-strong-drv-target-epsilon", "Dwork, Rothblum, Vadhan"),
-                ("baseline-kov", "checkin-strong-kov-target-epsilon", "Kairouz, Oh, Viswanath"),
+                ("baseline-drv", "checkin-strong-drv-target-epsilon", "Dwork, Rothblum, Vadhan", _DASHED, "vermillion"),
+                ("baseline-kov", "checkin-strong-kov-target-epsilon", "Kairouz, Oh, Viswanath", "", "blue"),
             ),
         ),
         y="ε after all rounds",
@@ -476,7 +481,7 @@ FIGURES: tuple[Figure, ...] = (
             Slider("noise_std", 1, choices=(0.5, 1, 2, 4)),
         ),
         curves=_page(
-            ("eq-10-exact", "recorded-distributed-theorem-sums-epsilon", "Theorem 4"),
+            ("eq-10-exact", "recorded-distributed-theorem-sums-epsilon", "Theorem 4", _DASHED),
             ("losses", "recorded-distributed-sums-epsilon", "privacy losses"),
         ),
         y="ε after all rounds",
