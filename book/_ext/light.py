@@ -5,13 +5,16 @@ book, which has these files, loads them when they come into sight.
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from flamebook.site.markup import as_files, lean
+from flamebook.site.markup import as_files, lean, own_size
 
+PICTURE = re.compile(r'(?<=<img )(?=[^>]*class="dark-light" src="[^"]*_images/([^"/]+\.svg)")')
+SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 LONG = 100_000  # characters of a page, from which its tables are made lean
 
 
@@ -28,7 +31,15 @@ def place(app: Sphinx, document: nodes.document, name: str) -> None:
 
 
 def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Make the tables of a long page lean."""
+    """Tell the sizes of pictures that a page names, and make the tables of a long page lean."""
+    files = {new: Path(app.srcdir, old) for old, new in app.builder.images.items()}
+
+    def sized(found: re.Match[str]) -> str:
+        drawing = SIZE.search(files[found[1]].read_text(encoding="utf-8"))
+        return f"{own_size(drawing[1], drawing[2])} " if drawing else ""
+
+    if "body" in context:
+        context["body"] = PICTURE.sub(sized, context["body"])
     if len(context.get("body", "")) > LONG:
         context["body"] = re.sub(r"<table\b.*?</table>", lambda found: lean(found[0]), context["body"], flags=re.DOTALL)
 

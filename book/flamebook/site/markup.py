@@ -52,6 +52,16 @@ _FILE = re.compile(r'href="(\.\./files/[^"]*?)\.svg" download')
 _LEGIBLE = 0.87  # of its width: the smallest words of a figure, 9.5 points, are 11 pixels high then
 
 
+def own_size(width: str, height: str) -> str:
+    """Size of a drawing as attributes of its picture, from points, and the width below which it scrolls.
+
+    >>> own_size("300", "150")
+    'width="400" height="200" style="--legible:348px"'
+    """
+    wide, high = (float(number) * 96 / 72 for number in (width, height))
+    return f'width="{wide:.0f}" height="{high:.0f}" style="--legible:{_LEGIBLE * wide:.0f}px"'
+
+
 def as_files(markup: str) -> str:
     """A figure whose pictures are files, loaded when they come into sight, instead of parts of the page.
 
@@ -63,11 +73,10 @@ def as_files(markup: str) -> str:
     file = _FILE.search(markup)
 
     def written(found: re.Match[str]) -> str:
-        width, height = (float(found[name]) * 96 / 72 for name in ("width", "height"))
         address = f"{file[1]}{'-dark' if found['theme'] == 'dark' else ''}.svg" if file else ""
         return (
             f'<div class="only-{found["theme"]}"><img class="dark-light" src="{address}" alt="{found["alt"]}" '
-            f'width="{width:.0f}" height="{height:.0f}" style="--legible:{_LEGIBLE * width:.0f}px" '
+            f"{own_size(found['width'], found['height'])} "
             'loading="lazy" decoding="async"></div>'
         )
 

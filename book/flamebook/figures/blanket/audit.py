@@ -98,7 +98,7 @@ def draw_clone_values(ax: Axes, record: CloneValues, pen: Pen) -> None:
             at, excess, width * 0.92, color=pen.colour(key), edgecolor=pen.theme.ink, hatch=hatch, linewidth=0.6
         )
         bars.set_label(LOOKS[key].label)
-        ax.bar_label(bars, [f"{x:+.2g}" if abs(x) < 10 else f"{x:+.0f}" for x in excess], fontsize=8.5, padding=2)
+        ax.bar_label(bars, [f"{x:+.2g}" if abs(x) < 10 else f"{x:+.0f}" for x in excess], fontsize=9.5, padding=2)
     ax.axhline(0, **pen.line("truth", label="truth, enumerated", marker=""))
     ax.set_yscale("symlog", linthresh=1)
     ax.set(

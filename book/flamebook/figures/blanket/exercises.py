@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flamebook.figures.blanket.comparisons import SAME, from_on
-from flamebook.statements import Finding, compared, every, listed, silent
+from flamebook.statements import AtLeast, Finding, compared, every, listed, silent
 from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass, histogram_epsilon
 from flamelib.core.profiles import KaryProfile
@@ -83,9 +83,9 @@ def where_false(crowds: Sequence[int], old: Sequence[float], best: Sequence[floa
 
 
 def says(profile: KaryProfile) -> tuple[float, float, float]:
-    """Local budget of k-ary response, how often the value is kept on purpose, and how often the message is true.
+    """Local budget of k-ary response, rounded down, and how often the value is kept on purpose and the message true.
 
     >>> [round(number, 5) for number in says(KaryProfile(0.5, 10))]
     [0.5, 0.06092, 0.15483]
     """
-    return profile.epsilon0, profile.kept, profile.kept + profile.mass / profile.n_buckets
+    return AtLeast(profile.epsilon0), profile.kept, profile.kept + profile.mass / profile.n_buckets

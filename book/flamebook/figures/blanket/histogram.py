@@ -219,5 +219,5 @@ def words_of_counts(record: HistogramError, name: str) -> dict[str, str]:
 
 def _name_buckets(ax: Axes, names: Sequence[str]) -> None:
     every = max(1, math.ceil(len(names) / 31))
-    ax.set_xticks(range(0, len(names), every), names[::every], fontsize=9)
+    ax.set_xticks(range(0, len(names), every), names[::every], fontsize=9.5)
     ax.grid(visible=False, axis="x")

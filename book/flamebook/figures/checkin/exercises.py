@@ -127,7 +127,7 @@ class Dropouts:
 
     def row(self) -> tuple[object, ...]:
         """For a table."""
-        return self.name, self.uncounted, AtLeast(self.least), AtMost(self.counted), AtMost(self.bounded)
+        return self.name, AtMost(self.uncounted), AtLeast(self.least), AtMost(self.counted), AtMost(self.bounded)
 
     @property
     def bound(self) -> Finding:
