@@ -22,7 +22,7 @@ def bracketed(found: Row, request: Request) -> Row:
     """The row with its lower end, where there is one; never above the upper end."""
     known = _LOWEST.get(found.mechanism)
     lower = known(request, found) if known else None
-    return found if lower is None else replace(found, lower=min(max(lower, 0.0), found.epsilon))
+    return found if lower is None else replace(found, lower=min(max(float(lower), 0.0), found.epsilon))
 
 
 def repeated_lower(epsilon0: float, chance: float, times: int, delta: float) -> float:

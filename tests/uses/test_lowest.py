@@ -91,6 +91,11 @@ def test_no_lower_end_is_above_the_upper_one(budget: dict[str, object], task: st
     assert all(known[one.mechanism] > one.epsilon * (1 - 1e-3) for one in rows if one.mechanism in exact)
 
 
+def test_answers_of_other_processes_are_those_of_this_one() -> None:
+    request = {"n_users": N, "delta": DELTA, "epsilon": 1.0, "epsilon0": "0.1,1", "mechanism": "blanket"}
+    assert list(compared(request, jobs=2)) == list(compared(request))
+
+
 def test_one_mechanism_is_asked_alone() -> None:
     [found] = compared({"n_users": N, "delta": DELTA, "epsilon0": 1.0, "mechanism": "blanket"})
     assert isinstance(found, Row)
