@@ -58,12 +58,15 @@ Put one request to every mechanism of the five documents; one JSON object a line
 
 The request: task (mean or histogram), n_users, dimension, rounds, delta, sampling_rate.  The budget: epsilon,
 for which private reports are tuned until they keep it; or epsilon0 of a report; or epsilon and a list of
-epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.
+epsilon0 such as 0.5,1,2, of which private reports take the largest that keeps epsilon.  With mechanism=NAME, as a
+row calls it, that one answers alone.  Beside the certified epsilon stands, as lower, what explicit data sets lose,
+where that is known.
 
 Examples:
   flamelib compare n_users=1e4 dimension=16 rounds=12 delta=1e-6 epsilon0=1
   flamelib compare task=histogram n_users=1e5 dimension=256 epsilon=1
   flamelib compare n_users=1e4 epsilon=1 epsilon0=0.5,1,2
+  flamelib compare mechanism=blanket n_users=50000 epsilon0=1
 
 Exit status: 0 answered; 2 refused (one sentence on standard error).
 """
@@ -185,8 +188,11 @@ def compare(words: Sequence[str]) -> int:
     # The accounts of all documents: no other command needs them.
     from flamelib.uses.deployments import compared
 
-    for one in compared(answers.assignments(words), os.cpu_count() or 1):
+    told = sys.stderr.isatty() and not sys.stdout.isatty()  # else the rows themselves tell how far it is
+    for done, one in enumerate(compared(answers.assignments(words), os.cpu_count() or 1), 1):
         print(answers.dumps(answers.plain(one)), flush=True)
+        print(f"\r{done} mechanisms answered" if told else "", end="", file=sys.stderr, flush=True)
+    print(end="\n" if told else "", file=sys.stderr)
     return 0
 
 

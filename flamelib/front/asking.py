@@ -96,18 +96,20 @@ def compare(
     Returns
     -------
     Comparison
-        For each mechanism a row, or the reason why it does not answer.
+        For each mechanism a row, with its lower end where that is known, or the reason why it does not answer.
 
     Examples
     --------
     >>> compare(n_users=10_000, epsilon0=1.0)[0].mechanism
     'local'
     """
-    from flamelib.uses.deployments import rows
+    from flamelib.uses.deployments import Refusal, rows
+    from flamelib.uses.lowest import bracketed
     from flamelib.uses.requests import Request
 
     request = Request(n_users, dimension, rounds, delta, task)
-    found = rows(request, epsilon=epsilon, epsilon0=epsilon0)
+    answers = rows(request, epsilon=epsilon, epsilon0=epsilon0)
+    found = [one if isinstance(one, Refusal) else bracketed(one, request) for one in answers]
     return Comparison(sorted(found, key=lambda row: hasattr(row, "reason")))
 
 

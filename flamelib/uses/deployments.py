@@ -21,6 +21,7 @@ from typing import Any
 
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check, known
+from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
@@ -51,13 +52,7 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
     least 98 % of it where a local budget is searched for, unless it jumps there.  ``epsilon0`` is the budget of one
     report.
     """
-    if name not in mechanisms():
-        raise DomainError(f"name must be one of {', '.join(mechanisms())}, got {name!r}")
-    if (epsilon is None) == (epsilon0 is None):
-        raise DomainError("exactly one of epsilon and epsilon0 must be given")
-    asked = check(epsilon0=epsilon0)["epsilon0"] if epsilon is None else check(epsilon=epsilon)["epsilon"]
-    if asked == 0:
-        raise DomainError("epsilon must be a number above 0, got 0")
+    asked = _checked(name, epsilon, epsilon0)
     try:
         if name in CENTRAL:
             if epsilon is None:
@@ -66,6 +61,18 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
         return LOCAL[name](request, asked if epsilon is None else _local_budget(name, request, asked))
     except DomainError as error:
         return Refusal(name, str(error))
+
+
+def _checked(name: str, epsilon: float | None, epsilon0: float | None) -> float:
+    """The one budget that is asked for, of a mechanism that there is."""
+    if name not in (*LOCAL, *CENTRAL):
+        raise DomainError(f"mechanism must be one of {'; '.join((*LOCAL, *CENTRAL))}, got {name!r}")
+    if (epsilon is None) == (epsilon0 is None):
+        raise DomainError("exactly one of epsilon and epsilon0 must be given")
+    asked: float = check(epsilon0=epsilon0)["epsilon0"] if epsilon is None else check(epsilon=epsilon)["epsilon"]
+    if asked == 0:
+        raise DomainError("epsilon must be a number above 0, got 0")
+    return asked
 
 
 def rows(
@@ -100,7 +107,8 @@ def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]
     given : mapping
         The fields of :class:`~flamelib.uses.requests.Request`, as numbers or text, of which ``n_users`` is needed; and
         ``epsilon`` (private reports get the largest local budget that keeps it), or ``epsilon0``, or both: then
-        private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.
+        private reports get the largest of the budgets ``epsilon0``, written 0.5,1,2, that keeps ``epsilon``.  With
+        ``mechanism``, one of :func:`mechanisms`, it alone answers.
     jobs : int
         Processes; a search for a local budget takes seconds.
 
@@ -115,24 +123,33 @@ def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]
     >>> [one.mechanism for one in found if isinstance(one, Row)]
     ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
     """
-    known(given, dict.fromkeys((*REQUESTED, *BUDGETS)), ["n_users"], "compare")
+    known(given, dict.fromkeys((*REQUESTED, *BUDGETS, "mechanism")), ["n_users"], "compare")
     numbers = check(**{name: given[name] for name in (*REQUESTED, "epsilon") if name in given and name != "task"})
     epsilon = numbers.pop("epsilon", None)
     request = Request(**numbers, **{name: given[name] for name in given if name == "task"})
     budgets = [check(epsilon0=one)["epsilon0"] for one in str(given.get("epsilon0") or "").split(",") if one]
-    if epsilon is not None and budgets:
-        return iter(rows_within(request, epsilon, budgets))
-    if len(budgets) > 1:
+    if epsilon is None and len(budgets) > 1:
         raise DomainError(f"epsilon0 must be one number where epsilon is not given, got {given['epsilon0']!r}")
-    found = partial(row, request=request, epsilon=epsilon, epsilon0=budgets[0] if budgets else None)
-    if jobs == 1 or epsilon is None:
-        return iter(rows(request, epsilon, found.keywords["epsilon0"]))
-    return _side_by_side(found, jobs)
+    asked = (given["mechanism"],) if "mechanism" in given else mechanisms()
+    _checked(asked[0], epsilon, None if epsilon is not None or not budgets else budgets[0])
+    answer = partial(_bracket, request=request, epsilon=epsilon, budgets=sorted(set(budgets)))
+    return map(answer, asked) if jobs == 1 or epsilon is None else _side_by_side(answer, asked, jobs)
 
 
-def _side_by_side(found: Callable[[str], Row | Refusal], jobs: int) -> Iterator[Row | Refusal]:
+def _bracket(name: str, request: Request, epsilon: float | None, budgets: Sequence[float]) -> Row | Refusal:
+    """One mechanism with its lower end as well."""
+    if epsilon is None:
+        found = row(name, request, epsilon0=budgets[0])
+    elif budgets and name in LOCAL:
+        found = _within(name, request, epsilon, budgets)
+    else:
+        found = row(name, request, epsilon)
+    return found if isinstance(found, Refusal) else bracketed(found, request)
+
+
+def _side_by_side(answer: Callable[[str], Row | Refusal], asked: Sequence[str], jobs: int) -> Iterator[Row | Refusal]:
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(found, mechanisms())
+        yield from pool.map(answer, asked)
 
 
 def _within(name: str, request: Request, epsilon: float, tried: Sequence[float]) -> Row | Refusal:

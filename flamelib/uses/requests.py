@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from flamelib.core.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.vocabulary import DomainError, check
 
 TASKS = ("mean", "histogram")
@@ -66,7 +66,8 @@ class Row:
     formula for the same parameters, if it has one.  The ``error`` is the root mean squared error of a coordinate of the
     mean; ``messages`` and ``bits`` are those of a user who takes part in a round.  ``trusted`` says who must follow the
     protocol, or keep secret what it sees; ``warning`` says why epsilon is not comparable with that of other rows.
-    ``parameters`` are what the account was called with, beside the request.
+    ``parameters`` are what the account was called with, beside the request.  ``lower`` is what explicit data sets lose,
+    where that is known and was asked for (:mod:`flamelib.uses.lowest`); ``rests_on`` speaks of ``epsilon``.
     """
 
     mechanism: str
@@ -80,6 +81,8 @@ class Row:
     adjacency: Adjacency = Adjacency.REPLACE_ONE
     warning: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    lower: float | None = None
+    rests_on: RestsOn = RestsOn.PROVEN
 
 
 Maker = Callable[[Request, float], Row]

@@ -16,7 +16,7 @@ from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.accounting.splitting.lemmas import bits_sent
 from flamelib.accounting.splitting.plans import recommended
 from flamelib.accounting.splitting.rules import exact_rule, noisy_rule, security_needed
-from flamelib.core.guarantees import Adjacency
+from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import greatest
 from flamelib.mechanisms.integers.noise import TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol, account
@@ -83,19 +83,26 @@ def _checkin_noise(n_users: int, rate: float, rounds: int, epsilon: float, delta
     return std, float(distributed_rounds(n_users, rate, std, rounds, delta=delta)) if std else 0.0
 
 
-def _participation(request: Request, epsilon: float) -> Row:
-    """One record a client; noise of a server that keeps to itself who took part."""
-    rate, rounds, delta = request.sampling_rate, request.rounds, request.delta
+@functools.lru_cache(maxsize=64)
+def _participation_noise(rate: float, rounds: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Noise of the server for records of norm 1, and its certified epsilon."""
 
     def found(precision: float) -> float:
         return float(participation_rounds("outer", rate, 1.0, 1, 1 / precision, 1.0, rounds, delta=delta))
 
     std = 1 / greatest(found, epsilon, epsilon)
+    return std, found(1 / std)
+
+
+def _participation(request: Request, epsilon: float) -> Row:
+    """One record a client; noise of a server that keeps to itself who took part."""
+    rate, rounds, delta = request.sampling_rate, request.rounds, request.delta
+    std, found = _participation_noise(rate, rounds, epsilon, delta)
     claimed = float(random_participation("outer", rate, 1.0, 1, std, 1.0, delta=delta)) if rounds == 1 else None
     error = math.sqrt((std * request.radius / (rate * request.n_users)) ** 2 + request.absence)
     size = request.dimension
     return Row(
-        "random participation", "Hasircioglu, Gunduz 2022", found(1 / std), claimed, error, size, REAL_BITS * size,
+        "random participation", "Hasircioglu, Gunduz 2022", found, claimed, error, size, REAL_BITS * size,
         "the server, with all updates and who sent them", Adjacency.ADD_REMOVE, _ADD_REMOVE, {"noise_std": std},
     )  # fmt: skip
 
@@ -158,7 +165,7 @@ def _cloak_skellam(request: Request, epsilon: float) -> Row:
     return Row(
         "cloak, Skellam noise", "Agarwal, Kairouz, Liu 2021", min(found, epsilon), None, error,
         size * messages, bits_sent(modulus, messages, size), _SHUFFLERS,
-        parameters={"variance": variance, "security_bits": security, **given},
+        parameters={"variance": variance, "security_bits": security, **given}, rests_on=RestsOn.CITED,
     )  # fmt: skip
 
 

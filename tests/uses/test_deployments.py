@@ -227,7 +227,8 @@ def test_who_is_hardly_ever_there_needs_no_noise() -> None:
     ("wrong", "named"),
     [
         ({"epsilon": None}, "exactly one"), ({"epsilon": 1.0, "epsilon0": 1.0}, "exactly one"),
-        ({"epsilon": 0.0}, "epsilon"), ({"epsilon0": math.nan}, "epsilon0"), ({"epsilon": 1.0, "name": "x"}, "name"),
+        ({"epsilon": 0.0}, "epsilon"), ({"epsilon0": math.nan}, "epsilon0"),
+        ({"epsilon": 1.0, "name": "x"}, "mechanism"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_refused(wrong: dict[str, object], named: str) -> None:

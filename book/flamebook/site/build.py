@@ -29,6 +29,12 @@ HTML = Path("_build/html")
 LOG = Path("_build/book.log")
 CONFIG = SOURCE / "_config.yml"
 SOURCES = ("_config.yml", "requirements.lock", "book", "data", "flamelib", "notebooks", "tests", "CHANGELOG.md")
+# Addresses of pages that have moved, and where they lead; what an address keeps of a choice goes along.
+FORWARDED = {"book/bench.html": "defend.html"}
+FORWARDING = """<!DOCTYPE html><html lang="en"><title>This page has moved</title>
+<script>location.replace("{target}" + location.hash);</script>
+<meta http-equiv="refresh" content="1; url={target}"><p>This page has moved: <a href="{target}">{target}</a></p></html>
+"""
 # The package has no module to run; this is what its command does, in this very Python.
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 STRICT = ("-W", "--keep-going", "-n", "--all")
@@ -204,6 +210,8 @@ def _finish(html: Path) -> None:
     from flamebook.site.sliders import pyodide
 
     pyodide.install(html)
+    for path, target in FORWARDED.items():
+        (html / path).write_text(FORWARDING.format(target=target), encoding="utf-8")
 
 
 if __name__ == "__main__":

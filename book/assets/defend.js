@@ -1,0 +1,436 @@
+/* Defend your epsilon: a request in, every mechanism out, the recommended one with the paragraph for a review.  Answers
+ * come from recorded grids, which are a script, because a page opened from disk may load scripts and nothing else. */
+"use strict";
+
+const flamelibDefend = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget"];
+  const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", trust: "shuffler" };
+  const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of items" };
+  const BUDGETS = { epsilon: ["target ε, of all rounds", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
+  const COLUMNS = ["must be trusted", "mechanism", "ε at most", "error at most", "bytes each, about", "neighbours"];
+  const WORDS = { n_users: "people", dimension: "numbers or items", rounds: "rounds" };
+  const REACH = { n_users: [100, 1e6], dimension: [1, 256], rounds: [1, 365] };
+  const FEWEST_ITEMS = 16; // from three items on the order is proven; the grid begins here
+  const FARTHEST = 20; // a larger epsilon promises nothing: it leaves doubts of two in a billion
+  // Whose report of an item is hidden the better the more items there are; of the others the worse.
+  const OF_ITEMS = ["blanket", "shuffled check-in"];
+  const LEAST_DELTA = 1e-8;
+  const MARKERS = {
+    s: "M-4-4H4V4H-4Z", v: "M-5-4H5L0 5Z", "^": "M-5 4H5L0-5Z", o: "M4.5 0A4.5 4.5 0 1 1-4.5 0A4.5 4.5 0 1 1 4.5 0Z",
+    D: "M0-5.5L5.5 0L0 5.5L-5.5 0Z", P: "M-1.7-5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z", x: "M-4-4L4 4M-4 4L4-4",
+    "*": "M0-6L1.5-2L5.7-1.9L2.4.8L3.5 4.9L0 2.5L-3.5 4.9L-2.4.8L-5.7-1.9L-1.5-2Z",
+  };
+  const $ = (name) => document.getElementById(`defend-${name}`);
+  const form = document.querySelector(".fl-defend");
+  const table = document.querySelector(".fl-defend-table");
+  let grid = null;
+
+  const written = (value) => (value < 1e-3 && value > 0 ? value.toExponential() : value >= 1e5 ? value.toLocaleString("en") : String(value));
+  const counted = (value) => value.toLocaleString("en");
+  const make = (kind, content = [], told = {}) => {
+    const element = Object.assign(document.createElement(kind), told);
+    element.append(...content);
+    return element;
+  };
+
+  /* The request */
+
+  class Refused extends Error {
+    constructor(name, sentence) {
+      super(sentence);
+      this.field = name;
+    }
+  }
+
+  const typed = (name) => form.elements[name].value.replace(/[,\s_]/g, "");
+
+  function whole(name, least) {
+    const value = Number(typed(name));
+    if (typed(name) !== "" && Number.isInteger(value) && value >= least && value <= 2 ** 53) return value;
+    throw new Refused(name, `${WORDS[name]} must be a whole number of at least ${least}, got “${form.elements[name].value}”.`);
+  }
+
+  function request() {
+    const task = form.elements.task.value;
+    const found = { task, n_users: whole("n_users", 2), dimension: whole("dimension", task === "mean" ? 1 : 2), rounds: whole("rounds", 1), delta: Number(typed("delta")) };
+    if (!(found.delta > 0 && found.delta < 1)) throw new Refused("delta", `δ must be a number between 0 and 1, such as 1e-8, got “${form.elements.delta.value}”.`);
+    [found.asked, found.size] = form.elements.budget.value.split("=");
+    found.size = Number(found.size);
+    found.trust = ["nobody", ...[...form.elements.trust].filter((box) => box.checked).map((box) => box.value)];
+    return found;
+  }
+
+  /** Why no recorded answer reaches a request; nothing where one does. */
+  function beyond(asked) {
+    for (const [name, [first, most]] of Object.entries(REACH)) {
+      const least = name === "dimension" && asked.task === "histogram" ? FEWEST_ITEMS : first;
+      if (asked[name] < least || asked[name] > most) return `The recorded answers reach from ${counted(least)} to ${counted(most)} ${WORDS[name]}, and you ask for ${counted(asked[name])}.`;
+    }
+    return asked.delta < LEAST_DELTA ? `The recorded answers reach down to δ = ${LEAST_DELTA}, and you ask for ${asked.delta}.` : "";
+  }
+
+  /* The grids, read on the safe side */
+
+  function look({ along, values }, at, asked) {
+    const length = (axis) => (axis === "budget" ? grid.budgets[asked] : grid.axes[axis]).length;
+    return values[along.reduce((index, axis) => index * length(axis) + at[axis], 0)];
+  }
+
+  /** The next point at a value or below it, or at it or above; -1 where there is none. */
+  function nearest(points, value, below) {
+    const found = points.filter((point) => (below ? point <= value : point >= value));
+    return points.indexOf(below ? Math.max(...found) : Math.min(...found));
+  }
+
+  /** The next harder recorded request for a mechanism, by the places of its point; nothing where there is none. */
+  function harder({ name }, { task, n_users, dimension, rounds, delta }) {
+    const items = task === "histogram" && OF_ITEMS.includes(name);
+    const at = {
+      task: grid.axes.task.indexOf(task),
+      n_users: name === "double" ? grid.axes.n_users.indexOf(n_users) : nearest(grid.axes.n_users, n_users, true),
+      dimension: nearest(grid.axes.dimension, dimension, items),
+      rounds: nearest(grid.axes.rounds, rounds, false),
+      delta: nearest(grid.axes.delta, delta, true),
+    };
+    return Object.values(at).includes(-1) ? null : at;
+  }
+
+  /** The largest value at the corners of the cell; nothing where one of them has none. */
+  function largest(mechanism, field, asked, budget) {
+    let corners = [{ budget, task: grid.axes.task.indexOf(asked.task) }];
+    for (const axis of ["n_users", "dimension", "rounds", "delta"]) {
+      const values = grid.axes[axis];
+      const wanted = axis === "delta" ? Math.min(asked.delta, Math.max(...values)) : asked[axis]; // a larger delta asks for less
+      const ends = new Set([nearest(values, wanted, true), nearest(values, wanted, false)]);
+      corners = corners.flatMap((at) => [...ends].map((index) => ({ ...at, [axis]: index })));
+    }
+    const found = corners.map((at) => look(mechanism[field], at, mechanism.asked));
+    return found.includes(null) ? null : Math.max(...found);
+  }
+
+  function answer(mechanism, asked, budget) {
+    const at = harder(mechanism, asked);
+    if (!at) return { mechanism, refused: "no order in the number of people is known for it, and yours is not recorded: the command answers" };
+    const reason = look(mechanism.reason, { ...at, budget }, mechanism.asked);
+    if (reason !== null) return { mechanism, refused: grid.reasons[reason] };
+    const size = grid.budgets[mechanism.asked][budget];
+    const error = largest(mechanism, "error", asked, budget);
+    const bits = largest(mechanism, "bits", asked, budget);
+    if (error === null || bits === null) return { mechanism, refused: "no recorded point on the safe side: the command answers" };
+    // A sum is tuned to its budget.
+    const tuned = mechanism.asked === "epsilon";
+    const upper = tuned ? size : look(mechanism.epsilon, { ...at, budget }, mechanism.asked);
+    if (upper > FARTHEST) return { mechanism, refused: `its ε is above ${FARTHEST}, which promises nothing` };
+    const point = Object.fromEntries(Object.entries(at).map(([axis, index]) => [axis, grid.axes[axis][index]]));
+    return { mechanism, budget: size, upper, point: tuned ? null : point, error, bytes: Math.ceil(bits / 8) };
+  }
+
+  /** A mechanism at the budget that is asked for; private reports at the largest recorded one that keeps a target. */
+  function row(mechanism, asked) {
+    const budgets = grid.budgets[mechanism.asked];
+    if (mechanism.asked === asked.asked) return answer(mechanism, asked, budgets.indexOf(asked.size));
+    if (asked.asked === "epsilon0") return { mechanism, refused: "nothing that one person sends is private by itself: ask for a target ε" };
+    for (let budget = budgets.length - 1; budget >= 0; budget--) {
+      const found = answer(mechanism, asked, budget);
+      if (!found.refused && found.upper <= asked.size) return found;
+    }
+    const least = answer(mechanism, asked, 0);
+    return least.refused ? least : { mechanism, refused: `no recorded local budget, ${budgets[0]} or more, keeps ε = ${asked.size} here` };
+  }
+
+  const granted = (one, asked) => asked.trust.includes(one.mechanism.needs);
+  const merit = (one, asked) => one.error * (asked.asked === "epsilon" ? 1 : one.upper);
+  // Recommended and comparable, then more trust, then refused; what is not comparable comes last.
+  const rank = (one, asked) => (one.mechanism.warning ? 3 : one.refused ? 2 : granted(one, asked) ? 0 : 1);
+
+  function ranked(asked) {
+    const rows = grid.mechanisms.map((mechanism) => row(mechanism, asked));
+    return rows.sort((a, b) => rank(a, asked) - rank(b, asked) || (a.refused || b.refused ? 0 : merit(a, asked) - merit(b, asked)));
+  }
+
+  /* Words */
+
+  function command(asked, one) {
+    const quoted = (name) => (/[^a-z-]/.test(name) ? `"${name}"` : name);
+    const budget = one ? `${one.mechanism.asked}=${one.budget}` : `${asked.asked}=${asked.size}`;
+    const alone = one ? [`mechanism=${quoted(one.mechanism.name)}`] : [];
+    return ["flamelib compare", ...alone, ...FIELDS.slice(0, 5).map((name) => `${name}=${asked[name]}`), budget].join(" ");
+  }
+
+  /** How sure somebody can become who was half sure, rounded up. */
+  function sure(epsilon) {
+    const share = 1 / (1 + Math.exp(-epsilon));
+    const digits = share < 0.99 ? 0 : 2;
+    const percent = Math.ceil(share * 100 * 10 ** digits + 1e-9) / 10 ** digits;
+    return percent < 100 ? `${percent} % sure` : "all but certain";
+  }
+
+  const listed = ({ task, n_users, dimension, rounds, delta }) =>
+    `${counted(n_users)} people, ${counted(dimension)} ${task === "mean" ? "numbers" : "items"}, ${counted(rounds)} rounds, δ = ${delta}`;
+
+  function held({ task, dimension, n_users, rounds }) {
+    const each = task === "mean" ? (dimension === 1 ? "one number in [0, 1]" : `${counted(dimension)} numbers in [0, 1]`) : `one of ${counted(dimension)} items`;
+    const what = task === "mean" ? "the mean over all people" : "how frequent each item is";
+    return `Each of ${counted(n_users)} people holds ${each}. ${rounds === 1 ? `We publish ${what}, once.` : `In each of ${counted(rounds)} rounds we publish ${what}.`}`;
+  }
+
+  const odds = (one, asked) =>
+    `Somebody who thinks it as likely as not that a person's data are this rather than that could become at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
+
+  function review(one, asked) {
+    const { mechanism } = one;
+    const local = mechanism.asked === "epsilon0" ? `, with a local budget of ε₀ = ${one.budget} for every report` : ", with noise tuned to this budget";
+    const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "this bound uses a theorem of the document named above that the book cites and does not prove";
+    const upper = one.point ? `It was computed for the next harder recorded request (${listed(one.point)}), which ours is no worse than` : "It is the budget that the noise is chosen for";
+    const rounds = asked.rounds === 1 ? "in the one round" : "in all rounds together";
+    return [
+      held(asked),
+      `We use the mechanism “${mechanism.name}” (${mechanism.document})${local}.`,
+      `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in all data of one person, replaced by any other (${mechanism.adjacency}).`,
+      `${upper}; ${proof}.`,
+      `From below nothing is stated here: the true ε may be smaller, and what explicit data sets lose is the “lower” of ${command(asked, one)}.`,
+      odds(one, asked),
+      `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${counted(one.bytes)} bytes a round.`,
+      `Must be trusted: ${mechanism.trusted}.`,
+      "Not stated here: that programs and people follow the protocol, that random numbers are good, what other releases about the same people add, and what groups of people who share a secret can expect (for k people, k times ε).",
+    ].join(" ");
+  }
+
+  function receipt(one, asked) {
+    const { mechanism } = one;
+    return {
+      what: "a certified epsilon, recorded by flamelib and read on the safe side",
+      request: Object.fromEntries(FIELDS.slice(0, 5).map((name) => [name, asked[name]])),
+      asked: { [asked.asked]: asked.size },
+      mechanism: mechanism.name,
+      document: mechanism.document,
+      parameter: { [mechanism.asked]: one.budget },
+      epsilon: { at_most: one.upper, computed_at: one.point },
+      delta: asked.delta,
+      adjacency: mechanism.adjacency,
+      rests_on: mechanism.rests_on,
+      trusted: mechanism.trusted,
+      error_at_most: one.error,
+      bytes_about: one.bytes,
+      sampling_rate: grid.sampling_rate,
+      odds: odds(one, asked),
+      review: review(one, asked),
+      command: command(asked, one),
+    };
+  }
+
+  /* The answer and the table */
+
+  function tell(one, asked) {
+    $("sheet").hidden = !one;
+    if (!one) return;
+    const facts = {
+      "ε": `at most ${written(one.upper)}, with δ = ${asked.delta}; the command below gives the lower end as well`,
+      neighbours: `${one.mechanism.adjacency}: all data of one person`,
+      "must be trusted": one.mechanism.trusted,
+      "how": one.mechanism.asked === "epsilon0" ? `every report with local budget ε₀ = ${one.budget}` : `noise tuned to ε = ${one.budget}`,
+      error: `at most ${written(one.error)}, root mean square of one published number`,
+      "sent": `about ${counted(one.bytes)} bytes by a person in a round`,
+    };
+    $("name").textContent = `Recommended: ${one.mechanism.name}`;
+    $("odds").textContent = odds(one, asked);
+    $("facts").replaceChildren(...Object.entries(facts).flatMap(([name, words]) => [make("dt", [name]), make("dd", [words])]));
+    $("review").textContent = review(one, asked);
+    $("command").textContent = command(asked, one);
+    $("download").href = `data:application/json;charset=utf-8,${encodeURIComponent(`${JSON.stringify(receipt(one, asked), null, 1)}\n`)}`;
+  }
+
+  function line(one, asked, recommended) {
+    const { mechanism } = one;
+    const why = [mechanism.warning && `not comparable (${mechanism.adjacency}): ${mechanism.warning}`, one.refused, !mechanism.warning && !one.refused && (granted(one, asked) ? mechanism.adjacency : `${mechanism.adjacency}; needs more trust than you grant`)];
+    const values = one.refused ? ["", "", ""] : [written(one.upper), written(one.error), counted(one.bytes)];
+    const words = [mechanism.trusted, mechanism.name, ...values, why.filter(Boolean).join("; ")];
+    const cells = words.map((word, column) => {
+      const cell = make(column === 1 ? "th" : "td", [word], column === 1 ? { scope: "row", title: mechanism.document } : {});
+      if (word !== "" && column !== 1) cell.dataset.label = COLUMNS[column];
+      return cell;
+    });
+    if (!one.refused) ["upper", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name]));
+    const aside = one.refused || mechanism.warning || !granted(one, asked);
+    const made = make("tr", cells, { className: one === recommended ? "fl-recommended" : aside ? "fl-aside" : "" });
+    made.dataset.mechanism = mechanism.name;
+    made.dataset.budget = one.budget ?? "";
+    return made;
+  }
+
+  /* Chart */
+
+  function put(parent, tag, attributes, text) {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
+  }
+
+  function marker(parent, { hue, marker: kind }, [x, y], size) {
+    const open = kind === "x" ? " fl-open" : "";
+    return put(parent, "path", { class: `fl-hue-${hue}${open}`, d: MARKERS[kind], transform: `translate(${x} ${y}) scale(${size})` });
+  }
+
+  const drawn = (one) => !one.refused && one.error > 0 && one.upper <= FARTHEST;
+  const power = (exponent) => (exponent < 0 || exponent > 2 ? `10${[...String(exponent)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("")}` : String(10 ** exponent));
+
+  function axis(values, start, end) {
+    const logs = values.map(Math.log10);
+    const low = Math.floor(Math.min(...logs));
+    const high = Math.max(low + 1, Math.ceil(Math.max(...logs)));
+    const place = (value) => Number((start + ((Math.log10(value) - low) / (high - low)) * (end - start)).toFixed(1));
+    return { place, ticks: Array.from({ length: high - low + 1 }, (_, index) => low + index) };
+  }
+
+  function frame(chart, points) {
+    const width = Math.max(320, Math.min(760, chart.parentElement.clientWidth));
+    const [left, right, top, bottom] = [66, width - 14, 12, 352];
+    chart.setAttribute("viewBox", `0 0 ${width} 400`);
+    const x = axis(points.map((one) => one.upper), left, right);
+    const y = axis(points.map((one) => one.error), bottom, top);
+    for (const tick of x.ticks) {
+      const at = x.place(10 ** tick);
+      put(chart, "line", { class: "fl-defend-grid", x1: at, x2: at, y1: top, y2: bottom });
+      put(chart, "text", { x: at, y: bottom + 18, "text-anchor": "middle" }, power(tick));
+    }
+    for (const tick of y.ticks) {
+      const at = y.place(10 ** tick);
+      put(chart, "line", { class: "fl-defend-grid", x1: left, x2: right, y1: at, y2: at });
+      put(chart, "text", { x: left - 6, y: at + 4, "text-anchor": "end" }, power(tick));
+    }
+    put(chart, "text", { x: (left + right) / 2, y: 394, "text-anchor": "middle" }, "certified ε");
+    put(chart, "text", { transform: `translate(14 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "error");
+    return (epsilon, error) => [x.place(epsilon), y.place(error)];
+  }
+
+  function draw(rows, asked) {
+    const chart = $("chart");
+    chart.replaceChildren();
+    const series = grid.mechanisms.map((one) => grid.budgets[one.asked].map((_, budget) => answer(one, asked, budget)).filter(drawn));
+    const all = series.flat();
+    if (!all.length) return;
+    const at = frame(chart, all);
+    const place = (one) => at(one.upper, one.error);
+    for (const line of series.filter((one) => one.length)) {
+      const { mechanism } = line[0];
+      const dashes = mechanism.warning ? { "stroke-dasharray": "2 4" } : {};
+      put(chart, "path", { class: `fl-hue-${mechanism.hue} fl-open`, d: `M${line.map(place).join("L")}`, ...dashes });
+      for (const one of line) marker(chart, mechanism, place(one), 0.7);
+    }
+    for (const one of rows.filter(drawn)) {
+      const shape = marker(chart, one.mechanism, place(one), 1.5);
+      shape.dataset.name = one.mechanism.name;
+      put(shape, "title", {}, `${one.mechanism.name}: ε at most ${written(one.upper)}, error at most ${written(one.error)}`);
+    }
+    chart.setAttribute("aria-label", `Error against certified epsilon, both logarithmic, ${rows.filter(drawn).length} mechanisms; the values are in the table above.`);
+  }
+
+  function legend() {
+    const items = grid.mechanisms.map((one) => {
+      const item = make("li");
+      marker(put(item, "svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }), one, [0, 0], 1.2);
+      item.append(one.name);
+      return item;
+    });
+    $("legend").replaceChildren(...items);
+  }
+
+  /* Page */
+
+  function refuse(sentence, asked) {
+    $("told").textContent = sentence;
+    $("sheet").hidden = true;
+    $("all").textContent = asked ? command(asked) : "";
+    table.tBodies[0].replaceChildren();
+    $("chart").replaceChildren();
+  }
+
+  function update() {
+    for (const name of FIELDS) form.elements[name].removeAttribute("aria-invalid");
+    $("dimension").textContent = form.elements.task.value === "mean" ? "Numbers of each person" : "Items of the list";
+    let asked;
+    try {
+      asked = request();
+    } catch (fault) {
+      if (!(fault instanceof Refused)) throw fault;
+      form.elements[fault.field].setAttribute("aria-invalid", "true");
+      return refuse(`${fault.message[0].toUpperCase()}${fault.message.slice(1)}`);
+    }
+    keep(asked);
+    const far = beyond(asked);
+    if (far) return refuse(`${far} The command answers, in seconds to a minute: ${command(asked)}`, asked);
+    const rows = ranked(asked);
+    const recommended = rank(rows[0], asked) === 0 ? rows[0] : null;
+    const serving = rows.filter((one) => rank(one, asked) === 0).length;
+    const risky = asked.delta * asked.n_users >= 1 ? ` With δ = ${asked.delta} a mechanism may publish everything about somebody: take a δ well below 1 over the number of people.` : "";
+    $("told").textContent = `${serving} of ${rows.length} mechanisms serve this request with the trust that you grant.${recommended ? "" : " Grant more trust, a larger budget, or fewer rounds."}${risky}`;
+    tell(recommended, asked);
+    table.tBodies[0].replaceChildren(...rows.map((one) => line(one, asked, recommended)));
+    $("all").textContent = command(asked);
+    draw(rows, asked);
+  }
+
+  function keep(asked) {
+    const state = new URLSearchParams(FIELDS.map((name) => [name, name in WORDS || name === "delta" ? typed(name) : form.elements[name].value]));
+    state.set("trust", asked.trust.slice(1).join("+"));
+    if (location.hash !== `#${state}`) history.replaceState(null, "", `#${state}`);
+  }
+
+  function readAddress() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    for (const name of FIELDS) {
+      const field = form.elements[name];
+      const fits = (value) => (field.options ? [...field.options].some((one) => one.value === value) : Boolean(value));
+      field.value = [given.get(name), field.value, START[name]].find(fits);
+    }
+    if (given.has("trust")) for (const box of form.elements.trust) box.checked = given.get("trust").split("+").includes(box.value);
+  }
+
+  function fill() {
+    form.elements.task.replaceChildren(...Object.entries(TASKS).map(([value, words]) => new Option(words, value)));
+    const groups = Object.entries(BUDGETS).map(([asked, [label, symbol]]) =>
+      make("optgroup", grid.budgets[asked].map((size) => new Option(`${symbol} = ${size}`, `${asked}=${size}`)), { label }),
+    );
+    form.elements.budget.replaceChildren(...groups);
+    for (const name of FIELDS) form.elements[name].value = START[name];
+    for (const box of form.elements.trust) box.checked = START.trust === box.value;
+    table.tHead.rows[0].replaceChildren(...COLUMNS.map((label) => make("th", [label], { scope: "col" })));
+  }
+
+  async function copied(button, text) {
+    const label = button.textContent;
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "copied";
+      setTimeout(() => (button.textContent = label), 1500);
+    } catch {
+      getSelection().selectAllChildren(text);
+    }
+  }
+
+  function printed() {
+    document.body.classList.add("fl-sheet-only");
+    print();
+    document.body.classList.remove("fl-sheet-only");
+  }
+
+  function receive(recorded) {
+    grid = recorded;
+    fill();
+    legend();
+    readAddress();
+    form.addEventListener("input", update);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    $("copy").addEventListener("click", () => copied($("copy"), $("command")));
+    $("copy-review").addEventListener("click", () => copied($("copy-review"), $("review")));
+    $("print").addEventListener("click", printed);
+    addEventListener("resize", update);
+    addEventListener("hashchange", () => (readAddress(), update()));
+    update();
+  }
+
+  return { receive };
+})();

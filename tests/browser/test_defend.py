@@ -1,0 +1,272 @@
+"""Defend your epsilon in a browser: what it shows is on the safe side of the library, and its receipt can be run."""
+
+import functools
+import json
+import math
+import shlex
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+from flamelib import cli
+from flamelib.uses.deployments import Refusal, mechanisms, row
+from flamelib.uses.reports import LOCAL
+from flamelib.uses.requests import Request, Row
+
+from .conftest import DESKTOP, ORIGINS, PHONE, Visit, settle, switch_theme
+
+pytestmark = pytest.mark.browser
+
+PATH = "book/defend.html"
+READ = """rows => rows.map(row => ({
+  name: row.dataset.mechanism,
+  budget: Number(row.dataset.budget),
+  kind: row.className,
+  words: row.lastElementChild.textContent,
+  first: row.firstElementChild.textContent,
+  ...Object.fromEntries(["upper", "error", "bytes"].map(name => [name,
+    (value => value ? Number(value) : null)(row.querySelector(`[data-${name}]`)?.dataset[name])])),
+}))"""
+MARKS = """paths => paths.map(
+  path => [path.dataset.name, getComputedStyle(path).stroke, path.getAttribute("transform")])"""
+FIELDS = ("task", "n_users", "dimension", "rounds", "delta", "budget")
+# On the grid, between its points, at both ends of it.
+REQUESTS = [
+    ("mean", "10000", "16", "12", "1e-6", "epsilon=1"),
+    ("mean", "50000", "10", "5", "3e-8", "epsilon=3"),
+    ("mean", "777", "1", "1", "1e-5", "epsilon0=1"),
+    ("mean", "1e6", "256", "99", "1e-8", "epsilon=10"),
+    ("histogram", "123456", "17", "7", "1e-7", "epsilon0=2"),
+    ("histogram", "2999", "16", "365", "1e-8", "epsilon=3"),
+    ("histogram", "200 000", "2,5_5", "1", "1e-6", "epsilon0=5"),
+]
+
+
+@pytest.fixture(scope="module", params=ORIGINS)
+def opened(
+    request: pytest.FixtureRequest, contexts: dict[str, BrowserContext], origins: dict[str, str]
+) -> Iterator[tuple[Page, Visit]]:
+    """The page, from either origin, and what it does."""
+    page, found = contexts[request.param].new_page(), Visit(origins[request.param])
+    found.listen(page)
+    page.goto(f"{origins[request.param]}/{PATH}")
+    settle(page)
+    yield page, found
+    page.close()
+
+
+@pytest.fixture
+def defend(opened: tuple[Page, Visit]) -> Page:
+    return opened[0]
+
+
+def _ask(page: Page, *values: str, trust: tuple[str, ...] = ("shuffler",)) -> None:
+    for name, value in zip(FIELDS, values, strict=True):
+        if name in ("task", "budget"):
+            page.select_option(f".fl-defend select[name={name}]", value)
+        else:
+            page.fill(f".fl-defend input[name={name}]", value)
+    for one in ("shuffler", "others", "server"):
+        page.set_checked(f".fl-defend input[value={one}]", one in trust)
+
+
+def _shown(page: Page) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.eval_on_selector_all(".fl-defend-table tbody tr", READ)
+    return found
+
+
+def _request(values: tuple[str, ...]) -> Request:
+    task, *numbers = values[:5]
+    n_users, dimension, rounds, delta = (float(one.translate(str.maketrans("", "", ", _"))) for one in numbers)
+    return Request(int(n_users), int(dimension), int(rounds), delta, task)
+
+
+@functools.cache
+def _answer(name: str, request: Request, budget: float) -> Row | Refusal:
+    return row(name, request, **{"epsilon0" if name in LOCAL else "epsilon": budget})
+
+
+@pytest.mark.parametrize("values", REQUESTS, ids=str)
+def test_what_is_shown_is_on_the_safe_side_of_the_library(defend: Page, values: tuple[str, ...]) -> None:
+    _ask(defend, *values)
+    shown = [one for one in _shown(defend) if one["upper"] is not None]
+    assert len(shown) >= 4
+    for one in shown:
+        found = _answer(one["name"], _request(values), one["budget"])
+        assert isinstance(found, Row), one
+        assert one["upper"] >= found.epsilon * (1 - 1e-9), one
+        assert one["error"] >= found.error * (1 - 1e-9), one
+        assert 8 * one["bytes"] >= 0.8 * found.bits, one
+        asked, size = values[5].split("=")
+        assert asked != "epsilon" or one["upper"] <= float(size)
+        assert one["name"] not in LOCAL or one["upper"] <= 40 * max(found.epsilon, 1e-3), "not needlessly far above"
+
+
+def test_rows_stand_in_order_and_say_whom_to_trust_first(defend: Page) -> None:
+    _ask(defend, *REQUESTS[1], trust=("shuffler", "others"))
+    shown = _shown(defend)
+    assert {one["name"] for one in shown} == set(mechanisms())
+    assert shown[0]["kind"] == "fl-recommended"
+    assert {one["name"] for one in shown[-2:]} == {"random participation", "cloak, no noise"}
+    assert all("not comparable" in one["words"] and one["kind"] == "fl-aside" for one in shown[-2:])
+    plain = [one for one in shown if one["kind"] != "fl-aside"]
+    assert plain == shown[: len(plain)]
+    assert [one["error"] for one in plain] == sorted(one["error"] for one in plain)
+    assert all(one["first"] for one in plain)
+    assert "needs more trust" in next(one for one in shown if one["name"] == "trusted curator")["words"]
+    _ask(defend, *REQUESTS[1], trust=())
+    assert {one["name"] for one in _shown(defend) if one["kind"] != "fl-aside"} <= {"local", "local Gaussian"}
+
+
+def test_the_receipt_can_be_run_and_agrees(defend: Page, capsys: pytest.CaptureFixture[str]) -> None:
+    for values, trust in ((REQUESTS[1], ("shuffler",)), (REQUESTS[0], ("shuffler", "others")), (REQUESTS[4], ())):
+        _ask(defend, *values, trust=trust)
+        address = defend.get_attribute("#defend-download", "href") or ""
+        receipt = json.loads(unquote(address.partition(",")[2]))
+        best = _shown(defend)[0]
+        assert receipt["mechanism"] == best["name"]
+        assert receipt["epsilon"]["at_most"] == best["upper"]
+        command = defend.text_content("#defend-command") or ""
+        assert receipt["command"] == command
+        capsys.readouterr()
+        assert cli.main(shlex.split(command)[1:]) == 0
+        (found,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert found["mechanism"] == best["name"]
+        assert found["epsilon"] <= best["upper"] * (1 + 1e-9)
+        assert found["lower"] is None or found["lower"] <= found["epsilon"]
+        assert found["error"] <= best["error"] * (1 + 1e-9)
+        assert (found["rests_on"], found["adjacency"]) == (receipt["rests_on"], receipt["adjacency"])
+        every = shlex.split(defend.text_content("#defend-all") or "")
+        assert every[:2] == ["flamelib", "compare"]
+        assert not any(word.startswith("mechanism") for word in every)
+
+
+def test_the_paragraph_says_every_number_and_what_it_rests_on(defend: Page) -> None:
+    _ask(defend, *REQUESTS[1])
+    best, text = _shown(defend)[0], defend.text_content("#defend-review") or ""
+    for word in (
+        "50,000 people", "10 numbers", "5 rounds", "3e-8", f"ε at most {best['upper']}", "replaced by any other",
+        "replace-one", "Not stated here", "proven in the book", "rounded up", f"{best['bytes']} bytes",
+    ):  # fmt: skip
+        assert word in text, word
+    sure = math.ceil(100 / (1 + math.exp(-best["upper"])))
+    assert f"at most {sure} % sure, except with chance δ = 3e-8" in (defend.text_content("#defend-odds") or "")
+    assert defend.text_content("#defend-odds") in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("n_users", "many", "People must be a whole number of at least 2, got “many”."),
+        ("n_users", "1", "People must be a whole number of at least 2, got “1”."),
+        ("n_users", "", "People must be a whole number of at least 2, got “”."),
+        ("dimension", "1.5", "Numbers or items must be a whole number of at least 1, got “1.5”."),
+        ("rounds", "-3", "Rounds must be a whole number of at least 1, got “-3”."),
+        ("delta", "1", "Δ must be a number between 0 and 1, such as 1e-8, got “1”."),
+        ("delta", "x", "Δ must be a number between 0 and 1, such as 1e-8, got “x”."),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(defend: Page, name: str, value: str, sentence: str) -> None:
+    _ask(defend, *REQUESTS[0])
+    defend.fill(f".fl-defend input[name={name}]", value)
+    assert (defend.text_content("#defend-told") or "").replace("Δ", "δ") == sentence.replace("Δ", "δ")
+    assert defend.get_attribute(f".fl-defend input[name={name}]", "aria-invalid") == "true"
+    assert defend.locator("#defend-sheet").is_hidden()
+    assert _shown(defend) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_users", "3e6"), ("dimension", "7850"), ("rounds", "2e5"), ("delta", "1e-10")]
+)
+def test_beyond_the_grid_the_page_says_so_and_shows_the_command(defend: Page, name: str, value: str) -> None:
+    _ask(defend, *REQUESTS[0])
+    defend.fill(f".fl-defend input[name={name}]", value)
+    told = defend.text_content("#defend-told") or ""
+    assert "The recorded answers reach" in told
+    assert "flamelib compare task=mean" in told
+    assert defend.locator("#defend-sheet").is_hidden()
+    words = dict(word.split("=") for word in shlex.split(defend.text_content("#defend-all") or "")[2:])
+    assert float(words[name]) == float(value)
+
+
+def test_the_address_keeps_the_request_and_the_bench_leads_here(
+    defend: Page, opened: tuple[Page, Visit], contexts: dict[str, BrowserContext], origins: dict[str, str]
+) -> None:
+    _ask(defend, *REQUESTS[4], trust=("others", "server"))
+    kept, shown = defend.url.partition("#")[2], _shown(defend)
+    _ask(defend, *REQUESTS[0])
+    assert _shown(defend) != shown
+    page = contexts["http"].new_page()
+    page.goto(f"{origins['http']}/book/bench.html#{kept}")
+    page.wait_for_url(f"**/{PATH}**")
+    page.wait_for_selector(".fl-defend-table tbody tr")
+    assert _shown(page) == shown
+    page.goto(f"{origins['http']}/book/index.html")
+    doors = page.eval_on_selector_all("a.sd-stretched-link", "found => found.map(one => one.getAttribute('href'))")
+    assert doors[1] == "defend.html"
+    page.close()
+
+
+def test_the_keyboard_reaches_everything_in_order(defend: Page) -> None:
+    _ask(defend, *REQUESTS[0])
+    defend.focus(".fl-defend select[name=task]")
+    passed = []
+    for _ in range(8):
+        defend.keyboard.press("Tab")
+        passed.append(defend.evaluate("() => document.activeElement.name || document.activeElement.id"))
+    assert passed == ["n_users", "dimension", "rounds", "delta", "budget", "trust", "trust", "trust"]
+    defend.focus("#defend-review")
+    after = []
+    for _ in range(5):
+        defend.keyboard.press("Tab")
+        after.append(defend.evaluate("() => document.activeElement.id"))
+    assert after == [f"defend-{name}" for name in ("command", "copy-review", "copy", "download", "print")]
+
+
+def test_the_answer_prints_by_itself(defend: Page) -> None:
+    _ask(defend, *REQUESTS[0])
+    defend.evaluate("() => { window.print = () => { window.printed = document.body.className; }; }")
+    defend.click("#defend-print")
+    assert "fl-sheet-only" in defend.evaluate("() => window.printed")
+    assert "fl-sheet-only" not in defend.evaluate("() => document.body.className")
+    defend.emulate_media(media="print")
+    assert defend.locator(".fl-defend-table").is_visible()
+    defend.evaluate("() => document.body.classList.add('fl-sheet-only')")
+    for seen in ("#defend-review", "#defend-command", "#defend-odds"):
+        assert defend.locator(seen).is_visible()
+    for hidden in (".fl-defend-table", ".fl-defend", "h1"):
+        assert defend.locator(hidden).first.is_hidden()
+    assert defend.locator("#defend-print").is_hidden()
+    defend.evaluate("() => document.body.classList.remove('fl-sheet-only')")
+    defend.emulate_media(media="screen")
+
+
+def test_no_column_is_off_a_phone(defend: Page) -> None:
+    _ask(defend, *REQUESTS[0])
+    defend.set_viewport_size(PHONE)
+    wide = "() => document.querySelector('.fl-defend-table').getBoundingClientRect().right - window.innerWidth"
+    assert defend.evaluate(wide) <= 0
+    assert defend.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
+    defend.set_viewport_size(DESKTOP)
+
+
+def test_the_chart_has_a_mark_for_every_row_of_the_table(defend: Page) -> None:
+    _ask(defend, *REQUESTS[0])
+    wanted = {one["name"] for one in _shown(defend) if one["upper"] is not None and one["error"] > 0}
+    drawn = defend.eval_on_selector_all("#defend-chart path[data-name]", MARKS)
+    assert {name for name, _, _ in drawn} == wanted
+    assert "NaN" not in json.dumps(drawn)
+    switch_theme(defend, "dark")
+    dark = defend.eval_on_selector_all("#defend-chart path[data-name]", MARKS)
+    switch_theme(defend, "light")
+    assert all(one != other for (_, one, _), (_, other, _) in zip(drawn, dark, strict=True))
+    assert defend.locator("#defend-legend li").all_text_contents() == list(mechanisms())
+
+
+def test_nothing_was_asked_of_the_network_and_nothing_went_wrong(opened: tuple[Page, Visit]) -> None:
+    page, found = opened
+    _ask(page, *REQUESTS[1])
+    assert (found.outside(), found.complaints) == ([], [])
