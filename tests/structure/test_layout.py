@@ -49,7 +49,6 @@ GLANCE = 10
 # A subject of its own, though one neighbour alone uses it.
 SUBJECTS = {
     "flamelib.mechanisms.integers.enclosures": "numbers to any digit: what makes exact choices exact",
-    "flamelib.accounting.coordinates.blocks": "sets of exactly so many coordinates, whose proof stands apart",
     "flamelib.accounting.sampling.turning": "a program over angles, whose proof stands apart",
     "flamelib.accounting.sampling.terms": "one Gaussian against a mixture, with its error",
     "flamelib.accounting.sampling.readings": "the three readings of one theorem, which are tested one by one",
