@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from flamelib.accounting.checkin.closed_form import over_variance
-from flamelib.core.arrays import Reals
+from flamelib.core.arrays import Flags, Reals, Wholes
 from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
 from flamelib.core.logspace import log1mexp
 from flamelib.core.vocabulary import DomainError
@@ -224,24 +224,32 @@ def summed(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, j: R
 def summed_excess(terms: LogTerms, n_users: int, checkin_rate: float, leap: float, order: int, *, exact: bool) -> float:
     r"""Logarithm of one moment minus 1 by :func:`summed`.
 
-    Of very many terms only those are added up that may be ``exp(-DEPTH)`` of the rest: in a block of counts the
-    coefficients fall and the rates grow, so that its ends bound its terms from both sides.
+    Of very many terms those are added up that matter.
     """
     j = np.arange(2.0, order + 1)
     k, log_mass, log_rates = _weighed(n_users, checkin_rate, leap, order, exact)
     log_choose, kept = log_binomial(np.array(float(order)), j), np.ones(j.shape, bool)
     if k.size * j.size > MANY_TERMS:
-        edges = np.linspace(0, k.size, BLOCKS + 1).astype(int)
-        first, last = edges[:-1, None], edges[1:, None] - 1
-        tops, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
-        most = tops + np.log(sizes) + log_choose + terms(j, k[first], log_rates[last])
-        least = (tops + log_choose + terms(j, k[last], log_rates[first])).max()
-        matters = most >= least - DEPTH - math.log(BLOCKS * j.size)
-        kept, blocks = matters.any(axis=0), np.repeat(matters.any(axis=1), sizes[:, 0])
-        k, log_mass, log_rates = k[blocks], log_mass[blocks], log_rates[blocks]
-        if k.size * int(kept.sum()) > MANY_TERMS:
-            raise DomainError("order must be smaller for so many clients: too many counts would matter")
+        kept, some = mattering(log_mass, lambda few, many: log_choose + terms(j, k[few], log_rates[many]))
+        k, log_mass, log_rates = k[some], log_mass[some], log_rates[some]
     return float(log_sum(_log_sum_over(log_mass, k, log_rates, terms, j[kept]) + log_choose[kept], axis=-1))
+
+
+def mattering(log_mass: Reals, log_terms: Callable[[Wholes, Wholes], Reals]) -> tuple[Flags, Flags]:
+    """Which orders j and which counts of very many have terms that may be ``exp(-DEPTH)`` of the rest.
+
+    ``log_terms`` has a column for each j and is asked for a count at which coefficients are taken and one for rates: in
+    a block of counts the former fall and the latter grow, so that its ends bound its terms from both sides.
+    """
+    edges = np.linspace(0, log_mass.size, BLOCKS + 1).astype(int)
+    first, last = edges[:-1, None], edges[1:, None] - 1
+    tops, sizes = np.maximum.reduceat(log_mass, edges[:-1])[:, None], np.diff(edges)[:, None]
+    most = tops + np.log(sizes) + log_terms(first, last)
+    least = (tops + log_terms(last, first)).max()
+    matters = most >= least - DEPTH - math.log(most.size)
+    if sizes[matters.any(axis=1)].sum() * matters.any(axis=0).sum() > MANY_TERMS:
+        raise DomainError("order must be smaller for so many clients: too many counts would matter")
+    return matters.any(axis=0), np.repeat(matters.any(axis=1), sizes[:, 0])
 
 
 def _weighed(n_users: int, checkin_rate: float, leap: float, order: int, exact: bool) -> tuple[Reals, Reals, Reals]:

@@ -24,6 +24,7 @@ from flamelib.accounting.composition.curves import Curve, composed_delta, compos
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
+from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
     SUPPORTING,
@@ -124,11 +125,16 @@ def shuffled_rounds(
     Theorem 2 where that is less; a delta below 1e-300 counts as 0.  Rounds of Gaussian noise cost no more than if
     messages were seen unshuffled, and below a delta of 1e-60 that cost is the answer.
     """
-    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
-    if isinstance(randomizer, GaussianProfile):
+    one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
+    seen = None
+    if isinstance(randomizer, GaussianProfile) and checkin_rate:
         # What messages that everybody sees would cost is a bound as well.
         seen = gaussian_mechanism(1.0, randomizer.noise_std / math.sqrt(rounds), epsilon, delta)
-        return min(found, seen) if checkin_rate else found
+        if not seen:
+            return seen
+    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    if isinstance(randomizer, GaussianProfile):
+        return found if seen is None else min(found, seen)
     if not delta or (rounds <= LONGEST and found.uncertainty <= DOUBTFUL * found and within_reach(randomizer.epsilon0)):
         return found
     return min(found, shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, "thm-2"))
@@ -208,6 +214,8 @@ def shuffled_rounds_lower(
         cells = _cells_from_below(randomizer, n_users, checkin_rate)
         together = max([0.0, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
     if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds
+        return together
+    if isinstance(noisy, GaussianProfile) and noisy.noise_std > STILLEST:
         return together
     laws = [law_from_below(noisy, holds, checkin_rate) for holds in (0.0, 1.0)]
     return max(together, *(of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False) for law in laws))

@@ -19,12 +19,14 @@ from flamelib.accounting.checkin.moments import (
     CHUNK,
     DENSE,
     DEPTH,
+    MANY_TERMS,
     LogTerms,
     clients,
     gaussian_terms,
     log_binomial,
     log_expm1_of,
     log_sum,
+    mattering,
     renyi,
     shuffle_terms,
     single_divergence,
@@ -32,7 +34,7 @@ from flamelib.accounting.checkin.moments import (
     split_excess,
     summed_excess,
 )
-from flamelib.core.arrays import Reals
+from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import log_pmf
 from flamelib.core.guarantees import Gives, RestsOn, weakest
 from flamelib.core.logspace import ROUNDING, log_expm1
@@ -187,15 +189,23 @@ def exact_renyi(order: int, n_users: int, checkin_rate: float, noise_std: float)
 def exact_excess(order: int, k: Reals, log_mass: Reals, n_users: int, leap: float) -> float:
     """Logarithm of the sum of masses and exact moments of k clients minus 1: all is positive, nothing cancels.
 
-    Summands of j that are ``exp(-DEPTH)`` of the rest for every count are passed over.
+    Summands of j that are ``exp(-DEPTH)`` of the rest for every count are passed over; of very many, counts as well.
     """
     j = np.arange(2.0, order + 1)
     log_choose = log_binomial(np.array(float(order)), j)
-    low, high, x = k[0] / n_users, k[-1] / n_users, leap / k
-    most = log_choose + xlogy(j, high) + xlog1py(order - j, -low) + log_expm1_of(j * (j - 1) / 2 * x[0])
-    surely = log_choose + xlogy(j, low) + xlog1py(order - j, -high) + log_expm1_of(j * (j - 1) / 2 * x[-1])
-    kept = most >= surely.max() - DEPTH
+
+    def between(few: Wholes, many: Wholes) -> Reals:
+        """Of the counts between these two places, at most; with the two exchanged, at least."""
+        shares = xlogy(j, k[many] / n_users) + xlog1py(order - j, -k[few] / n_users)
+        return np.asarray(log_choose + shares + log_expm1_of(j * (j - 1) / 2 * (leap / k[few])))
+
+    first, last = np.array(0), np.array(len(k) - 1)
+    kept = between(first, last) >= between(last, first).max() - DEPTH
     j, log_choose = j[kept], log_choose[kept]
+    if k.size * j.size > MANY_TERMS:
+        kept, some = mattering(log_mass, between)
+        j, log_choose, k, log_mass = j[kept], log_choose[kept], k[some], log_mass[some]
+    x = leap / k
     step, moments = max(1, CHUNK // len(j)), []
     with np.errstate(divide="ignore"):
         log_in, log_out = np.log(k / n_users), np.where(k < n_users, np.log1p(-k / n_users), -1e300)

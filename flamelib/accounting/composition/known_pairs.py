@@ -48,7 +48,7 @@ GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not s
 SKETCH = 8  # steps of the grid on which sizes are guessed
 SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
 LEAST_GUESS, LEAST_SPARED = 1e-300, 1e-306  # a delta that is told from others, and a mass that is always given up
-SHARES = 2 * (1e-4, 1e-2, 0.2)  # of delta, given to the largest losses in turn
+SHARES, DROPS = 2 * (1e-4, 1e-2, 0.2), 40 * (1e-8,)  # of delta, given to the largest losses in turn
 MOST_LOSSES = 2**24  # points of a distribution that is handed on
 
 
@@ -263,9 +263,12 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
         if value > enough:
             break
-    for share in SHARES if value > math.log(LEAST_GUESS) else ():
+    gained = -math.inf
+    for turn, share in enumerate(SHARES + DROPS if value > math.log(LEAST_GUESS) else ()):
+        if turn >= len(SHARES) and gained < 1:  # else what was spared is still all of the answer
+            break
         # What the answer can spare decides how far sums reach, and so how fine their grid can be.
-        again, doubt_again = _worse(parts, DeltaAt(epsilon), share * probability(value))
+        again, doubt_again = _worse(parts, DeltaAt(epsilon), max(share * probability(value), LEAST_SPARED))
         gained = value - again
         if gained > 0:
             value, doubt = again, doubt_again

@@ -63,6 +63,7 @@ FEW = 700.0  # users, or minus the logarithm of the chance that nobody sends a b
 QUIET = 1.5  # angle of M^n beyond which the integrand on the lip oscillates
 ROUNDING = 32 * UNIT  # of a few operations, relatively
 SHARPEST = 0.07  # standard deviation of noise so small that one message alone is the bound
+STILLEST = 1e6  # the same of noise so large that digits are lost: less of it hides less
 HIGHEST, FAINTEST = 600.0, -700.0  # log-likelihood ratio that a double holds; logarithm of an E[S_+] that is of use
 
 
@@ -259,13 +260,16 @@ def bracket(law: GaussianLaw, n_users: int, close: float = TOLERANCE) -> Bracket
     alone = _single(law)
     if law.noise_std < SHARPEST:
         return Bracket(-math.inf, alone)
+    if law.noise_std > STILLEST:
+        return Bracket(-math.inf, min(alone, bracket(replace(law, noise_std=STILLEST), n_users, close).high))
     with np.errstate(over="ignore", invalid="ignore"):
         cut = _Cut(_held(law), n_users)
         if cut.law == law and cut.unit > FAINTEST:
             found = cut.bracket(close)
             rough = close if close > TOLERANCE else 0.0  # a coarse sum's own estimate of its error may be too small
-            return Bracket(min(found.low, alone) - rough, min(found.high + rough, alone))
-        return Bracket(-math.inf, min(_faintest(cut.law, n_users).bracket(close).high, alone))
+            return Bracket(min(found.low, alone) - rough, min(alone, found.high + rough))
+        # What is no number does not count against the bound that comes first.
+        return Bracket(-math.inf, min(alone, _faintest(cut.law, n_users).bracket(close).high))
 
 
 def quick(law: GaussianLaw, n_users: int) -> float:

@@ -258,26 +258,30 @@ class _Line:
 
     def _aliases(self, step: float) -> float:
         """Chernoff bound on the wrapped terms, relative to ``M(t)^n``: shifts by D up and down."""
+        self.shifts = self.shifts or self._shifted()
         period = 2 * math.pi / step
-        down = min(self._wrapped(self.t * (1 - 2.0**-i), period) for i in range(1, 8))
-        up = min(self._wrapped(self.t * (1 + 2.0**i), period) for i in range(-8, 4))
-        return down + up
+        bounds = [(other > self.t, self._wrapped(other, period)) for other in self.shifts]
+        return min(bound for up, bound in bounds if not up) + min(bound for up, bound in bounds if up)
 
     def _wrapped(self, other: float, period: float) -> float:
-        log_ratio = self._shifted(other)
+        log_ratio = self.shifts[other]
         if log_ratio == math.inf:
             return math.inf
         gap = period * abs(other - self.t)
         log_bound = log_ratio - gap - 1 - math.log(other)
         return math.exp(min(log_bound, 700.0)) / float(-math.expm1(-gap))
 
-    def _shifted(self, other: float) -> float:
-        """Logarithm of ``M(other)^n`` over ``M(t)^n`` (upper); asked for again at every step."""
-        if other not in self.shifts:
-            low = other * self.largest <= 600
-            growth = self.n * math.log1p(self._growth(other)) if low else math.inf
-            self.shifts[other] = growth - self.log_scale + 2 * self.slack
-        return self.shifts[other]
+    def _shifted(self) -> dict[float, float]:
+        """Logarithm of ``M(other)^n`` over ``M(t)^n`` (upper) for the shifts; closed forms are asked for together."""
+        shares = [*(1 - 2.0**-i for i in range(1, 8)), *(1 + 2.0**i for i in range(-8, 4))]
+        others = [other for share in shares if (other := self.t * share) * self.largest <= 600]
+        far = [other for other in others if other > self.law.reach]
+        closed = dict(zip(far, self.law.transform(np.array(far, complex)).real.tolist() if far else (), strict=True))
+        found = dict.fromkeys((self.t * share for share in shares), math.inf)
+        for other in others:
+            growth = self.mass * closed[other] if other in closed else self._growth(other)
+            found[other] = self.n * math.log1p(growth) - self.log_scale + 2 * self.slack
+        return found
 
     def _kernel(self, s: Complexes) -> Complexes:
         """Transform of the positive part; where S is a multiple of ``span``, summed over the line's periods."""

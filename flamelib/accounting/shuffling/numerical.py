@@ -16,7 +16,7 @@ import numpy as np
 
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import BracketAt, LawAt, answer, divergence, estimate, of_law, within_reach
-from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
+from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
 from flamelib.accounting.shuffling.laws import (
     LaplaceLaw,
     blanket_law,
@@ -42,7 +42,6 @@ from flamelib.core.vocabulary import SUPPORTS
 
 Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
-STILLEST = 1e6  # standard deviation of noise: a bound for more noise is that for this much
 EXACT_UP_TO = 10**9  # users of binary response, up to which its answer is the truth but for its uncertainty
 DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below

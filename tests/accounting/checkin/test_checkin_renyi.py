@@ -23,7 +23,7 @@ from oracles.checkin import (
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from flamelib.accounting.checkin import moments
+from flamelib.accounting.checkin import moments, theorems
 from flamelib.accounting.checkin.closed_form import (
     count_tails,
     lower_renyi,
@@ -164,6 +164,19 @@ def test_summands_are_passed_over_only_where_they_do_not_count(order, std):
     truth = mp.fsum(exact_gaussian_excess(order, int(i), mpf(i) / n, std) for i in k.tolist())
     found = exact_excess(order, k, np.zeros(3), n, moments.single_divergence(std))
     assert found == pytest.approx(float(mp.log(truth)), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("order", "n", "rate", "std"), [(300, 10**6, 0.9, 0.05), (300, 10**15, 1e-9, 0.01), (900, 10**15, 0.5, 1.0)]
+)
+def test_counts_are_passed_over_only_where_they_do_not_count(order, n, rate, std, monkeypatch):
+    every = exact_renyi(order, n, rate, std)
+    told = []
+    monkeypatch.setattr(theorems, "MANY_TERMS", 1)
+    monkeypatch.setattr(theorems, "mattering", lambda *given: told.append(moments.mattering(*given)) or told[-1])
+    assert exact_renyi(order, n, rate, std) == pytest.approx(every, rel=1e-14)
+    orders, counts = told[0]
+    assert orders.sum() * counts.sum() < orders.size * counts.size / 20
 
 
 def every_count(order, n, rate, std, *, exact_moment):

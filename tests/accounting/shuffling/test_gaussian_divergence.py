@@ -145,6 +145,15 @@ def test_a_delta_at_the_end_of_doubles_is_found():
     assert 0.9999 * 1.3e-296 < blanket_divergence(profile, 207, epsilon=float(found)) <= 1.3e-296
 
 
+@pytest.mark.parametrize("noise_std", [1e7, 1e9])
+def test_noise_beyond_the_digits_of_doubles_is_answered_from_above(noise_std):
+    """Total variation is in proportion to the inverse of the noise; doubles have lost it from about 1e9 on."""
+    start = bracket(GaussianLaw(1e4, 0.0, True, 0.1), 10**6).low - math.log(noise_std / 1e4)
+    found = bracket(GaussianLaw(noise_std, 0.0, True, 0.1), 10**6)
+    assert found.low == -math.inf
+    assert start < found.high < math.log(0.1 / math.sqrt(2 * math.pi) / noise_std) + 1e-4
+
+
 def _agrees(answer, truth, *, upper):
     """Close, and on the safe side up to the oracle's own error of 5e-11."""
     assert answer == pytest.approx(truth, rel=5e-11)
