@@ -339,7 +339,7 @@ ABOVE = ("blanket:lem-reduction", "blanket:lem-hoeffding", "blanket:lem-bennett"
 BELOW = ("shuffle:lower", "shuffle:table", "shuffle:exact-binary")
 EXACT = 1e-15  # relative: the enumeration is of rational numbers, an answer is a double
 CLOSED = 1e-9  # relative, in epsilon: what an exact answer may be above the truth
-WORK = 15_000  # histograms that a draw compares at most
+WORK = 9_000  # histograms that a draw compares at most
 
 
 def small(kind: str, generator: np.random.Generator) -> Inputs:
