@@ -409,8 +409,11 @@ def quick(law: LossLaw, n_users: int) -> float:
 
 
 def chernoff(law: LossLaw, n_users: int) -> float:
-    """Chernoff's upper bound of the logarithm of the divergence: no sum at all."""
-    return _Line(law, n_users).most() if law.points[0].max() > 0 else -math.inf
+    """Chernoff's upper bound of the logarithm of the divergence; that of the counts where they are few."""
+    if law.points[0].max() <= 0:
+        return -math.inf
+    counted = _counted(law, n_users)
+    return counted.high if counted else _Line(law, n_users).most()
 
 
 def _counted(law: LossLaw, n_users: int) -> Bracket | None:
