@@ -18,6 +18,7 @@ Beside the statements the front door is asked: ``account``, ``bounds`` and ``cal
 import argparse
 import itertools
 import math
+import shlex
 import signal
 import sys
 import time
@@ -25,11 +26,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
-from oracles import shuffling as oracle
+from oracles import tables as oracle
 
 from flamelib import (
     AnyRandomizer,
@@ -116,7 +119,7 @@ class Wrong:
     words: str
 
     def __str__(self) -> str:
-        given = " ".join(f"{name}={value}" for name, value in self.inputs.items())
+        given = " ".join(shlex.quote(f"{name}={value}") for name, value in self.inputs.items())
         return f"{self.kind}: flamelib evaluate {self.key} {given}  # {self.words}"
 
 
@@ -332,36 +335,78 @@ def _of(key: str, inputs: Inputs) -> Inputs:
 # --- small worlds ----------------------------------------------------------------------------------------------------
 
 ABOVE = ("blanket:lem-reduction", "blanket:lem-hoeffding", "blanket:lem-bennett", "clones:2023", "clones:2021",
-         "shuffle:any", "shuffle:exact-binary")  # fmt: skip
-BELOW = ("shuffle:lower", "shuffle:exact-binary")
-EXACT = 1e-9  # relative: what the enumeration itself may be off
+         "shuffle:any", "shuffle:table", "shuffle:exact-binary")  # fmt: skip
+BELOW = ("shuffle:lower", "shuffle:table", "shuffle:exact-binary")
+EXACT = 1e-15  # relative: the enumeration is of rational numbers, an answer is a double
+CLOSED = 1e-9  # relative, in epsilon: what an exact answer may be above the truth
+WORK = 9_000  # histograms that a draw compares at most
 
 
-def small(generator: np.random.Generator) -> Inputs:
-    """Few users with few letters, at an epsilon below their local budget."""
-    epsilon0 = float(f"{math.exp(generator.normal(0, 1)):.3g}")
-    letters, users = ((2, 7), (3, 4), (4, 3))[int(generator.integers(3))]
-    epsilon = float(f"{epsilon0 * generator.uniform(0, 1):.3g}")
-    n_users = int(generator.integers(2, users + 1))
-    return {"randomizer": "kary", "epsilon0": epsilon0, "n_buckets": letters, "n_users": n_users, "epsilon": epsilon}
+def small(kind: str, generator: np.random.Generator) -> Inputs:
+    """Few users with few letters, a table or a family; an epsilon up to their local budget, a delta down from theirs.
+
+    Of the tables one in five has letters that nobody sends, or that give a value away, or values that send alike.
+    """
+    values, epsilon0 = int(generator.integers(2, 5)), float(f"{math.exp(generator.normal(0, 1)):.3g}")
+    inputs: Inputs = {"randomizer": kind, "epsilon0": epsilon0, "n_buckets": values}
+    if kind == "table":
+        shape = (values, int(generator.integers(2, 5)))
+        apart = generator.integers(0, 2, shape) if generator.random() < 0.5 else generator.normal(0, 0.5, shape)
+        chances = np.exp(epsilon0 * apart) * 10.0 ** -generator.choice([0, 0, 0, 3, 40], shape[1])
+        odd = generator.random()
+        chances[:, 0] *= odd > 0.07
+        chances[0, 1] *= odd < 0.93
+        chances[-1] = chances[0] if 0.07 < odd < 0.14 else chances[-1]
+        inputs = {"table": (chances / chances.sum(axis=1, keepdims=True)).tolist()}
+    rows = _rows(inputs)
+    fitting = [n for n in range(2, 8) if oracle.work(values, len(rows[0]), n) <= WORK or n == 2]
+    inputs["n_users"] = n_users = int(generator.choice(fitting))
+    most, near = oracle.budget(rows), 1 - 10.0 ** -generator.uniform(0, 9)
+    share = float(generator.choice([0, near, *generator.uniform(0, 1, 4), 1, 1.1]))
+    inputs["epsilon"] = float(f"{share * min(most, 30.0):.6g}")
+    largest = float(oracle.worst(oracle.neighbours(rows, n_users), 0.0))
+    inputs["delta"] = float(f"{largest * 10 ** -generator.exponential(2):.6g}") * (generator.random() < 0.95)
+    return inputs
+
+
+def _rows(inputs: Inputs) -> list[list[Fraction]]:
+    if "table" in inputs:
+        return oracle.normed(inputs["table"])
+    return oracle.family(inputs["randomizer"], inputs["epsilon0"], inputs["n_buckets"])
 
 
 def enumerated(inputs: Inputs) -> Iterator[Wrong]:
-    """Answers on the wrong side of the delta of the worst data sets, of which all are tried."""
-    rows = oracle.kary_rows(inputs["epsilon0"], inputs["n_buckets"])
-    truth = float(oracle.worst_shuffled(rows, inputs["n_users"], inputs["epsilon"]))
-    for keys, sign in ((ABOVE, 1), (BELOW, -1)):
-        for key in keys:
-            if key == "shuffle:exact-binary" and inputs["n_buckets"] > 2:
+    """Answers on the wrong side of the truth about the worst data sets, of which all are tried; at epsilon and delta.
+
+    A delta is held against the worst one at the epsilon, an epsilon by the worst delta at it against the one asked.
+    """
+    rows = _rows(inputs)
+    if oracle.work(len(rows), len(rows[0]), inputs["n_users"]) > WORK:
+        return
+    world, most = oracle.neighbours(rows, inputs["n_users"]), oracle.budget(rows)
+    coin = inputs.get("randomizer") == "kary" and inputs["n_buckets"] == 2
+    for keys, side, sign in ((ABOVE, "upper", 1), (BELOW, "lower", -1)):
+        for key, asked in itertools.product(keys, ("epsilon", "delta")):
+            generic = key in ("clones:2021", "shuffle:any")
+            if (key == "shuffle:exact-binary" and not coin) or (generic and most > VOCABULARY["epsilon0"].high):
                 continue
-            given = _of(key, inputs | ({"side": "upper"} if key == "shuffle:any" else {}))
+            wish = {**inputs, "side": side, **({"epsilon0": most} if generic else {})}
+            given = _of(
+                key, {name: value for name, value in wish.items() if name not in {"epsilon", "delta"} - {asked}}
+            )
             try:
                 found = _number(key, given)
             except FaultError as fault:
                 yield fault.wrong
                 continue
-            if found is not None and sign * (found - truth) < -EXACT * truth:
-                yield Wrong("oracle", key, given, f"{found!r}, but every data set gives {truth!r}")
+            if found is None or (asked == "delta" and found == (0.0 if sign < 0 else math.inf)):
+                continue
+            excess, margin = (CLOSED, ROUNDING) if sign < 0 and key == "shuffle:exact-binary" else (0.0, EXACT)
+            truth = float(oracle.worst(world, inputs["epsilon"] if asked == "epsilon" else found * (1 - excess)))
+            gap = found - truth if asked == "epsilon" else inputs["delta"] - truth
+            if sign * gap < -margin * truth - 1e-40:
+                words = f"{found!r}, but every data set gives {truth!r}"
+                yield Wrong("oracle", key, given, words + ("" if asked == "epsilon" else " at that epsilon"))
 
 
 # --- the front door --------------------------------------------------------------------------------------------------
@@ -423,19 +468,19 @@ def _record(inputs: Inputs) -> Shuffled | Checkin:
 # --- simplest examples -----------------------------------------------------------------------------------------------
 
 
-def simplest(wrong: Wrong, check: Callable[[Inputs], Iterator[Wrong]]) -> Wrong:
-    """The same fault at numbers of fewer digits, and with fewer of them away from the ordinary."""
-    for name in list(wrong.inputs):
-        value = wrong.inputs[name]
+def simplest(wrong: Wrong, check: Callable[[Inputs], Iterator[Wrong]], inputs: Inputs) -> Wrong:
+    """The same fault at numbers of fewer digits, and with fewer of them away from the ordinary, than were drawn."""
+    for name, value in list(inputs.items()):
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         short = float(f"{value:.1g}")
         for candidate in (TYPICAL.get(name), int(short) if isinstance(value, int) else short):
             if candidate is None or candidate == value:
                 continue
-            again = next((one for one in check(wrong.inputs | {name: candidate}) if one.kind == wrong.kind), None)
+            moved = inputs | {name: candidate}
+            again = next((one for one in check(moved) if (one.kind, one.key) == (wrong.kind, wrong.key)), None)
             if again is not None:
-                wrong = again
+                wrong, inputs = again, moved
                 break
     return wrong
 
@@ -483,7 +528,7 @@ def fuzz(seconds: float, seed: int, only: str = "", points: int = sys.maxsize) -
             for one in check(inputs):
                 alike = wrong.setdefault((one.kind, one.key), [])
                 if len(alike) < ALIKE:
-                    alike.append(one if one.kind == "slow" else simplest(one, check))
+                    alike.append(one if one.kind == "slow" else simplest(one, check, inputs))
                     print(alike[-1], flush=True)
             spent[name] += time.process_time() - before  # type: ignore[assignment]
             if time.process_time() - started > seconds or drawn_of.total() >= points:
@@ -510,7 +555,10 @@ def _pair(low: tuple[str, Inputs], high: tuple[str, Inputs]) -> tuple[Draw, Chec
     return draw, lambda inputs: ordered(low, high, inputs)
 
 
-OTHERS: dict[str, tuple[Draw, Check]] = {"small world": (small, enumerated), "front door": (visit, visited)}
+OTHERS: dict[str, tuple[Draw, Check]] = {
+    **{f"small {kind}": (partial(small, kind), enumerated) for kind in ("table", *oracle.KINDS)},
+    "front door": (visit, visited),
+}
 
 
 def main(words: list[str]) -> int:

@@ -126,17 +126,15 @@ def distributed_renyi_epsilon(
         return np.minimum(renyi(orders, found), split(orders))
 
     def one_by_one(orders: Reals) -> Reals:
-        log_terms = summed(terms, n_users, checkin_rate, leap, np.arange(2.0, orders[-1] + 1), exact=True)
+        try:
+            log_terms = summed(terms, n_users, checkin_rate, leap, np.arange(2.0, orders[-1] + 1), exact=True)
+        except DomainError:  # too many counts matter at such orders
+            return taken_together(orders)
         return renyi(orders, log_excess(orders, log_terms))
 
     if route == "eq-11":
         return _rounded(_best(split, rounds, delta))
-    if n_users * checkin_rate > SEPARATE:
-        return _rounded(_best(taken_together, rounds, delta))
-    try:
-        return _rounded(_best(one_by_one, rounds, delta))
-    except DomainError:
-        return _rounded(_best(taken_together, rounds, delta))
+    return _rounded(_best(taken_together if n_users * checkin_rate > SEPARATE else one_by_one, rounds, delta))
 
 
 def _exact_epsilon(
@@ -161,7 +159,10 @@ def _each(orders: Reals, value: Callable[[int], float]) -> Reals:
 
 
 def _best(curve: Curve, rounds: int, delta: float) -> float:
-    """The least epsilon of the grid, which is left once the rounds alone cost more, and of orders around its best."""
+    """The least epsilon of the grid, and of orders around its best.
+
+    The grid is left once the rounds alone cost more, unless the bound still falls there, as no divergence does.
+    """
     if delta < LEAST_DELTA or delta == 1:
         return math.inf if delta < LEAST_DELTA else 0.0
     best, at = math.inf, 2.0
@@ -169,7 +170,7 @@ def _best(curve: Curve, rounds: int, delta: float) -> float:
         total = rounds * curve(orders)
         found, where = _converted(orders, total, delta)
         best, at = min((best, at), (found, where))
-        if total[-1] >= best:
+        if total[-1] >= best and total[-1] >= total[-2]:
             break
     near = int(np.searchsorted(ORDERS, at))
     low, high = ORDERS[max(near - 1, 0)], ORDERS[min(near + 1, len(ORDERS) - 1)]

@@ -173,7 +173,7 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
     one_budget(epsilon, delta)
     for _, n_users, rate, rounds in history:
         check(n_users=n_users, checkin_rate=rate, rounds=rounds)
-    if sum(rate * rounds for _, _, rate, rounds in history) <= (delta or 0.0):  # perhaps she is never there
+    if sum(rate * rounds * _apart(one) for one, _, rate, rounds in history) <= (delta or 0.0):
         return Certified(0.0, 0.0)
     if (total := sum(rounds for *_, rounds in history)) > LONGEST:
         return _pure(sum(rounds * one.epsilon0 for one, _, _, rounds in history), epsilon)
@@ -193,6 +193,19 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
     if LEAST_DELTA <= delta < SMALL:
         return composed_epsilon(sketch, delta * (1 - SMALLEST_DOUBLES), -SMALL_PART * math.log(delta))
     return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0, ACCURACY)
+
+
+def _apart(randomizer: Analyzed) -> float:
+    """Largest total variation between a user's messages (upper); in a round it counts only if the user is there.
+
+    Messages of the two values can be drawn as one with the chance that is left, so that with chance
+    ``1 - sum(rate * rounds * apart)`` nothing differs in any round, whatever has been seen before.
+    """
+    if isinstance(randomizer, GaussianProfile):
+        found = math.erf(1 / (2 * math.sqrt(2) * randomizer.noise_std))
+    else:
+        found = math.tanh(randomizer.epsilon0 / 2)  # of binary response, which is farthest apart
+    return found * (1 + ROUND_OFF)
 
 
 def shuffled_rounds_lower(

@@ -134,7 +134,8 @@ class Weighing:
         more, less = laws
         doubt = max(more.error, less.error) * len(more.chances) + 4 * math.exp(-WRAPPED) + more.slack + less.slack
         first, second = (np.cumsum(law.chances[::-1])[::-1] for law in (more, less))
-        both = np.flatnonzero((first > LEVEL) & (second > LEVEL))[:: max(1, int(self.deviation / FINEST))]
+        least = max(LEVEL, 2 * doubt)
+        both = np.flatnonzero((first > least) & (second > least))[:: max(1, int(self.deviation / FINEST))]
         return [
             _Tails(math.log(a - doubt), math.log(b + doubt), 4 * doubt / min(a, b))
             for a, b in zip(first[both], second[both], strict=True)

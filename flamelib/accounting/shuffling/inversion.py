@@ -7,9 +7,10 @@ point t,
 
 .. math:: E[S_+] = \frac1\pi \int_0^\infty \mathrm{Re}\,\frac{M(t+iy)^n - N(t+iy)}{(t+iy)^2}\,dy ,
 
-at a cost that depends neither on n nor on the alphabet.  N is the transform on the event that no user
-contributes anything positive, where :math:`S_+ = 0`: it is left out where it is not negligible, so that rare
-gains do not drown in it.  Every error has a sign or a bound:
+at a cost that depends neither on n nor on the alphabet.  Where nearly every user contributes one value, and not a
+positive one, the combinations of few other values are summed, and the rest is bounded.  N is the transform on the event
+that no user contributes anything positive, where :math:`S_+ = 0`: it is left out where it is not negligible, so that
+rare gains do not drown in it.  Every error has a sign or a bound:
 
 1. *Discretisation.*  By Poisson summation the trapezoid rule with step h returns
    :math:`\sum_j e^{-jtD} E[(S+jD)_+]`, :math:`D = 2\pi/h`: too large, by terms that Chernoff's bound controls.
@@ -26,6 +27,7 @@ integrand happens to decay.  Proofs: book, chapter on the privacy blanket, secti
 computed.
 """
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -48,6 +50,7 @@ BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
 PASSES = 5  # sums at most, each with less noise
 ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
+SELDOM, SUMMED = 1.0, 20_000  # mean number of uncommon messages, and how many combinations of them are summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,23 +397,30 @@ def bracket(law: LossLaw, n_users: int, close: float = TIGHT) -> Bracket:
     """Certified bracket of the logarithm of the divergence, about ``close`` wide or narrower."""
     if law.points[0].max() <= 0:
         return NOTHING
-    if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
-        return _enumerated(law, n_users)
-    return _Line(law, n_users).bracket(close)
+    return _counted(law, n_users) or _Line(law, n_users).bracket(close)
 
 
 def quick(law: LossLaw, n_users: int) -> float:
     """Uncertified logarithm of the divergence, for finding the place at which to certify."""
     if law.points[0].max() <= 0:
         return -math.inf
-    if isinstance(law, AtomicLaw) and _combinations(law, n_users) <= ENUMERABLE:
-        return _enumerated(law, n_users).high
-    return _Line(law, n_users).quick()
+    counted = _counted(law, n_users)
+    return counted.high if counted else _Line(law, n_users).quick()
 
 
 def chernoff(law: LossLaw, n_users: int) -> float:
-    """Chernoff's upper bound of the logarithm of the divergence: no sum at all."""
-    return _Line(law, n_users).most() if law.points[0].max() > 0 else -math.inf
+    """Chernoff's upper bound of the logarithm of the divergence; that of the counts where they are few."""
+    if law.points[0].max() <= 0:
+        return -math.inf
+    counted = _counted(law, n_users)
+    return counted.high if counted else _Line(law, n_users).most()
+
+
+def _counted(law: LossLaw, n_users: int) -> Bracket | None:
+    """Sums over the counts of atoms, where there are few combinations or few that matter."""
+    if not isinstance(law, AtomicLaw):
+        return None
+    return _enumerated(law, n_users) if _combinations(law, n_users) <= ENUMERABLE else _seldom(law, n_users)
 
 
 def _cells(law: AtomicLaw) -> tuple[Reals, Reals]:
@@ -437,6 +447,46 @@ def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
     total = _logsum(logs) - math.log(law.mass * n_users)
     error = ROUNDING * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
     return Bracket(total - error, total + error)
+
+
+def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:
+    r"""Sum over the counts of all atoms but the commonest, which is not positive; at most K such messages are sent.
+
+    With q the chance of one and R their number, :math:`S_+ \le l R` for the largest value l, and what is left out is
+    :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.  The difference of gains and
+    losses is known up to a rounding of their sizes, which is added or taken.  None where what is left out counts.
+    """
+    values, chances = _cells(law)
+    common = int(chances.argmax())
+    values, chances, usual = np.delete(values, common), np.delete(chances, common), float(values[common])
+    mean = n_users * float(chances.sum())
+    if mean > SELDOM or usual > 0 or not values.max(initial=0.0) > 0:
+        return None
+    counts, log_orders = _few(len(values))
+    most, possible = int(counts.max()), counts.sum(axis=0) <= n_users
+    counts, log_orders = counts[:, possible], log_orders[possible]
+    sent = counts.sum(axis=0)
+    excess, sizes = (v @ counts + u * (n_users - sent) for v, u in ((values, usual), (np.abs(values), abs(usual))))
+    log_falling = np.append(0.0, np.log(np.maximum(n_users - np.arange(most), 1)).cumsum())
+    logs = log_falling[sent] - log_orders + np.log(chances) @ counts + (n_users - sent) * math.log1p(-mean / n_users)
+    ends = []
+    for doubt in (-ROUNDING, ROUNDING):
+        inside = excess + doubt * sizes
+        ends.append(_logsum(logs[inside > 0] + np.log(inside[inside > 0])) if (inside > 0).any() else -math.inf)
+    rest = math.log(values.max()) + (most + 1) * math.log(mean) - math.lgamma(most + 1)
+    if rest > ends[0] + math.log(NEGLIGIBLE):
+        return None
+    error = ROUNDING * (most * (float(np.abs(np.log(chances)).max()) + math.log(n_users)) + 8)
+    scale = math.log(law.mass * n_users)
+    return Bracket(ends[0] - scale - error, float(np.logaddexp(ends[1], rest)) - scale + error)
+
+
+@functools.cache
+def _few(letters: int) -> tuple[Wholes, Reals]:
+    """Counts of so many letters, all up to some total, and the logarithm of the product of their factorials."""
+    total = next(most for most in itertools.count(1) if math.comb(most + 1 + letters, letters) > SUMMED or most == 150)
+    counts = histograms(total, letters + 1)[:, :-1].T
+    return counts, gammaln(counts + 1).sum(0)
 
 
 def histograms(total: int, letters: int) -> Wholes:

@@ -52,7 +52,7 @@ def table_divergence(
     seen = blanket > 0
     mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum())
     laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDED)
-    return of_laws(_by_size(laws), n_users, randomizer.epsilon0, epsilon, delta)
+    return of_laws(_by_size(laws), n_users, local_budget(randomizer, ROUNDED), epsilon, delta)
 
 
 def table_lower(
@@ -67,16 +67,22 @@ def table_lower(
     randomizer, n_users, epsilon, delta
         As for :func:`table_divergence`.
     """
-    if not randomizer.epsilon0:
+    most = local_budget(randomizer, -ROUNDED)
+    if not most:
         return Certified(0.0, 0.0)
     rows = np.array(randomizer.table)
     rows = rows[:, rows[0] > 0]
     values = range(len(rows))
     small = enumerated(rows, n_users, list(itertools.permutations(values, 2)))
     if small:
-        return answer(small, lambda at: small(at).high, randomizer.epsilon0, epsilon, delta, upper=False)
+        return answer(small, lambda at: small(at).high, most, epsilon, delta, upper=False)
     laws = [law for others in rows for law in _laws(rows / others, others, 1.0, 0.0, -ROUNDED)]
-    return of_laws(_by_size(laws)[:MOST_TRIED], n_users, randomizer.epsilon0, epsilon, delta, upper=False)
+    return of_laws(_by_size(laws)[:MOST_TRIED], n_users, most, epsilon, delta, upper=False)
+
+
+def local_budget(randomizer: TableProfile, slip: float) -> float:
+    """The local budget, moved by more than what the rounding of rows, ratio and logarithm has done to it."""
+    return max(randomizer.epsilon0 * (1 + slip) + slip, 0.0)
 
 
 def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:

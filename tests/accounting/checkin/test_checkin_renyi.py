@@ -31,6 +31,7 @@ from flamelib.accounting.checkin.closed_form import (
     sharper_lower_renyi,
     split_mean,
 )
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
 from flamelib.accounting.checkin.theorems import (
     binary_renyi,
     exact_excess,
@@ -388,3 +389,8 @@ def test_terms_that_are_left_out_are_not_missed(monkeypatch, order, noise_std, i
     monkeypatch.setattr(moments, "MANY_TERMS", 0)
     with pytest.raises(DomainError, match="order must be smaller"):
         summed_renyi(*given)
+
+
+def test_the_search_of_orders_goes_on_where_the_bound_of_theorem_4_falls():
+    found = [float(distributed_renyi_epsilon(300, 0.7, 3.0, 8, delta, "thm-4")) for delta in (2e-4, 6e-4, 1e-3)]
+    assert found == sorted(found, reverse=True)

@@ -460,6 +460,18 @@ class TestEdges:
         assert checkin_shuffled(**setting, checkin_rate=0.5, delta=1.0) == 0
         assert checkin_shuffled(**setting | {"rounds": 2**53}, checkin_rate=0.5, delta=1e-6) < 2.0**53
 
+    @pytest.mark.parametrize("randomizer", [KaryProfile(1.5, 2), GaussianProfile(2.0)])
+    def test_messages_that_hardly_ever_differ(self, monkeypatch, randomizer):
+        # Seen by themselves, binary responses differ with chance (p - 1) / (p + 1), Gaussian noise at epsilon 0.
+        p, noise = math.exp(1.5), gaussian_mechanism(1.0, 2.0, epsilon=0.0)
+        least = 1e-3 * ((p - 1) / (p + 1) if isinstance(randomizer, KaryProfile) else noise)
+        monkeypatch.setattr(shuffled, "round_curve", lambda *_: pytest.fail("composed"))
+        for rounds in (1, 10):
+            delta = rounds * least
+            assert shuffled_rounds(randomizer, 300, rounds, delta=(1 + 1e-9) * delta, checkin_rate=1e-3) == 0
+            with pytest.raises(pytest.fail.Exception, match="composed"):
+                shuffled_rounds(randomizer, 300, rounds, delta=(1 - 1e-9) * delta, checkin_rate=1e-3)
+
     def test_binary_response_of_few_is_no_worse_than_of_more(self):
         """By the worst data sets of 600 messages, where fewer are expected."""
         few, more = (round_curve(KaryProfile(2.0, 2), 60_000, rate).forward(1e-3) for rate in (0.009, 0.01))

@@ -54,6 +54,7 @@ class TestKary:
     )
     def test_the_line_also_holds_where_it_is_not_needed(self, monkeypatch, n_users, n_buckets, epsilon0, epsilon):
         monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "SELDOM", 0)
         truth = oracles.kary_blanket(epsilon0, n_buckets, n_users, epsilon)
         assert holds(certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon), n_users), truth)
 
@@ -61,9 +62,39 @@ class TestKary:
     @pytest.mark.parametrize(("epsilon0", "n_buckets"), [(1.0, 2), (2.0, 10)])
     def test_no_epsilon_is_a_lattice(self, monkeypatch, n_users, epsilon0, n_buckets):
         monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "SELDOM", 0)
         found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), 0.0), n_users)
         assert holds(found, oracles.kary_blanket(epsilon0, n_buckets, n_users, 0.0))
         assert found.high - found.low < 1e-10
+
+    @pytest.mark.parametrize("n_users", [4, 30])
+    @pytest.mark.parametrize(("n_buckets", "epsilon0", "epsilon"), [(1000, 1, 0.3), (10**6, 4, 1.0), (10**12, 0.01, 0)])
+    def test_few_messages_that_tell_anything(self, monkeypatch, n_users, n_buckets, epsilon0, epsilon):
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "_Line", None)
+        truth = oracles.kary_blanket(epsilon0, n_buckets, n_users, epsilon)
+        assert holds(certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon), n_users), truth)
+
+    def test_what_is_left_out_of_few_messages_is_added(self, monkeypatch):
+        monkeypatch.setattr(inversion, "ENUMERABLE", 0)
+        monkeypatch.setattr(inversion, "SUMMED", 4)  # a single message of three kinds at most
+        monkeypatch.setattr(inversion, "NEGLIGIBLE", 1.0)
+        inversion._few.cache_clear()
+        found = certified(kary_blanket(KaryProfile(1.0, 1000), 0.0), 10)
+        inversion._few.cache_clear()
+        truth = float(oracles.mp.log(oracles.kary_blanket(1.0, 1000, 10, 0.0)))
+        assert found.low < truth - 1e-3 < truth + 1e-3 < found.high
+
+    @pytest.mark.parametrize("holds_value", ["first", "second", "third"])
+    def test_a_huge_alphabet_at_a_tiny_delta_needs_no_line(self, monkeypatch, holds_value):
+        law = kary_others(KaryProfile(0.00221378, 85128462288215), 1.97e-7, holds_value)
+        found = certified(law, 292436)
+        assert found.high < -500
+        assert found.high - found.low < ACCURATE
+        monkeypatch.setattr(inversion, "SELDOM", 0)
+        along = certified(law, 292436)
+        assert along.low <= found.low
+        assert found.high <= along.high
 
     @settings(max_examples=40)
     @given(BUDGETS, MANY, st.floats(0, 7), st.floats(0, 1))
