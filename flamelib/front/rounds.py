@@ -66,13 +66,13 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     if len(protocol.parts) == 1:
         part, times = protocol.parts[0]
         return questions.account(part, delta=delta, epsilon=epsilon, rounds=check(rounds=rounds * times)["rounds"])
-    history = [(_cloned(one), *rest) for one, *rest in _history(protocol, rounds) if one.epsilon0]
+    history = [(cloned(one), *rest) for one, *rest in _history(protocol, rounds) if one.epsilon0]
     noisy = any(isinstance(one, GaussianProfile) for one, *_ in history)
     found = shuffled_history(history, epsilon, delta)
     return guarantee(found, RestsOn.ESTIMATED if noisy else RestsOn.PROVEN, epsilon, delta)
 
 
-def _cloned(randomizer: Any) -> Any:
+def cloned(randomizer: Any) -> Any:
     """A randomizer of which only the budget counts is hidden by clones."""
     return ClonedProfile(randomizer.epsilon0) if isinstance(randomizer, AnyProfile | TableProfile) else randomizer
 

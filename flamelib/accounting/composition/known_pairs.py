@@ -444,8 +444,8 @@ def _count(parts: Sequence[tuple[Any, int]]) -> int:
 def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
     """The pair and its exchange, from above, as a pessimistic privacy loss distribution of Google's ``dp_accounting``.
 
-    ``dp_accounting`` must be installed (the extra ``dev`` brings it).  Its compositions of the object err upwards, but
-    for its own round-off.
+    ``dp_accounting`` must be installed (the extra ``dp-accounting`` brings it).  Its compositions of the object err
+    upwards, but for its own round-off.
 
     Parameters
     ----------
@@ -460,7 +460,7 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
     kept = _cut(cells, spared)
     if kept.range > MOST_LOSSES * step:
         raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
-    with extra("dev"):
+    with extra("dp-accounting"):
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     pmfs = []
