@@ -56,7 +56,7 @@ NONE = np.ones(1)
 
 
 class TestNeverBelow:
-    @pytest.mark.parametrize(("std", "rate"), [(1.0, 0.1), (0.6, 0.5), (2.0, 0.9), (1.0, 1.0)])
+    @pytest.mark.parametrize(("std", "rate"), [(1.0, 0.1), (0.6, 0.5), (2.0, 0.9), (0.8, 0.99), (1.0, 1.0)])
     @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.5, 3.0])
     def test_one_record_replaced(self, std, rate, epsilon):
         found = history_account([(Sampled(std, rate), 1)], epsilon=epsilon, adjacency=Adjacency.REPLACE_ONE).delta
