@@ -46,8 +46,8 @@ class FlamelibAccountant(IAccountant):  # type: ignore[misc]
     def take(self, protocol: Round, rounds: int = 1) -> None:
         """Rounds of another kind on the same people: ``Participation``, ``Checkin``, ``Shuffled`` or ``Rounds``.
 
-        With any but ``Participation`` the answer is for replacing what one person holds: one record of the training, and
-        one value elsewhere.
+        With any but ``Participation`` the answer is for replacing what one person holds: one record of the training,
+        and one value elsewhere.
         """
         if not isinstance(protocol, Round) or isinstance(protocol, Sampled):
             raise DomainError(f"protocol must be Participation, Checkin, Shuffled or Rounds, got {protocol!r}")
