@@ -42,6 +42,8 @@ FINE, MOST = 0.01, 2**20
 SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 # A mass of the largest losses that is given up first, and then this part of the delta that was found.
 FIRST_SPARED, SPARED_SHARE = 1e-14, 1e-4
+# Levels of noise that are told apart, each of which takes some hundredths of a second.
+MOST_LEVELS = 100
 # Of a record that is always seen, so that some loss is finite.
 LEAST_REST = 1e-200
 
@@ -88,7 +90,8 @@ def history_account(
 ) -> Guarantee:
     """What rounds of different kinds guarantee together (upper; exactly one of ``delta`` and ``epsilon`` is given).
 
-    Left out, the adjacency is one record added or removed, or replace-one where any of the rounds is of that kind.
+    Left out, the adjacency is one record added or removed, or replace-one where any of the rounds is of that kind.  Of
+    more than a hundred levels of noise those next to each other count as the least of them, at the largest of their rates.
 
     Examples
     --------
@@ -127,7 +130,7 @@ def _adjacency(one: Round) -> Adjacency:
 
 
 def _merged(history: History) -> Counter[Any]:
-    """How often each kind of round was run."""
+    """How often each kind of round was run; of too many levels of noise, neighbours count as the least of them."""
     count: Counter[Any] = Counter()
     for one, times in history:
         if not isinstance(one, Round):
@@ -135,6 +138,12 @@ def _merged(history: History) -> Counter[Any]:
         times = check(rounds=times)["rounds"]
         for part, again in one.parts if isinstance(one, Rounds) else [(one, 1)]:
             count[part] += again * times
+    steps = sorted((one for one in count if isinstance(one, Sampled)), key=lambda one: one.noise_multiplier)
+    size = -(-len(steps) // MOST_LEVELS)
+    for some in (steps[i : i + size] for i in range(0, len(steps), size or 1) if size > 1):
+        worst = Sampled(some[0].noise_multiplier, max(one.sample_rate for one in some))
+        total = sum(count.pop(one) for one in some)
+        count[worst] += total
     return count
 
 

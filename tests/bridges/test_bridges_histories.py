@@ -20,6 +20,7 @@ from flamelib import (
     bounds,
 )
 from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.bridges import histories
 from flamelib.bridges.histories import Pair, Sampled, disclosing, history_account
 from flamelib.core.guarantees import RestsOn
 
@@ -138,6 +139,16 @@ class TestTogether:
     def test_what_is_estimated_stays_so(self):
         noisy = Pair(disclosing(1e-9), rests_on=RestsOn.ESTIMATED)
         assert history_account([(TRAINING, 2), (noisy, 1)], delta=1e-6).rests_on == "estimated"
+
+    def test_many_levels_of_noise_count_as_fewer_and_louder_ones(self, monkeypatch):
+        levels = [(Sampled(1.0 + i / 40, 0.02 + i / 1000), 20) for i in range(10)]
+        exact = history_account(levels, delta=1e-6).epsilon
+        monkeypatch.setattr(histories, "MOST_LEVELS", 4)
+        few = history_account(levels[::-1], delta=1e-6).epsilon
+        groups = [levels[0:3], levels[3:6], levels[6:9], levels[9:]]
+        worst = [(Sampled(one[0][0].noise_multiplier, one[-1][0].sample_rate), 20 * len(one)) for one in groups]
+        assert few == history_account(worst, delta=1e-6).epsilon
+        assert exact < few < 1.15 * exact
 
 
 class TestEdges:
