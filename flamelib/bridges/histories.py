@@ -44,8 +44,8 @@ SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 FIRST_SPARED, SPARED_SHARE = 1e-14, 1e-4
 # Levels of noise that are told apart, each of which takes some hundredths of a second.
 MOST_LEVELS = 100
-# Of a record that is always seen, so that some loss is finite.
-LEAST_REST = 1e-200
+# Mass without a loss, at least, of a record that is nearly always seen: more than there is, and of no use to anybody.
+LEAST_REST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def history_account(
     """What rounds of different kinds guarantee together (upper; exactly one of ``delta`` and ``epsilon`` is given).
 
     Left out, the adjacency is one record added or removed, or replace-one where any of the rounds is of that kind.  Of
-    more than a hundred levels of noise those next to each other count as the least of them, at the largest of their rates.
+    more than a hundred levels of noise those next to each other count as the least of them, at the largest rate.
 
     Examples
     --------
@@ -164,7 +164,8 @@ def _guarantee(
     found: Certified, epsilon: float | None, delta: float | None, adjacency: Adjacency, rests_on: RestsOn
 ) -> Guarantee:
     if delta is None:
-        return Guarantee(epsilon or 0.0, min(float(found), 1.0), adjacency, rests_on, found.uncertainty)
+        delta = min(float(found) * (1 + 4 * UNIT), 1.0)  # sums take a mass of 1 for a little less
+        return Guarantee(epsilon or 0.0, delta, adjacency, rests_on, found.uncertainty)
     return Guarantee(float(found), delta, adjacency, rests_on, found.uncertainty)
 
 

@@ -163,6 +163,9 @@ class TestEdges:
         seen = history_account([(Sampled(0.0, 0.01), 10)], epsilon=50.0).delta
         assert -math.expm1(10 * math.log1p(-0.01)) <= seen * (1 + 1e-15) <= 0.095618
         assert history_account([(TRAINING, 1), (SURVEY, 1)], delta=0.0).epsilon == math.inf
+        for rate in (1.0, 1 - 1e-12, 0.7):
+            assert history_account([(Sampled(0.0, rate), 1)], delta=0.5).epsilon == math.inf
+            assert history_account([(Sampled(0.0, rate), 1), (TRAINING, 3)], epsilon=1.0).delta >= rate
 
     @pytest.mark.parametrize(
         ("call", "told"),
