@@ -45,7 +45,7 @@ NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance tha
 NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
 FURTHEST, MANY = 2e6, 1e4  # terms of a sum at most, and those from which on fewer would do are looked for
 TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
-LONG, ROOMY = 3e5, 20.0  # terms beyond which a bracket is good enough that is so many times as wide as wanted
+LONG, ROOMY = 3e5, 20.0  # terms for which a curve's bracket is good enough that is so many times as wide as wanted
 UNDERFLOW = -750.0  # logarithm of a delta that no double holds
 BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
@@ -213,7 +213,7 @@ class _Line:
             lost = sums.price < LITTLE * sums.width  # round-off is all the rest, and stays
             if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (lost and plan.cut > MANY * plan.step):
                 break
-            if plan.cut > LONG * plan.step and sums.width <= ROOMY * close * sums.total:
+            if close > ROUGH and plan.cut > LONG * plan.step and sums.width <= ROOMY * close * sums.total:
                 break
         return self._ends(sums)
 
