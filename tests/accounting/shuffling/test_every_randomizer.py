@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles import shuffling as oracles
-from oracles.tables import normed
+from oracles.tables import neighbours, normed, worst
 from scipy.optimize import linprog
 
 import flamelib
@@ -134,6 +134,13 @@ class TestTables:
         lower, upper = (table_account(rows, n_users, side, epsilon=epsilon) for side in ("lower", "upper"))
         assert lower <= truth <= upper
         assert lower == pytest.approx(truth, rel=1e-9, abs=1e-14)  # every data set was enumerated
+
+    def test_a_small_chance_to_be_no_blanket_is_rounded_up(self):
+        """What is left of a row beside the blanket cancels: in whole numbers, to the last digit."""
+        half, rest = 0.4998723610458836, 0.0002552779082327674
+        rows = [[half, rest, half], [0.4995109413983889, 0.000978117203222266, 0.4995109413983889]]
+        truth = worst(neighbours(normed(rows), 4), 1.14284)
+        assert truth <= table_account(rows, 4, "upper", epsilon=1.14284) <= truth * (1 + 1e-11)
 
     def test_every_pair_counts(self):
         """Two values that are alike, and one that is not: the order of the rows does not matter."""
