@@ -22,6 +22,7 @@ import numpy as np
 
 from flamelib.accounting.checkin.one_round import round_curve
 from flamelib.accounting.checkin.summed import distributed_cells
+from flamelib.accounting.checkin.surveys import cloned
 from flamelib.accounting.composition.curves import Curve, dominating_cells
 from flamelib.accounting.composition.known_pairs import Cells, above, both_orders, composed, composed_in_order
 from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
@@ -32,7 +33,7 @@ from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
 from flamelib.front.results import Guarantee
-from flamelib.front.rounds import Rounds, cloned
+from flamelib.front.rounds import Rounds
 from flamelib.front.shuffled import Shuffled
 from flamelib.protocols.participation import Participation
 
@@ -100,7 +101,7 @@ def history_account(
     >>> history_account([(training, 1000)], delta=1e-5)
     (1.829, 1e-05)-DP, add-remove; proven
     >>> history_account([(training, 1000), (survey, 20)], delta=1e-5)
-    (2.999, 1e-05)-DP, replace-one; proven
+    (2.986, 1e-05)-DP, replace-one; proven
     """
     if (delta is None) == (epsilon is None):
         raise DomainError("exactly one of epsilon and delta must be given")
@@ -110,7 +111,7 @@ def history_account(
     wanted = adjacency or (Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in native else Adjacency.ADD_REMOVE)
     if wanted == Adjacency.ADD_REMOVE and Adjacency.REPLACE_ONE in native:
         raise DomainError("adjacency must be replace-one where users shuffle their messages or check in by themselves")
-    rounds = [(one, times) for one, times in every.items() if getattr(one, "rate", getattr(one, "sample_rate", 1))]
+    rounds = [(one, times) for one, times in every.items() if _shows(one)]
     if not rounds:
         return Guarantee(epsilon or 0.0, delta or 0.0, wanted)
     found = _alike(rounds, delta, epsilon) if native == {wanted} else None
@@ -120,6 +121,13 @@ def history_account(
     pairs = [(_under(wanted, dominating_pair(one, total, delta, wanted), total, delta), times) for one, times in rounds]
     rests_on = weakest(*(pair.rests_on for pair, _ in pairs))
     return _guarantee(_composed(pairs, epsilon, delta), epsilon, delta, wanted, rests_on)
+
+
+def _shows(one: Any) -> bool:
+    """Whether anybody takes part, and sends what depends on its value."""
+    inner = getattr(one, "protocol", one)
+    there = getattr(one, "rate", getattr(one, "sample_rate", 1))
+    return bool(there) and (not isinstance(inner, Shuffled) or inner.randomizer.epsilon0 > 0)
 
 
 def _adjacency(one: Round) -> Adjacency:

@@ -16,6 +16,7 @@ from flamelib import (
     Rounds,
     Shuffled,
     Summed,
+    TableRandomizer,
     account,
     bounds,
 )
@@ -156,6 +157,10 @@ class TestEdges:
         assert history_account([], delta=1e-6).epsilon == 0
         assert history_account([(Sampled(0.0, 0.0), 5), (Checkin(SURVEY, 0.0), 3)], delta=0.0).epsilon == 0
         assert history_account([(Checkin(SURVEY, 0.0), 3)], delta=0.0).adjacency == "replace-one"
+        mute = Shuffled(TableRandomizer(((0.5, 0.5), (0.5, 0.5))), 100)
+        assert history_account([(mute, 3)], delta=0.0).epsilon == 0
+        alone, both = (history_account(parts, delta=1e-6) for parts in ([(SURVEY, 2)], [(SURVEY, 2), (mute, 9)]))
+        assert alone == both
 
     def test_no_noise_shows_who_was_drawn(self):
         assert history_account([(Sampled(0.0, 0.01), 10)], delta=1e-3).epsilon == math.inf

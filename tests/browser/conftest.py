@@ -52,8 +52,9 @@ FACTS = """() => {
   };
 }"""
 
-# Whatever is wider than its place, unless its edge says so and the keyboard reaches it.
-CUT = """() => {
+# Whatever is wider than its place, unless its edge says so and the keyboard reaches it.  Edges are drawn in a frame
+# after the one that a width changes in, which a busy machine shows late.
+CUT = """async () => {
   const wide = ["mjx-container", ".pst-scrollable-table-container", ".fl-table", ".fl-pan", ".only-light",
     ".only-dark", "article pre", "article div.cell_output", "article div.math", "article figure"];
   // What is spoken of a formula is wider than what is seen, which counts in a line.
@@ -66,7 +67,10 @@ CUT = """() => {
       && getComputedStyle(frame.querySelector(":scope > .fl-edge-more")).display === "flex"
       && getComputedStyle(e).maskImage.includes("gradient");
   };
-  return [...document.querySelectorAll(wide)].filter((e) => scrolls(e) && !cued(e))
+  const cut = () => [...document.querySelectorAll(wide)].filter((e) => scrolls(e) && !cued(e));
+  const last = performance.now() + 5000;
+  while (cut().length && performance.now() < last) await new Promise(requestAnimationFrame);
+  return cut()
     .map((e) => `${e.tagName}.${e.className} ${e.closest("[id]")?.id} ${e.textContent.trim().slice(0, 60)}`);
 }"""
 
@@ -214,7 +218,7 @@ def switch_theme(page: Page, theme: str) -> None:
 
 
 def _look(page: Page, folder: Path | None, path: str, name: str) -> dict[str, Any]:
-    facts: dict[str, Any] = page.evaluate(FACTS) | {"cut": page.evaluate(CUT)}
+    facts: dict[str, Any] = {"cut": page.evaluate(CUT)} | page.evaluate(FACTS)
     if folder is not None:
         stem = path.removesuffix(".html").replace("/", "-")
         page.screenshot(path=folder / f"{stem}-{name}.png", animations="disabled")

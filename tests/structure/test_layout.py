@@ -61,6 +61,7 @@ SUBJECTS = {
     "flamebook.claims.flame": "a document's claims",
     "flamebook.figures.cloak.protocol": "a notebook's records; its drawings of the patent are apart",
     "flamebook.runs.domain": "a small language, and nothing of notebooks",
+    "flamebook.site.bench": "a page",
     "flamebook.site.coverage": "a page",
     "flamebook.runs.page.folded": "a page as one file",
     "flamebook.runs.page.head": "what stands at the top of a page",

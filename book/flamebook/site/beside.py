@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from flamebook.places import DATA, RESULTS
-from flamebook.site.beside_peers import FROM_BELOW, OWN, WORKS, Work
+from flamebook.site.beside_peers import FROM_BELOW, OWN, WORKS, Shuffles, Work
 from flamebook.statements import at_least, at_most
 
 PINNED, TABLE = DATA / "beside.txt", RESULTS / "beside.csv"
@@ -19,15 +19,17 @@ HEAD = """\
 
 Other programs answer some of the questions that this book answers. Here they are asked the same in one run, on one
 core: Gaussian noise on a sum to which each record contributes at most 1, each record there by a coin in every round,
-one record added or removed. Whoever says less is tighter, unless it says less than what is lost for certain: an
-epsilon below the end that this library certifies from below is no guarantee, and is marked so.
+one record added or removed; and rounds of shuffled answers yes or no, where one person's answers are replaced. Whoever
+says less is tighter, unless it says less than what is lost for certain: an epsilon below the end that this library
+certifies from below is no guarantee, and is marked so.
 
 """
 TAIL = """\
 ## What is not in these tables
 
-Of shuffling no program on the package index gives an account. Public code of papers does; it has no releases to pin, so
-that its answers were compared by hand, on 2026-11-22, and are not remade here. There its tightest epsilons were between
+Of shuffling no program on the package index gives an account: in the tables above others compose the pair of laws that
+this library certifies for one round. Public code of papers amplifies by shuffling; it has no releases to pin, so that
+its answers were compared by hand, on 2026-11-22, and are not remade here. There its tightest epsilons were between
 1.0000 and 1.098 times this library's; bounds by Bennett's inequality in closed form were up to 1.19 times as large, and
 took a tenth of the time. One program's epsilon for ten-valued response was 0.99996 times this library's and below the
 truth. Another had an epsilon 1.0015 times as large for any randomizer, with a budget of 4 and 1e8 users, in 0.7 of the
@@ -67,6 +69,20 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([HEAD + told, *tables, TAIL])
 
 
+def summary(rows: Sequence[Mapping[str, str]]) -> str:
+    """A fragment: one line for each question, with this library's bracket and everybody's best way that holds."""
+    peers = sorted({row["package"] for row in rows} - {OWN})
+    lines = [f"| question | this library | {' | '.join(peers)} |", "|---" * (2 + len(peers)) + "|"]
+    for name, some in groupby(rows, itemgetter("work")):
+        found = list(some)
+        above, below = (float(row["epsilon"]) for row in found if row["package"] == OWN)
+        told = {peer: [float(row["epsilon"]) for row in found if row["package"] == peer] for peer in peers}
+        best = (min((one for one in told[peer] if below <= one < math.inf), default=None) for peer in peers)
+        cells = ["" if one is None else f"{one:.4f}" for one in best]
+        lines.append(f"| {name} | {at_least(below, 5)} to {at_most(above, 5)} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     own = [row for row in rows if row["package"] == OWN]
     below = next(float(row["epsilon"]) for row in own if row["way"] == FROM_BELOW)
@@ -86,11 +102,8 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _words(work: Work, below: float, value: float) -> str:
-    return (
-        f"Rate {work.rate:g}, noise {work.noise_std:g}, {work.rounds:,} rounds, delta {work.delta:g}: "
-        f"epsilon is at least {at_least(below, DIGITS)} and at most {at_most(value, DIGITS)}."
-    )
+def _words(work: Work | Shuffles, below: float, value: float) -> str:
+    return f"{work}: epsilon is at least {at_least(below, DIGITS)} and at most {at_most(value, DIGITS)}."
 
 
 def _times(ratio: float) -> str:

@@ -11,8 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
 
-from flamelib import Participation, bounds
+from flamelib import Checkin, KaryResponse, Participation, Shuffled, bounds
+from flamelib.accounting.checkin.one_round import round_curve
+from flamelib.accounting.composition.curves import dominating_cells
+from flamelib.accounting.composition.known_pairs import Cells, to_dp_accounting
+from flamelib.core.profiles import KaryProfile
 
 REPEATS, LONG = 3, 1.0  # answers, but no further one after so many seconds
 
@@ -32,6 +38,29 @@ class Work:
             participation_rate=self.rate, record_rate=1.0, n_records=1, clip_norm=1.0, noise_std=self.noise_std
         )
 
+    def __str__(self) -> str:
+        return f"Rate {self.rate:g}, noise {self.noise_std:g}, {self.rounds:,} rounds, delta {self.delta:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffles:
+    """Rounds of shuffled answers yes or no, by everybody or by those whom a coin checks in."""
+
+    n_users: int
+    epsilon0: float
+    rate: float
+    rounds: int
+    delta: float
+
+    def protocol(self) -> Shuffled | Checkin:
+        """The same for this library."""
+        survey = Shuffled(KaryResponse(self.epsilon0, 2), self.n_users)
+        return Checkin(survey, self.rate) if self.rate < 1 else survey
+
+    def __str__(self) -> str:
+        people = f"{self.n_users:,} people" + (f", each there with chance {self.rate:g}" if self.rate < 1 else "")
+        return f"{people}, local budget {self.epsilon0:g}, {self.rounds:,} rounds, delta {self.delta:.3g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -43,21 +72,23 @@ class Asked:
     seconds: float
 
 
-WORKS = {
+WORKS: dict[str, Work | Shuffles] = {
     "a hundredth in 10,000 rounds, delta 1e-5": Work(0.01, 1.0, 10_000, 1e-5),
     "a hundredth in 10,000 rounds, delta 1e-12": Work(0.01, 1.0, 10_000, 1e-12),
     "a tenth in 1,000 rounds, delta 1e-6": Work(0.1, 2.0, 1_000, 1e-6),
     "everybody in 100 rounds, delta 1e-6": Work(1.0, 10.0, 100, 1e-6),
+    "everybody answers in 100 rounds, shuffled": Shuffles(10_000, 1.0, 1.0, 100, 1e-6),
+    "a tenth answers in 5,540 rounds, shuffled": Shuffles(60_000, 2.0, 0.1, 5540, 1 / 60_000),
 }
 OWN, FROM_BELOW = "flamelib", "from below"
 
 
-def own(work: Work) -> float:
+def own(work: Work | Shuffles) -> float:
     """This library's upper end."""
     return bounds(work.protocol(), delta=work.delta, rounds=work.rounds).upper
 
 
-def own_below(work: Work) -> float:
+def own_below(work: Work | Shuffles) -> float:
     """And its lower end: no guarantee below it is one."""
     return bounds(work.protocol(), delta=work.delta, rounds=work.rounds).lower
 
@@ -120,21 +151,53 @@ def autodp_renyi(work: Work) -> float:
     return float(transformer_zoo.Composition()([one], [work.rounds]).get_approxDP(work.delta))
 
 
-ASKED: tuple[tuple[str, str, Callable[[Work], float]], ...] = (
-    (OWN, "from above", own),
-    (OWN, FROM_BELOW, own_below),
-    ("dp-accounting", "loss distribution, its default step 1e-4", google_losses),
-    ("dp-accounting", "loss distribution, step 1e-5", google_losses_fine),
-    ("dp-accounting", "Rényi", google_renyi),
-    ("prv-accountant", "upper end, error 0.01", microsoft),
-    ("autodp", "Rényi", autodp_renyi),
-)
+def google_pairs(work: Shuffles) -> float:
+    """The pair of one round composed there, at the default discretisation."""
+    return _google_pairs(work, 1e-4)
 
 
-def asked(work: Work) -> list[Asked]:
+def google_pairs_fine(work: Shuffles) -> float:
+    """The same, ten times finer."""
+    return _google_pairs(work, 1e-5)
+
+
+def _google_pairs(work: Shuffles, step: float) -> float:
+    found = to_dp_accounting(pair(work), step, 1e-3 * work.delta / work.rounds).self_compose(work.rounds)
+    return float(found.get_epsilon_for_delta(work.delta))
+
+
+@cache
+def pair(work: Shuffles) -> Cells:
+    """Two laws that dominate one round, whatever its data: of shuffling the peers know nothing themselves."""
+    curve = round_curve(KaryProfile(work.epsilon0, 2), work.n_users, work.rate)
+    return dominating_cells(curve, work.rounds, work.delta)
+
+
+Ways = tuple[tuple[str, str, Callable[[Any], float]], ...]
+_OWN: Ways = ((OWN, "from above", own), (OWN, FROM_BELOW, own_below))
+ASKED: dict[type, Ways] = {
+    Work: (
+        *_OWN,
+        ("dp-accounting", "loss distribution, its default step 1e-4", google_losses),
+        ("dp-accounting", "loss distribution, step 1e-5", google_losses_fine),
+        ("dp-accounting", "Rényi", google_renyi),
+        ("prv-accountant", "upper end, error 0.01", microsoft),
+        ("autodp", "Rényi", autodp_renyi),
+    ),
+    Shuffles: (
+        *_OWN,
+        ("dp-accounting", "this library's round, its default step 1e-4", google_pairs),
+        ("dp-accounting", "this library's round, step 1e-5", google_pairs_fine),
+    ),
+}
+
+
+def asked(work: Work | Shuffles) -> list[Asked]:
     """Everybody's answer; one who refuses has none, which is infinite."""
     found = []
-    for package, way, answer in ASKED:
+    if isinstance(work, Shuffles):
+        pair(work)  # not counted against those who are given it
+    for package, way, answer in ASKED[type(work)]:
         seconds: list[float] = []
         while len(seconds) < REPEATS and sum(seconds) < LONG:
             started = time.process_time()

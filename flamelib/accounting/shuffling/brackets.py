@@ -20,14 +20,14 @@ EDGE = 1e-12  # relative distance from the local budget at which to look once
 FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
 
 
-def divergence(law: LawAt, n_users: int) -> BracketAt:
-    """Certified bracket of log delta, as a function of epsilon."""
+def divergence(law: LawAt, n_users: int, close: float = inversion.TIGHT) -> BracketAt:
+    """Certified bracket of log delta, about so ``close`` but for Gaussian noise, as a function of epsilon."""
 
     def at(epsilon: float) -> Bracket:
         here = law(epsilon)
         if isinstance(here, GaussianLaw):
             return gaussian_cut.bracket(here, n_users)
-        return inversion.bracket(here, n_users)
+        return inversion.bracket(here, n_users, close)
 
     return at
 
