@@ -36,8 +36,8 @@ LEAST_SIZE = 1e-9
 MILDEST, HARDEST = 1e-6, 30.0
 # How much a local budget is raised to see how fast epsilon rises.
 SLIGHT = 1.01
-# Searches end when epsilon is within this of the one asked for, relative.
-NEAR = 1e-4
+# Searches end when epsilon is within this of the one asked for, relative; roughly where it promises nothing any more.
+NEAR, ROUGH, HOPELESS = 1e-4, 1e-2, 20.0
 
 
 def _local(protocol: Protocol) -> float:
@@ -132,7 +132,8 @@ def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, ov
     guess = close_below(about, epsilon, MILDEST, HARDEST, 0.01) if about(MILDEST) <= epsilon else MILDEST
     nearby = about(guess) and about(SLIGHT * guess)
     slope = math.log(nearby / about(guess)) / math.log(SLIGHT) if nearby else 1.0
-    value = close_below(kept, epsilon, MILDEST, HARDEST, NEAR, "epsilon", start=guess, slope=slope)
+    near = NEAR if epsilon <= HOPELESS else ROUGH
+    value = close_below(kept, epsilon, MILDEST, HARDEST, near, "epsilon", start=guess, slope=slope)
     return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
 
 

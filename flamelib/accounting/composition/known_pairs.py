@@ -258,6 +258,9 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         return Certified(value, min(doubt, value) if math.isfinite(value) else 0.0)
     if most < FAINT:
         return Certified(most, most)
+    beyond = max(_beyond(order, epsilon) for order in _orders(parts))
+    if beyond < 1:
+        return Certified(min(math.nextafter(beyond, 2), most), 0.0)
     for spared in _sparable(parts, epsilon):
         enough = math.log(1e4 * spared) if spared > LEAST_SPARED else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
@@ -276,6 +279,16 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
             break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
+
+
+def _beyond(order: Parts, epsilon: float) -> float:
+    """Delta where all finite losses together stay below ``epsilon``: that some loss is infinite; else 1."""
+    delta = reach = 0.0
+    for cells, times in order:
+        finite = cells.high < math.inf
+        reach += times * float(cells.high[finite].max(initial=-math.inf))
+        delta += times * float((cells.base + cells.gain + cells.error)[~finite].sum()) * (1 + 8 * UNIT)
+    return delta if reach * (1 + 8 * UNIT) < epsilon else 1.0
 
 
 def _sparable(parts: Parts, epsilon: float) -> Iterator[float]:

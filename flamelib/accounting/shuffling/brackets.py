@@ -136,10 +136,11 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
             return Certified(at if here <= 0 else 0.0, min((width + BELOW_TARGET) / slope, at_most))
         fails, holds = (fails, at) if here <= 0 else (at, holds)
         found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
+        is_stuck = holds == math.inf and here >= before[1]  # where doubles end, a larger epsilon may be bounded worse
         slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)
         low, high = min(fails, holds), max(fails, holds)
         at += sign * (here + BELOW_TARGET / 2) / slope
-        if not low < at < high:
+        if is_stuck or not low < at < high:
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
         if not low < at < high:
             break
