@@ -25,7 +25,7 @@ from functools import cache, partial
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import added_epsilon, sampled_epsilon, unsampled_epsilon
-from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share
+from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share, wcs
 from flamelib.accounting.sampling.readings import (
     FURTHEST,
     Estimate,
@@ -138,6 +138,9 @@ def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
         low = math.exp(min(found.log, 0.0))
         return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
     high = probability(found.high)
+    if reading in ("outer", "add"):  # where epsilon has few digits left, who takes part may as well be known
+        p, q, _, noise_std, clip_norm = one
+        high = min(high, float(wcs(p, q, noise_std, clip_norm, epsilon=epsilon)))
     return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
 
 
