@@ -67,7 +67,7 @@ class Trained:
         columns: list[Sequence[float]] = [[AtLeast(value) for value in self.certain], *bounds]
         columns.append(self.spent[APPROXIMATION])
         return [
-            (noise, f"{100 * accuracy:.1f} %", *cells)
+            (f"{noise:g}, {100 * accuracy:.1f} %", *cells)
             for noise, accuracy, *cells in zip(self.noise, self.accuracy, *columns, strict=True)
         ]
 

@@ -47,7 +47,7 @@ def test_an_account_that_were_too_small_would_be_seen(found: training.Trained) -
 
 
 def test_the_table_and_the_words(found: training.Trained) -> None:
-    assert [len(row) for row in found.rows()] == [7, 7]
+    assert [len(row) for row in found.rows()] == [6, 6]
     assert found.words()["middle_noise"] == "2"
     assert found.to_csv().splitlines()[0].startswith("noise_std,accuracy,epsilon_at_least,epsilon_flamelib")
 
