@@ -627,8 +627,8 @@ def largest_budget(randomizer: str, n_users: int, epsilon: float, delta: float, 
 # --- binary response -------------------------------------------------------------------------------------------------
 
 
-def binary_at(epsilon0: float, n_users: int, ones: int, epsilon: float) -> arb:
-    """Divergence when so many of the others hold 1; both directions."""
+def binary_pair(epsilon0: float, n_users: int, ones: int) -> tuple[list[arb], list[arb]]:
+    """Laws of the count when so many of the others hold 1, with the user's own 1 and with a 0."""
     lie = 1 / (1 + fitted(epsilon0).exp())
     others = multiplied(binomial_law(ones, 1 - lie), binomial_law(n_users - 1 - ones, lie))
     law = [arb(0), *others, arb(0)]
@@ -636,7 +636,12 @@ def binary_at(epsilon0: float, n_users: int, ones: int, epsilon: float) -> arb:
     for count in range(n_users + 1):
         one.append((1 - lie) * law[count] + lie * law[count + 1])
         zero.append(lie * law[count] + (1 - lie) * law[count + 1])
-    return both_ways(one, zero, fitted(epsilon))
+    return one, zero
+
+
+def binary_at(epsilon0: float, n_users: int, ones: int, epsilon: float) -> arb:
+    """Divergence when so many of the others hold 1; both directions."""
+    return both_ways(*binary_pair(epsilon0, n_users, ones), fitted(epsilon))
 
 
 @judges(
@@ -666,6 +671,33 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float) -> arb:
 def binary_alike(epsilon0: float, n_users: int, epsilon: float) -> arb:
     """Where all others hold the same: one of the data sets."""
     return binary_at(epsilon0, n_users, 0, epsilon)
+
+
+@judges(
+    "shuffle:rappor-sums",
+    *(
+        {"side": side, **one}
+        for side in ("upper", "lower")
+        for one in (
+            {"epsilon0": 2.0, "n_users": 7, "epsilon": 0.3},
+            {"epsilon0": 6.0, "n_users": 5, "epsilon": 0.1},
+            {"epsilon0": 1.0, "n_users": 9, "delta": 0.01},
+        )
+    ),
+    curve=True,
+    close=0.5,
+    ledger=False,
+)
+def rappor_sums(epsilon0: float, n_users: int, side: str, epsilon: float) -> arb:
+    """Whatever number of the others hold either of both values: two counts that are independent of each other."""
+    pairs = [binary_pair(epsilon0 / 2, n_users, ones) for ones in range(n_users)]
+    found = []
+    for held, gone in product(range(n_users), repeat=2):
+        if held + gone < n_users:
+            (one, zero), (one_of_other, zero_of_other) = pairs[held], pairs[gone]
+            laws = [[p * q for p in x for q in y] for x, y in ((one, zero_of_other), (zero, one_of_other))]
+            found.append(both_ways(*laws, fitted(epsilon)))
+    return most(*found)
 
 
 # --- noise on numbers ------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ BEYOND = {
     "shuffle:any": "from below the randomizers that are not k-ary responses",
     "shuffle:calibrate": "noise, and many users",
     "shuffle:exact-binary": "more than two hundred users, but for one data set",
+    "shuffle:rappor-sums": "crowds, and more rounds than one",
 }
 
 
