@@ -4,13 +4,17 @@ Exit statuses: 0 done; 1 a run failed, or a batch held a refused request; 2 refu
 standard error that names the parameter and its domain.  A fault of the library is a traceback and status 1.
 """
 
+import json
 import os
+import re
 import signal
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from flamelib import answers
 from flamelib.core.extras import MissingExtra, extra
@@ -30,6 +34,7 @@ Differential privacy in the shuffle model and in federated learning: five docume
 Answers, at once:
   evaluate   answer with a statement of the documents by its id
   compare    put one request to every mechanism of the five documents
+  deployment what a deployment guarantees, from its description in a file
 
 With the book (pip install 'flamelib[book]'; run, sweep, record and check in a clone of the repository):
   run        run a notebook with parameters of your own
@@ -45,6 +50,7 @@ With the book (pip install 'flamelib[book]'; run, sweep, record and check in a c
 Examples:
   flamelib evaluate blanket:lem-5.1 randomizer=kary epsilon0=1 n_buckets=10
   flamelib compare n_users=1e4 dimension=16 epsilon0=1
+  flamelib deployment survey.yaml
   flamelib run blanket_histogram -p epsilon=0.5
   flamelib sweep blanket_histogram -p epsilon=0.25,0.5,1
   flamelib check flame:thm-3/always-reported
@@ -67,6 +73,36 @@ Examples:
   flamelib compare task=histogram n_users=1e5 dimension=256 epsilon=1
   flamelib compare n_users=1e4 epsilon=1 epsilon0=0.5,1,2
   flamelib compare mechanism=blanket n_users=50000 epsilon0=1
+
+Exit status: 0 answered; 2 refused (one sentence on standard error).
+"""
+
+DEPLOYMENT_HELP = """\
+Usage: flamelib deployment FILE [name=value ...]
+
+Answer for a deployment by its description: one JSON object, with a certified lower and upper epsilon, the odds, and
+what is left open.  A description that leaves open what the answer depends on is refused with the questions to ask.
+
+  FILE        lines such as "n_users: 100000", or JSON; - is standard input.  A record of the public registry of
+              deployments, and any other YAML, is read where the book is installed (pip install 'flamelib[book]').
+  name=value  a field that the file leaves out, or another value for one that it has
+
+The fields:
+{fields}
+
+Example:
+  flamelib deployment survey.yaml rounds=30
+
+  survey.yaml:
+    mechanism: kary
+    epsilon0: 2
+    n_buckets: 10
+    n_users: 100000
+    rounds: 1
+    delta: 1e-8
+    adjacency: replace-one
+    trust: shuffler
+    unit: one answer of a person
 
 Exit status: 0 answered; 2 refused (one sentence on standard error).
 """
@@ -125,10 +161,12 @@ def _run(words: list[str]) -> int:
         return answer(words[1:])
     if name == "compare":
         return compare(words[1:])
+    if name == "deployment":
+        return deployment(words[1:])
     if name in BOOK:
         return _book(words)
     if name not in ("-h", "--help", "--version"):
-        raise DomainError(f"command must be one of evaluate, compare, {', '.join(BOOK)}, got {name!r}")
+        raise DomainError(f"command must be one of evaluate, compare, deployment, {', '.join(BOOK)}, got {name!r}")
     print(f"flamelib {_version()}" if name == "--version" else HELP, end="\n" if name == "--version" else "")
     return 0
 
@@ -196,7 +234,49 @@ def compare(words: Sequence[str]) -> int:
     return 0
 
 
-def _book(words: list[str]) -> int:
+def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -> int:
+    """``flamelib deployment``: what a description guarantees; ``load`` reads what is neither JSON nor plain lines."""
+    from flamelib.uses.described import FIELDS, answered  # the accounts of shuffling: no other command needs them
+
+    if {"-h", "--help"} & set(words):
+        lines = (f"{field:11} {about}" for field, about in FIELDS.items())
+        told = (textwrap.fill(line, 116, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
+        print(DEPLOYMENT_HELP.replace("{fields}", "\n".join(told)), end="")
+        return 0
+    if not words or "=" in words[0]:
+        raise DomainError(f"file must be given, as in flamelib deployment FILE, got {' '.join(words)!r}")
+    text = _text_of(words[0])
+    given = _plain_lines(text) or (load(text) if load else None)
+    if given is None and words[0] == "-":
+        raise DomainError("file must be a path where a description is more than JSON or lines such as n_users: 1000")
+    if given is None:
+        return _book(["deployment", *words], "reading YAML of more than plain lines")
+    print(answers.dumps(answers.plain(answered({**given, **answers.assignments(words[1:])}))))
+    return 0
+
+
+def _text_of(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DomainError(f"file must be one that can be read as text, got {file!r}: {error}") from None
+
+
+def _plain_lines(text: str) -> dict[str, Any] | None:
+    """The fields of a description in JSON, or of lines ``name: value``; ``None`` if it is something else."""
+    with suppress(json.JSONDecodeError):
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise DomainError(f"a description must be names with values, got {type(found).__name__}")
+        return found
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "---"))]
+    told = [re.fullmatch(r"(\w+):[ \t]+([\w.+-](?:[^:#\n]|(?<! )#|:(?! ))*)(?: #.*)?", line) for line in lines]
+    if not lines or None in told:
+        return None
+    return answers.assignments(f"{one[1]}={one[2].strip()}" for one in told if one)
+
+
+def _book(words: list[str], what: str = "") -> int:
     if words[0] in WITH_NOTEBOOKS and not (Path(__file__).resolve().parents[1] / "notebooks").is_dir():
         raise DomainError(
             f"flamelib {words[0]} needs the notebooks, which no package holds: "
@@ -210,7 +290,7 @@ def _book(words: list[str]) -> int:
             run = found.load()
         status: int = run(words)
         return status
-    raise DomainError(f"flamelib {words[0]} comes with the book: pip install 'flamelib[book]'")
+    raise DomainError(f"{what or f'flamelib {words[0]}'} comes with the book: pip install 'flamelib[book]'")
 
 
 def _version() -> str:

@@ -1,4 +1,7 @@
-"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``check``, ``diff`` and ``data``."""
+"""The commands that take their time: ``flamelib run``, ``sweep``, ``record``, ``check``, ``diff`` and ``data``.
+
+Descriptions of deployments that are more than plain lines are read here as well.
+"""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -7,6 +10,7 @@ from typing import Annotated
 import typer
 
 from flamebook.claims import ledger, proofs
+from flamebook.figures.together.trial import described
 from flamebook.runs import editions, own
 from flamebook.runs import notebook as parameters
 from flamebook.runs import record as recorder
@@ -97,6 +101,16 @@ def run(
         typer.echo(f"not made: {fault}", err=True)
     typer.echo(folder)
     return 1 if faults else 0
+
+
+@app.command(
+    "deployment",
+    epilog="Examples:\n\nflamelib deployment survey.yaml\n\n"
+    "flamelib deployment data/deployments/census_redistricting_data.yaml delta=1e-6",
+)
+def deployment(file: str, given: Annotated[list[str] | None, typer.Argument(metavar="[name=value]...")] = None) -> int:
+    """What a deployment guarantees, by its description in YAML: a record of the public registry, or one of your own."""
+    return cli.deployment([file, *(given or [])], described)
 
 
 @app.command(
