@@ -240,9 +240,11 @@ def list_sets() -> None:
     for entry in datasets.listing():
         size = f"{entry.bytes / 1e6:,.1f} MB" if entry.bytes else "installed"
         typer.echo(
-            f"{entry.name:<15} {size:>10}   {entry.title}: {' and '.join(entry.arrays)}, {entry.classes} classes"
+            f"{entry.name:<15} {size:>10}   {entry.title}"
+            + (f": {' and '.join(entry.arrays)}, {entry.classes} classes" if entry.classes else "")
         )
-        typer.echo(f"{'':<15} {'':>10}   {entry.train:,} train, {entry.test:,} test; licence: {entry.licence}")
+        rows = f"{entry.train:,} train, {entry.test:,} test" if entry.test else f"{entry.train:,} records"
+        typer.echo(f"{'':<15} {'':>10}   {rows}; licence: {entry.licence}")
         typer.echo(f"{'':<15} {'':>10}   from {', '.join(entry.origin)}")
 
 

@@ -192,6 +192,8 @@ def _one(name: str, requested: str, part: str, want: Sequence[str] | None, reaso
     if name.endswith(".npz"):
         return _own(name, part, want)
     entry = _registry()[name]
+    if not entry["classes"]:
+        raise DomainError(f"name must be that of images or labels, got {name!r}, which holds descriptions")
     arrays = tuple(want) if want is not None else tuple(entry["parts"][part])
     paths = {array: _locate(name, entry, entry["parts"][part][array]) for array in arrays}
     readers = {array: functools.partial(_upright, path, entry, array) for array, path in paths.items()}

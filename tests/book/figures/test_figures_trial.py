@@ -1,5 +1,6 @@
 """Records of the public registry of deployments: what is read from them, and what stays open."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ import pytest
 import yaml
 
 from flamebook import commands
-from flamebook.figures.together.trial import described
+from flamebook.figures.together.trial import CORPUS, described
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning import datasets
 from flamelib.uses.described import Unstated, answered
 
 RECORD: dict[str, Any] = {
@@ -67,3 +69,12 @@ def test_the_command_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "record.yaml").write_text(yaml.safe_dump(RECORD), encoding="utf-8")
     assert commands.run_app(["deployment", str(tmp_path / "record.yaml"), "epsilon=3"]) == 0
     assert json.loads(capsys.readouterr().out)["upper"] == 3
+
+
+def test_the_corpus_is_the_published_one() -> None:
+    listed = datasets._registry()["deployments"]["parts"]["train"]
+    found = {path.name: path.read_bytes() for path in sorted(CORPUS.glob("*.yaml"))}
+    assert len(found) == 41
+    assert {file["name"]: (file["bytes"], file["sha256"]) for file in listed.values()} == {
+        name: (len(text), hashlib.sha256(text).hexdigest()) for name, text in found.items()
+    }

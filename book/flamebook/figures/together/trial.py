@@ -5,8 +5,10 @@ from typing import Any
 
 import yaml
 
+from flamebook.places import DATA
 from flamelib.core.vocabulary import DomainError
 
+CORPUS = DATA / "deployments"
 TRUSTED = {"Local": "nobody", "Shuffle": "shuffler", "Central": "curator"}
 
 
