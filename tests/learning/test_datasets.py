@@ -243,7 +243,8 @@ def test_a_folder_that_is_not_there_is_named(alone, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"name": "mnits"}, "name must be one of mnist, fashion-mnist, emnist-letters, emnist-byclass, deployments, digits"),
+        ({"name": "mnits"}, "name must be one of mnist, fashion-mnist, emnist-letters, emnist-byclass, deployments"),
+        ({"name": "deployments"}, "name must be that of images or labels"),
         ({"name": "mnist", "part": "validation"}, "part must be one of train, test"),
         ({"name": "mnist", "want": ("pixels",)}, "want must be chosen from images, labels"),
         ({"name": "emnist-byclass", "want": ("images",)}, "want must be chosen from labels"),
