@@ -32,6 +32,7 @@ Randomizer = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | T
 
 # Largest local budget that is tried: a shuffled message of more says all but everything.
 HARDEST = 30.0
+LARGEST_TOLD = 10**9  # users beyond whom a lower bound would take too long
 # Noise is sought between one over this and this, for values in [0, 1].
 LOUDEST = 1e6
 
@@ -143,9 +144,9 @@ def rappor_sums(
     each bit over the users is seen, as in a secure aggregation of vectors.  To replace a value turns two bits; given
     what the others hold, their two sums are independent, and each is a shuffled binary response of budget
     ``epsilon0 / 2``.  So the upper bound is that of two rounds of it, for whatever the others hold.  For the lower one
-    all others hold the value that is replaced.  The length of the vectors does not matter.
+    all others hold the value that is replaced; beyond a billion users it is 0.  The vectors' length does not matter.
 
-    Proof: book, page *Deployments on trial*.
+    Proof: book, chapter on check-in, proposition *One-hot vectors that are added up*.
 
     Source: this project; the mechanism is symmetric RAPPOR (Erlingsson, Pihur, Korolova 2014).
 
@@ -156,6 +157,8 @@ def rappor_sums(
     """
     bit = KaryProfile(epsilon0 / 2, 2)
     if side == "lower":
+        if n_users > LARGEST_TOLD:
+            return Certified(0.0, 0.0)
         return Certified(shuffled_rounds_lower(bit, n_users, 2 * rounds, epsilon, delta), 0.0)
     return shuffled_rounds(bit, n_users, 2 * rounds, epsilon, delta)
 
