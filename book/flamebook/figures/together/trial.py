@@ -92,17 +92,17 @@ CASES = (
     Case(DECENNIAL, "2020 Census, demographics, homes", "rho 7.70", _rho(7.70, HOME), 34.33),
     Case("user_url_privacy", "Meta, URLs shared", "rho 0.0728", said=1.453),
     Case("user_url_privacy", "Meta, the same", "Gaussian budget mu 0.376", _mu(0.376), 1.453),
-    Case("spanish_language_next_word", "Google, next word in Spanish", "rho 0.81 for one model", {"rounds": 1}),
+    Case("spanish_language_next_word", "Google, next word in Spanish", "rho 0.81, one model", {"rounds": 1}),
     Case("wikimedia_current_usage_data", "Wikimedia, page views of a day", "rho 0.015 a day", {"rounds": 1}),
     Case("telemetry_collection_windows", "Microsoft, telemetry, one collection", "local 1.672", {"rounds": 1}, 1.672),
     Case("telemetry_collection_windows", "Microsoft, telemetry, a day of them", "every 6 hours", {"rounds": 4}),
     Case("apple_popular_emojis", "Apple, emoji, one record", "local 4", {"rounds": 1}, 4.0),
     Case("healthkit", "Apple, health data types, one record", "local 2", {"rounds": 1}, 2.0),
     Case("lookup_hints", "Apple, lookup hints, one record", "local 8", {"rounds": 1}, 8.0),
-    Case("recurve_energy_dp", "Recurve, energy use", "6.8 before sampling 12.4 % of customers", said=0.843),
-    Case("covid19_notifications", "Exposure Notifications", "local 8, vectors of bits that are added up", SUMS),
-    Case("apple_iconic_scenes_photo_selections_2023", "Apple, iconic scenes", "epsilon 1, delta 1.5e-7, sums of bits"),
-    Case("uber", "Uber, FLEX", "epsilon 0.01 a query, delta a formula in n"),
+    Case("recurve_energy_dp", "Recurve, energy use", "6.8, sampling 12.4 %", said=0.843),
+    Case("covid19_notifications", "Exposure Notifications", "local 8, sums of bits", SUMS),
+    Case("apple_iconic_scenes_photo_selections_2023", "Apple, iconic scenes", "epsilon 1, sums of bits"),
+    Case("uber", "Uber, FLEX", "epsilon 0.01, delta of n"),
 )
 PUBLISHED = 0.1487  # by a script after Koskela, Heikkilä, Honkela 2023 and others: see the chapter on check-in
 # Those who are counted in a batch of the exposure notifications are not known; these are possibilities.
@@ -142,19 +142,19 @@ def judged(said: float | None, lower: float | None, upper: float) -> str:
         spare = said / upper
         return "holds" if spare < 1.005 else f"holds, {spare:.2f} times what suffices"
     if lower is None or said >= lower:
-        return "between both ends: not decided by what is public"
+        return "between both ends"
     return "less than this alone would allow"
 
 
 def case_rows() -> Iterator[tuple[Any, ...]]:
-    """Every case: date, what is public, what is said, both ends, the judgement or the question."""
+    """Every case with its year: what is public, what is said, both ends, the judgement or the question."""
     for one in CASES:
         told = record(one.record)["deployment"]["basic"]
-        start = (one.what, str(told["publication_date"])[:4], one.public)
+        start = (f"{one.what} ({str(told['publication_date'])[:4]})", one.public)
         said = "" if one.said is None else one.said
         if one.record == "recurve_energy_dp":
             upper = sampled_epsilon(BEFORE, SHARE)
-            yield (*start, said, "", upper, "0.124 times 6.8 is not how sampling amplifies; the registry corrects it")
+            yield (*start, said, "", upper, "not supported; the registry corrects it")
             continue
         try:
             found = answered(fields_of(record(one.record)) | dict(one.given))
@@ -168,7 +168,7 @@ def _verdict(one: Case, found: Answered) -> str:
     if found.trust == "nobody":
         if one.record == "telemetry_collection_windows":
             return "certain for one collection" if one.given["rounds"] == 1 else "four collections, whose budgets add"
-        return "certain for one record; how many a person sends is not public"
+        return "certain for one record, number of records unstated"
     return judged(one.said, found.lower, found.upper)
 
 
