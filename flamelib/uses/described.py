@@ -24,7 +24,7 @@ from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import smallest_epsilon
-from flamelib.core.vocabulary import SUPPORTS, DomainError, check, known
+from flamelib.core.vocabulary import SUPPORTS, Domain, DomainError, check, known
 
 #: Fields of a description, with their meaning.
 #:
@@ -63,9 +63,13 @@ QUESTIONS: dict[str, str] = {
 TRUST = ("nobody", "shuffler", "aggregator", "curator")
 SENT = ("any", "kary", "laplace", *SUPPORTS)
 RELEASED = {"gaussian": "noise_std", "zcdp": "rho", "stated": "epsilon"}
+IF_UNSTATED = (
+    "answered for a report that is replaced, not for one that is left out",
+    "the budget is for whichever it was computed for; to replace is to remove and add",
+)
 USUAL_DELTA = 1e-10  # at which a release that states rho is answered if it names no delta
 OFTEN = 10  # rounds of which is told what they would cost where none are named
-LARGEST_RHO = 1e6
+RHO = Domain("budget of zero-concentrated privacy", low=0, high=1e6, open_low=True)
 MOST_SEEN, FAINTEST = 2**13, 1e-250  # reports whose losses are all told apart, and a delta that is
 SLIP = 1e-9  # of what is computed there, relatively
 _ORDERS = [1 + 10 ** (k / 100) for k in range(-600, 601)]  # of Rényi: each is valid, the best one is taken
@@ -136,15 +140,15 @@ def answered(given: Mapping[str, Any]) -> Answered:
     adjacency = told.pop("adjacency", None)
     numbers = {"rounds": 1} | check(**{field: value for field, value in told.items() if field != "rho"})
     if "rho" in told:
-        numbers["rho"] = _rho(told["rho"])
+        numbers["rho"] = RHO.accept("rho", told["rho"])
     open_ends = [] if "rounds" in told else [_oftener(mechanism, trust, numbers, unit)]
     if mechanism == "zcdp" and "delta" not in numbers:
         numbers["delta"] = USUAL_DELTA
         open_ends.append(f"delta: rho has an epsilon for every delta, and this one is at {USUAL_DELTA:g}")
     lower, upper, rests_on, because = _ends(mechanism, trust, numbers)
     if adjacency is None:
-        adjacency, told_so = _adjacency(mechanism)
-        open_ends.append(told_so)
+        adjacency = "unstated" if mechanism in RELEASED else Adjacency.REPLACE_ONE
+        open_ends.append(f"adjacency: {IF_UNSTATED[mechanism in RELEASED]}")
     if mechanism not in RELEASED and adjacency != Adjacency.REPLACE_ONE:
         raise DomainError(f"adjacency must be replace-one for reports that people send, got {adjacency!r}")
     alone = float(numbers["rounds"] * numbers["epsilon0"]) if trust in ("shuffler", "aggregator") else None
@@ -256,20 +260,3 @@ def _oftener(mechanism: str, trust: str, numbers: Mapping[str, Any], unit: str) 
     delta = {"delta": numbers.get("delta", USUAL_DELTA)} if mechanism == "zcdp" else {}
     more = _ends(mechanism, trust, {**numbers, **delta, "rounds": OFTEN})[1]
     return f"rounds: answered for one; {OFTEN} of the same unit would cost at most {more:.4g}"
-
-
-def _adjacency(mechanism: str) -> tuple[Adjacency | str, str]:
-    """The adjacency that is answered for if none is named."""
-    if mechanism in RELEASED:
-        return "unstated", "adjacency: the budget is for whichever it was computed for; to replace is to remove and add"
-    return Adjacency.REPLACE_ONE, "adjacency: answered for a report that is replaced, not for one that is left out"
-
-
-def _rho(value: Any) -> float:
-    try:
-        rho = float(value)
-    except (TypeError, ValueError):
-        rho = math.nan
-    if not 0 < rho <= LARGEST_RHO:
-        raise DomainError(f"rho must be a number in (0, {LARGEST_RHO:g}], got {value!r}")
-    return rho
