@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_bound, summation_worst_mse
-from flamelib.accounting.shuffling.brackets import answer
+from flamelib.accounting.shuffling.brackets import LOUDEST, answer
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
 from flamelib.accounting.shuffling.inversion import Bracket, bracket
 from flamelib.accounting.shuffling.laws import blanket_law
@@ -40,7 +40,9 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
         return math.log(found) if found > 0 else -math.inf
 
     local = n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
-    mass, step = smallest_epsilon(log_delta, delta, at_most=local), 1e-10
+    least = n_buckets / (math.expm1(LOUDEST) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
+    start = least if delta > 0 and least < local and log_delta(least) <= math.log(delta) else 0.0
+    mass, step = smallest_epsilon(log_delta, delta, at_most=local, at_least=start), 1e-10
     if _is_flat(epsilon, delta):
         return mass
     while mass < local and blanket_divergence(_profile(n_buckets, mass), n_users, delta=delta) > epsilon:
