@@ -92,7 +92,10 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     best = next(row for row in own if row["way"] != FROM_BELOW)
     value, seconds = float(best["epsilon"]), float(best["seconds"])
     lines = [f"## {name[0].upper()}{name[1:]}", "", _words(WORKS[name], below, value), ""]
-    lines += ["| program | method | epsilon | ratio to ours | time, ratio to ours | verdict |", "|---|---|---|---|---|---|"]
+    lines += [
+        "| program | method | epsilon | ratio to ours | time, ratio to ours | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
     lines.append(f"| this library | from above | {at_most(value, DIGITS)} | 1 | 1 ({_milliseconds(seconds)}) | holds |")
     for row in rows:
         if row["package"] != OWN:

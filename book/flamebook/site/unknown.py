@@ -136,7 +136,7 @@ def _value(end: Mapping[str, Any], inputs: Mapping[str, Any]) -> float:
 
 def page(found: Sequence[Bracket], link: Callable[[str], str]) -> str:
     """The page in MyST."""
-    told = f"{sum(one.ratio < 1.1 for one in found)} of {len(found)} upper bounds exceed the lower ones by under a tenth."
+    told = f"{sum(one.ratio < 1.1 for one in found)} of {len(found)} upper bounds are within a tenth of the lower ones."
     downloads = (
         "Download: {download}`brackets.json <generated/brackets.json>`, "
         "{download}`brackets.csv <generated/brackets.csv>`: ids, inputs, both ends and their ratio."
