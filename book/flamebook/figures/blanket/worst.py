@@ -94,7 +94,7 @@ def draw_contest(ax: Axes, record: Curves, pen: Pen) -> None:
         end = limit(budget, float(record.parameters["delta"]))
         ax.plot(record.x[-1:], [end], color=pen.colour(hue), marker="_", markersize=22, linestyle="none")
     ax.axhline(1, color=pen.colour("grey"), linestyle=":")
-    ax.set(xscale="log", xlabel=words("n_users"), ylabel=words("ratio"))
+    ax.set(xscale="log", xlabel=words("n_users"), ylabel="epsilon of ternary over that of binary")
 
 
 def words_of_contest(record: Curves) -> dict[str, str]:
