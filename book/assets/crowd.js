@@ -129,7 +129,7 @@ const flamelibCrowd = (() => {
   const tally = ([right, played]) => (played ? `${grouped(right)} of ${grouped(played)}, ${percent(right / played)}` : "–");
 
   function tell() {
-    const many = size > 100 ? " Nobody could count them by eye; here the count is given away." : "";
+    const many = size > 100 ? " Nobody could count them by eye, so the page counts them for you." : "";
     $("count").textContent = `${grouped(bag.count)} of ${grouped(size)} messages are orange (round).${many}`;
     $("bag").setAttribute("aria-label", `A bag of ${size} messages: ${bag.count} orange, ${size - bag.count} blue`);
     paint($("bag"), bag.messages, false);
@@ -188,8 +188,8 @@ const flamelibCrowd = (() => {
       const shown = Math.min(n, 2500);
       const { largest } = othersOf(n);
       const share = (1 + (2 * TRUE - 1) * largest) / 2;
-      const others = n === 1 ? "1 person" : `${grouped(n)} people, all others known to say no`;
-      const words = `${others}: the best guess about one of them is right in ${Math.ceil(1e4 * share - 1e-9) / 100} % of all cases`;
+      const crowd = n === 1 ? "1 person: the best guess" : `${grouped(n)} people: the best guess about one of them, if all others are known to say no,`;
+      const words = `${crowd} is right in ${Math.ceil(1e4 * share - 1e-9) / 100} % of all cases`;
       field.setAttribute("aria-valuetext", words);
       $("people-told").textContent = `${words}.${n > shown ? ` (${grouped(shown)} of the messages are drawn.)` : ""}`;
       const messages = Array.from({ length: shown }, (_, i) => ({ yes: Math.imul(i + 1, 0x9e3779b1) >>> 30 === 0 }));

@@ -7,7 +7,7 @@ const flamelibDefend = (() => {
   const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget"];
   const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", trust: "shuffler" };
   const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of items" };
-  const BUDGETS = { epsilon: ["target ε, of all rounds", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
+  const BUDGETS = { epsilon: ["target ε, for all rounds together", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
   const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
   const WORDS = { n_users: "people", dimension: "numbers or items", rounds: "rounds" };
   const FALLING = ["n_users", "items", "delta"]; // along these a larger number is easier, along the others harder
@@ -140,14 +140,14 @@ const flamelibDefend = (() => {
     if (reason) return { mechanism, refused: reason };
     const size = grid.budgets[mechanism.asked][budget];
     const found = costs(mechanism, asked, budget);
-    if (!found) return { mechanism, refused: "no recorded point on the safe side: the command answers" };
+    if (!found) return { mechanism, refused: "no recorded point lies on the safe side of your request; the command answers it" };
     // A sum is tuned to its budget.
     if (mechanism.asked === "epsilon") return { mechanism, budget: size, upper: size, lower: null, point: null, ...found };
     const table = holding(mechanism, "epsilon", asked);
     const at = beside(table, asked, true);
-    if (!at) return { mechanism, refused: "no order in the number of people is known for it, and yours is not recorded: the command answers" };
+    if (!at) return { mechanism, refused: "it is answered only at recorded numbers of people, and yours is not one of them; the command answers it" };
     const upper = look(table, table.columns.epsilon, { ...at, budget }, mechanism.asked);
-    if (upper === null) return { mechanism, refused: `no ε up to ${grid.farthest} is recorded for it, and a larger one promises nothing` };
+    if (upper === null) return { mechanism, refused: `no ε of at most ${grid.farthest} is recorded for it, and a larger one promises next to nothing` };
     const point = Object.fromEntries(Object.entries(at).map(([axis, index]) => [axis, table.axes[axis][index]]));
     return { mechanism, budget: size, upper, lower: least(mechanism, asked, budget), point, ...found };
   }
@@ -162,7 +162,7 @@ const flamelibDefend = (() => {
       if (!found.refused && found.upper <= asked.size) return found;
     }
     const least = answer(mechanism, asked, 0);
-    return least.refused ? least : { mechanism, refused: `no recorded local budget, ${budgets[0]} or more, keeps ε = ${asked.size} here` };
+    return least.refused ? least : { mechanism, refused: `none of the recorded local budgets, from ${budgets[0]} upwards, keeps ε = ${asked.size} here` };
   }
 
   const granted = (one, asked) => asked.trust.includes(one.mechanism.needs);
@@ -201,24 +201,24 @@ const flamelibDefend = (() => {
   }
 
   const odds = (one, asked) =>
-    `Somebody who thinks it as likely as not that a person's data are this rather than that could become at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
+    `Somebody who thinks two versions of a person's data equally likely could become, about either of them, at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
 
   function review(one, asked) {
     const { mechanism } = one;
     const local = mechanism.asked === "epsilon0" ? `, with a local budget of ε₀ = ${one.budget} for every report` : ", with noise tuned to this budget";
-    const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "this bound uses a theorem of the document named above that the book cites and does not prove";
-    const upper = one.point ? `It was computed for the next harder recorded request (${listed(one.point)}), which ours is no worse than` : "It is the budget that the noise is chosen for";
+    const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "this bound uses a theorem of the document named above, which the book cites and does not prove";
+    const upper = one.point ? `It was computed for the next harder recorded request (${listed(one.point)}), whose true ε is no smaller than ours` : "It is the budget for which the noise is chosen";
     const rounds = asked.rounds === 1 ? "in the one round" : "in all rounds together";
     return [
       held(asked),
       `We use the mechanism “${mechanism.title}” (${mechanism.document})${local}.`,
-      `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in all data of one person, replaced by any other (${mechanism.adjacency}).`,
+      `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in the data of one person, all of which may be replaced by any other (${mechanism.adjacency}).`,
       `${upper}; ${proof}.`,
-      one.lower ? `From below: explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `From below nothing is stated here: the true ε may be smaller, and what explicit data sets lose, where that is known, is the “lower” of ${command(asked, one)}.`,
+      one.lower ? `Conversely, explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `No lower bound is stated here, and the true ε may be smaller; where a lower bound is known, it is the “lower” in the answer of ${command(asked, one)}.`,
       odds(one, asked),
       `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${counted(one.bytes)} bytes a round.`,
       `Must be trusted: ${mechanism.trusted}.`,
-      "Not stated here: that programs and people follow the protocol, that random numbers are good, what other releases about the same people add, and what groups of people who share a secret can expect (for k people, k times ε).",
+      "Not stated here: that programs and people follow the protocol, that random numbers are good, what other releases about the same people add, and what groups of people who share a secret can expect (for k people, k times ε, with a larger δ).",
     ].join(" ");
   }
 
@@ -390,7 +390,7 @@ const flamelibDefend = (() => {
     const rows = ranked(asked);
     const recommended = rank(rows[0], asked) === 0 ? rows[0] : null;
     const serving = rows.filter((one) => rank(one, asked) === 0).length;
-    const risky = asked.delta * asked.n_users >= 1 ? ` With δ = ${asked.delta} a mechanism may publish everything about somebody: take a δ well below 1 over the number of people.` : "";
+    const risky = asked.delta * asked.n_users >= 1 ? ` A guarantee with δ = ${asked.delta} allows everything about some person to be published: take a δ well below 1 over the number of people.` : "";
     $("told").textContent = `${serving} of ${rows.length} mechanisms serve this request with the trust that you grant.${recommended ? "" : " Grant more trust, a larger budget, or fewer rounds."}${risky}`;
     tell(recommended, asked);
     table.tBodies[0].replaceChildren(...rows.map((one) => line(one, asked, recommended)));

@@ -138,15 +138,14 @@ const flamelibDossiers = (() => {
       const alone = turns.length
         ? `${one.contradicted ? "The contradiction vanishes with" : "A contradiction appears with"} ${turns.join("; or with ")}.`
         : "No single switch changes this.";
-      const compares = one.contradicted ? `${claimed} is claimed, and these data sets lose ${exact} at least.`
-        : `${claimed} is claimed, and these data sets lose no more than ${exact}.`;
-      verdict.replaceChildren(word, ` at ε = ${epsilon}: a δ of ${compares} ${alone}`);
+      const bound = one.contradicted ? "at least" : "at most";
+      verdict.replaceChildren(word, ` at ε = ${epsilon}: the claimed δ is ${claimed}, and that of these data sets is ${bound} ${exact}. ${alone}`);
       const tally = tallies[at.join(" ")];
       const interval = tally && counted(one, tally);
       scale(section.querySelector("svg"), one, interval);
       section.querySelector(".fl-dossier-counted").textContent = tally
-        ? `Watched outcomes in ${tally[2].toLocaleString("en-US")} rounds each: ${tally[0].toLocaleString("en-US")} of the first data set, ` +
-          `${tally[1].toLocaleString("en-US")} of the second. So δ lies between ${written(Math.max(0, interval.low), false)} and ` +
+        ? `Outcomes in S, in ${tally[2].toLocaleString("en-US")} rounds each: ${tally[0].toLocaleString("en-US")} with the first data set, ` +
+          `${tally[1].toLocaleString("en-US")} with the second. So δ lies between ${written(Math.max(0, interval.low), false)} and ` +
           `${written(interval.high, true)}, with a confidence of 95 % or more` +
           (interval.low > one.claimed ? ": counting alone contradicts the claim." : ".")
         : "Nothing has been played with these switches yet.";

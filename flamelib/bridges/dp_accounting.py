@@ -1,4 +1,4 @@
-"""Google's ``dp-accounting``: events for rounds that it does not know, an accountant for all, loss distributions.
+"""Google's ``dp-accounting``: events for rounds that it does not know, an accountant, loss distributions both ways.
 
 :class:`CertifiedAccountant` composes what their ``PLDAccountant`` supports with shuffled rounds, self check-in and
 random participation.  Gaussian noise, on a Poisson sample or not, is accounted for here; every other event of theirs is
@@ -65,7 +65,7 @@ OURS = {ShuffledDpEvent: Shuffled, CheckinDpEvent: Checkin, ParticipationDpEvent
 
 
 class CertifiedAccountant(PrivacyAccountant):  # type: ignore[misc]
-    """Composes their events and those of this module; its epsilon and delta are certified from above.
+    """Composes events of ``dp-accounting`` and of this module; its epsilon and delta are certified from above.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _shown(theirs: PLDAccountant, adjacency: Adjacency) -> Pair:
 
 
 def exported(protocol: Round, rounds: int = 1, delta: float = 1e-9, step: float = STEP) -> PrivacyLossDistribution:
-    """One round as their distribution, pessimistic in both directions: to be composed by them at will.
+    """One round as a loss distribution of ``dp-accounting``, pessimistic both ways, which can be composed there.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def exported(protocol: Round, rounds: int = 1, delta: float = 1e-9, step: float 
 
 
 def imported(pld: PrivacyLossDistribution, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Pair:
-    """A pessimistic distribution of theirs as a round to be accounted for, ``cited``.
+    """A pessimistic loss distribution of ``dp-accounting`` as a round to be accounted for here, ``cited``.
 
     Parameters
     ----------

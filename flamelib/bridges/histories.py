@@ -1,4 +1,4 @@
-r"""Rounds of different kinds on the same people: training on Poisson samples beside surveys, what all of it costs.
+r"""What rounds of different kinds on the same people cost together: training on Poisson samples beside surveys.
 
 Every kind has a pair of laws that dominates one of its rounds, and products of such pairs dominate whatever is composed
 of them, adaptively too.  Records that are added or removed and users whose value is replaced do not mix by themselves.
@@ -73,7 +73,7 @@ class Sampled:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pair:
-    """Laws that dominate one round: the cells of a record removed, and those of one added where they differ."""
+    """The pair of laws that dominates one round when a record is removed, and that for one added if it differs."""
 
     removed: Cells
     added: Cells | None = None
@@ -138,7 +138,7 @@ def _adjacency(one: Round) -> Adjacency:
 
 
 def _merged(history: History) -> Counter[Any]:
-    """How often each kind of round was run; of too many levels of noise, neighbours count as the least of them."""
+    """How often each kind of round was run; of too many levels of noise, close ones count as the least of them."""
     count: Counter[Any] = Counter()
     for one, times in history:
         if not isinstance(one, Round):
@@ -211,7 +211,7 @@ def _near(delta: float | None) -> float:
 
 
 def disclosing(rate: float) -> Cells:
-    """A record that is drawn with this chance is seen: the pair that loses everything then, and else nothing."""
+    """The pair of a record that is seen with this chance: everything is lost then, and nothing otherwise."""
     rest = max(1 - rate, LEAST_REST)
     ends = np.array([math.inf, 0.0, -math.inf])
     return Cells(ends, ends, np.array([0.0, rest, rate]), np.array([rate, 0.0, -rate]), np.zeros(3))
@@ -243,7 +243,7 @@ def _profile(cells: Cells) -> Callable[[float], float]:
 
 
 def _composed(pairs: list[tuple[Pair, int]], epsilon: float | None, delta: float | None) -> Certified:
-    """The larger answer of all records removed and all added."""
+    """The larger of two answers: every round with a record removed, and every round with one added."""
     removed = [(pair.removed, times) for pair, times in pairs]
     if all(pair.added is None for pair, _ in pairs):
         return composed(removed, epsilon, delta)

@@ -25,7 +25,7 @@ NAME = "flamelib"
 
 
 class FlamelibAccountant(IAccountant):  # type: ignore[misc]
-    """What a training costs that Opacus runs, together with other rounds that the same people took part in.
+    """What a training by Opacus costs, together with other rounds in which the same people took part.
 
     ``history`` holds Opacus' own entries, equal steps in a row merged; ``rounds`` holds what :meth:`take` was told.
     """

@@ -1,1 +1,1 @@
-"""The front door: a protocol's record in, a guarantee out; one file for each document, one for its answers."""
+"""The front door: records of protocols, the questions to ask of them, and the answers, in a file for each document."""

@@ -41,7 +41,7 @@ def evaluate(statement: str, /, **inputs: Any) -> Answer:
 
 
 class Comparison(Sequence[Any]):
-    """Rows of all mechanisms for one request, those that answer first: a sequence that prints as a table."""
+    """Rows of all mechanisms for one request, those that can serve it first: a sequence that prints as a table."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
         self._rows = tuple(rows)

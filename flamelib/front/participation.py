@@ -68,7 +68,7 @@ def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: in
 
 
 def _with(protocol: Participation, part: float) -> Participation:
-    """The protocol whose noise is the clipping norm over this part."""
+    """The protocol whose noise has the clipping norm divided by this number as its standard deviation."""
     return replace(protocol, noise_std=protocol.clip_norm / part)
 
 

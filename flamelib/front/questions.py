@@ -142,7 +142,7 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
 
 
 def view(protocol: Any, values: Any, rng: Any) -> Any:
-    """One run of a protocol: what is seen by an observer behind the shuffler, or of the server's output."""
+    """One run of a protocol: what an observer sees behind the shuffler, or in the server's output."""
     return _view(protocol, values, _generator(rng))
 
 

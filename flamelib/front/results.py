@@ -37,7 +37,7 @@ def table(rows: Mapping[str, Any], caption: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee(ApproxDP):
-    """(epsilon, delta)-differential privacy of a protocol: never too small.
+    """The (epsilon, delta)-differential privacy of a protocol, with an epsilon that is never too small.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def fewest_users(crowd: Callable[[int], Any], epsilon: float, delta: float, roun
 
 
 def calibrated(name: str, value: float, protocol: Any, epsilon: float, delta: float, rounds: int) -> Calibrated:
-    """The answer, with the guarantee that the protocol then has: what was asked for, once more certified."""
+    """The answer, with the guarantee of the protocol that was found, which is certified once more."""
     found = questions.account(protocol, delta=delta, rounds=rounds)
     # Two searches may end a rounding apart; what is further off does not keep the budget.
     if found.epsilon > epsilon * (1 + APART):

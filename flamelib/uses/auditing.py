@@ -94,7 +94,7 @@ def audit(
 
 
 def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, delta: float = 0.0) -> Audit:
-    """The same from statistics of independent runs that were made elsewhere, many at once for instance.
+    """Certified lower bound on epsilon from statistics of independent runs made elsewhere, many at once for instance.
 
     They stand in the order in which they were drawn: the first half chooses the event.
     """

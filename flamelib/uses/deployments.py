@@ -1,4 +1,4 @@
-r"""One request, every mechanism of the five documents: what each promises, how far it is off, what it costs.
+r"""One request, every mechanism of the five documents: what each promises, its error, and what it costs.
 
 A *request* is a published mean.  Each of ``n_users`` users holds a vector of ``dimension`` coordinates: values in
 [0, 1] (task ``mean``), or one item of a list, a 1 among zeros (task ``histogram``).  The mean over the users is

@@ -84,7 +84,7 @@ class SketchRelease:
 
     @property
     def surplus(self) -> float:
-        """Shares that all users add, over those that make up the noise; 1 where nobody is expected to collude."""
+        """Variance of the noise of all users over the one that is needed; 1 where nobody is expected to collude."""
         return self.n_users / honest(self.n_users, self.colluding)
 
     @property
@@ -108,7 +108,7 @@ class SketchRelease:
 
     @property
     def n_messages(self) -> int:
-        """Messages of each user for each counter: the fewest with which all counters together are that secure."""
+        """Messages of each user for each counter: the fewest that give all counters ``security_bits``."""
         bits = self.security_bits + math.log2(self.counters) + 1e-9
         return _messages(bits, self.n_users, self.modulus, self.colluding)
 
@@ -174,7 +174,7 @@ def _blocks(release: SketchRelease, items: ArrayLike) -> Iterator[Wholes]:
 
 
 def simulate(release: SketchRelease, table: Table, rng: np.random.Generator) -> Wholes:
-    """What :func:`collect` gives for users with this table, in law, without their messages: noise is added at once.
+    """A table with the law of what :func:`collect` gives, without any messages: all noise is added at once.
 
     For experiments only: the law is that of all shares together, at the resolution of doubles, and nothing wraps.  Of
     one crowd :func:`flamelib.mechanisms.sketches.linear.direct_table` gives the table for many releases.

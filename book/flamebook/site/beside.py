@@ -17,30 +17,33 @@ HEADER = ("work", "package", "way", "epsilon", "seconds")
 HEAD = """\
 # Beside other software
 
-Other programs answer some of the questions that this book answers. Here they are asked the same in one run, on one
-core: Gaussian noise on a sum to which each record contributes at most 1, each record there by a coin in every round,
-one record added or removed; and rounds of shuffled answers yes or no, where one person's answers are replaced. Whoever
-says less is tighter, unless it says less than what is lost for certain: an epsilon below the end that this library
-certifies from below is no guarantee, and is marked so.
+Other programs answer some of the questions that this book answers. Here they are asked the same questions in one run,
+on one core. The first kind of question is Gaussian noise on a sum to which each record contributes at most 1; a coin
+decides in every round whether a record takes part, and neighbouring data sets differ by one record that is added or
+removed. The second kind is rounds of shuffled yes-or-no answers, where one person's answers are replaced. The smaller
+epsilon is the tighter one, unless it is smaller than what is lost for certain: an epsilon below the lower bound that
+this library certifies is no guarantee, and is marked so.
 
 """
 TAIL = """\
 ## What is not in these tables
 
-Of shuffling no program on the package index gives an account: in the tables above others compose the pair of laws that
-this library certifies for one round. Public code of papers amplifies by shuffling; it has no releases to pin, so that
-its answers were compared by hand, on 2026-11-22, and are not remade here. There its tightest epsilons were between
-1.0000 and 1.098 times this library's; bounds by Bennett's inequality in closed form were up to 1.19 times as large, and
-took a tenth of the time. One program's epsilon for ten-valued response was 0.99996 times this library's and below the
-truth. Another had an epsilon 1.0015 times as large for any randomizer, with a budget of 4 and 1e8 users, in 0.7 of the
-time. The central-limit route of a library for training was below the truth as well: 6.007 in the first table's setting.
+We know of no program on the package index that accounts for shuffling: in the tables above, other programs compose the
+pair of distributions that this library certifies for one round. Public code of papers accounts for shuffling; it has no
+releases that could be installed by version, so its answers were compared by hand, on 2026-11-22, and are not recomputed
+here. In that comparison its tightest epsilons were between 1.0000 and 1.098 times this library's; bounds by Bennett's
+inequality in closed form were up to 1.19 times as large, and took a tenth of the time. One program's epsilon for
+randomized response with ten values was 0.99996 times this library's, and below the truth. For an arbitrary randomizer
+with a local budget of 4 and 1e8 users, another program's epsilon was 1.0015 times as large, in 0.7 of the time. The
+central-limit approximation in a library for training was below the truth as well: 6.007 in the first table's setting.
 
 ## What others do and this library does not
 
-Shuffle-and-iterate, balls-and-bins and random allocation, where each record is there in exactly so many of the rounds,
-have accountants elsewhere; here each record is there by coins of its own. Nor has this library filters and odometers,
-f-DP and GDP curves, local randomizers that keep a delta besides, budgets for each person, or metric privacy. Others
-calibrate and account many more mechanisms than the ones of the five documents, and are part of programs that train.
+Other programs account for batches from a shuffled order, for balls-and-bins sampling and for random allocation, in
+which each record takes part in a fixed number of the rounds; here the coins of a record decide in how many rounds it
+takes part. This library also has no privacy filters and odometers, no f-DP and GDP curves, no local randomizers with
+a delta of their own, no budgets for each person, and no metric privacy. Other programs calibrate and account for many
+more mechanisms than those of the five documents, and are part of programs that train models.
 """
 
 
@@ -61,9 +64,9 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     about = json.loads(TABLE.with_suffix(".json").read_text(encoding="utf-8"))
     peers = ", ".join(f"{one} {pinned()[one]}" for one in sorted({row["package"] for row in rows} - {OWN}))
     told = (
-        f"Recorded on {about['date']} ({about['machine']}) with {peers}; `make beside` does it again, with the "
-        "versions of `data/beside.txt`. Own answers are rounded up, and down where they are certified from "
-        "below, those of others to the nearest digit; times are of the processor, and short ones differ by run.\n"
+        f"Recorded on {about['date']} ({about['machine']}) with {peers}; `make beside` repeats it, with the "
+        "versions of `data/beside.txt`. This library's upper bounds are rounded up and its lower bounds down, answers "
+        "of others to the nearest digit. Times are processor times, and short ones differ from run to run.\n"
     )
     tables = (_work(name, list(some)) for name, some in groupby(rows, itemgetter("work")))
     return "\n".join([HEAD + told, *tables, TAIL])
@@ -89,7 +92,10 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     best = next(row for row in own if row["way"] != FROM_BELOW)
     value, seconds = float(best["epsilon"]), float(best["seconds"])
     lines = [f"## {name[0].upper()}{name[1:]}", "", _words(WORKS[name], below, value), ""]
-    lines += ["| who | how | epsilon | of ours | time, of ours | verdict |", "|---|---|---|---|---|---|"]
+    lines += [
+        "| program | method | epsilon | ratio to ours | time, ratio to ours | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
     lines.append(f"| this library | from above | {at_most(value, DIGITS)} | 1 | 1 ({_milliseconds(seconds)}) | holds |")
     for row in rows:
         if row["package"] != OWN:

@@ -179,15 +179,15 @@ def topk(padded: int, epsilon0: float, sampling_rate: float, delta: float) -> Do
     switches = (
         Switch("choice", "Which coordinates does the user report?", (
             Position("largest", "the largest of the update, so this one for certain"),
-            Position("drawn", f"drawn by a coin that does not look: this one with chance {sampling_rate:g}"),
+            Position("drawn", f"drawn by a coin, whatever the data: this one with chance {sampling_rate:g}"),
         )),
         Switch("other", "What does the update hold here in the other data set?", (
             Position("opposite", "−C: reported as well"),
             Position("nothing", "0: a dummy, or a report that looks like one"),
         )),
         Switch("order", "What does the shuffler do?", (
-            Position("mixed", "mixes the messages of the coordinate"),
-            Position("told", "tells whose message is whose"),
+            Position("mixed", "mixes the messages of this coordinate"),
+            Position("told", "reveals who sent which message"),
         )),
         Switch("claim", "What is promised?", (
             Position("sampled", "the budget of the coordinate with the gain of sampling"),
@@ -230,19 +230,19 @@ def dropout(n_users: int, checkin_rate: float, lost: float, noise_std: float, ep
         Switch("noise", "Who adds noise?", (
             Position("clients", "every client who sends, to its own number; the sum is published"),
             Position("server", "the server, to the sum, always the same amount"),
-            Position("shuffled", "every client by random response; the messages are shuffled"),
+            Position("shuffled", "every client, by randomized response; the messages are shuffled"),
         )),
         Switch("dropouts", "Who checks in and does not send?", (
             Position("some", f"each with chance {lost:g}"),
             Position("none", "nobody"),
         )),
-        Switch("account", "What does the account count on?", (
+        Switch("account", "What does the account assume?", (
             Position("ignores", "everybody who checks in sends"),
             Position("counts", f"a share of {lost:g} drops out"),
         )),
         Switch("epsilon", "At which ε are the two compared?", (
-            Position("large", "3, where a loss is rare"),
-            Position("small", "0.5, where a loss is common"),
+            Position("large", "3, which only rare outcomes exceed"),
+            Position("small", "0.5, which common outcomes exceed"),
         )),
     )  # fmt: skip
     given = {

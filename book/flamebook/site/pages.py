@@ -74,7 +74,7 @@ def _house(root: Path) -> str:
         )
     head = ["| package | files | lines | lines of code | entries of its largest folder |", "|---|--:|--:|--:|--:|"]
     told = "Lines of code leave out docstrings, comments and blank lines."
-    return "\n".join(["## The house", "", *head, *rows, "", told, ""])
+    return "\n".join(["## How large the code is", "", *head, *rows, "", told, ""])
 
 
 def _size(path: Path) -> tuple[int, int]:

@@ -28,16 +28,15 @@ HEAD = """\
 (sec-unknown)=
 # How much is still unknown
 
-A bound is known when the number certified from below meets the number certified from above. For each headline of this
-book the table says how far apart the two are, widest first, what was known in earlier years at the same inputs, and
-what would close the gap. Every number is computed when the book is built; those from above are rounded up, those from
-below down.
+A quantity is known when its certified lower bound meets its certified upper bound. For each headline of this book the
+page says how far apart the two are, the widest gap first, what was known in earlier years at the same inputs, and what
+would close the gap. Every number is computed when the book is built; upper bounds are rounded up, lower bounds down.
 
 """
 DRAWN = """\
-In the drawing each line runs from what is certified from below, at its left end, to the largest bound from above. The
-filled dot is the smallest bound from above today, hollow dots are those of earlier years. A line that is all dot is
-closed.
+In the drawing each line runs from the certified lower bound, at its left end, to the largest upper bound. The filled
+dot is the smallest upper bound today, and hollow dots are those of earlier years. Where nothing but a dot is seen, the
+gap is closed.
 
 """
 
@@ -137,7 +136,7 @@ def _value(end: Mapping[str, Any], inputs: Mapping[str, Any]) -> float:
 
 def page(found: Sequence[Bracket], link: Callable[[str], str]) -> str:
     """The page in MyST."""
-    told = f"{sum(one.ratio < 1.1 for one in found)} of {len(found)} brackets are narrower than a tenth."
+    told = f"{sum(one.ratio < 1.1 for one in found)} of {len(found)} upper bounds are within a tenth of the lower ones."
     downloads = (
         "Download: {download}`brackets.json <generated/brackets.json>`, "
         "{download}`brackets.csv <generated/brackets.csv>`: ids, inputs, both ends and their ratio."

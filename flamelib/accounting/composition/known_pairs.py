@@ -45,6 +45,7 @@ LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond 
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
+LEAP = 6  # halvings of the step that are made at once at most
 SKETCH = 8  # steps of the grid on which sizes are guessed
 SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
 LEAST_GUESS, LEAST_SPARED = 1e-300, 1e-306  # a delta that is told from others, and a mass that is always given up
@@ -414,7 +415,9 @@ def _settled(parts: Parts, question: _Question, enough: float) -> tuple[float, f
         best = min(rough, value), doubt if step <= CRAMPED * _spread(parts) else max(doubt, 1.0)
         if moved <= question.effect(value) or 2 * size > LARGEST or step <= finest:
             return best
-        step /= 2
+        # The move is of second order in the step: long compositions, which need no grid, go to what will do at once.
+        leap = math.log2(min(moved / question.effect(value), 4.0**LEAP)) / 2 if _count(parts) > LONGEST else 1
+        step /= 2 ** math.ceil(leap)
 
 
 def _sized(parts: Parts, question: _Question, step: float) -> tuple[float, float, int]:

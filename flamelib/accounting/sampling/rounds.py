@@ -147,8 +147,9 @@ def dominated_rounds(
     if clip_norm / noise_std > LARGEST_RATIO:
         return min(always, _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta))
     given = scheme, p, q, n_records, noise_std, clip_norm
-    found = composed([(round_cells(*given), rounds)], epsilon, delta)
-    if (found if delta is None else delta) < FAINT:
+    far = delta is not None and delta < FAINT
+    found = composed([(round_cells(*given, reach=FAR_REACH if far else REACH), rounds)], epsilon, delta)
+    if delta is None and found < FAINT:
         found = composed([(round_cells(*given, reach=FAR_REACH), rounds)], epsilon, delta)
     coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
     return min(always, Certified(found, found) if coarse and found < math.inf else found)

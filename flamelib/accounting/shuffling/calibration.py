@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_bound, summation_worst_mse
-from flamelib.accounting.shuffling.brackets import answer
+from flamelib.accounting.shuffling.brackets import LOUDEST, answer
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
 from flamelib.accounting.shuffling.inversion import Bracket, bracket
 from flamelib.accounting.shuffling.laws import blanket_law
@@ -17,7 +17,8 @@ from flamelib.core.vocabulary import DomainError, check
 
 TINY = 1e-300  # a mass that is hardly any
 LISTED = 32  # levels up to which no other number of them is better
-FLAT, ROUGHLY = 0.1, 1e-5  # epsilon over delta squared below which it hardly matters, and how close delta is found then
+FLAT, FLATTER = 0.1, 1e-3  # epsilon over delta squared, or over delta, below which it hardly matters
+ROUGHLY = 1e-5  # how close delta is found then
 MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
 
@@ -27,8 +28,9 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
     At this mass the divergence at ``epsilon`` is at most ``delta``, and the epsilon certified at ``delta`` is at
     most ``epsilon``; so the answer errs towards more noise.  The mass :math:`k / (e^\varepsilon + k - 1)`, whose
     local budget is ``epsilon``, always does and is never exceeded.  Where epsilon is below a tenth of
-    :math:`\delta^2` it hardly matters, and every digit of delta takes ten times as long as elsewhere: there delta is
-    certified to 1e-5 of itself, and read at ``epsilon`` alone.  Epsilon is above 0, delta below 1.
+    :math:`\delta^2`, or a thousandth of delta, it hardly matters, and every digit of delta takes ten times as long as
+    elsewhere: there delta is certified to 1e-5 of itself, and read at ``epsilon`` alone.  Epsilon is above 0, delta
+    below 1.
     Adjacency: replace-one.
     """
     given = check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
@@ -40,7 +42,9 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
         return math.log(found) if found > 0 else -math.inf
 
     local = n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
-    mass, step = smallest_epsilon(log_delta, delta, at_most=local), 1e-10
+    least = n_buckets / (math.expm1(LOUDEST) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
+    start = least if delta > 0 and least < local and log_delta(least) <= math.log(delta) else 0.0
+    mass, step = smallest_epsilon(log_delta, delta, at_most=local, at_least=start), 1e-10
     if _is_flat(epsilon, delta):
         return mass
     while mass < local and blanket_divergence(_profile(n_buckets, mass), n_users, delta=delta) > epsilon:
@@ -84,7 +88,7 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
 
 
 def _is_flat(epsilon: float, delta: float) -> bool:
-    return epsilon < FLAT * delta * delta
+    return epsilon < max(FLAT * delta * delta, FLATTER * delta)
 
 
 def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:

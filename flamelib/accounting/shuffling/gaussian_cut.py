@@ -324,7 +324,10 @@ class _Panels:
         return float(self.sums(self.edges[:-1], self.edges[1:], COARSE)[0].sum())
 
     def integral(self, close: float) -> tuple[float, float]:
-        """Halve until whole and halves are so close; if that is very close, the finer rule for M decides the value."""
+        """Halve until whole and halves are so close, or as close as round-off lets them be.
+
+        If they were to be very close, the finer rule for M decides the value.
+        """
         low, high = self.edges[:-1], self.edges[1:]
         whole = self.sums(low, high, COARSE)[0]
         total = error = 0.0
@@ -335,7 +338,8 @@ class _Panels:
             if depth == OVERFLOWS and not np.isfinite(halves).all():
                 return math.nan, math.nan
             change = np.abs(halves[:count] + halves[count:] - whole)
-            done = (change <= close) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
+            unsure = np.maximum(close, rounding[:count] + rounding[count:])  # no halving betters the round-off
+            done = (change <= unsure) | (depth == HALVINGS - 1) | (count > MOST_PANELS)
             settled, open_ = np.concatenate([done, done]), np.concatenate([~done, ~done])
             fine, rounding = halves[settled], rounding[settled]
             if close <= TOLERANCE:

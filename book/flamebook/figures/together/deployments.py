@@ -48,8 +48,12 @@ def keyboard(record: Crossing, request: Request) -> dict[str, str]:
     told = {"keyboard_words": f"{request.dimension:,}", "keyboard_users": f"{request.n_users:,}"}
     told |= {"keyboard_times": _so_often(request.rounds), "few_bits": str(FEW_BITS)}
     if best is None:
-        return told | {"keyboard_choice": "none", "keyboard_story": "No mechanism makes do with so few bits."}
-    curator, local, said = record.best(CURATOR), record.best("local"), [f"Its frequencies err by {best.error:.3g}."]
+        return told | {"keyboard_choice": "none", "keyboard_story": "No mechanism needs so few bits."}
+    curator, local, said = (
+        record.best(CURATOR),
+        record.best("local"),
+        [f"The error of its frequencies is {best.error:.3g}."],
+    )
     if shares is None:
         said += ["No sum of shares serves this request."]
     elif best.mechanism not in SHARES:
@@ -61,8 +65,8 @@ def keyboard(record: Crossing, request: Request) -> dict[str, str]:
         said += [f"The sum of shares has an error {as_large(shares.error / curator.error)} the curator's."]
     if local and best.mechanism != "local":
         said += [
-            f"Without a shuffler the error at the same budget is {as_large(local.error / best.error)} the chosen one: "
-            f"{local.error:.3g}, where an average word makes up {1 / request.dimension:.3g}."
+            f"Without a shuffler the error at the same budget is {as_large(local.error / best.error)} that of "
+            f"the choice: {local.error:.3g}, while the average frequency of a word is {1 / request.dimension:.3g}."
         ]
     return told | {"keyboard_choice": NAMED[best.mechanism], "keyboard_story": " ".join(said)}
 
@@ -80,7 +84,7 @@ def hospitals(record: Crossing, request: Request) -> dict[str, str]:
     if best is None or curator is None:
         none = {"hospital_choice": "none", "hospital_error": "unknown size"}
         return told | none | {"hospital_story": "No mechanism serves this request."}
-    said = ["It errs least among those that protect a hospital.", f"Its error is {best.error:.3g}, "]
+    said = ["It has the least error among the mechanisms that protect a hospital.", f"Its error is {best.error:.3g}, "]
     said[1] += f"{as_large(best.error / curator.error)} the curator's."
     for other in (record.best(BLANKET), chosen(record, names=SHARES)):
         if other and other.mechanism != best.mechanism:
@@ -115,7 +119,7 @@ def phones(record: Crossing, request: Request, error: float) -> dict[str, str]:
         said += [f"With noise in the sum the error is {noise.error:.3g}."]
     if noise and request.absence:
         absent = as_large(noise.error / math.sqrt(request.absence))
-        said += [f"That is {absent} what those who are absent can cost by themselves."]
+        said += [f"That is {absent} the error that absent phones can cause by themselves."]
     if noise and server:
         said += [f"It is {as_large(noise.error / server.error)} the error of a trusted server with the same coins."]
     if shares:
@@ -153,7 +157,7 @@ def not_comparable(record: Crossing, name: str) -> Finding:
 
 def _decided(*rows: Row | None) -> str:
     told = [
-        f"{NAMED[one.mechanism]} stands at {one.claimed:.4g} where {at_most(one.epsilon)} is certified"
+        f"epsilon is {one.claimed:.4g} for {NAMED[one.mechanism]}, where {at_most(one.epsilon)} is certified"
         for one in rows
         if one and one.claimed is not None
     ]

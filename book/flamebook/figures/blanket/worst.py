@@ -1,0 +1,229 @@
+"""The worst randomizer of a budget: binary beside ternary response, every randomizer among few users and many."""
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from flamebook.attacks.every_randomizer import OTHERS, Worst, columns_of, worst_randomizer
+from flamebook.figures.style import Pen
+from flamebook.records import Curves, words
+from flamebook.statements import AtLeast, AtMost, Finding, compared, counted, either, every, found, listed, percent
+from flamelib.accounting.checkin.shuffled import checkin_shuffled
+from flamelib.accounting.shuffling import numerical
+from flamelib.core.profiles import KaryProfile
+from flamelib.core.search import root
+
+SHARES = (Fraction(1, 20), Fraction(3, 10), Fraction(3, 5))  # of e^epsilon0 - 1, for e^epsilon - 1
+LARGEST_DENOMINATOR = 8  # of e^epsilon0 in the search
+HUES = ("blue", "vermillion", "green", "purple", "ochre", "sky", "grey")
+SETTLED = 10**6  # users at whom the delta of the contest is the one that is asked for
+SAME = 1e-6  # relative: doubt of two accounts of one number
+
+
+def variances(epsilon0: float) -> dict[str, float]:
+    """Leading order of four accounts: the variance to which n times the squared spread of the losses tends.
+
+    ``binary`` and ``ternary`` with others who hold one worst value, ``every`` the largest of all randomizers by a
+    linear program, ``clones`` the bound for every randomizer.
+
+    >>> found = variances(1.0)
+    >>> found["binary"] < found["ternary"] < found["clones"], abs(found["every"] / found["ternary"] - 1) < 1e-9
+    (True, True)
+    """
+    p = math.exp(epsilon0)
+    columns = np.array([[float(one) for one in column] for column in columns_of(3, Fraction(p))])
+    spread = (columns[:, 0] - columns[:, 1]) ** 2 / columns[:, 2]
+    program = linprog(-spread, A_eq=columns.T, b_eq=np.ones(3))
+    squared = math.expm1(epsilon0) ** 2
+    return {
+        "binary": squared / p,
+        "ternary": 2 * squared / (p + 2),
+        "every": -float(program.fun),
+        "clones": 2 * squared / (p + 1),
+    }
+
+
+def leading_rows(budgets: Sequence[float]) -> list[tuple[float, ...]]:
+    """The square roots: epsilon is proportional to them in a large crowd."""
+    return [(budget, *(math.sqrt(one) for one in variances(budget).values())) for budget in budgets]
+
+
+def compute_contest(budgets: Sequence[float], n_users: Sequence[int], delta: float) -> Curves:
+    """Epsilon that ternary response certainly loses over that of binary response, a curve for each local budget.
+
+    ``delta`` is that of ``SETTLED`` users; it falls with the square root of their number, as the leading order does.
+    """
+
+    def ratio(budget: float, n: int) -> float:
+        here = delta * math.sqrt(SETTLED / n)
+        binary = float(numerical.exact_binary(budget, n, delta=here))
+        return float(numerical.all_equal(KaryProfile(budget, 3), n, delta=here)) / binary if binary else math.nan
+
+    curves = {f"lower:{budget:g}": np.array([ratio(budget, int(n)) for n in n_users]) for budget in budgets}
+    return Curves("n_users", "ratio", np.asarray(n_users, float), curves, {"delta": delta})
+
+
+def limit(budget: float, delta: float) -> float:
+    """What such a ratio tends to, by the leading order; NaN where no loss is left."""
+    target = delta * math.sqrt(SETTLED)
+
+    def scaled(variance: float) -> float:
+        spread = math.sqrt(variance)
+
+        def excess(c: float) -> float:
+            return spread * float(norm.pdf(c / spread)) - c * float(norm.sf(c / spread)) - target
+
+        return root(excess, 0.0, 40 * spread, 1e-12) if excess(0.0) > 0 else math.nan
+
+    leading = variances(budget)
+    return scaled(leading["ternary"]) / scaled(leading["binary"])
+
+
+def draw_contest(ax: Axes, record: Curves, pen: Pen) -> None:
+    """The ratios on a plain axis, the level of one, and to the right what each tends to."""
+    for hue, (name, values) in zip(HUES, record.curves.items(), strict=False):
+        budget = float(name.partition(":")[2])
+        ax.plot(record.x, values, color=pen.colour(hue), marker="o", markersize=4, label=f"local budget {budget:g}")
+        end = limit(budget, float(record.parameters["delta"]))
+        ax.plot(record.x[-1:], [end], color=pen.colour(hue), marker="_", markersize=22, linestyle="none")
+    ax.axhline(1, color=pen.colour("grey"), linestyle=":")
+    ax.set(xscale="log", xlabel=words("n_users"), ylabel="epsilon of ternary over that of binary")
+
+
+def words_of_contest(record: Curves) -> dict[str, str]:
+    """For which budgets ternary response loses more in the largest crowd, and by how much at most."""
+    last = {name.partition(":")[2]: float(values[-1]) for name, values in record.curves.items()}
+    more, less = ([name for name, one in last.items() if (one > 1) is wanted] for wanted in (True, False))
+    gain = max(last.values()) - 1
+    return {
+        "crowd": f"{record.x[-1]:,.0f}",
+        "more": listed(more, "none of the budgets drawn"),
+        "less": listed(less, "none of them"),
+        "gain": either(gain > 0, f"up to {percent(gain)} more", "never more"),
+    }
+
+
+def few_rows(epsilon0: float, n_users: Sequence[int]) -> list[tuple[object, ...]]:
+    """Delta of both responses and of every randomizer, in crowds so small that all data sets are tried."""
+    rows: list[tuple[object, ...]] = []
+    for n in n_users:
+        epsilon = epsilon0 / (1 + math.sqrt(n))
+        binary = float(numerical.exact_binary(epsilon0, n, epsilon=epsilon))
+        ternary = float(numerical.all_equal(KaryProfile(epsilon0, 3), n, epsilon=epsilon))
+        most = float(numerical.any_randomizer(epsilon0, n, "upper", epsilon=epsilon))
+        rows.append((n, epsilon, binary, AtLeast(ternary), AtMost(most), "ternary" if ternary > binary else "binary"))
+    return rows
+
+
+def overtaken(rows: Sequence[tuple[object, ...]]) -> str:
+    """From which crowd of the table on ternary response loses more."""
+    crowds = [row[0] for row, before in zip(rows, [None, *rows], strict=False) if row[-1] == "ternary"]
+    return f"from {crowds[0]} users on" if crowds else "in none of these crowds"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search among all randomizers for each crowd, budget and epsilon."""
+
+    cases: list[tuple[int, Fraction, Fraction, Worst]]
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """One for each crowd and budget."""
+        for n, factor in dict.fromkeys((n, factor) for n, factor, _, _ in self.cases):
+            here = [one for m, other, _, one in self.cases if (m, other) == (n, factor)]
+            excess = max(one.at_most / one.largest - 1 for one in here)
+            letters = listed([str(one) for one in sorted({one.letters for one in here})])
+            yield n, str(factor), letters, AtMost(excess), len(here) * here[0].tried
+
+    def words(self) -> dict[str, str]:
+        """How far the search went, and what came out."""
+        settled = [one for *_, one in self.cases if one.is_settled]
+        two = [one for one in settled if one.letters == 2]
+        open_ = max((one.at_most / one.largest - 1 for *_, one in self.cases if not one.is_settled), default=0.0)
+        rest = f"; in the others no randomizer exceeds the worst that was found by more than {percent(open_, up=True)}"
+        return {
+            "cases": counted(len(self.cases), "case"),
+            "settled": "all of them" if len(settled) == len(self.cases) else f"{len(settled)} of them{rest}",
+            "with_two": "each time" if len(two) == len(settled) else f"in {len(two)} of them",
+            "so": either(
+                len(two) == len(self.cases),
+                "So among so few users nothing is worse than binary response, at its worst data set",
+                "So the worst randomizer among so few users is not known in every case",
+            ),
+            "tried": f"{sum(one.tried for *_, one in self.cases):,}",
+        }
+
+    def agrees(self) -> Finding:
+        """The worst of all is at least binary response and at most the bound for every randomizer."""
+        found = []
+        for n, factor, growth, worst in self.cases:
+            given, at = math.log(factor), math.log(growth)
+            binary = float(numerical.exact_binary(given, n, epsilon=at))
+            most = float(numerical.any_randomizer(given, n, "upper", epsilon=at))
+            found.append(compared(binary * (1 - SAME), "<=", worst.at_most))
+            found.append(compared(worst.largest, "<=", most * (1 + SAME)))
+        return every(*found)
+
+
+def search(budgets: Sequence[float]) -> Search:
+    """Two, three and four users, budgets near the given ones whose exponential is a short fraction."""
+    factors = [Fraction(math.exp(one)).limit_denominator(LARGEST_DENOMINATOR) for one in budgets]
+    growths = [(factor, 1 + (factor - 1) * share) for factor in factors for share in SHARES]
+    return Search([(n, *one, worst_randomizer(n, *one)) for n in OTHERS for one in growths])
+
+
+def bracket_rows(budgets: Sequence[float], n_users: int, delta: float) -> list[tuple[float, ...]]:
+    """What is known of every randomizer, then and now: upper ends, lower ends, and the ratio of today's."""
+    rows: list[tuple[float, ...]] = []
+    for budget in budgets:
+        then = float(numerical.clones_2021(budget, n_users, delta=delta))
+        now = float(numerical.any_randomizer(budget, n_users, "upper", delta=delta))
+        exact = numerical.exact_binary(budget, n_users, delta=delta)
+        binary = exact - exact.uncertainty
+        low = float(numerical.any_randomizer(budget, n_users, "lower", delta=delta))
+        ratio = now / low if low else math.inf
+        rows.append((budget, AtMost(then), AtMost(now), AtLeast(low), AtLeast(binary), ratio))
+    return rows
+
+
+def checkin_rows(epsilon0: float, n_users: int, rate: float, rounds: int) -> list[tuple[object, ...]]:
+    """The same for rounds of self check-in, at a failure probability of one over the number of users."""
+    told = functools.partial(
+        checkin_shuffled,
+        epsilon0=epsilon0,
+        n_users=n_users,
+        checkin_rate=rate,
+        rounds=rounds,
+        delta=1 / n_users,
+    )
+    then, now, low = told(route="clones"), told(route="any"), told(route="any", side="lower")
+    binary = told(route="kary", n_buckets=2, side="lower")
+    return [
+        ("every randomizer, clones of 2021: at most", AtMost(then)),
+        ("every randomizer, clones of this book: at most", AtMost(now)),
+        ("some randomizer, ternary response: at least", AtLeast(low)),
+        ("binary response: at least", AtLeast(binary)),
+    ]
+
+
+def in_order(rows: Sequence[tuple[float, ...]]) -> Finding:
+    """Each upper end above each lower end: then, now, the worst that is known, binary response."""
+    ends = np.array([row[1:5] for row in rows])
+    return every(*(compared(ends[:, at], ">=", ends[:, at + 1] * (1 - SAME)) for at in range(ends.shape[1] - 1)))
+
+
+def crossing(budgets: Sequence[float]) -> Finding:
+    """Whether the linear program finds the larger of both responses, and ternary wins just from log 2 on."""
+    tried = [variances(budget) for budget in budgets]
+    best = np.array([max(one["binary"], one["ternary"]) for one in tried])
+    program = np.array([one["every"] for one in tried])
+    wins = [one["ternary"] > one["binary"] for one in tried]
+    expected = [budget > math.log(2) for budget in budgets]
+    return every(compared(np.abs(program / best - 1), "<=", SAME), found(wins == expected))
