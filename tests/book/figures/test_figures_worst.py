@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from flamebook.attacks.every_randomizer import columns_of, extreme_randomizers, worst_randomizer
+from flamebook.attacks.every_randomizer import OTHERS, columns_of, extreme_randomizers, worst_randomizer
 from flamebook.figures.blanket import worst
 
 CASES = [(Fraction(3, 2), Fraction(21, 20)), (Fraction(3), Fraction(6, 5)), (Fraction(6), Fraction(4))]
@@ -51,7 +51,7 @@ def test_no_random_randomizer_exceeds_the_search(n_users: int, factor: Fraction,
     seen = 0.0
     for _ in range(60):
         rows = private(generator, 4, int(generator.integers(2, 4)), p)
-        for others in itertools.combinations_with_replacement((0, 1, 2), n_users - 1):
+        for others in {*itertools.combinations_with_replacement((0, 1, 2), n_users - 1), OTHERS[n_users]}:
             seen = max(seen, divergence(rows, others, float(growth)))
     assert 0 < seen <= found.at_most * (1 + 1e-12)
 
@@ -60,6 +60,7 @@ def test_vertices_are_randomizers_and_k_ary_responses_are_among_them() -> None:
     columns = columns_of(3, Fraction(3))
     vertices = extreme_randomizers(columns)
     assert (len(columns), len(vertices)) == (7, 6)
+    assert len(extreme_randomizers(columns_of(4, Fraction(3)))) == 42
     for weights in vertices:
         assert min(weights) >= 0
         assert [sum(w * v[row] for w, v in zip(weights, columns, strict=True)) for row in range(3)] == [1, 1, 1]
@@ -84,7 +85,16 @@ def test_ratios_of_large_crowds_tend_to_the_limit() -> None:
     for name, values in contest.curves.items():
         end = worst.limit(float(name.partition(":")[2]), 1e-6)
         assert abs(values[1] / end - 1) < 2e-4 < abs(values[0] / end - 1)
-    assert worst.words_of_contest(contest)["more"] == "2"
+    told = worst.words_of_contest(contest)["contest"]
+    assert told.startswith("at the budget 2.0 ternary response loses more")
+    assert "at the budget 0.5 it is not" in told
+
+
+def test_a_contest_without_losses_and_budgets_of_one_fraction() -> None:
+    nothing = worst.compute_contest([0.2], [1000], 1e-3)
+    told = worst.words_of_contest(nothing)
+    assert (told["contest"], told["gain"]) == ("at the budget 0.2 nothing is lost at this failure probability", "")
+    assert len(worst.search([0.5, 0.51]).cases) == 9
 
 
 def test_brackets_are_in_order_and_a_false_one_is_told() -> None:
@@ -92,5 +102,5 @@ def test_brackets_are_in_order_and_a_false_one_is_told() -> None:
     assert worst.in_order(rows).holds
     assert worst.in_order([(0.5, 1.0, 2.0, 0.5, 0.4, 4.0)]).holds is False
     few = worst.few_rows(2.0, [4, 20])
-    assert worst.overtaken(few) == "from 20 users on"
+    assert worst.overtaken(few) == "among 20 users"
     assert worst.overtaken(few[:1]) == "in none of these crowds"

@@ -51,7 +51,7 @@ def variances(epsilon0: float) -> dict[str, float]:
 
 
 def leading_rows(budgets: Sequence[float]) -> list[tuple[float, ...]]:
-    """The square roots: epsilon is proportional to them in a large crowd."""
+    """The square roots: the spread of the normal limit."""
     return [(budget, *(math.sqrt(one) for one in variances(budget).values())) for budget in budgets]
 
 
@@ -66,7 +66,7 @@ def compute_contest(budgets: Sequence[float], n_users: Sequence[int], delta: flo
         binary = float(numerical.exact_binary(budget, n, delta=here))
         return float(numerical.all_equal(KaryProfile(budget, 3), n, delta=here)) / binary if binary else math.nan
 
-    curves = {f"lower:{budget:g}": np.array([ratio(budget, int(n)) for n in n_users]) for budget in budgets}
+    curves = {f"lower:{budget!r}": np.array([ratio(budget, int(n)) for n in n_users]) for budget in budgets}
     return Curves("n_users", "ratio", np.asarray(n_users, float), curves, {"delta": delta})
 
 
@@ -94,20 +94,31 @@ def draw_contest(ax: Axes, record: Curves, pen: Pen) -> None:
         end = limit(budget, float(record.parameters["delta"]))
         ax.plot(record.x[-1:], [end], color=pen.colour(hue), marker="_", markersize=22, linestyle="none")
     ax.axhline(1, color=pen.colour("grey"), linestyle=":")
-    ax.set(xscale="log", xlabel=words("n_users"), ylabel="epsilon of ternary over that of binary")
+    ax.set(xscale="log", xlim=(0.7 * record.x[0], 2 * record.x[-1]))
+    ax.set(xlabel=words("n_users"), ylabel="epsilon of ternary over that of binary")
 
 
 def words_of_contest(record: Curves) -> dict[str, str]:
-    """For which budgets ternary response loses more in the largest crowd, and by how much at most."""
+    """What each response loses in the largest crowd, budget by budget, and by how much more at most."""
     last = {name.partition(":")[2]: float(values[-1]) for name, values in record.curves.items()}
-    more, less = ([name for name, one in last.items() if (one > 1) is wanted] for wanted in (True, False))
-    gain = max(last.values()) - 1
+    more = [name for name, one in last.items() if one > 1 + SAME]
+    less = [name for name, one in last.items() if one <= 1 + SAME]
+    none = [name for name, one in last.items() if math.isnan(one)]
+    told = [
+        f"at {_budgets(more)} ternary response loses more than binary response" if more else "",
+        f"at {_budgets(less)} it is not shown to lose more" if less else "",
+        f"at {_budgets(none)} nothing is lost at this failure probability" if none else "",
+    ]
+    gain = percent(max(last[name] for name in more) - 1) if more else ""
     return {
         "crowd": f"{record.x[-1]:,.0f}",
-        "more": listed(more, "none of the budgets drawn"),
-        "less": listed(less, "none of them"),
-        "gain": either(gain > 0, f"up to {percent(gain)} more", "never more"),
+        "contest": "; ".join(one for one in told if one),
+        "gain": f" Epsilon is larger by up to {gain}." if more else "",
     }
+
+
+def _budgets(names: Sequence[str]) -> str:
+    return f"the {'budget' if len(names) == 1 else 'budgets'} {listed(names)}"
 
 
 def few_rows(epsilon0: float, n_users: Sequence[int]) -> list[tuple[object, ...]]:
@@ -123,9 +134,9 @@ def few_rows(epsilon0: float, n_users: Sequence[int]) -> list[tuple[object, ...]
 
 
 def overtaken(rows: Sequence[tuple[object, ...]]) -> str:
-    """From which crowd of the table on ternary response loses more."""
-    crowds = [row[0] for row, before in zip(rows, [None, *rows], strict=False) if row[-1] == "ternary"]
-    return f"from {crowds[0]} users on" if crowds else "in none of these crowds"
+    """In which crowds of the table ternary response loses more."""
+    crowds = [str(row[0]) for row in rows if row[-1] == "ternary"]
+    return f"among {listed(crowds)} users" if crowds else "in none of these crowds"
 
 
 @dataclass(frozen=True)
@@ -151,11 +162,11 @@ class Search:
         return {
             "cases": counted(len(self.cases), "case"),
             "settled": "all of them" if len(settled) == len(self.cases) else f"{len(settled)} of them{rest}",
-            "with_two": "each time" if len(two) == len(settled) else f"in {len(two)} of them",
+            "with_two": "in each of these" if len(two) == len(settled) else f"in {len(two)} of these",
             "so": either(
                 len(two) == len(self.cases),
-                "So among so few users nothing is worse than binary response, at its worst data set",
-                "So the worst randomizer among so few users is not known in every case",
+                "So in these cases nothing is worse than binary response, at its worst data set",
+                "So the worst randomizer is not known in every case",
             ),
             "tried": f"{sum(one.tried for *_, one in self.cases):,}",
         }
@@ -174,7 +185,7 @@ class Search:
 
 def search(budgets: Sequence[float]) -> Search:
     """Two, three and four users, budgets near the given ones whose exponential is a short fraction."""
-    factors = [Fraction(math.exp(one)).limit_denominator(LARGEST_DENOMINATOR) for one in budgets]
+    factors = list(dict.fromkeys(Fraction(math.exp(one)).limit_denominator(LARGEST_DENOMINATOR) for one in budgets))
     growths = [(factor, 1 + (factor - 1) * share) for factor in factors for share in SHARES]
     return Search([(n, *one, worst_randomizer(n, *one)) for n in OTHERS for one in growths])
 
@@ -186,9 +197,9 @@ def bracket_rows(budgets: Sequence[float], n_users: int, delta: float) -> list[t
         then = float(numerical.clones_2021(budget, n_users, delta=delta))
         now = float(numerical.any_randomizer(budget, n_users, "upper", delta=delta))
         exact = numerical.exact_binary(budget, n_users, delta=delta)
-        binary = exact - exact.uncertainty
+        binary = max(0.0, exact - exact.uncertainty)
         low = float(numerical.any_randomizer(budget, n_users, "lower", delta=delta))
-        ratio = now / low if low else math.inf
+        ratio = now / low if low else math.inf if now else math.nan
         rows.append((budget, AtMost(then), AtMost(now), AtLeast(low), AtLeast(binary), ratio))
     return rows
 
@@ -208,7 +219,7 @@ def checkin_rows(epsilon0: float, n_users: int, rate: float, rounds: int) -> lis
     return [
         ("every randomizer, clones of 2021: at most", AtMost(then)),
         ("every randomizer, clones of this book: at most", AtMost(now)),
-        ("some randomizer, ternary response: at least", AtLeast(low)),
+        ("some k-ary response: at least", AtLeast(low)),
         ("binary response: at least", AtLeast(binary)),
     ]
 
