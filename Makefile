@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep live zip pdf dist bench beside browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep live zip pdf dist bench beside cluster browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -41,10 +41,10 @@ test: book ## every check: style, types, doctests, tests, the built book in a br
 check: venv ## only the built book: links, figures, scripts, in a browser
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/browser
 
-run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket_histogram ARGS="-p n_users=5000"
+run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket_histogram ARGS="-p epsilon=0.5"
 	@$(BIN)/flamelib run $(NOTEBOOK) $(ARGS)
 
-sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS="-p n_users=1000,10000"
+sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS="-p epsilon=0.5,1"
 	@$(BIN)/flamelib sweep $(NOTEBOOK) $(ARGS)
 
 live: book ## the book served here, its notebooks to run from their pages (PORT=8000; HOST=127.0.0.1: only this machine)
@@ -64,6 +64,9 @@ bench: venv ## measure the speeds that the book's status page shows, whether or 
 
 beside: venv ## ask the peers of data/beside.txt, installed apart, the same again: the page Beside other software
 	@$(BIN)/flamelib record beside --again
+
+cluster: venv ## a sweep and notebooks on a SLURM of one node, raised for it and taken down: minutes, as root on Debian
+	@bash .ci/cluster
 
 browser: ## install Chromium for the browser tests, where that is possible
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "a browser is there"; \

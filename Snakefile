@@ -11,6 +11,16 @@ from flamebook.runs import schedule
 PLAN = schedule.plan(Path(), config.get("profile", "quick"))
 
 
+# On a cluster the runs of a group follow one another; here the cores decide how many run at a time.
+resource_scopes:
+    run="local",
+
+
+def files(wildcards):
+    workflow.execution_settings.keep_going = True  # inside a group, too, where Snakemake passes no option on
+    return [ancient(path) for path in PLAN.files(wildcards.run)]
+
+
 rule all:
     input:
         [f"{PLAN.folder}/{name}/receipt.json" for name in PLAN.runs],
@@ -19,14 +29,17 @@ rule all:
 rule notebook:
     # Contents decide, not time stamps: `key` holds the digests, so the files themselves are ancient.
     input:
-        lambda wildcards: [ancient(path) for path in PLAN.files(wildcards.run)],
+        files,
     output:
         f"{PLAN.folder}/{{run}}/receipt.json",
     params:
         key=lambda wildcards: PLAN.key(wildcards.run),
         command=lambda wildcards: PLAN.command(wildcards.run),
     threads: 1
+    group:
+        "runs"
     resources:
+        run=1,
         mem_mb=2000,
     shell:
         "{params.command}"
@@ -36,6 +49,8 @@ rule notebook:
 use rule notebook as training with:
     wildcard_constraints:
         run=".*_learning",
+    group:
+        None
     output:
         f"{PLAN.folder}/{{run}}/receipt.json",
     priority: 1

@@ -70,7 +70,7 @@ def run_app(words: list[str]) -> int:
 
 @app.command(
     "run",
-    epilog="Examples:\n\nflamelib run blanket_histogram -p epsilon=0.5 -p n_users=100000\n\n"
+    epilog="Examples:\n\nflamelib run blanket_histogram -p epsilon=0.5 -p repeats=10\n\n"
     "flamelib run my_copy.ipynb -p seed=7 --output results\n\nflamelib run crossing --profile paper\n\n"
     "flamelib run blanket_summation --parameters",
 )
@@ -115,7 +115,7 @@ def deployment(file: str, given: Annotated[list[str] | None, typer.Argument(meta
 
 @app.command(
     "sweep",
-    epilog="Examples:\n\nflamelib sweep blanket_histogram -p n_users=1000,10000,100000\n\n"
+    epilog="Examples:\n\nflamelib sweep blanket_histogram -p epsilon=0.25,0.5,1\n\n"
     "flamelib sweep blanket_histogram -p epsilon=0.5,1 -p seed=1,2,3 --jobs 4\n\n"
     "flamelib sweep blanket_histogram -p seed=1,2 -j 50 -- --executor slurm",
 )

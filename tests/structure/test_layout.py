@@ -60,6 +60,7 @@ SUBJECTS = {
     "flamebook.claims.accuracy": "a subject of claims",
     "flamebook.claims.flame": "a document's claims",
     "flamebook.figures.cloak.protocol": "a notebook's records; its drawings of the patent are apart",
+    "flamebook.recordings.costs": "a recording of its own, which also knows the machine's name",
     "flamebook.runs.domain": "a small language, and nothing of notebooks",
     "flamebook.site.bench": "a page",
     "flamebook.site.coverage": "a page",

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +19,7 @@ from typing import IO, Any
 import yaml
 
 from flamebook.places import ROOT
-from flamebook.runs import execute, files, inputs
+from flamebook.runs import cluster, execute, files, inputs
 from flamebook.runs.execute import Run
 from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError, known
@@ -115,11 +115,11 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
             say(f"due      {name}: {reason}")
         if why:
             words = ["--snakefile", str(plan.root / "Snakefile"), "--directory", str(plan.root), "--cores", str(jobs)]
-            words += ["--config", f"profile={plan.profile}", *options]
+            words += ["--config", f"profile={plan.profile}", *cluster.words(options, len(why), jobs)]
             snakemake(words, plan.folder / LOG, lock, lambda ticks: _tell(ticks, plan.folder, list(why)))
-        missing = [name for name in why if not execute.receipt_of(plan.folder / name)]
         unsaid = f"{UNSAID}; {plan.folder / LOG} may say why"
-        failed = {name: failure(plan.folder, name) or f"{name}: {unsaid}" for name in missing}
+        said = faults(plan.folder, why, plan.folder / LOG)
+        failed = {name: words or f"{name}: {unsaid}" for name, words in said.items()}
     ran = tuple(name for name in why if name not in failed)
     return Outcome(ran, tuple(name for name in plan.runs if name not in why), failed)
 
@@ -141,8 +141,9 @@ def outdated(runs: Mapping[str, Run], folder: Path) -> dict[str, str]:
 def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[Iterator[None]], None]) -> None:
     """Run Snakemake with these words to its end, while ``tell`` goes through its ticks and says how far it is."""
     # A lock that Snakemake left behind is stale, for ours is held here; so its own is not asked for.
-    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--rerun-incomplete", "--nocolor"]
-    command += words
+    # Receipts appear whole: what a run left is kept, also where the job that it belonged to was cancelled later.
+    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--nocolor"]
+    command += ["--rerun-incomplete", "--ignore-incomplete", "--keep-incomplete", *words]
     places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
     surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Its cache would lie in the user's home, which may be missing or read-only; jobs are given the user's own again.
@@ -198,6 +199,16 @@ def passed(page: Path) -> tuple[int, int]:
     except (OSError, ValueError):
         return 0, 0
     return sum(cell["metadata"].get("papermill", {}).get("status") == "completed" for cell in cells), len(cells)
+
+
+def faults(folder: Path, due: Iterable[str], log: Path) -> dict[str, str]:
+    """The runs that were due and are missing still, with what they, or the scheduler, said; empty for no word."""
+    missing = [name for name in due if execute.receipt_of(folder / name) is None]
+    ended = cluster.endings(log.read_text(encoding="utf-8", errors="replace")) if missing else {}
+    for name in missing:
+        if name in ended and not _message(folder, name).exists():
+            files.write(_message(folder, name), f"{ended[name]}\n")
+    return {name: failure(folder, name) for name in missing}
 
 
 def failure(folder: Path, name: str) -> str:

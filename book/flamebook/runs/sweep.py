@@ -26,7 +26,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flamebook.figures.style import LIGHT, look
-from flamebook.runs import files, notebook, own
+from flamebook.runs import cluster, files, notebook, own
 from flamelib.core.vocabulary import DomainError, known
 
 Row = Mapping[str, Any]
@@ -137,14 +137,26 @@ GRID = json.load(open("sweep.json"))
 RUN = shlex.join([sys.executable, "-m", "flamebook.runs.schedule", GRID["notebook"]])
 
 
+resource_scopes:
+    run="local",
+
+
+def no_files(wildcards):
+    workflow.execution_settings.keep_going = True  # inside a group, too, where Snakemake passes no option on
+    return []
+
+
 rule all:
     input: [f"points/{point}/receipt.json" for point in GRID["points"] if point not in GRID["refused"]]
 
 
 rule point:
+    input: no_files
     output: "points/{point}/receipt.json"
     params: values=lambda wildcards: shlex.quote(json.dumps(GRID["points"][wildcards.point]))
     threads: 1
+    group: "runs"
+    resources: run=1, mem_mb=2000
     shell: "{RUN} points/{wildcards.point} {params.values}"
 """
 
@@ -275,11 +287,11 @@ def _run_points(grid: Grid, folder: Path, jobs: int, extra: Sequence[str]) -> di
         due = list(schedule.outdated({name: execute.Run(grid.template, one) for name, one in asked.items()}, points))
         if due:
             words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
-            words += ["--jobs", str(jobs), "--rerun-triggers", "mtime", *extra]
+            words += ["--rerun-triggers", "mtime", *cluster.words(extra, len(due), jobs)]
             tell = partial(_tell, points=points, due=due, total=len(asked))
             schedule.snakemake(words, folder / "snakemake.log", lock, tell)
-    missing = [name for name in due if execute.receipt_of(points / name) is None]
-    return {name: schedule.failure(points, name).strip() or schedule.UNSAID for name in missing}
+        said = schedule.faults(points, due, folder / "snakemake.log")
+    return {name: words.strip() or schedule.UNSAID for name, words in said.items()}
 
 
 def _tell(ticks: Iterator[None], points: Path, due: Sequence[str], total: int) -> None:
@@ -336,7 +348,8 @@ def _status(folder: Path, name: str, refused: Mapping[str, str]) -> tuple[str, s
         return "refused", refused[name]
     if receipt := execute.receipt_of(folder / "points" / name):
         return ("partly", "; ".join(receipt.faults)) if receipt.faults else ("done", "")
-    return "failed", next(iter(schedule.failure(folder / "points", name).splitlines()), schedule.UNSAID)
+    fault = next(iter(schedule.failure(folder / "points", name).splitlines()), schedule.UNSAID)
+    return cluster.status(fault), fault
 
 
 def _typed(rows: Sequence[Row]) -> list[dict[str, str]]:

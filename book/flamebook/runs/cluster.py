@@ -1,0 +1,88 @@
+"""Runs on a SLURM cluster: what Snakemake is told beside ``--executor slurm``, and how the scheduler ended a job.
+
+A job of the cluster is a group of runs, one after the other on one core: waiting for the scheduler costs more than
+most notebooks.  A job that the scheduler ended leaves no message of its own; its state is asked from ``sacct``.
+"""
+
+import re
+import subprocess
+from collections.abc import Sequence
+
+GROUP = 10  # most runs in one job: a job that is cancelled, or runs out of time, takes few with it
+FIRST_LOOK = 5  # seconds; the plugin's own 40 are longer than most notebooks take
+KILLED = "killed"  # by the watch over memory of a scheduler without control groups, which says no more
+_STATES = {
+    "CANCELLED": "cancelled",
+    "PREEMPTED": "cancelled",
+    "REVOKED": "cancelled",
+    "TIMEOUT": "out of time",
+    "DEADLINE": "out of time",
+    "OUT_OF_MEMORY": "out of memory",
+    "NODE_FAIL": "node failed",
+    "BOOT_FAIL": "node failed",
+}
+_BLOCK = re.compile(r"^\[", re.MULTILINE)  # an event begins with its time, and those inside another are indented
+_JOB = re.compile(r"slurm_logs/\S*?(\d+)\.log \(check")
+_RUN = re.compile(r"([^/\s]+)/receipt\.json")
+
+
+def words(options: Sequence[str], due: int, jobs: int) -> list[str]:
+    """The user's words for Snakemake, after what they leave open where they send the runs to SLURM.
+
+    >>> words(["--executor", "slurm", "--slurm-status-command", "sacct", "--jobs=9"], due=100, jobs=50)[:4]
+    ['--resources', 'run=1', '--group-components', 'runs=2']
+    """
+    given = list(options)
+    if "slurm" not in given and "--executor=slurm" not in given:
+        return given
+    # The state that `sacct` writes of a cancelled job, as in `CANCELLED by 1000`, the plugin takes for that of a job
+    # at work, and would wait for ever; `squeue` writes one word.
+    defaults = {
+        "--resources": "run=1",
+        "--group-components": f"runs={max(1, min(GROUP, -(-due // jobs)))}",
+        "--slurm-status-command": "squeue",
+        "--slurm-init-seconds-before-status-checks": str(FIRST_LOOK),
+        "--jobs": str(jobs),
+    }
+    if "--resources" in given:
+        given.insert(given.index("--resources") + 1, defaults["--resources"])
+    named = {word.partition("=")[0] for word in given}
+    return [word for name, value in defaults.items() if name not in named for word in (name, value)] + given
+
+
+def endings(log: str) -> dict[str, str]:
+    """How the scheduler ended the jobs that a log of Snakemake reports, by run; none where the run itself failed."""
+    jobs = {
+        run: job[1]
+        for block in _BLOCK.split(log)
+        if "Error in " in block and (job := _JOB.search(block))
+        for line in block.splitlines()
+        if line.strip().startswith("output: ")
+        for run in _RUN.findall(line)
+    }
+    told = {job: words for job in set(jobs.values()) if (words := _told(job))}
+    return {run: told[job] for run, job in jobs.items() if job in told}
+
+
+def _told(job: str) -> str:
+    """What the scheduler's accounts have of a job; empty where its own program failed, or they cannot be had."""
+    asked = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=State,ExitCode", f"--jobs={job}"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    state, _, code = said.partition("\n")[0].partition("|")
+    state, signal = state.partition(" ")[0], code.partition(":")[2]
+    if state == "FAILED" and signal == "9":
+        return f"{KILLED}: job {job} of the scheduler ended by signal 9, as where memory runs out"
+    return f"{_STATES[state]}: the scheduler ended job {job} ({state})" if state in _STATES else ""
+
+
+def status(fault: str) -> str:
+    """The status of a run that is missing, from the first words of what is said about it.
+
+    >>> status("out of time: the scheduler ended job 17 (TIMEOUT)"), status("cell 3 raised ValueError")
+    ('out of time', 'failed')
+    """
+    word, colon, _ = fault.partition(":")
+    return word if colon and word in {KILLED, *_STATES.values()} else "failed"
