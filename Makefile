@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep live zip pdf bench beside browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep live zip pdf dist bench beside browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -54,6 +54,9 @@ zip: book ## the book as one file that opens from disk, under _build
 
 pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
 	@$(BIN)/python -m flamebook.site.printed
+
+dist: venv ## wheel and source archive under _build/dist, checked, installed alone and asked; workflows linted
+	@bash .ci/dist
 
 bench: venv ## measure the speeds that the book's status page shows, whether or not they are current
 	@$(BIN)/flamelib record benchmarks --again

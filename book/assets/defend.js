@@ -8,14 +8,11 @@ const flamelibDefend = (() => {
   const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", trust: "shuffler" };
   const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of items" };
   const BUDGETS = { epsilon: ["target ε, of all rounds", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
-  const COLUMNS = ["must be trusted", "mechanism", "ε at most", "error at most", "bytes each, about", "neighbours"];
+  const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
   const WORDS = { n_users: "people", dimension: "numbers or items", rounds: "rounds" };
-  const REACH = { n_users: [100, 1e6], dimension: [1, 256], rounds: [1, 365] };
-  const FEWEST_ITEMS = 16; // from three items on the order is proven; the grid begins here
-  const FARTHEST = 20; // a larger epsilon promises nothing: it leaves doubts of two in a billion
-  // Whose report of an item is hidden the better the more items there are; of the others the worse.
-  const OF_ITEMS = ["blanket", "shuffled check-in"];
-  const LEAST_DELTA = 1e-8;
+  const FALLING = ["n_users", "items", "delta"]; // along these a larger number is easier, along the others harder
+  const WAVERING = 1.03; // errors waver by less, where whole numbers are chosen: added between recorded points
+  const SAID = { n_users: "people", crowd: "people", numbers: "numbers of a person in all rounds", rounds: "rounds", items: "items" };
   const MARKERS = {
     s: "M-4-4H4V4H-4Z", v: "M-5-4H5L0 5Z", "^": "M-5 4H5L0-5Z", o: "M4.5 0A4.5 4.5 0 1 1-4.5 0A4.5 4.5 0 1 1 4.5 0Z",
     D: "M0-5.5L5.5 0L0 5.5L-5.5 0Z", P: "M-1.7-5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z", x: "M-4-4L4 4M-4 4L4-4",
@@ -27,6 +24,11 @@ const flamelibDefend = (() => {
   let grid = null;
 
   const written = (value) => (value < 1e-3 && value > 0 ? value.toExponential() : value >= 1e5 ? value.toLocaleString("en") : String(value));
+  /** The next number of five digits that is not below this one. */
+  const upwards = (value) => {
+    const near = Number(value.toPrecision(5));
+    return near >= value * (1 - 1e-12) ? near : Number((value * (1 + 1e-4)).toPrecision(5));
+  };
   const counted = (value) => value.toLocaleString("en");
   const make = (kind, content = [], told = {}) => {
     const element = Object.assign(document.createElement(kind), told);
@@ -63,18 +65,30 @@ const flamelibDefend = (() => {
 
   /** Why no recorded answer reaches a request; nothing where one does. */
   function beyond(asked) {
-    for (const [name, [first, most]] of Object.entries(REACH)) {
-      const least = name === "dimension" && asked.task === "histogram" ? FEWEST_ITEMS : first;
-      if (asked[name] < least || asked[name] > most) return `The recorded answers reach from ${counted(least)} to ${counted(most)} ${WORDS[name]}, and you ask for ${counted(asked[name])}.`;
+    for (const [name, words] of Object.entries(WORDS)) {
+      const [least, most] = grid.reach[name];
+      if (asked[name] < least || asked[name] > most) return `The recorded answers reach from ${counted(least)} to ${counted(most)} ${words}, and you ask for ${counted(asked[name])}.`;
     }
-    return asked.delta < LEAST_DELTA ? `The recorded answers reach down to δ = ${LEAST_DELTA}, and you ask for ${asked.delta}.` : "";
+    const [least] = grid.reach.delta;
+    return asked.delta < least ? `The recorded answers reach down to δ = ${least}, and you ask for ${asked.delta}.` : "";
   }
 
   /* The grids, read on the safe side */
 
-  function look({ along, values }, at, asked) {
-    const length = (axis) => (axis === "budget" ? grid.budgets[asked] : grid.axes[axis]).length;
+  /** The table of a mechanism with this column that answers the request. */
+  function holding(mechanism, column, { task, dimension }) {
+    return mechanism.tables.find((one) => column in one.columns && one.tasks.includes(task) && one.dimensions[0] <= dimension && dimension <= one.dimensions[1]);
+  }
+
+  function look({ axes }, { along, values }, at, asked) {
+    const length = (axis) => (axis === "budget" ? grid.budgets[asked] : axes[axis]).length;
     return values[along.reduce((index, axis) => index * length(axis) + at[axis], 0)];
+  }
+
+  /** What an axis counts of a request. */
+  function measured(axis, asked) {
+    if (axis === "numbers") return asked.dimension * asked.rounds;
+    return asked[{ crowd: "n_users", items: "dimension" }[axis] ?? axis];
   }
 
   /** The next point at a value or below it, or at it or above; -1 where there is none. */
@@ -83,47 +97,59 @@ const flamelibDefend = (() => {
     return points.indexOf(below ? Math.max(...found) : Math.min(...found));
   }
 
-  /** The next harder recorded request for a mechanism, by the places of its point; nothing where there is none. */
-  function harder({ name }, { task, n_users, dimension, rounds, delta }) {
-    const items = task === "histogram" && OF_ITEMS.includes(name);
-    const at = {
-      task: grid.axes.task.indexOf(task),
-      n_users: name === "double" ? grid.axes.n_users.indexOf(n_users) : nearest(grid.axes.n_users, n_users, true),
-      dimension: nearest(grid.axes.dimension, dimension, items),
-      rounds: nearest(grid.axes.rounds, rounds, false),
-      delta: nearest(grid.axes.delta, delta, true),
+  /** The places of the next harder recorded request, or of the next easier one; nothing where there is none. */
+  function beside({ axes }, asked, isHarder) {
+    const place = ([axis, points]) => {
+      const value = measured(axis, asked);
+      return [axis, axis === "crowd" ? points.indexOf(value) : nearest(points, value, FALLING.includes(axis) === isHarder)];
     };
-    return Object.values(at).includes(-1) ? null : at;
+    const at = Object.entries(axes).map(place);
+    return at.some(([, index]) => index < 0) ? null : Object.fromEntries(at);
   }
 
-  /** The largest value at the corners of the cell; nothing where one of them has none. */
-  function largest(mechanism, field, asked, budget) {
-    let corners = [{ budget, task: grid.axes.task.indexOf(asked.task) }];
-    for (const axis of ["n_users", "dimension", "rounds", "delta"]) {
-      const values = grid.axes[axis];
-      const wanted = axis === "delta" ? Math.min(asked.delta, Math.max(...values)) : asked[axis]; // a larger delta asks for less
-      const ends = new Set([nearest(values, wanted, true), nearest(values, wanted, false)]);
+  /** The largest value of a cost at the corners of the cell, at this request; nothing where one of them has none. */
+  function largest(mechanism, column, asked, budget) {
+    const table = holding(mechanism, column, asked);
+    if (!table) return column === "absence" ? 0 : null;
+    let corners = [{ budget }];
+    for (const [axis, points] of Object.entries(table.axes)) {
+      const wanted = axis === "delta" ? Math.min(asked.delta, Math.max(...points)) : measured(axis, asked); // a larger delta asks for less
+      const ends = new Set([nearest(points, wanted, true), nearest(points, wanted, false)]);
       corners = corners.flatMap((at) => [...ends].map((index) => ({ ...at, [axis]: index })));
     }
-    const found = corners.map((at) => look(mechanism[field], at, mechanism.asked));
-    return found.includes(null) ? null : Math.max(...found);
+    const { powers = {}, ...values } = table.columns[column];
+    const found = corners.map((at) => look(table, values, at, mechanism.asked));
+    const more = column === "error" && found.length > 1 ? WAVERING : 1;
+    return found.includes(null) ? null : more * Math.max(...found) * Object.entries(powers).reduce((product, [name, power]) => product * asked[name] ** power, 1);
+  }
+
+  function costs(mechanism, asked, budget) {
+    const [error, absence, bits] = ["error", "absence", "bits"].map((column) => largest(mechanism, column, asked, budget));
+    return error === null || bits === null ? null : { error: upwards(Math.hypot(error, absence)), bytes: Math.ceil(bits / 8 - 1e-9) };
+  }
+
+  /** What explicit data sets lose at the next easier recorded request; nothing where none is recorded. */
+  function least(mechanism, asked, budget) {
+    const table = holding(mechanism, "lower", asked);
+    const at = table?.below.includes(asked.task) && beside(table, asked, false);
+    return at ? look(table, table.columns.lower, { ...at, budget }, mechanism.asked) : null;
   }
 
   function answer(mechanism, asked, budget) {
-    const at = harder(mechanism, asked);
-    if (!at) return { mechanism, refused: "no order in the number of people is known for it, and yours is not recorded: the command answers" };
-    const reason = look(mechanism.reason, { ...at, budget }, mechanism.asked);
-    if (reason !== null) return { mechanism, refused: grid.reasons[reason] };
+    const reason = mechanism.refuses[asked.task];
+    if (reason) return { mechanism, refused: reason };
     const size = grid.budgets[mechanism.asked][budget];
-    const error = largest(mechanism, "error", asked, budget);
-    const bits = largest(mechanism, "bits", asked, budget);
-    if (error === null || bits === null) return { mechanism, refused: "no recorded point on the safe side: the command answers" };
+    const found = costs(mechanism, asked, budget);
+    if (!found) return { mechanism, refused: "no recorded point on the safe side: the command answers" };
     // A sum is tuned to its budget.
-    const tuned = mechanism.asked === "epsilon";
-    const upper = tuned ? size : look(mechanism.epsilon, { ...at, budget }, mechanism.asked);
-    if (upper > FARTHEST) return { mechanism, refused: `its ε is above ${FARTHEST}, which promises nothing` };
-    const point = Object.fromEntries(Object.entries(at).map(([axis, index]) => [axis, grid.axes[axis][index]]));
-    return { mechanism, budget: size, upper, point: tuned ? null : point, error, bytes: Math.ceil(bits / 8) };
+    if (mechanism.asked === "epsilon") return { mechanism, budget: size, upper: size, lower: null, point: null, ...found };
+    const table = holding(mechanism, "epsilon", asked);
+    const at = beside(table, asked, true);
+    if (!at) return { mechanism, refused: "no order in the number of people is known for it, and yours is not recorded: the command answers" };
+    const upper = look(table, table.columns.epsilon, { ...at, budget }, mechanism.asked);
+    if (upper === null) return { mechanism, refused: `no ε up to ${grid.farthest} is recorded for it, and a larger one promises nothing` };
+    const point = Object.fromEntries(Object.entries(at).map(([axis, index]) => [axis, table.axes[axis][index]]));
+    return { mechanism, budget: size, upper, lower: least(mechanism, asked, budget), point, ...found };
   }
 
   /** A mechanism at the budget that is asked for; private reports at the largest recorded one that keeps a target. */
@@ -166,8 +192,7 @@ const flamelibDefend = (() => {
     return percent < 100 ? `${percent} % sure` : "all but certain";
   }
 
-  const listed = ({ task, n_users, dimension, rounds, delta }) =>
-    `${counted(n_users)} people, ${counted(dimension)} ${task === "mean" ? "numbers" : "items"}, ${counted(rounds)} rounds, δ = ${delta}`;
+  const listed = (point) => Object.entries(point).map(([axis, value]) => (axis === "delta" ? `δ = ${written(value)}` : `${SAID[axis]}: ${counted(value)}`)).join("; ");
 
   function held({ task, dimension, n_users, rounds }) {
     const each = task === "mean" ? (dimension === 1 ? "one number in [0, 1]" : `${counted(dimension)} numbers in [0, 1]`) : `one of ${counted(dimension)} items`;
@@ -186,10 +211,10 @@ const flamelibDefend = (() => {
     const rounds = asked.rounds === 1 ? "in the one round" : "in all rounds together";
     return [
       held(asked),
-      `We use the mechanism “${mechanism.name}” (${mechanism.document})${local}.`,
+      `We use the mechanism “${mechanism.title}” (${mechanism.document})${local}.`,
       `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in all data of one person, replaced by any other (${mechanism.adjacency}).`,
       `${upper}; ${proof}.`,
-      `From below nothing is stated here: the true ε may be smaller, and what explicit data sets lose is the “lower” of ${command(asked, one)}.`,
+      one.lower ? `From below: explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `From below nothing is stated here: the true ε may be smaller, and what explicit data sets lose, where that is known, is the “lower” of ${command(asked, one)}.`,
       odds(one, asked),
       `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${counted(one.bytes)} bytes a round.`,
       `Must be trusted: ${mechanism.trusted}.`,
@@ -206,7 +231,7 @@ const flamelibDefend = (() => {
       mechanism: mechanism.name,
       document: mechanism.document,
       parameter: { [mechanism.asked]: one.budget },
-      epsilon: { at_most: one.upper, computed_at: one.point },
+      epsilon: { at_most: one.upper, at_least: one.lower, computed_at: one.point },
       delta: asked.delta,
       adjacency: mechanism.adjacency,
       rests_on: mechanism.rests_on,
@@ -226,14 +251,14 @@ const flamelibDefend = (() => {
     $("sheet").hidden = !one;
     if (!one) return;
     const facts = {
-      "ε": `at most ${written(one.upper)}, with δ = ${asked.delta}; the command below gives the lower end as well`,
+      "ε": `at most ${written(one.upper)}${one.lower ? ` and at least ${written(one.lower)}` : ""}, with δ = ${asked.delta}`,
       neighbours: `${one.mechanism.adjacency}: all data of one person`,
       "must be trusted": one.mechanism.trusted,
       "how": one.mechanism.asked === "epsilon0" ? `every report with local budget ε₀ = ${one.budget}` : `noise tuned to ε = ${one.budget}`,
       error: `at most ${written(one.error)}, root mean square of one published number`,
       "sent": `about ${counted(one.bytes)} bytes by a person in a round`,
     };
-    $("name").textContent = `Recommended: ${one.mechanism.name}`;
+    $("name").textContent = `Recommended: ${one.mechanism.title}`;
     $("odds").textContent = odds(one, asked);
     $("facts").replaceChildren(...Object.entries(facts).flatMap(([name, words]) => [make("dt", [name]), make("dd", [words])]));
     $("review").textContent = review(one, asked);
@@ -244,14 +269,14 @@ const flamelibDefend = (() => {
   function line(one, asked, recommended) {
     const { mechanism } = one;
     const why = [mechanism.warning && `not comparable (${mechanism.adjacency}): ${mechanism.warning}`, one.refused, !mechanism.warning && !one.refused && (granted(one, asked) ? mechanism.adjacency : `${mechanism.adjacency}; needs more trust than you grant`)];
-    const values = one.refused ? ["", "", ""] : [written(one.upper), written(one.error), counted(one.bytes)];
-    const words = [mechanism.trusted, mechanism.name, ...values, why.filter(Boolean).join("; ")];
+    const values = one.refused ? ["", "", "", ""] : [written(one.upper), one.lower ? written(one.lower) : "", written(one.error), counted(one.bytes)];
+    const words = [mechanism.trusted, mechanism.title, ...values, why.filter(Boolean).join("; ")];
     const cells = words.map((word, column) => {
       const cell = make(column === 1 ? "th" : "td", [word], column === 1 ? { scope: "row", title: mechanism.document } : {});
       if (word !== "" && column !== 1) cell.dataset.label = COLUMNS[column];
       return cell;
     });
-    if (!one.refused) ["upper", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name]));
+    if (!one.refused) ["upper", "lower", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name] ?? ""));
     const aside = one.refused || mechanism.warning || !granted(one, asked);
     const made = make("tr", cells, { className: one === recommended ? "fl-recommended" : aside ? "fl-aside" : "" });
     made.dataset.mechanism = mechanism.name;
@@ -274,7 +299,7 @@ const flamelibDefend = (() => {
     return put(parent, "path", { class: `fl-hue-${hue}${open}`, d: MARKERS[kind], transform: `translate(${x} ${y}) scale(${size})` });
   }
 
-  const drawn = (one) => !one.refused && one.error > 0 && one.upper <= FARTHEST;
+  const drawn = (one) => !one.refused && one.error > 0 && one.upper <= grid.farthest;
   const power = (exponent) => (exponent < 0 || exponent > 2 ? `10${[...String(exponent)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("")}` : String(10 ** exponent));
 
   function axis(values, start, end) {
@@ -323,7 +348,7 @@ const flamelibDefend = (() => {
     for (const one of rows.filter(drawn)) {
       const shape = marker(chart, one.mechanism, place(one), 1.5);
       shape.dataset.name = one.mechanism.name;
-      put(shape, "title", {}, `${one.mechanism.name}: ε at most ${written(one.upper)}, error at most ${written(one.error)}`);
+      put(shape, "title", {}, `${one.mechanism.title}: ε at most ${written(one.upper)}, error at most ${written(one.error)}`);
     }
     chart.setAttribute("aria-label", `Error against certified epsilon, both logarithmic, ${rows.filter(drawn).length} mechanisms; the values are in the table above.`);
   }
@@ -332,7 +357,7 @@ const flamelibDefend = (() => {
     const items = grid.mechanisms.map((one) => {
       const item = make("li");
       marker(put(item, "svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }), one, [0, 0], 1.2);
-      item.append(one.name);
+      item.append(one.title);
       return item;
     });
     $("legend").replaceChildren(...items);

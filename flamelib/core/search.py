@@ -297,6 +297,7 @@ def close_below(
     near: float,
     name: str = "target",
     start: float | None = None,
+    slope: float = 1.0,
 ) -> float:
     """An argument in [low, high] at which a rising function was evaluated and is at most the target.
 
@@ -304,7 +305,7 @@ def close_below(
     relatively, where it is smooth.  Few evaluations are made, for functions that take a second to compute.
     Straight lines on logarithmic axes are followed, and the middle is taken where they leave the bracket's inner part.
     A target that is not kept at ``low`` is refused under its ``name``.  With a guess, ``start``, the ends are asked for
-    only where the search comes to them.
+    only where the search comes to them; ``slope`` is that of the first line.
 
     >>> round(close_below(lambda x: x**3, 2.0, 0.1, 10.0, 1e-6), 5)
     1.25992
@@ -315,7 +316,7 @@ def close_below(
             return high
         below = rising(low)
     else:
-        low, below, high, above = _around(rising, target, (low, high), near, start)
+        low, below, high, above = _around(rising, target, (low, high), near, (start, slope))
         if below <= target and low == high:
             return low
     if below > target:
@@ -334,10 +335,10 @@ def close_below(
 
 
 def _around(
-    rising: Callable[[float], float], target: float, ends: tuple[float, float], near: float, start: float
+    rising: Callable[[float], float], target: float, ends: tuple[float, float], near: float, start: tuple[float, float]
 ) -> tuple[float, float, float, float]:
     """Two arguments with their values, the target between them; one of them twice where it is near, or is an end."""
-    last, argument, slope = None, min(max(start, ends[0]), ends[1]), 1.0
+    last, argument, slope = None, min(max(start[0], ends[0]), ends[1]), start[1]
     while True:
         value = rising(argument)
         if last is not None and (value <= target) != (last[1] <= target):

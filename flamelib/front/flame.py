@@ -34,8 +34,10 @@ RAREST = 690.0
 LEAST_SIZE = 1e-9
 # Local budgets between which one is sought.
 MILDEST, HARDEST = 1e-6, 30.0
-# Searches end when epsilon is within this of the one asked for, relative.
-NEAR = 1e-4
+# How much a local budget is raised to see how fast epsilon rises.
+SLIGHT = 1.01
+# Searches end when epsilon is within this of the one asked for, relative; roughly where it promises nothing any more.
+NEAR, ROUGH, HOPELESS = 1e-4, 1e-2, 20.0
 
 
 def _local(protocol: Protocol) -> float:
@@ -58,16 +60,19 @@ def _epsilon(protocol: Protocol, delta: float, rounds: int) -> float:
 
 
 def _gaussian(protocol: Protocol, delta: float, rounds: int) -> float:
-    """About this epsilon, at once: a guess from which to search."""
-    public = (protocol.dimension * rounds, protocol.n_users, _local(protocol), delta)
+    """About this epsilon, at once: a guess from which to search.  Messages that are no blanket hide nothing."""
+    mass = protocol.randomizer.mass
+    public = (protocol.dimension * rounds, max(round(protocol.n_users * mass), 2), _local(protocol), delta)
     if isinstance(protocol, FlameSimple):
         return certified.central_limit("simple", *public)
+    share = min(protocol.n_users * protocol.kept / protocol.dimension / protocol.padded, 1.0)
     name = "topk" if isinstance(protocol, FlameTopk) else "double"
     if isinstance(protocol, FlameDouble) and protocol.inclusion == "exact":
         shape = (protocol.dimension * rounds, int(protocol.kept) * rounds, protocol.n_users, protocol.padded)
         if not Subsets(protocol.randomizer, *shape, drop=True).room(delta)[0]:
             name = "topk"  # nothing hides the choice: its coordinates count one by one
-    return certified.central_limit(name, *public, protocol.kept * rounds, protocol.padded)
+    hiding = max(round(protocol.padded * (1 - (share if name == "double" else 1.0) * (1 - mass))), 2)
+    return certified.central_limit(name, *public, protocol.kept * rounds, hiding)
 
 
 def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
@@ -125,7 +130,10 @@ def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, ov
         return _gaussian(_with(protocol, epsilon0), delta, rounds)
 
     guess = close_below(about, epsilon, MILDEST, HARDEST, 0.01) if about(MILDEST) <= epsilon else MILDEST
-    value = close_below(kept, epsilon, MILDEST, HARDEST, NEAR, "epsilon", start=guess)
+    nearby = about(guess) and about(SLIGHT * guess)
+    slope = math.log(nearby / about(guess)) / math.log(SLIGHT) if nearby else 1.0
+    near = NEAR if epsilon <= HOPELESS else ROUGH
+    value = close_below(kept, epsilon, MILDEST, HARDEST, near, "epsilon", start=guess, slope=slope)
     return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
 
 

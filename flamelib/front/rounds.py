@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
+from flamelib.accounting.checkin.surveys import cloned
 from flamelib.core.guarantees import RestsOn
-from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, TableProfile
+from flamelib.core.profiles import GaussianProfile, TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
@@ -66,15 +67,12 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     if len(protocol.parts) == 1:
         part, times = protocol.parts[0]
         return questions.account(part, delta=delta, epsilon=epsilon, rounds=check(rounds=rounds * times)["rounds"])
-    history = [(_cloned(one), *rest) for one, *rest in _history(protocol, rounds) if one.epsilon0]
+    history = [
+        (cloned(one), n_users, rate, times) for one, n_users, rate, times in _history(protocol, rounds) if one.epsilon0
+    ]
     noisy = any(isinstance(one, GaussianProfile) for one, *_ in history)
     found = shuffled_history(history, epsilon, delta)
     return guarantee(found, RestsOn.ESTIMATED if noisy else RestsOn.PROVEN, epsilon, delta)
-
-
-def _cloned(randomizer: Any) -> Any:
-    """A randomizer of which only the budget counts is hidden by clones."""
-    return ClonedProfile(randomizer.epsilon0) if isinstance(randomizer, AnyProfile | TableProfile) else randomizer
 
 
 @questions.answers_lower(Rounds)

@@ -29,6 +29,7 @@ from flamelib.uses.sums import CENTRAL
 REQUESTED = ("task", "n_users", "dimension", "rounds", "delta", "sampling_rate")
 BUDGETS = ("epsilon", "epsilon0")
 _STEEPNESS = 3.4  # epsilon over epsilon0 and sqrt(d T / n) in shuffling, about: where the search starts
+_ONE_REPORT, _SAMPLED = ("topk", "shuffled check-in"), ("double", "shuffled check-in")
 _LARGEST_START, _LARGEST_BUDGET = 4.0, 700.0  # local budgets: of the first trial, and of any, where exp is still finite
 
 
@@ -163,6 +164,8 @@ def _within(name: str, request: Request, epsilon: float, tried: Sequence[float])
 
 def _local_budget(name: str, request: Request, epsilon: float) -> float:
     """The largest local budget found whose certified epsilon is not above this."""
-    share = _STEEPNESS * math.sqrt(request.dimension * request.rounds / request.n_users)
+    reports = 1 if name in _ONE_REPORT else request.dimension
+    there = min(2 * request.sampling_rate, 1.0) if name in _SAMPLED else 1.0
+    share = _STEEPNESS * math.sqrt(there * reports * request.rounds / request.n_users)
     start = epsilon if name == "local" else min(epsilon / share, _LARGEST_START)
     return greatest(lambda epsilon0: LOCAL[name](request, epsilon0).epsilon, epsilon, start, _LARGEST_BUDGET)

@@ -1,6 +1,7 @@
 """The book on paper: all of it in order, with bookmarks and numbers, and nothing of the machine it was printed on."""
 
 import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -78,6 +79,23 @@ def test_pages_stand_in_order_and_links_lead_within(made: Path) -> None:
     assert links(reader) == [(0, 2), (0, "https://example.org/x"), (1, 2), (3, 1), (3, 0)]
     assert reader.metadata == {"/Title": "The book"}
     assert [path.name for path in made.parent.iterdir()] == [made.name]
+
+
+def test_the_article_is_printed_once_more_by_itself(little: Path, chromium: Browser) -> None:
+    assert list(printed.article(chromium, little)) == []
+    text = f"<!DOCTYPE html><meta charset=utf-8>{STYLE}<h1>Alone</h1><article><p>words</p></article>"
+    (little / printed.ARTICLE).write_text(text, encoding="utf-8")
+    [sheet] = PdfReader(io.BytesIO(next(printed.article(chromium, little)).content)).pages
+    assert "words" in sheet.extract_text()
+    assert "sheet 1" in sheet.extract_text()
+
+
+def test_the_article_of_the_book_has_two_pages(book: Path, chromium: Browser) -> None:
+    [chapter] = printed.article(chromium, book)
+    sheets = [sheet.extract_text() for sheet in PdfReader(io.BytesIO(chapter.content)).pages]
+    assert len(sheets) == 2
+    for heading in ("Summary", "Statement of need", "State of the field", "Availability"):
+        assert any(heading in text for text in sheets), heading
 
 
 def test_nothing_of_this_machine_is_in_it_and_it_can_be_made_again(made: Path, little: Path, tmp_path: Path) -> None:

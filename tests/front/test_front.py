@@ -322,12 +322,27 @@ def test_importing_loads_the_standard_library_alone() -> None:
     assert told.strip() == "['flamelib']"
 
 
+def _examples(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
 def test_the_first_example_of_the_readme_runs_and_says_what_it_promises() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    first, second = _examples("README.md")[:2]
+    assert _kept(first) == 5
+    names = {node.id for node in ast.walk(ast.parse(second)) if isinstance(node, ast.Name)}
+    assert names - {"vectors", "training"} <= set(flamelib.__all__)
+
+
+def test_the_example_of_the_article_says_what_it_promises() -> None:
+    [example] = _examples("book/article.md")
+    assert _kept(example) == 2
+
+
+def _kept(example: str) -> int:
+    """How many lines of an example promise an answer, all of which are kept."""
     given: dict[str, Any] = {}
     promised = []
-    for line in first.splitlines():
+    for line in example.splitlines():
         code, _, told = line.partition("#")
         if not told:
             exec(line, given)
@@ -335,11 +350,9 @@ def test_the_first_example_of_the_readme_runs_and_says_what_it_promises() -> Non
         found = eval(code.strip(), given)
         shown = repr(found) if not isinstance(found, float) else f"{found:.3g}"
         promised.append((shown, told.strip()))
-    assert len(promised) == 5
     for shown, told in promised:
         assert told.split(":")[0].split(", replace")[0] in shown or shown in told, (shown, told)
-    names = {node.id for node in ast.walk(ast.parse(second)) if isinstance(node, ast.Name)}
-    assert names - {"vectors", "training"} <= set(flamelib.__all__)
+    return len(promised)
 
 
 # --- what a hostile reader found --------------------------------------------------------------------

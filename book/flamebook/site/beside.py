@@ -69,6 +69,20 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([HEAD + told, *tables, TAIL])
 
 
+def summary(rows: Sequence[Mapping[str, str]]) -> str:
+    """A fragment: one line for each question, with this library's bracket and everybody's best way that holds."""
+    peers = sorted({row["package"] for row in rows} - {OWN})
+    lines = [f"| question | this library | {' | '.join(peers)} |", "|---" * (2 + len(peers)) + "|"]
+    for name, some in groupby(rows, itemgetter("work")):
+        found = list(some)
+        above, below = (float(row["epsilon"]) for row in found if row["package"] == OWN)
+        told = {peer: [float(row["epsilon"]) for row in found if row["package"] == peer] for peer in peers}
+        best = (min((one for one in told[peer] if below <= one < math.inf), default=None) for peer in peers)
+        cells = ["" if one is None else f"{one:.4f}" for one in best]
+        lines.append(f"| {name} | {at_least(below, 5)} to {at_most(above, 5)} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     own = [row for row in rows if row["package"] == OWN]
     below = next(float(row["epsilon"]) for row in own if row["way"] == FROM_BELOW)

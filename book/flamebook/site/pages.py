@@ -26,7 +26,7 @@ import yaml
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Claim, Judged, Value, shown
-from flamebook.places import RESULTS, ROOT, revision
+from flamebook.places import DATA, RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
 from flamebook.site import api, bench, beside, coverage, crowd, dossiers, falls, forms, refuted, theorems, unknown
 from flamebook.site.markup import anchor, verdict
@@ -167,6 +167,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
     texts = {
         generated / "ledger.json": ledger_json(judged, rests),
         generated / "ledger.csv": ledger_csv(judged, rests),
+        generated / "ledger.schema.json": _text(DATA / "ledger.schema.json"),
         generated / "brackets.json": unknown.as_json(brackets),
         generated / "brackets.csv": unknown.as_csv(brackets),
         book_folder / "assets" / "bench_grid.js": bench.script(),
@@ -174,6 +175,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "counts.md": counts(judged, runs_folder),
         generated / "crowd.md": crowd.table(),
         generated / "citation.md": citation(ROOT),
+        generated / "beside.md": beside.summary(beside.recorded()),
         book_folder / "ledger.md": ledger_page(judged, _text(book_folder / "ledger_head.md"), link),
         book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
         book_folder / "dossiers.md": dossiers.page(
@@ -235,7 +237,8 @@ def ledger_page(judged: list[Judged], head: str, link: Callable[[str], str]) -> 
     parts = [
         *("(ledger)=", "# Ledger of claims", "", head.strip(), ""),
         _summary(judged),
-        "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`.",
+        "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`; "
+        "what the fields mean: {download}`ledger.schema.json <generated/ledger.schema.json>`.",
         "",
         "What is refuted is told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
         *("", "## Every row", ""),
@@ -301,7 +304,7 @@ def _records(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> li
     for row in judged:
         record = {"document": row.claim.document} | asdict(row.claim)
         record |= {"value": row.value, "verdict": row.verdict, "recorded_verdict": row.claim.verdict}
-        record |= {"proofs": proofs.used(rests.get(row.claim.id, ()))}
+        record |= {"proofs": proofs.used(rests.get(row.claim.id, ())), "command": f"flamelib check {row.claim.id}"}
         records.append({name: _plain(value) for name, value in record.items()})
     return records
 

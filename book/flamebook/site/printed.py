@@ -1,5 +1,7 @@
 """The built book as one PDF: ``make pdf`` prints every page with a browser, in the order of the contents.
 
+The page that describes the software in the form of a journal is printed once more, as a file of its own.
+
 Nothing but the folder of the built book is read, and no network is needed.  Pages are numbered through; parts,
 chapters and sections are bookmarks; a link to another page of the book leads there within the PDF, and one to a
 file that is not printed is only text.  Equal books give equal bytes in the same browser.
@@ -74,6 +76,16 @@ SHEET = """
 html {{ counter-reset: page {before}; }}
 """
 
+# Two sheets hold the article.
+SMALL = """
+@page { margin: 1.6cm 1.8cm; }
+article { font-size: 0.8rem; line-height: 1.35; }
+article :is(h1) { font-size: 1.4rem; margin: 0 0 0.5rem; }
+article :is(h2) { font-size: 1rem; margin: 0.6rem 0 0.2rem; }
+article :is(p, pre, table, ul) { margin-bottom: 0.4rem; font-size: inherit; }
+"""
+ARTICLE = "book/article.html"
+
 #: A page's address and a name on it; no name for the top of the page.
 Target = tuple[str, str]
 #: A sheet of the PDF by its number, and how high on it.
@@ -94,6 +106,8 @@ class Chapter:
 def write(html: Path, folder: Path) -> Path:
     """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamebook.site.release.pack` does.
 
+    Beside it stands the article, ``flamelib-article-VERSION.pdf``, where the book has one.
+
     Raises
     ------
     DomainError
@@ -102,8 +116,11 @@ def write(html: Path, folder: Path) -> Path:
     path = place(html, folder, "pdf")
     with browser() as opened:
         chapters = list(printed(opened, html.resolve()))
-    with whole(path) as part:
-        joined(chapters).write(part)
+        alone = list(article(opened, html.resolve()))
+    for file, some in ((path, chapters), (path.with_stem(path.stem.replace("book", "article")), alone)):
+        if some:
+            with whole(file) as part:
+                joined(some).write(part)
     return path
 
 
@@ -131,12 +148,30 @@ def browser() -> Iterator[Browser]:
             launched.close()
 
 
-def printed(opened: Browser, html: Path) -> Iterator[Chapter]:
-    """Every page of the book, printed in the order of the contents, in light colours and without a network."""
+def article(opened: Browser, html: Path) -> Iterator[Chapter]:
+    """The article alone, with page numbers of its own and in smaller letters; nothing where the book has none."""
+    if (html / ARTICLE).is_file():
+        with _sheet(opened) as page:
+            yield _chapter(page, "", "flamelib", (html / ARTICLE).as_uri(), 0, SMALL)
+
+
+@contextmanager
+def _sheet(opened: Browser) -> Iterator[Page]:
     context = opened.new_context(color_scheme="light", reduced_motion="reduce", offline=True, viewport=TEXT)
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.emulate_media(media="print")
+    yield page
+    context.close()
+
+
+def printed(opened: Browser, html: Path) -> Iterator[Chapter]:
+    """Every page of the book, printed in the order of the contents, in light colours and without a network."""
+    with _sheet(opened) as page:
+        yield from _chapters(page, html)
+
+
+def _chapters(page: Page, html: Path) -> Iterator[Chapter]:
     page.goto((html / "index.html").as_uri())
     page.wait_for_selector("nav.bd-links", state="attached")
     before = 0
@@ -145,16 +180,15 @@ def printed(opened: Browser, html: Path) -> Iterator[Chapter]:
         before += len(PdfReader(io.BytesIO(chapter.content)).pages)
         say(f"printed  {title}, to page {before}")
         yield chapter
-    context.close()
 
 
-def _chapter(page: Page, part: str, title: str, address: str, before: int) -> Chapter:
+def _chapter(page: Page, part: str, title: str, address: str, before: int, style: str = "") -> Chapter:
     page.goto(address)
     page.evaluate("() => window.MathJax?.startup?.promise")
     page.evaluate(FETCH)
     page.evaluate(FIT)
     sections = tuple((name, words) for name, words in page.evaluate(SECTIONS))
-    page.add_style_tag(content=SHEET.format(title=json.dumps(title, ensure_ascii=False), before=before))
+    page.add_style_tag(content=SHEET.format(title=json.dumps(title, ensure_ascii=False), before=before) + style)
     return Chapter(part, title, address, sections, page.pdf(prefer_css_page_size=True, print_background=True))
 
 

@@ -1,117 +1,173 @@
-"""The grid of the bench: twelve minutes on two cores.
+"""The grid of the bench: about an hour on a core, a part for each table and budget.
 
-Numbers are rounded up to six digits, so that no epsilon is too small.  A column holds its values along those axes on
-which they depend, the last one running fastest.
+Upper ends and costs are rounded up to five digits, lower ends down, so that none is on the wrong side.
 """
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from decimal import ROUND_CEILING, Context
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import cache, partial
 from itertools import product
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from flamebook.figures.together.crossing import DRAWN
+from flamebook.places import ROOT
+from flamebook.runs import inputs
 from flamebook.runs.record import Part, Recording, Results
-from flamebook.site.bench import AXES, EPSILON, EPSILON0, RECORDED
+from flamebook.site.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES, Table
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
+from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
-from flamelib.uses.requests import Request, Row
+from flamelib.uses.requests import TASKS, Request, Row
 
-DIGITS = Context(prec=6, rounding=ROUND_CEILING)
-NUMBERS = ("epsilon", "claimed", "error", "messages", "bits")
+ABOVE, BELOW = Context(prec=5, rounding=ROUND_CEILING), Context(prec=5, rounding=ROUND_FLOOR)
 WORDS = ("document", "trusted", "adjacency", "warning")
-Answers = list[dict[str, Any]]
+GRID = "book/flamebook/site/bench_grid.py"
+Columns = dict[str, list[float | None]]
 
 
 def parts() -> dict[str, Part]:
-    """All requests of so many users."""
-    return {f"n_users={n_users}": Part(partial(_answers, n_users)) for n_users in AXES["n_users"]}
+    """Every table of every mechanism, at one budget each; those of one budget share what they ask for.
+
+    A part depends on its own table, and on no other: one that becomes finer leaves all others as they are.
+    """
+    read = cache(_read)
+    return {
+        f"{name}/{budget:g}/{number}": Part(partial(columns, name, table, budget), read, [FARTHEST, asdict(table)])
+        for name in mechanisms()
+        for budget in _budgets(name)
+        for number, table in enumerate(TABLES[name])
+    }
 
 
-def _answers(n_users: int) -> Answers:
-    """All requests of so many users, on all cores: what those at one budget share is asked for once."""
-    budgets = [*(("epsilon0", size) for size in EPSILON0), *(("epsilon", size) for size in EPSILON)]
-    with ProcessPoolExecutor() as pool:
-        return [one for found in pool.map(partial(_at, n_users), budgets) for one in found]
+def _read() -> dict[str, str]:
+    """All that is imported but the tables."""
+    found = inputs.of_code(f"import {__name__}", ROOT)
+    return {path: digest for path, digest in found.items() if path != GRID}
 
 
-def _at(n_users: int, budget: tuple[str, float]) -> Answers:
-    kind, size = budget
-    names = [name for name in mechanisms() if (name in LOCAL) == (kind == "epsilon0")]
-    requests = [point for point in product(*AXES.values()) if point[1] == n_users]
-    return [
-        {"mechanism": name, "at": [*point, size]} | shown(answered(name, point, kind, size))
-        for point in requests
-        for name in names
-    ]
+def _budgets(name: str) -> tuple[float, ...]:
+    return EPSILON0 if name in LOCAL else EPSILON
 
 
-def answered(name: str, point: tuple[Any, ...], kind: str, size: float) -> Row | Refusal:
-    """The library's answer at a point of :data:`~flamebook.site.bench.AXES`."""
+def columns(name: str, table: Table, budget: float) -> Columns:
+    """The columns of a table at this budget: a value for every point, the last axis running fastest."""
+    *outer, (last, points) = table.axes.items() or [("budget", (budget,))]
+    found: Columns = {column: [] for column in table.columns}
+    for place in product(*(values for _, values in outer)):
+        at = dict(zip((axis for axis, _ in outer), place, strict=True))
+        line = (at | {last: point} for point in points)
+        for told in (_promises if table.promises else _costs)(name, table, line, budget):
+            for column, values in found.items():
+                values.append(told.get(column))
+    return found
+
+
+def answered(name: str, request: Request, budget: float) -> Row | Refusal:
+    """The library's answer at a local budget, or at a central one."""
     try:
-        return row(name, Request(**dict(zip(AXES, point, strict=True))), **{kind: size})
+        return row(name, request, **{"epsilon0" if name in LOCAL else "epsilon": budget})
     except DomainError as refusal:
         return Refusal(name, str(refusal))
 
 
-def shown(found: Row | Refusal) -> dict[str, Any]:
-    """What the page shows of an answer: numbers and words, or the reason of a refusal."""
-    if isinstance(found, Refusal):
-        return {"reason": found.reason}
-    numbers = {field: upwards(getattr(found, field)) for field in NUMBERS}
-    return numbers | {word: str(getattr(found, word)) for word in WORDS}
+def _promises(
+    name: str, table: Table, line: Iterator[Mapping[str, float]], budget: float
+) -> Iterable[Mapping[str, float | None]]:
+    """Both ends at requests that become harder.
+
+    What an easier one loses, a harder one loses too, and what a harder one is promised, an easier one is promised too.
+    """
+    told: list[dict[str, float | None]] = []
+    lower, upper, beyond = 0.0, float(FARTHEST), False
+    for at in line:
+        request = table.request(at)
+        found = None if beyond else answered(name, request, budget)
+        if not isinstance(found, Row) or (beyond := found.epsilon > FARTHEST):
+            told.append({})
+            continue
+        if "lower" in table.columns:
+            lower = max(lower, bracketed(found, request).lower or 0.0)
+        told.append({"epsilon": rounded(found.epsilon), "lower": rounded(min(lower, found.epsilon), BELOW)})
+    for one in reversed(told):
+        if one:
+            upper = min(upper, one["epsilon"] or 0.0)
+            one |= {"epsilon": upper, "lower": min(one["lower"] or 0.0, upper)}
+    return told
+
+
+def _costs(
+    name: str, table: Table, line: Iterator[Mapping[str, float]], budget: float
+) -> Iterator[Mapping[str, float | None]]:
+    for at in line:
+        request = table.request(at)
+        found = answered(name, request, budget)
+        if isinstance(found, Refusal):
+            yield {}
+            continue
+        costs = {"error": found.error, "bits": found.bits}
+        if "absence" in table.columns:
+            costs |= {"error": sqrt(max(found.error**2 - request.absence, 0.0)), "absence": sqrt(request.absence)}
+        yield {column: rounded(value / power(table, column, request)) for column, value in costs.items()}
+
+
+def power(table: Table, column: str, request: Request) -> float:
+    """What is taken out of a cost."""
+    return float(prod(getattr(request, name) ** exponent for name, exponent in table.columns[column].items()))
+
+
+def rounded(value: float, side: Context = ABOVE) -> float:
+    """The next number of five digits on this side.
+
+    >>> rounded(0.12345601), rounded(0.12345601, BELOW), rounded(3.0)
+    (0.12346, 0.12345, 3)
+    """
+    found = float(side.create_decimal(repr(float(value))))
+    return int(found) if found.is_integer() else found
 
 
 def told(results: Results) -> dict[str, Any]:
-    """The grid as columns, one set for each mechanism."""
-    found = {(one["mechanism"], *one["at"]): one for answers in results.values() for one in answers}
-    reasons = sorted({one["reason"] for one in found.values() if "reason" in one})
+    """The tables of every mechanism, each column along the axes on which it depends."""
     return {
-        "axes": AXES,
+        "reach": REACH,
+        "farthest": FARTHEST,
         "budgets": {"epsilon0": EPSILON0, "epsilon": EPSILON},
         "sampling_rate": Request(2).sampling_rate,
-        "unasked": _unasked(),
-        "reasons": reasons,
-        "mechanisms": [_mechanism(name, found, reasons) for name in mechanisms()],
+        "unasked": _refused("trusted curator", Request(2), {"epsilon0": 1.0}),
+        "mechanisms": [_mechanism(name, results) for name in mechanisms()],
     }
 
 
-def _unasked() -> str:
-    """What a sum says when it is asked for a local budget."""
-    found = row("trusted curator", Request(2), epsilon0=1.0)
+def _refused(name: str, request: Request, budget: Mapping[str, float]) -> str:
+    found = row(name, request, **budget)
     return found.reason if isinstance(found, Refusal) else ""
 
 
-def _mechanism(name: str, found: Mapping[tuple[Any, ...], dict[str, Any]], reasons: list[str]) -> dict[str, Any]:
-    kind = "epsilon0" if name in LOCAL else "epsilon"
-    axes = {**AXES, "budget": EPSILON0 if kind == "epsilon0" else EPSILON}
-    answers = [found[name, *point] for point in product(*axes.values())]
-    example = next(one for one in answers if "reason" not in one)
-
-    def column(values: Iterable[Any]) -> dict[str, Any]:
-        return compact(list(values), {axis: len(places) for axis, places in axes.items()})
-
-    hue, marker = DRAWN[name]
-    about = {"name": name, "asked": kind, "hue": hue, "marker": marker} | {word: example[word] for word in WORDS}
-    numbers = {field: column(one.get(field) for one in answers) for field in NUMBERS}
-    reason = column(reasons.index(one["reason"]) if "reason" in one else None for one in answers)
-    return about | numbers | {"reason": reason}
+def _mechanism(name: str, results: Results) -> dict[str, Any]:
+    asked, (hue, marker) = "epsilon0" if name in LOCAL else "epsilon", DRAWN[name]
+    answers = {task: answered(name, Request(1000, 2, task=task), 1.0) for task in TASKS}
+    example = next(one for one in answers.values() if isinstance(one, Row))
+    about: dict[str, Any] = {"name": name, "asked": asked, "hue": hue, "marker": marker}
+    about |= {word: str(getattr(example, word)) for word in WORDS}
+    about["refuses"] = {task: one.reason for task, one in answers.items() if isinstance(one, Refusal)}
+    kept = [
+        [results[f"{name}/{budget:g}/{number}"] for budget in _budgets(name)] for number in range(len(TABLES[name]))
+    ]
+    return about | {"tables": [_table(*both) for both in zip(TABLES[name], kept, strict=True)]}
 
 
-def upwards(value: float | None) -> float | None:
-    """The least number of six digits that is not below this one.
-
-    >>> upwards(0.12345601), upwards(3.0), upwards(None)
-    (0.123457, 3, None)
-    """
-    if value is None:
-        return None
-    rounded = float(DIGITS.create_decimal(repr(float(value))))
-    return int(rounded) if rounded.is_integer() else rounded
+def _table(table: Table, kept: list[Columns]) -> dict[str, Any]:
+    sizes = {axis: len(points) for axis, points in table.axes.items()} | {"budget": len(kept)}
+    found = {}
+    for column, powers in table.columns.items():
+        values = [value for line in zip(*(one[column] for one in kept), strict=True) for value in line]
+        found[column] = compact(values, sizes) | ({"powers": powers} if powers else {})
+    about: dict[str, Any] = {"tasks": table.tasks, "dimensions": table.dimensions, "axes": table.axes}
+    return about | ({"below": table.below} if table.below else {}) | {"columns": found}
 
 
 def compact(values: list[Any], sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
+from flamelib.accounting.composition.known_pairs import LONGEST as TOLD
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
@@ -223,7 +224,7 @@ def shuffled_rounds_lower(
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
     noisy, together = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
-    if not noisy or rounds > 1:
+    if (not noisy or rounds > 1) and delta != 0 and rounds <= TOLD:  # else nothing would be told
         cells = _cells_from_below(randomizer, n_users, checkin_rate)
         together = max([0.0, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
     if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds

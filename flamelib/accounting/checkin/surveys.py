@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flamelib.accounting.checkin.one_round import Analyzed
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
-from flamelib.accounting.shuffling.tables import table_divergence, table_lower
+from flamelib.accounting.shuffling.tables import ROUNDED, local_budget, table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
     SUPPORTING,
@@ -60,12 +61,21 @@ def many(
         return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), rests_on
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
-    # Clones hide every randomizer of the budget, those who may be absent included.
-    found = shuffled_rounds(ClonedProfile(randomizer.epsilon0), n_users, rounds, epsilon, delta, rate)
+    found = shuffled_rounds(cloned(randomizer), n_users, rounds, epsilon, delta, rate)
     if rounds == 1 and isinstance(randomizer, TableProfile):
         # Who stays away only drops a message, which everybody could do to the round of all.
         return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
     return found, RestsOn.PROVEN
+
+
+def cloned(randomizer: Randomizer) -> Analyzed:
+    """Clones hide every randomizer of a budget, those who may be absent included; that of a table is rounded up."""
+    match randomizer:
+        case TableProfile():
+            return ClonedProfile(local_budget(randomizer, ROUNDED))
+        case AnyProfile(epsilon0):
+            return ClonedProfile(epsilon0)
+    return randomizer
 
 
 def at_least(

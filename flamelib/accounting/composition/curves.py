@@ -45,12 +45,16 @@ FINEST = 2**16  # places in the range of a curve at which it may be asked
 START, MOST_PLACES = 8, 600  # places asked at first, and at most
 RUNGS = 24  # places an octave of a curve that many answers share
 ACCURACY = 5e-3  # wanted: relative, as of a delta
+ROUGH = 1.0  # the same, to see whether losses are too large for stages
+HOPELESS = 1e-4  # and relative, as of an epsilon, where they are
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
-SPARED_SHARE = 1e-4  # of delta, for losses beyond the last place
+SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
 LARGEST_LOSS, LARGEST_MEAN = (
     300.0,
     200.0,
 )  # largest loss that is told apart, and mean beyond which sums are not taken in stages
+LITTLE = 1 + 1e-3  # how much larger a bound at 0 is than the chord across it where it says little
+NEAR = 1 / 32  # relative distance of places beside the end of a chord across 0
 RAREST = 1e-300  # delta for which points are placed where Chernoff's bound is left
 LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
@@ -193,6 +197,19 @@ class Knots:
         pairs = [(int(hull.places[i]), int(hull.places[i + 1])) for i in chosen]
         middles = [(low + high) // 2 for low, high in pairs if high - low > 1]
         return self.add(middles) if max(len(self.ahead), len(self.behind)) < MOST_PLACES else False
+
+    def beside(self, hull: _Hull) -> bool:
+        """Where a bound says little at 0, ask next to the ends of the chord across it; whether any was new."""
+        middle = int(np.flatnonzero(hull.places == 0)[0])
+        ends = 0 < middle < len(hull.places) - 1
+        if not ends or min(self.ahead[0], self.behind[0]) <= LITTLE * hull.excess[middle]:
+            return False
+        wanted = []
+        for sign, known in ((1, self.ahead), (-1, self.behind)):
+            end = abs(int(hull.places[middle + sign]))
+            inside = max(place for place in known if place < end)
+            wanted += [sign * (end + inside) // 2] if end - inside > NEAR * end else []
+        return self.add(wanted)
 
     def hull(self) -> _Hull:
         """Lower convex hull of the points: each side by itself, after the value between them has been lowered."""
@@ -338,6 +355,11 @@ class _Composition(NamedTuple):
     is_long: bool = False
     """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
 
+    @property
+    def mean(self) -> float:
+        """The larger mean of the losses, with the tilt or without."""
+        return max(self.tilt.mean, self.law.tilt(0.0).mean)
+
 
 def _most(parts: Parts) -> float:
     """An epsilon at which the composition is pure, or ``inf``."""
@@ -357,11 +379,13 @@ def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accurac
             return found
     while longest > LONGEST * GROUP**stages:
         stages += 1
-    found = _tabulated(parts, delta * SPARED_SHARE * 0.01**stages, tilt_of, accuracy)
+    found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, ROUGH, relative=ROUGH / 10)
+    if found.mean <= 2 * LARGEST_MEAN:
+        found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, accuracy)
     doubt = found.doubt
-    if max(found.tilt.mean, found.law.tilt(0.0).mean) > LARGEST_MEAN:
+    if found.mean > LARGEST_MEAN:
         # One law for every delta, so that the bound by Chernoff falls with it.
-        found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, finely=True)
+        found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, True, HOPELESS)
         return found._replace(is_long=True)
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
@@ -379,14 +403,18 @@ def _grouped(curve: Curve, times: int, loss: Loss) -> tuple[Curve, int]:
 def _as_curve(parts: Sequence[tuple[Loss, int]], at_most: float, symmetric: bool) -> Curve:
     """The profile of a sum of losses."""
     ahead, behind = LossSum(parts), LossSum([(loss.swapped(), times) for loss, times in parts])
-    backward = None if symmetric else lambda epsilon: math.exp(behind.log_delta(epsilon))
-    return Curve(lambda epsilon: math.exp(ahead.log_delta(epsilon)), backward, at_most)
+    return Curve(ahead.profile(), None if symmetric else behind.profile(), at_most)
 
 
 def _tabulated(
-    parts: Parts, spared: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float, finely: bool = False
+    parts: Parts,
+    spared: float,
+    tilt_of: Callable[[LossSum], Tilt],
+    accuracy: float,
+    finely: bool = False,
+    relative: float = 0.0,
 ) -> _Composition:
-    """Ask for points until those missing cannot move the logarithm of delta by more than ``accuracy``."""
+    """Ask for points until those missing cannot move log delta, or epsilon relatively, by more than is said."""
     floor = spared / sum(times for _, times in parts)
     end = max(_end(curve, floor) for curve, _ in parts)
     knots = [Knots(curve, end, finely) for curve, _ in parts]
@@ -403,9 +431,11 @@ def _tabulated(
         ]
         every = np.concatenate(doubts)
         least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
-        done = float(every.sum()) <= accuracy
+        done = float(every.sum()) <= max(accuracy, relative * rate * tilt.mean)
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
-        if done or not sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
+        if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
+            continue
+        if not sum(one.beside(hull) for one, hull in zip(knots, hulls, strict=True)):
             thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
             return _Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
 

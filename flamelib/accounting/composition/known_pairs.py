@@ -258,6 +258,9 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
         return Certified(value, min(doubt, value) if math.isfinite(value) else 0.0)
     if most < FAINT:
         return Certified(most, most)
+    beyond = max(_beyond(order, epsilon) for order in _orders(parts))
+    if beyond < 1:
+        return Certified(min(math.nextafter(beyond, 2), most), 0.0)
     for spared in _sparable(parts, epsilon):
         enough = math.log(1e4 * spared) if spared > LEAST_SPARED else -math.inf
         value, doubt = _worse(parts, DeltaAt(epsilon), spared, enough)
@@ -276,6 +279,16 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
             break
     found = min(probability(value), most)
     return Certified(found, found * min(doubt, 1.0))
+
+
+def _beyond(order: Parts, epsilon: float) -> float:
+    """Delta where all finite losses together stay below ``epsilon``: that some loss is infinite; else 1."""
+    delta = reach = 0.0
+    for cells, times in order:
+        finite = cells.high < math.inf
+        reach += times * float(cells.high[finite].max(initial=-math.inf))
+        delta += times * float((cells.base + cells.gain + cells.error)[~finite].sum()) * (1 + 8 * UNIT)
+    return delta if reach * (1 + 8 * UNIT) < epsilon else 1.0
 
 
 def _sparable(parts: Parts, epsilon: float) -> Iterator[float]:
@@ -444,8 +457,8 @@ def _count(parts: Sequence[tuple[Any, int]]) -> int:
 def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "PrivacyLossDistribution":
     """The pair and its exchange, from above, as a pessimistic privacy loss distribution of Google's ``dp_accounting``.
 
-    ``dp_accounting`` must be installed (the extra ``dev`` brings it).  Its compositions of the object err upwards, but
-    for its own round-off.
+    ``dp_accounting`` must be installed (the extra ``dp-accounting`` brings it).  Its compositions of the object err
+    upwards, but for its own round-off.
 
     Parameters
     ----------
@@ -460,7 +473,7 @@ def to_dp_accounting(cells: Cells, step: float, spared: float = 0.0) -> "Privacy
     kept = _cut(cells, spared)
     if kept.range > MOST_LOSSES * step:
         raise DomainError(f"step must be at least {kept.range / MOST_LOSSES:.3g} for losses that reach so far")
-    with extra("dev"):
+    with extra("dp-accounting"):
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     pmfs = []

@@ -31,7 +31,18 @@ from flamelib.core.search import largest, root, smallest_epsilon
 
 WIDTH = 14.0  # of a window at first, in standard deviations
 WIDEST = 2**23  # points of a window that is not widened any more
+NEARBY, MOST_KEPT = 0.1, 2**24  # how far from its mean a window is used, in standard deviations; points kept
 NEGLIGIBLE = 1e-9  # tilted mass outside a window, relative to an answer that is a bulk
+RATES = (
+    1 / 64,
+    1 / 16,
+    1 / 4,
+    1,
+    2,
+    4,
+    8,
+    16,
+)  # in units of one over the deviation; the slow ones where tails are heavy
 STEEPEST = 1e4  # largest tilt, in units of one over the step
 PEAKED = 0.3  # tilt times standard deviation below which the largest loss alone decides
 FAR = 60.0  # exponent beyond which losses above epsilon do not count
@@ -143,6 +154,23 @@ class LossSum:
             return infinite
         return min(logaddexp(infinite, self.window(tilt or self.tilt_to(epsilon)).log_delta(epsilon)), 0.0)
 
+    def profile(self) -> Callable[[float], float]:
+        """Upper bounds on delta at many epsilons: those next to each other share a window, which is a tilt for all."""
+        known: list[_Window] = []
+
+        def delta(epsilon: float) -> float:
+            if epsilon >= self.most:
+                return math.exp(self.log_infinity)
+            near = next((one for one in known if one.serves(epsilon)), None)
+            if near is None:
+                near = self.window(self.tilt_to(epsilon))
+                known.append(near)
+                while sum(len(one.law) for one in known) > MOST_KEPT and len(known) > 1:
+                    known.pop(0)
+            return math.exp(min(logaddexp(self.log_infinity, near.log_delta(epsilon)), 0.0))
+
+        return delta
+
     def epsilon(self, delta: float, at_most: float, tilt: Tilt | None = None) -> float:
         """Least epsilon found that keeps ``delta``; ``at_most`` where that is a guarantee anyway."""
         infinite = self.log_infinity
@@ -209,10 +237,11 @@ class LossSum:
         spread = max(math.sqrt(tilt.variance), 1e-3 * self.step)
         lowest, highest = (sum(times * int(part.index[end]) for part, times in self.parts) for end in (0, -1))
         width = math.ceil(WIDTH * spread / self.step) + 64
+        sides = [[self.tilt(tilt.t + sign * rate / max(spread, self.step)) for rate in RATES] for sign in (-1, 1)]
         while width <= highest - lowest:
             size = next_fast_len(width, real=True)
             first = round(tilt.mean / self.step) - size // 2
-            outside = self._outside(tilt, 1 / spread, first * self.step, (first + size) * self.step)
+            outside = self._outside(tilt, sides, (first * self.step, (first + size) * self.step))
             if outside <= NEGLIGIBLE / (1 + tilt.t * spread) or width > WIDEST:
                 return first, size, outside
             width *= 2
@@ -232,12 +261,12 @@ class LossSum:
         law = np.roll(irfft(np.exp(logs, out=logs), size, overwrite_x=True), -(first % size))
         return np.maximum(law, 0), error + rounding
 
-    def _outside(self, tilt: Tilt, rate: float, bottom: float, top: float) -> float:
+    def _outside(self, tilt: Tilt, sides: Sequence[Sequence[Tilt]], edges: Sequence[float]) -> float:
         """Chernoff's bounds on the tilted mass below the window (it wraps, harmlessly but for its size) and above."""
         total = 0.0
-        for edge, sign in ((bottom, -1), (top, 1)):
-            others = (self.tilt(tilt.t + sign * factor * rate) for factor in (2, 4, 8, 16))
-            total += math.exp(min(0.0, *(one.log_mass - tilt.log_mass - (one.t - tilt.t) * edge for one in others)))
+        for edge, others in zip(edges, sides, strict=True):
+            logs = (one.log_mass - tilt.log_mass - (one.t - tilt.t) * edge for one in others)
+            total += math.exp(min(0.0, *logs))
         return min(total, 1.0)
 
 
@@ -252,6 +281,11 @@ class _Window:
     error: float
     outside: float
     rounding: float
+
+    def serves(self, epsilon: float) -> bool:
+        """Whether this tilt is nearly the best one there."""
+        away = epsilon - self.tilt.mean
+        return (away < 0 and not self.tilt.t) or abs(away) <= NEARBY * math.sqrt(self.tilt.variance)
 
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of an upper bound on ``E[(1 - exp(epsilon - loss))_+]``; close where epsilon is near the mean."""

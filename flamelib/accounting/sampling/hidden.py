@@ -25,7 +25,7 @@ from functools import cache, partial
 
 from flamelib.accounting.noise.gaussian import analytic_noise_std, gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import added_epsilon, sampled_epsilon, unsampled_epsilon
-from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share
+from flamelib.accounting.sampling.known import CONVERTED, sampled_from_delta, share, wcs
 from flamelib.accounting.sampling.readings import (
     FURTHEST,
     Estimate,
@@ -49,6 +49,7 @@ READINGS: dict[str, Callable[[float, float, int, float, float], Estimate]] = {
 ESTIMATES = READINGS | {"add": add_estimate}
 SLOPE_STEP = 1e-6  # relative step of epsilon over which the slope of log delta is taken
 LAST = 30.0  # plus the logarithm of what is never drawn: from this epsilon on sampling adds less than 1e-13
+FEW_DIGITS = 1e-9  # a smaller epsilon has few digits left in its exponential
 RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)  # steps back, relative, until a lower bound holds where it was evaluated
 
 # Participation rate, record rate, records, noise, clipping norm.
@@ -138,6 +139,9 @@ def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
         low = math.exp(min(found.log, 0.0))
         return Certified(low, min(low * math.expm1(min(found.error, 700.0)) + math.ulp(low), 1.0))
     high = probability(found.high)
+    if epsilon < FEW_DIGITS and reading in ("outer", "add"):  # who takes part may as well be known
+        p, q, _, noise_std, clip_norm = one
+        high = min(high, float(wcs(p, q, noise_std, clip_norm, epsilon=epsilon)))
     return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
 
 

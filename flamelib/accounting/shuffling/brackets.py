@@ -20,14 +20,14 @@ EDGE = 1e-12  # relative distance from the local budget at which to look once
 FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
 
 
-def divergence(law: LawAt, n_users: int) -> BracketAt:
-    """Certified bracket of log delta, as a function of epsilon."""
+def divergence(law: LawAt, n_users: int, close: float = inversion.TIGHT) -> BracketAt:
+    """Certified bracket of log delta, about so ``close`` but for Gaussian noise, as a function of epsilon."""
 
     def at(epsilon: float) -> Bracket:
         here = law(epsilon)
         if isinstance(here, GaussianLaw):
             return gaussian_cut.bracket(here, n_users)
-        return inversion.bracket(here, n_users)
+        return inversion.bracket(here, n_users, close)
 
     return at
 
@@ -136,10 +136,11 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
             return Certified(at if here <= 0 else 0.0, min((width + BELOW_TARGET) / slope, at_most))
         fails, holds = (fails, at) if here <= 0 else (at, holds)
         found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
+        is_stuck = holds == math.inf and here >= before[1]  # where doubles end, a larger epsilon may be bounded worse
         slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)
         low, high = min(fails, holds), max(fails, holds)
         at += sign * (here + BELOW_TARGET / 2) / slope
-        if not low < at < high:
+        if is_stuck or not low < at < high:
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
         if not low < at < high:
             break

@@ -45,6 +45,7 @@ NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance tha
 NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
 FURTHEST, MANY = 2e6, 1e4  # terms of a sum at most, and those from which on fewer would do are looked for
 TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
+LONG, ROOMY = 3e5, 20.0  # terms for which a curve's bracket is good enough that is so many times as wide as wanted
 UNDERFLOW = -750.0  # logarithm of a delta that no double holds
 BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
@@ -147,10 +148,17 @@ class _Line:
         :math:`|y| \le \pi/D`.
         """
         values, chances = np.append(self.values, 0.0), np.append(tilted, self.law.kept / self.moment)
-        apart, span = np.abs(np.subtract.outer(values, values)), float(np.ptp(values))
-        together = np.multiply.outer(chances, chances) * apart**2
+        order = np.argsort(values)
+        values, chances = values[order], chances[order]
+        x, span = values - float(chances @ values), float(values[-1] - values[0])
+        below = np.stack([np.append(0.0, np.cumsum(chances * x**power)) for power in range(3)])
+        lost = 32 * UNIT * len(x) * float(below[2, -1])
         sizes = [size for size in (0.125 * span, 0.25 * span, float(np.abs(values).max())) if size < span]
-        parts = [(size, float(together[apart <= 1.000001 * size].sum()) / 2) for size in (*sizes, span)]
+        parts = []
+        for size in (*sizes, span):
+            first, last = np.searchsorted(x, x - 1.000001 * size), np.searchsorted(x, x + 1.000001 * size, "right")
+            none, one, two = below[:, last] - below[:, first]
+            parts.append((size, max(float(chances @ (x * x * none - 2 * x * one + two)) / 2 - lost, 0.0)))
         return [(math.pi / (1.000001 * size), 1.998 / math.pi * math.sqrt(self.n * part)) for size, part in parts]
 
     def _growth(self, t: float) -> float:
@@ -204,6 +212,8 @@ class _Line:
             plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted)
             lost = sums.price < LITTLE * sums.width  # round-off is all the rest, and stays
             if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (lost and plan.cut > MANY * plan.step):
+                break
+            if close > ROUGH and plan.cut > LONG * plan.step and sums.width <= ROOMY * close * sums.total:
                 break
         return self._ends(sums)
 
@@ -438,15 +448,22 @@ def _combinations(law: AtomicLaw, n_users: int) -> float:
 def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
     """Sum over all counts of the atoms: positive terms only, so the relative error is a few roundings."""
     values, chances = _cells(law)
-    counts = histograms(n_users, len(values)).T
+    counts, log_ways = _every(n_users, len(values))
     excess = values @ counts
-    counts, excess = counts[:, excess > 0], excess[excess > 0]
-    if not len(excess):
+    gains = excess > 0
+    if not gains.any():
         return NOTHING
-    logs = gammaln(n_users + 1) - gammaln(counts + 1).sum(0) + np.log(chances) @ counts + np.log(excess)
+    logs = log_ways[gains] + np.log(chances) @ counts[:, gains] + np.log(excess[gains])
     total = _logsum(logs) - math.log(law.mass * n_users)
     error = ROUNDING * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
     return Bracket(total - error, total + error)
+
+
+@functools.lru_cache(maxsize=4)
+def _every(total: int, letters: int) -> tuple[Reals, Reals]:
+    """Counts of so many letters, and the logarithm of the number of ways to come by them."""
+    counts = histograms(total, letters).T.astype(np.float64)
+    return counts, gammaln(total + 1) - gammaln(counts + 1).sum(0)
 
 
 def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:

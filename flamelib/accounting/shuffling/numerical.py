@@ -44,6 +44,7 @@ Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 
 EXACT_UP_TO = 10**9  # users of binary response, up to which its answer is the truth but for its uncertainty
 DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
+ROUGH = 1e-3  # width of brackets that rank the values that others may hold
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
@@ -281,13 +282,16 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
         epsilon = smallest_epsilon(estimate(_blanket_law(randomizer), n_users), delta or 1e-300, randomizer.epsilon0)
     at = min(epsilon or 0.0, (1 - 1e-6) * randomizer.epsilon0)
 
-    if isinstance(randomizer, KaryProfile):
-        # Far out in the tail the estimate cannot rank atoms; there are three values at most.
-        laws = [_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets]]
-        return max(laws, key=lambda law: divergence(law, n_users)(at).low)
-    if isinstance(randomizer, SupportProfile):
-        laws = [_support_law(randomizer, *other) for other in _others(randomizer)]
-        return max(laws, key=lambda law: divergence(law, n_users)(at).low)
+    if isinstance(randomizer, KaryProfile | SupportProfile):
+        # Far out in the tail the estimate cannot rank atoms; there are few values.
+        if isinstance(randomizer, KaryProfile):
+            laws = [_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets]]
+        else:
+            laws = [_support_law(randomizer, *other) for other in _others(randomizer)]
+        rough = [divergence(law, n_users, ROUGH)(at) for law in laws]
+        least = max(one.low for one in rough)
+        laws = [law for law, one in zip(laws, rough, strict=True) if one.high >= least]
+        return max(laws, key=lambda law: divergence(law, n_users)(at).low) if len(laws) > 1 else laws[0]
 
     @functools.cache
     def strength(holds: float) -> float:

@@ -50,7 +50,8 @@ def table_divergence(
     rows = np.array(randomizer.table)
     blanket = rows.min(axis=0)
     seen = blanket > 0
-    mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum())
+    # A difference that may cancel: the more messages are no blanket, the less is hidden.
+    mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum()) + ROUNDED
     laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDED)
     return of_laws(_by_size(laws), n_users, local_budget(randomizer, ROUNDED), epsilon, delta)
 

@@ -477,6 +477,10 @@ class TestEdges:
         few, more = (round_curve(KaryProfile(2.0, 2), 60_000, rate).forward(1e-3) for rate in (0.009, 0.01))
         assert few <= more
 
+    def test_rounds_of_messages_that_say_all_are_bounded_from_below(self):
+        """Losses 0 and 700 of which the smaller is rare: no grid of their sum is short, but at a step beyond them."""
+        assert 0 <= shuffled_rounds_lower(KaryProfile(700.0, 4), 300, 10**6, epsilon=0.3) <= 1
+
     def test_refusals(self):
         setting = {"epsilon0": 1.0, "n_users": 100, "checkin_rate": 0.5, "rounds": 7, "delta": 1e-6}
         with pytest.raises(DomainError, match="n_buckets"):

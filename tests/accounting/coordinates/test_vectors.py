@@ -213,3 +213,20 @@ def test_more_than_a_million_coordinates_cost_what_a_million_do():
         for d in (2**20, 2**20 + 1)
     )
     assert float(few) * (1 - 1e-6) <= float(more) <= float(few) * 1.0001
+
+
+def test_a_billion_rare_reports_cost_what_a_gaussian_does():
+    """Grouped a few hundred at a time, with tails of overflow that must not spread the places too far."""
+    given = {"dimension": 10**9, "n_users": 10**6, "epsilon0": 1.0, "delta": 1e-6, "kept": 10**5, "padded": 200}
+    found = account("double", bound="blanket", route="sound", **given)
+    # Most of the 100 other reports that are expected are no blanket: some 69 of 100 messages hide.
+    limit = central_limit("double", **given | {"padded": round(200 * 0.691)})
+    assert double_lower(10**9, 1e-4, 200, 1.0, delta=1e-6) < found == pytest.approx(limit, rel=5e-3)
+
+
+def test_a_bound_that_says_nothing_at_zero_is_asked_where_it_says_something():
+    """Bennett's: as the failure probability moves by halves, so does the answer, and evenly."""
+    given = {"dimension": 40, "n_users": 1104, "epsilon0": 1.08505, "bound": "bennett", "route": "sound"}
+    found = [float(account("simple", delta=3e-12 * 3**i, **given)) for i in range(-1, 3)]
+    steps = [one - two for one, two in itertools.pairwise(found)]
+    assert all(0.04 < step < 0.07 for step in steps)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Context, Decimal
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles import shuffling as oracles
+from oracles.tables import neighbours, normed, worst
 from scipy.optimize import linprog
 
 import flamelib
@@ -133,6 +135,13 @@ class TestTables:
         assert lower <= truth <= upper
         assert lower == pytest.approx(truth, rel=1e-9, abs=1e-14)  # every data set was enumerated
 
+    def test_a_small_chance_to_be_no_blanket_is_rounded_up(self):
+        """What is left of a row beside the blanket cancels: in whole numbers, to the last digit."""
+        half, rest = 0.4998723610458836, 0.0002552779082327674
+        rows = [[half, rest, half], [0.4995109413983889, 0.000978117203222266, 0.4995109413983889]]
+        truth = worst(neighbours(normed(rows), 4), 1.14284)
+        assert truth <= table_account(rows, 4, "upper", epsilon=1.14284) <= truth * (1 + 1e-11)
+
     def test_every_pair_counts(self):
         """Two values that are alike, and one that is not: the order of the rows does not matter."""
         rows = [[0.3, 0.3, 0.4], [0.3, 0.31, 0.39], [0.6, 0.2, 0.2]]
@@ -163,6 +172,32 @@ class TestTables:
         one, ten = (table_account(rows, 10**5, "upper", delta=1e-8, rounds=rounds) for rounds in (1, 10))
         assert one < ten < 10 * one + 0.2
         assert table_account(rows, 10**5, "lower", delta=1e-8, rounds=10) <= ten
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_local_budgets_that_add_are_never_too_small(self, seed):
+        """Without any failure, and just below the budget, in whole numbers: one more round-off would be too many."""
+        rng = np.random.default_rng(seed)
+        tables_of, truths = [], []
+        for _ in range(2):
+            rows = rng.dirichlet(np.ones(3), 3)
+            exact = normed(rows.tolist())
+            ratio = max(max(column) / min(column) for column in zip(*exact, strict=True))
+            digits = Context(prec=60)
+            truths.append(digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)).ln(digits))
+            tables_of.append(flamelib.Shuffled(flamelib.TableRandomizer(rows.tolist()), n_users=100))
+        one, two = tables_of
+        for protocol, truth, rounds in (
+            (flamelib.Checkin(one, rate=0.5), truths[0], 1),
+            (flamelib.Checkin(one, rate=0.5), truths[0], 3),
+            (one, truths[0], 1),
+            (one, truths[0], 7),
+            (flamelib.Rounds([(one, 1), (two, 2)]), truths[0] + 2 * truths[1], 1),
+        ):
+            most = rounds * truth
+            assert Decimal(flamelib.account(protocol, delta=0, rounds=rounds).epsilon) >= most
+            below = float(most)
+            below = below if Decimal(below) < most else math.nextafter(below, 0)
+            assert flamelib.account(protocol, epsilon=below, rounds=rounds).delta > 0
 
     def test_a_table_that_tells_nothing(self):
         for side in ("lower", "upper"):

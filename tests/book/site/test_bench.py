@@ -1,7 +1,10 @@
 """The bench: recorded answers are the library's, rounded up; the command answers what the page shows."""
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +12,38 @@ import pytest
 
 from flamebook.figures.together.crossing import DRAWN
 from flamebook.site import record_bench
-from flamebook.site.bench import AXES, CITED, EPSILON, EPSILON0, NEEDS, RECORDED, script
+from flamebook.site.bench import CITED, NEEDS, TITLES, script
+from flamebook.site.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES
 from flamelib import cli
 from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.deployments import Refusal, compared, mechanisms, rows, rows_within
+from flamelib.uses.deployments import compared, mechanisms, rows, rows_within
 from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
 
-SUMS, QUICK = tuple(CENTRAL), ("local", "blanket", "double", "topk")
-# Requests with mechanisms that answer them quickly.
-POINTS = [
-    (("mean", 10_000, 1, 1, 1e-6), SUMS), (("mean", 100, 16, 1, 1e-6), tuple(LOCAL)),
-    (("histogram", 1_000_000, 16, 1, 1e-8), QUICK), (("histogram", 100, 1, 12, 1e-8), mechanisms()),
-]  # fmt: skip
+PAIRS = [(name, number) for name, tables in TABLES.items() for number in range(len(tables))]
+EASIER = ("n_users", "items", "delta")  # the more, the easier
 
 
 @pytest.fixture(scope="module")
 def grid() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
     return found
+
+
+def _recorded(grid: dict[str, Any], name: str, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in grid["mechanisms"] if one["name"] == name)["tables"][number]
+    return found
+
+
+def _budgets(name: str) -> tuple[float, ...]:
+    return EPSILON0 if name in LOCAL else EPSILON
+
+
+def _sizes(name: str, table: dict[str, Any]) -> dict[str, int]:
+    return {axis: len(points) for axis, points in table["axes"].items()} | {"budget": len(_budgets(name))}
 
 
 def _look(column: dict[str, Any], at: dict[str, int], sizes: dict[str, int]) -> Any:
@@ -40,36 +53,110 @@ def _look(column: dict[str, Any], at: dict[str, int], sizes: dict[str, int]) -> 
     return column["values"][index]
 
 
-@pytest.mark.parametrize(("point", "names"), POINTS)
-def test_recorded_answers_are_the_library_s_rounded_up(
-    grid: dict[str, Any], point: tuple[Any, ...], names: tuple[str, ...]
-) -> None:
-    for mechanism in (one for one in grid["mechanisms"] if one["name"] in names):
-        budgets = grid["budgets"][mechanism["asked"]]
-        sizes = {axis: len(values) for axis, values in grid["axes"].items()} | {"budget": len(budgets)}
-        at = {axis: AXES[axis].index(one) for axis, one in zip(AXES, point, strict=True)} | {"budget": 1}
-        found = record_bench.answered(mechanism["name"], point, mechanism["asked"], budgets[1])
-        told = {field: _look(mechanism[field], at, sizes) for field in (*record_bench.NUMBERS, "reason")}
-        if isinstance(found, Refusal):
-            assert grid["reasons"][told.pop("reason")] == found.reason
-            assert set(told.values()) == {None}
-            continue
-        for field in record_bench.NUMBERS:
-            now = getattr(found, field)
-            assert told[field] == now or now * (1 - 1e-9) <= told[field] <= now * (1 + 1.1e-5), (found, field)
-        assert [mechanism[word] for word in record_bench.WORDS] == [str(getattr(found, w)) for w in record_bench.WORDS]
+def _places(sizes: dict[str, int]) -> list[dict[str, int]]:
+    return [dict(zip(sizes, at, strict=True)) for at in product(*(range(size) for size in sizes.values()))]
+
+
+@pytest.mark.parametrize(("name", "number"), PAIRS, ids=str)
+def test_recorded_answers_are_the_library_s_on_the_safe_side(grid: dict[str, Any], name: str, number: int) -> None:
+    """At an easy request of every table, which the library answers at once."""
+    table, told = TABLES[name][number], _recorded(grid, name, number)
+    sizes = _sizes(name, told)
+    at = {axis: min(2 if axis == "budget" else 1, size - 1) for axis, size in sizes.items()}
+    request = table.request({axis: told["axes"][axis][at[axis]] for axis in told["axes"]})
+    found = record_bench.answered(name, request, _budgets(name)[at["budget"]])
+    assert isinstance(found, Row)
+    now = {column: getattr(found, column) for column in ("epsilon", "error", "bits")}
+    if "absence" in table.columns:
+        now |= {"absence": request.absence**0.5, "error": (found.error**2 - request.absence) ** 0.5}
+    for column in table.columns.keys() - {"lower"}:
+        value, unit = _look(told["columns"][column], at, sizes), record_bench.power(table, column, request)
+        assert now[column] * (1 - 1e-9) <= value * unit <= now[column] * (1 + 1.1e-4), column
+    if "lower" in table.columns:
+        lower, exact = _look(told["columns"]["lower"], at, sizes), bracketed(found, request).lower
+        assert lower <= found.epsilon * (1 + 1e-9)
+        assert (exact or 0.0) * (1 - 1.1e-4) <= lower
+
+
+@pytest.mark.parametrize("name", ["local", "blanket", "simple", "double"])
+def test_only_the_product_of_numbers_and_rounds_counts(name: str) -> None:
+    """Where a table has it as an axis; both ends."""
+    assert "numbers" in TABLES[name][0].axes
+    requests = [Request(1000, *spread, 1e-6) for spread in ((1, 12), (12, 1), (4, 3))]
+    found = [
+        bracketed(one, each) for each in requests if isinstance(one := record_bench.answered(name, each, 0.5), Row)
+    ]
+    assert len({round(one.epsilon, 12) for one in found}) == 1
+    assert len({one.lower and round(one.lower, 12) for one in found}) == 1
+
+
+@pytest.mark.parametrize("items", range(2, 7))
+def test_a_report_out_of_more_items_is_one_out_of_fewer_and_the_new_item_by_chance(items: int) -> None:
+    """Of the victim, of users who hold any item, and of the blanket, where ``None`` tells nothing."""
+
+    def report(held: int | None, alphabet: int) -> dict[int | None, Fraction]:
+        weights: dict[int | None, Fraction] = {
+            item: Fraction(item == held) * (odds - 1) + 1 for item in range(alphabet)
+        }
+        weights |= {} if held is not None else {None: odds - 1}
+        return {sent: weight / (odds + alphabet - 1) for sent, weight in weights.items()}
+
+    odds, chance = Fraction(7, 3), 1 / (Fraction(7, 3) + items)
+    for held in (*range(items), None):
+        told = {sent: share * (1 - chance) for sent, share in report(held, items).items()} | {items: chance}
+        assert told == report(held, items + 1)
+
+
+def test_a_request_of_a_table_is_one_that_it_answers() -> None:
+    for tables in TABLES.values():
+        for table in tables:
+            for points in ((axis[0] for axis in table.axes.values()), (axis[-1] for axis in table.axes.values())):
+                at = dict(zip(table.axes, points, strict=True))
+                request = table.request(at)
+                assert request.task == table.tasks[0]
+                assert table.dimensions[0] <= request.dimension <= table.dimensions[1]
+                assert at.get("numbers", request.dimension * request.rounds) == request.dimension * request.rounds
+                assert at.get("rounds", request.rounds) == request.rounds
+
+
+def test_tables_reach_as_far_as_the_page_says() -> None:
+    """On the harder side, so that every request of the reach is answered, and one table of a kind does so."""
+    for name, tables in TABLES.items():
+        for table in tables:
+            for axis, points in table.axes.items():
+                numbers = REACH["dimension"][1] * REACH["rounds"][1]
+                most = {"numbers": numbers, "rounds": REACH["rounds"][1], "dimension": REACH["dimension"][1]}
+                least = {"n_users": REACH["n_users"][0], "delta": REACH["delta"][0], "items": 2}
+                assert max(points) >= most.get(axis, 0), (name, axis)
+                assert min(points) <= least.get(axis, 10**6), (name, axis)
+            assert not table.promises or list(table.axes)[-1] in ("numbers", "rounds")
+        for task, dimension, column in product(("mean", "histogram"), (2, 10**6), ("epsilon", "lower", "error")):
+            alike = [one for one in tables if column in one.columns and task in one.tasks]
+            fitting = [one for one in alike if one.dimensions[0] <= dimension <= one.dimensions[1]]
+            wanted = (name in LOCAL or column == "error") and (name, task) != ("topk", "mean")
+            assert len(fitting) == wanted or (column == "lower" and not fitting)
 
 
 def test_the_grid_is_complete_and_says_how_it_came_about(grid: dict[str, Any]) -> None:
-    assert {axis: tuple(values) for axis, values in grid["axes"].items()} == AXES
     assert {name: tuple(values) for name, values in grid["budgets"].items()} == {
         "epsilon0": EPSILON0, "epsilon": EPSILON
     }  # fmt: skip
-    assert [one["name"] for one in grid["mechanisms"]] == list(mechanisms())
-    assert all((one["asked"] == "epsilon0") == (one["name"] in LOCAL) for one in grid["mechanisms"])
-    assert all((one["hue"], one["marker"]) == DRAWN[one["name"]] for one in grid["mechanisms"])
+    assert [one["name"] for one in grid["mechanisms"]] == list(mechanisms()) == list(TABLES)
+    for one in grid["mechanisms"]:
+        assert (one["asked"] == "epsilon0") == (one["name"] in LOCAL)
+        assert (one["hue"], one["marker"]) == DRAWN[one["name"]]
+        assert set(one["refuses"]) == ({"mean"} if one["name"] == "topk" else set())
+        for table, told in zip(TABLES[one["name"]], one["tables"], strict=True):
+            assert {axis: tuple(points) for axis, points in told["axes"].items()} == dict(table.axes)
+            assert (tuple(told["tasks"]), tuple(told["dimensions"])) == (table.tasks, table.dimensions)
+            sizes = _sizes(one["name"], told)
+            for column, powers in table.columns.items():
+                kept = told["columns"][column]
+                assert kept.get("powers", {}) == powers
+                assert len(kept["values"]) == prod(sizes[axis] for axis in kept["along"])
     assert grid["command"] == "flamelib record bench"
     assert grid["unasked"] == rows(Request(2), epsilon0=1.0, names=["trusted curator"])[0].reason
+    # A hundred kilobytes when a server compresses it; no other page loads it.
     assert RECORDED.stat().st_size < 600_000
 
 
@@ -83,19 +170,32 @@ def test_nothing_in_the_grid_is_lost_by_leaving_out_axes() -> None:
 
 
 def test_the_grid_is_written_as_the_page_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {**AXES, "n_users": (100,), "dimension": (1, 2), "rounds": (1,), "delta": (1e-5,)}
-    names = ("local", "cloak, no noise")
-    monkeypatch.setattr(record_bench, "AXES", small)
-    monkeypatch.setattr(record_bench, "mechanisms", lambda: names)
-    budgets = [*(("epsilon0", size) for size in EPSILON0), *(("epsilon", size) for size in EPSILON)]
-    table = record_bench.told({"n_users=100": [one for budget in budgets for one in record_bench._at(100, budget)]})
-    local, exact = table["mechanisms"]
-    assert local["epsilon"] == {
-        "along": ["task", "dimension", "budget"],
-        "values": [*EPSILON0, *(2 * one for one in EPSILON0), *(None for _ in EPSILON0), *EPSILON0],
-    }
-    assert exact["adjacency"] == "sum-preserving"
-    assert len(table["reasons"]) == 1
+    """Both ends end where nothing is promised any more; each end holds at the other side, too."""
+    promise, cost = TABLES["simple"][0], TABLES["simple"][1]
+    small = replace(promise, axes={"n_users": (100,), "delta": (1e-6,), "numbers": (1, 10, 10**6, 10**7)})
+    monkeypatch.setattr(record_bench, "TABLES", {"simple": (small, replace(cost, axes={"dimension": (1, 16)}))})
+    monkeypatch.setattr(record_bench, "mechanisms", lambda: ("simple",))
+    monkeypatch.setattr(record_bench, "EPSILON0", (0.5, 2.0))
+    asked = []
+
+    def answered(name: str, request: Request, budget: float) -> Row:
+        asked.append(request.rounds)
+        ends = {1: (0.4, 0.05), 10: (0.3, 0.01)}.get(request.rounds, (100.0, 20.0))
+        found = Row(name, "paper", budget * ends[0], None, 1, 1, 8.0 * request.dimension, "a shuffler")
+        return replace(found, error=1 / request.n_users**0.5, lower=ends[1])
+
+    monkeypatch.setattr(record_bench, "answered", answered)
+    monkeypatch.setattr(record_bench, "bracketed", lambda found, request: found)
+    made = {name: part.make() for name, part in record_bench.parts().items()}
+    assert asked.count(10**6) == 2
+    assert 10**7 not in asked
+    (one,) = record_bench.told(made)["mechanisms"]
+    ends, costs = (table["columns"] for table in one["tables"])
+    assert ends["epsilon"] == {"along": ["numbers", "budget"], "values": [0.15, 0.6, 0.15, 0.6] + [None] * 4}
+    assert ends["lower"] == {"along": ["numbers"], "values": [0.05, 0.05, None, None]}
+    assert costs["error"] == {"along": [], "values": [1], "powers": {"n_users": -0.5}}
+    assert costs["bits"] == {"along": [], "values": [8], "powers": {"dimension": 1.0}}
+    assert one["tables"][0]["below"] == ("mean",)
 
 
 def test_the_command_prints_the_rows_one_a_line(
@@ -137,12 +237,13 @@ def test_a_wrong_question_is_refused(given: dict[str, Any], named: str) -> None:
 def test_the_page_gets_the_grid_as_a_script(tmp_path: Path) -> None:
     path = tmp_path / "grid.json"
     path.write_text('{"mechanisms": [{"name": "cloak, Pólya noise"}]}', encoding="utf-8")
-    told = '{"mechanisms":[{"name":"cloak, Pólya noise","needs":"others","rests_on":"proven"}]}'
-    assert script(path) == f"flamelibDefend.receive({told});\n"
+    told = '{"name":"cloak, Pólya noise","title":"Sum in shares, Pólya noise","needs":"others","rests_on":"proven"}'
+    assert script(path) == f'flamelibDefend.receive({{"mechanisms":[{told}]}});\n'
 
 
 def test_whom_a_mechanism_relies_on_and_on_what_is_said_of_each() -> None:
-    assert set(NEEDS) == set(mechanisms())
+    assert set(NEEDS) == set(TITLES) == set(mechanisms())
+    assert len(set(TITLES.values())) == len(TITLES)
     for one in rows(Request(1000, 16), epsilon=3.0, names=[*CENTRAL, "local"]):
         if isinstance(one, Row):
             assert (one.rests_on == "cited") == (one.mechanism in CITED)
@@ -150,41 +251,45 @@ def test_whom_a_mechanism_relies_on_and_on_what_is_said_of_each() -> None:
             assert (NEEDS[one.mechanism] == "server") == one.trusted.startswith("the server")
 
 
-def _cells(grid: dict[str, Any], mechanism: dict[str, Any], field: str, axis: str) -> list[tuple[Any, Any, str]]:
-    """Neighbouring values along an axis, at every budget, where both are there; and the task."""
-    sizes = {name: len(values) for name, values in grid["axes"].items()}
-    sizes["budget"] = len(grid["budgets"][mechanism["asked"]])
+def _steps(name: str, table: dict[str, Any], column: str, axis: str) -> list[tuple[Any, Any]]:
+    """Neighbouring values along an axis, the easier one first, where both are there."""
+    sizes = _sizes(name, table)
     found = []
-    for at in product(*(range(size) for size in sizes.values())):
-        place = dict(zip(sizes, at, strict=True))
-        if place[axis] + 1 < sizes[axis]:
-            following = place | {axis: place[axis] + 1}
-            step = [_look(mechanism[field], one, sizes) for one in (place, following)]
-            if None not in step:
-                found.append((*step, grid["axes"]["task"][place["task"]]))
+    for place in _places(sizes | {axis: sizes[axis] - 1}):
+        both = [_look(table["columns"][column], one, sizes) for one in (place, place | {axis: place[axis] + 1})]
+        rising = (table["axes"][axis][0] < table["axes"][axis][1]) != (axis in EASIER)
+        alone = axis == "items" and table["axes"][axis][place[axis]] == 2
+        if None not in both and not alone:
+            found.append(tuple(both if rising else reversed(both)))
     return found
 
 
-def test_epsilon_moves_over_the_whole_grid_as_the_page_takes_for_granted(grid: dict[str, Any]) -> None:
-    """But for the accuracy of the accounts; and where nothing is promised anyway, it may be as it likes."""
-    for mechanism, axis in product(grid["mechanisms"], ("n_users", "dimension", "rounds")):
-        if mechanism["name"] not in LOCAL or (mechanism["name"], axis) == ("double", "n_users"):
-            continue  # of SS-Double no order in the crowd is known, and its page knows none
-        for before, after, task in _cells(grid, mechanism, "epsilon", axis):
-            reports = mechanism["name"] in ("blanket", "shuffled check-in")
-            if max(before, after) > 20 or (mechanism["name"], axis, task) == ("shuffled check-in", "dimension", "mean"):
-                continue  # of vectors the local budget alone counts, and one number stands for itself
-            falls = axis == "n_users" or (reports and axis == "dimension" and task == "histogram")
-            milder, harder = (after, before) if falls else (before, after)
-            assert milder <= harder * 1.01, (mechanism["name"], task, axis, before, after)
+@pytest.mark.parametrize(("name", "number"), PAIRS, ids=str)
+def test_epsilon_moves_over_the_whole_grid_as_the_page_takes_for_granted(
+    grid: dict[str, Any], name: str, number: int
+) -> None:
+    """But for the accuracy of the accounts; two items stand for themselves, and crowds where no order is known."""
+    table = _recorded(grid, name, number)
+    sizes = _sizes(name, table)
+    for axis in table["axes"]:
+        if axis != "crowd" and "epsilon" in table["columns"]:
+            for easier, harder in _steps(name, table, "epsilon", axis):
+                assert easier <= harder * 1.03, axis
+    if {"epsilon", "lower"} <= table["columns"].keys():
+        for place in _places(sizes):
+            upper, lower = (_look(table["columns"][column], place, sizes) for column in ("epsilon", "lower"))
+            assert (upper is None) == (lower is None)
+            assert upper is None or 0 <= lower <= upper <= FARTHEST
 
 
-def test_errors_are_monotone_along_every_axis(grid: dict[str, Any]) -> None:
-    """Along every line of the grid, so that they are largest at a corner of a cell."""
-    sizes = {name: len(values) for name, values in grid["axes"].items()} | {"budget": 0}
-    for mechanism, axis in product(grid["mechanisms"], ("n_users", "dimension", "rounds", "delta")):
-        sizes["budget"] = len(grid["budgets"][mechanism["asked"]])
-        for at in product(*(range(1 if name == axis else size) for name, size in sizes.items())):
-            line = [dict(zip(sizes, at, strict=True)) | {axis: index} for index in range(sizes[axis])]
-            values = [one for place in line if (one := _look(mechanism["error"], place, sizes)) is not None]
-            assert values in (sorted(values), sorted(values, reverse=True)), (mechanism["name"], axis, values)
+@pytest.mark.parametrize(("name", "number"), PAIRS, ids=str)
+def test_errors_are_largest_at_the_ends_of_every_line(grid: dict[str, Any], name: str, number: int) -> None:
+    """Nowhere do they rise and fall again by more than the page adds, so that a corner of every cell has most."""
+    table = _recorded(grid, name, number)
+    sizes = _sizes(name, table)
+    for axis in table["axes"] if "error" in table["columns"] else ():
+        for place in _places(sizes | {axis: 1}):
+            line = (_look(table["columns"]["error"], place | {axis: index}, sizes) for index in range(sizes[axis]))
+            values = [value for value in line if value is not None]
+            for i in range(1, len(values) - 1):
+                assert values[i] <= 1.03 * max(min(values[:i]), min(values[i + 1 :])), (axis, values)

@@ -8,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from flamebook.claims import ledger
@@ -80,6 +81,19 @@ def test_downloads_hold_every_row_and_agree(staged: Path, judged: list[Judged]) 
     assert [row["id"] for row in rows] == [row["id"] for row in table] == [row.claim.id for row in judged]
     assert [row["verdict"] for row in rows] == [row["verdict"] for row in table] == [row.verdict for row in judged]
     assert [row["value"] for row in table] == [_cell(row["value"]) for row in rows]
+
+
+def test_the_ledger_keeps_to_its_schema(staged: Path) -> None:
+    generated = staged / "book" / "generated"
+    found = json.loads((generated / "ledger.json").read_text(encoding="utf-8"))
+    schema = json.loads((generated / "ledger.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    judge = jsonschema.Draft202012Validator(schema)
+    assert [fault.message for fault in judge.iter_errors(found)] == []
+    row = next(one for one in found["claims"] if one["verdict"] == "refuted")
+    for wrong in ({"weight": None}, {"value": "large"}, {"verdict": "true"}, {"command": "echo"}, {"new": 1}):
+        assert not judge.is_valid(found | {"claims": [row | wrong]}), wrong
+    assert not judge.is_valid(found | {"claims": [{name: row[name] for name in row if name != "proofs"}]})
 
 
 def _cell(value: object) -> str:

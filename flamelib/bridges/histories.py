@@ -1,0 +1,258 @@
+r"""Rounds of different kinds on the same people: training on Poisson samples beside surveys, what all of it costs.
+
+Every kind has a pair of laws that dominates one of its rounds, and products of such pairs dominate whatever is composed
+of them, adaptively too.  Records that are added or removed and users whose value is replaced do not mix by themselves.
+Replacing is removing and then adding: with the data set C that lacks the record, for :math:`\alpha=\alpha_1\alpha_2`,
+
+.. math:: H_\alpha(A\Vert B) \le H_{\alpha_1}(A\Vert C) + \alpha_1 H_{\alpha_2}(C\Vert B),
+
+since :math:`p-\alpha q = (p-\alpha_1 r) + \alpha_1(r-\alpha_2 q)` for the densities p, r and q of A, C and B.  The
+least of it over a few shares of epsilon is a profile for replacing, and all rounds are composed under that.
+
+Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flamelib.accounting.checkin.one_round import round_curve
+from flamelib.accounting.checkin.summed import distributed_cells
+from flamelib.accounting.checkin.surveys import cloned
+from flamelib.accounting.composition.curves import Curve, dominating_cells
+from flamelib.accounting.composition.known_pairs import Cells, above, both_orders, composed, composed_in_order
+from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
+from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
+from flamelib.core.logspace import UNIT
+from flamelib.core.profiles import GaussianProfile
+from flamelib.core.vocabulary import DomainError, check
+from flamelib.front import questions
+from flamelib.front.checkin import Checkin, Summed
+from flamelib.front.results import Guarantee
+from flamelib.front.rounds import Rounds
+from flamelib.front.shuffled import Shuffled
+from flamelib.protocols.participation import Participation
+
+# Grid of losses from which profiles are read, in root mean square losses and in parts of their range.
+FINE, MOST = 0.01, 2**20
+# Shares of epsilon that removing a record may take, the rest being left for adding the other.
+SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
+# A mass of the largest losses that is given up first, and then this part of the delta that was found.
+FIRST_SPARED, SPARED_SHARE = 1e-14, 1e-4
+# Levels of noise that are told apart, each of which takes some hundredths of a second.
+MOST_LEVELS = 100
+# Mass without a loss, at least, of a record that is nearly always seen: more than there is, and of no use to anybody.
+LEAST_REST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Gaussian noise on a sum over a Poisson sample: every record is drawn by a coin of its own.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the largest norm of a record's contribution; 0 is no noise.
+    sample_rate : float
+        Chance that a record is drawn, in [0, 1].
+    """
+
+    noise_multiplier: float
+    sample_rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise_multiplier < math.inf:
+            raise DomainError(f"noise_multiplier must be a finite number of at least 0, got {self.noise_multiplier!r}")
+        if not 0 <= self.sample_rate <= 1:
+            raise DomainError(f"sample_rate must be a number in [0, 1], got {self.sample_rate!r}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pair:
+    """Laws that dominate one round: the cells of a record removed, and those of one added where they differ."""
+
+    removed: Cells
+    added: Cells | None = None
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    rests_on: RestsOn = RestsOn.PROVEN
+
+
+#: What is accounted for: a record of the front door, a Poisson sample, or a pair that is known from elsewhere.
+Round = Shuffled | Checkin | Rounds | Participation | Sampled | Pair
+History = Sequence[tuple[Round, int]]
+
+
+def history_account(
+    history: History, delta: float | None = None, epsilon: float | None = None, adjacency: Adjacency | None = None
+) -> Guarantee:
+    """What rounds of different kinds guarantee together (upper; exactly one of ``delta`` and ``epsilon`` is given).
+
+    Left out, the adjacency is one record added or removed, or replace-one where any of the rounds is of that kind.  Of
+    more than a hundred levels of noise those next to each other count as the least of them, at the largest rate.
+
+    Examples
+    --------
+    >>> from flamelib import KaryResponse
+    >>> training, survey = Sampled(1.0, 0.01), Shuffled(KaryResponse(epsilon0=1.0, n_buckets=2), n_users=10_000)
+    >>> history_account([(training, 1000)], delta=1e-5)
+    (1.829, 1e-05)-DP, add-remove; proven
+    >>> history_account([(training, 1000), (survey, 20)], delta=1e-5)
+    (2.986, 1e-05)-DP, replace-one; proven
+    """
+    if (delta is None) == (epsilon is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    every = _merged(history)
+    native = {_adjacency(one) for one in every}
+    wanted = adjacency or (Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in native else Adjacency.ADD_REMOVE)
+    if wanted == Adjacency.ADD_REMOVE and Adjacency.REPLACE_ONE in native:
+        raise DomainError("adjacency must be replace-one where users shuffle their messages or check in by themselves")
+    rounds = [(one, times) for one, times in every.items() if _shows(one)]
+    if not rounds:
+        return Guarantee(epsilon or 0.0, delta or 0.0, wanted)
+    found = _alike(rounds, delta, epsilon) if native == {wanted} else None
+    if found is not None:
+        return found
+    total = sum(times for _, times in rounds)
+    pairs = [(_under(wanted, dominating_pair(one, total, delta, wanted), total, delta), times) for one, times in rounds]
+    rests_on = weakest(*(pair.rests_on for pair, _ in pairs))
+    return _guarantee(_composed(pairs, epsilon, delta), epsilon, delta, wanted, rests_on)
+
+
+def _shows(one: Any) -> bool:
+    """Whether anybody takes part, and sends what depends on its value."""
+    inner = getattr(one, "protocol", one)
+    there = getattr(one, "rate", getattr(one, "sample_rate", 1))
+    return bool(there) and (not isinstance(inner, Shuffled) or inner.randomizer.epsilon0 > 0)
+
+
+def _adjacency(one: Round) -> Adjacency:
+    """Which data sets a round compares by itself."""
+    if isinstance(one, Pair):
+        return one.adjacency
+    return Adjacency.ADD_REMOVE if isinstance(one, Sampled | Participation) else Adjacency.REPLACE_ONE
+
+
+def _merged(history: History) -> Counter[Any]:
+    """How often each kind of round was run; of too many levels of noise, neighbours count as the least of them."""
+    count: Counter[Any] = Counter()
+    for one, times in history:
+        if not isinstance(one, Round):
+            raise DomainError(f"history must hold Shuffled, Checkin, Rounds, Participation or Sampled, got {one!r}")
+        times = check(rounds=times)["rounds"]
+        for part, again in one.parts if isinstance(one, Rounds) else [(one, 1)]:
+            count[part] += again * times
+    steps = sorted((one for one in count if isinstance(one, Sampled)), key=lambda one: one.noise_multiplier)
+    size = -(-len(steps) // MOST_LEVELS)
+    for some in (steps[i : i + size] for i in range(0, len(steps), size or 1) if size > 1):
+        worst = Sampled(some[0].noise_multiplier, max(one.sample_rate for one in some))
+        total = sum(count.pop(one) for one in some)
+        count[worst] += total
+    return count
+
+
+def _alike(rounds: list[tuple[Any, int]], delta: float | None, epsilon: float | None) -> Guarantee | None:
+    """The answer of an account of its own, where there is one for all these rounds."""
+    one, times = rounds[0]
+    if len(rounds) == 1 and isinstance(one, Sampled) and one.noise_multiplier:
+        found = dominated_rounds("ols", 1.0, one.sample_rate, 1, one.noise_multiplier, 1.0, times, epsilon, delta)
+        return _guarantee(found, epsilon, delta, Adjacency.ADD_REMOVE, RestsOn.PROVEN)
+    if len(rounds) == 1 and not isinstance(one, Sampled | Pair):
+        return questions.account(one, delta=delta, epsilon=epsilon, rounds=times)
+    if all(isinstance(getattr(part, "protocol", part), Shuffled) for part, _ in rounds):
+        return questions.account(Rounds(rounds), delta=delta, epsilon=epsilon)
+    return None
+
+
+def _guarantee(
+    found: Certified, epsilon: float | None, delta: float | None, adjacency: Adjacency, rests_on: RestsOn
+) -> Guarantee:
+    if delta is None:
+        delta = min(float(found) * (1 + 4 * UNIT), 1.0)  # sums take a mass of 1 for a little less
+        return Guarantee(epsilon or 0.0, delta, adjacency, rests_on, found.uncertainty)
+    return Guarantee(float(found), delta, adjacency, rests_on, found.uncertainty)
+
+
+def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency | None = None) -> Pair:
+    """A pair that dominates one round, in a composition of so many for an answer near this delta.
+
+    A record that is always drawn moves the sum twice as far when it is replaced.
+    """
+    if isinstance(one, Pair):
+        return one
+    if isinstance(one, Participation):
+        if one.clip_norm / one.noise_std > LARGEST_RATIO:
+            return Pair(disclosing(one.participation_rate * one.record_rate))
+        given = one.participation_rate, one.record_rate, one.n_records, one.noise_std, one.clip_norm
+        return Pair(round_cells("outer", *given))
+    if isinstance(one, Sampled):
+        rate, noise = one.sample_rate, one.noise_multiplier
+        if noise * LARGEST_RATIO < 2:
+            return Pair(disclosing(rate))
+        if rate == 1 and wanted == Adjacency.REPLACE_ONE:
+            return Pair(round_cells("ols", 1.0, 1.0, 1, noise / 2, 1.0), adjacency=wanted)
+        return Pair(round_cells("ols", 1.0, rate, 1, noise, 1.0))
+    inner, rate = (one.protocol, one.rate) if isinstance(one, Checkin) else (one, 1.0)
+    if isinstance(inner, Summed):
+        cells = both_orders(distributed_cells(inner.n_users, rate, inner.noise_std))
+        return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
+    curve = round_curve(cloned(inner.randomizer), inner.n_users, rate)
+    rests_on = RestsOn.ESTIMATED if isinstance(inner.randomizer, GaussianProfile) else RestsOn.PROVEN
+    return Pair(dominating_cells(curve, total, _near(delta)), None, Adjacency.REPLACE_ONE, rests_on)
+
+
+def _near(delta: float | None) -> float:
+    """The delta for which points of curves are placed: any is valid."""
+    return min(max(delta or 1e-9, 1e-100), 0.5)
+
+
+def disclosing(rate: float) -> Cells:
+    """A record that is drawn with this chance is seen: the pair that loses everything then, and else nothing."""
+    rest = max(1 - rate, LEAST_REST)
+    ends = np.array([math.inf, 0.0, -math.inf])
+    return Cells(ends, ends, np.array([0.0, rest, rate]), np.array([rate, 0.0, -rate]), np.zeros(3))
+
+
+def _under(wanted: Adjacency, pair: Pair, total: int, delta: float | None) -> Pair:
+    """The pair, or one for a record that is replaced: removed and another one added."""
+    if pair.adjacency == wanted:
+        return pair
+    removing, adding = _profile(pair.removed), _profile(pair.removed.swapped() if pair.added is None else pair.added)
+
+    def replacing(epsilon: float) -> float:
+        return min(removing(part * epsilon) + math.exp(part * epsilon) * adding((1 - part) * epsilon) * (1 + 4 * UNIT)
+                   for part in SHARES)  # fmt: skip
+
+    return Pair(dominating_cells(Curve(replacing), total, _near(delta)), None, wanted, pair.rests_on)
+
+
+def _profile(cells: Cells) -> Callable[[float], float]:
+    """Delta of one round in the order of the cells, as a function of epsilon (upper)."""
+    loss = above(cells, max(FINE * math.sqrt(cells.second_moment), cells.range / MOST, 1e-12))
+    losses, masses = loss.losses, loss.masses * (1 + (len(loss.masses) + 8) * UNIT)
+
+    def delta(epsilon: float) -> float:
+        there = int(np.searchsorted(losses, epsilon))
+        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + loss.infinity
+
+    return delta
+
+
+def _composed(pairs: list[tuple[Pair, int]], epsilon: float | None, delta: float | None) -> Certified:
+    """The larger answer of all records removed and all added."""
+    removed = [(pair.removed, times) for pair, times in pairs]
+    if all(pair.added is None for pair, _ in pairs):
+        return composed(removed, epsilon, delta)
+    added = [(pair.removed.swapped() if pair.added is None else pair.added, times) for pair, times in pairs]
+    if delta is not None:
+        spared = SPARED_SHARE * delta
+        found = max(composed_in_order(order, spared, delta=delta) for order in (removed, added))
+        return Certified(found, 0.0)
+    found = max(composed_in_order(order, FIRST_SPARED, epsilon) for order in (removed, added))
+    spared = SPARED_SHARE * found
+    again = max(composed_in_order(order, spared, epsilon) for order in (removed, added))
+    return Certified(min(found, again), max(again - found, 0.0))
