@@ -283,12 +283,13 @@ def composed(parts: Parts, epsilon: float | None = None, delta: float | None = N
 
 def _beyond(order: Parts, epsilon: float) -> float:
     """Delta where all finite losses together stay below ``epsilon``: that some loss is infinite; else 1."""
-    delta = reach = 0.0
+    log_none = reach = 0.0
     for cells, times in order:
         finite = cells.high < math.inf
         reach += times * float(cells.high[finite].max(initial=-math.inf))
-        delta += times * float((cells.base + cells.gain + cells.error)[~finite].sum()) * (1 + 8 * UNIT)
-    return delta if reach * (1 + 8 * UNIT) < epsilon else 1.0
+        mass = float((cells.base + cells.gain + cells.error)[~finite].sum()) * (1 + 8 * UNIT)
+        log_none += times * math.log1p(-mass) if mass < 1 else -math.inf
+    return -math.expm1(log_none) * (1 + 8 * UNIT) if reach * (1 + 8 * UNIT) < epsilon else 1.0
 
 
 def _sparable(parts: Parts, epsilon: float) -> Iterator[float]:

@@ -51,6 +51,7 @@ BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
 PASSES = 5  # sums at most, each with less noise
 ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
+BUSY = 1e300  # so many times as likely to contribute as not, of which a double keeps nothing
 SELDOM, SUMMED = 1.0, 20_000  # mean number of uncommon messages, and how many combinations of them are summed
 
 
@@ -127,7 +128,7 @@ class _Line:
         gain, gain_slope = self._tilted(self.active, t)
         idle, idle_slope = self._tilted(self.passive, t)
         idle += self.law.kept
-        if idle == 0:
+        if gain >= idle * BUSY:
             return n * gain_slope / gain - 2 / t
         x = n * math.log1p(gain / idle)
         x_slope = n * (gain_slope - gain / idle * idle_slope) / (idle + gain)
