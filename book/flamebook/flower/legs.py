@@ -1,8 +1,7 @@
 """What travels from one party to another: arrays in a sealed box, which whoever carries it cannot open.
 
 All that parties of a federation send each other passes through its server.  So each leg is sealed for the party that
-it is meant for, and padded to one length where the length could tell something.  A box is PyNaCl's sealed box (X25519,
-XSalsa20, Poly1305), with a key pair of its own for each.
+it is meant for.  A box is PyNaCl's sealed box (X25519, XSalsa20, Poly1305), with a key pair of its own for each.
 """
 
 import io
@@ -13,10 +12,8 @@ import numpy as np
 from nacl.public import PrivateKey, PublicKey, SealedBox
 from numpy.typing import NDArray
 
-from flamelib.core.vocabulary import DomainError
-
 Arrays = Mapping[str, NDArray[Any]]
-KEY_BYTES = PublicKey.SIZE
+Box = NDArray[np.uint8]
 
 
 def packed(arrays: Arrays) -> bytes:
@@ -32,16 +29,24 @@ def unpacked(content: bytes) -> dict[str, NDArray[Any]]:
         return dict(found)
 
 
-def lock(public: bytes, content: bytes) -> bytes:
+def lock(public: bytes, content: bytes) -> Box:
     """Content that only the holder of the secret key to ``public`` can read."""
-    if len(public) != KEY_BYTES:
-        raise DomainError(f"public must be a key of {KEY_BYTES} bytes, got {len(public)}")
-    return bytes(SealedBox(PublicKey(public)).encrypt(content))
+    return np.frombuffer(SealedBox(PublicKey(public)).encrypt(content), dtype=np.uint8)
 
 
-def unlock(secret: bytes, content: bytes) -> bytes:
+def unlock(secret: bytes, box: Box) -> bytes:
     """What was sealed for this secret key; anything else is refused."""
-    return bytes(SealedBox(PrivateKey(secret)).decrypt(content))
+    return bytes(SealedBox(PrivateKey(secret)).decrypt(box.tobytes()))
+
+
+def boxed(arrays: Arrays, public: bytes) -> Box:
+    """A leg, sealed for the party that it is meant for."""
+    return lock(public, packed(arrays))
+
+
+def opened(box: Box, secret: bytes) -> dict[str, NDArray[Any]]:
+    """A leg, opened by the party that it is meant for."""
+    return unpacked(unlock(secret, box))
 
 
 def new_keys() -> tuple[bytes, bytes]:

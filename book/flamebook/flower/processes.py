@@ -1,31 +1,36 @@
-"""One command: a superlink, and a supernode for every party, as processes on this machine's loopback; then a run.
+"""Both ways to run the app here: in simulation, and as processes of their own on this machine's loopback.
 
-``python -m flamebook.flower.processes protocol=flame clients=10 rounds=3`` prints the rounds as JSON.
+One command starts a superlink and a supernode for every party, and prints what was learned:
+``python -m flamebook.flower.processes aggregation=flame n_users=10 rounds=2``.  Nothing leaves the machine, and nothing
+is left when a run ends.
 """
 
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, fields
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from flamebook.flower.client import RECORDS, TRACE, write_records
 from flamebook.flower.parties import ANALYZER, SHUFFLER, Settings
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.federated import Users, load_users
 
 PATIENCE_S = 600.0
 APP = """\
 [project]
 name = "flamelib-flower"
 version = "0.1.0"
-description = "The protocols of flamelib with parties of their own"
+description = "Sums with a shuffler and an analyzer of their own"
 license = "Apache-2.0"
 dependencies = []
 
@@ -49,40 +54,64 @@ insecure = true
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_UPDATE_CHECK": "0", "OMP_NUM_THREADS": "1"}
 
 
-def run(settings: Settings, work: Path) -> dict[str, Any]:
-    """A whole run in processes; what its ServerApp wrote.  ``work`` receives logs, keys and the app.
+def simulate(settings: Settings, users: Users) -> dict[str, Any]:
+    """A whole run in Flower's simulation, as a process of its own, whose files are gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        write_records(users, work / "records", range(settings.n_users))
+        (work / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
+        words = [sys.executable, "-m", "flamebook.flower.simulation", folder]
+        environment = {"FLWR_HOME": str(work / "home"), RECORDS: str(work / "records")}
+        with _started(words, work / "log", environment) as process:
+            return _awaited(work / "result.json", [(process, work / "log")])
+
+
+def run(settings: Settings, users: Users, work: Path) -> dict[str, Any]:
+    """A whole run in processes; ``work`` receives logs, the app, and what each party received in the last round.
 
     Raises
     ------
     RuntimeError
-        If a process ends early, or the run does not end in time; its log is in ``work``.
+        If a process ends early, or the run does not end in time, with the end of a log.
     """
-    result, (port, *nodes) = work / "result.json", _free_ports(settings.clients + 3)
-    _write_app(settings, work / "app", result)
     (work / "home").mkdir(parents=True)
-    (work / "home" / "config.toml").write_text(LINK.format(address=f"127.0.0.1:{port}"), encoding="utf-8")
-    environment = os.environ | QUIET | {"FLWR_HOME": str(work / "home")}
+    (work / "trace").mkdir()
+    port, *others = _free_ports(settings.n_users + 3)
+    address = f"127.0.0.1:{port}"
+    (work / "home" / "config.toml").write_text(LINK.format(address=address), encoding="utf-8")
+    _write_app(settings, work / "app", work / "result.json")
+    common = {"FLWR_HOME": str(work / "home"), TRACE: str(work / "trace")}
     link = ["flower-superlink", "--insecure", "--disable-runtime-dependency-installation"]
-    link += ["--host", "127.0.0.1", "--port", str(port)]
     with ExitStack() as stack:
-        processes = [stack.enter_context(_started(link, work / "superlink.log", environment))]
-        _reachable(port)
-        for number, told in enumerate(_roles(settings.clients)):
-            node = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}", "--node-config", told]
-            node += ["--port", str(nodes[number])]
-            processes.append(stack.enter_context(_started(node, work / f"node{number}.log", environment)))
+
+        def start(words: Sequence[str], name: str, own: dict[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
+            log = work / f"{name}.log"
+            return stack.enter_context(_started([_program(words[0]), *words[1:]], log, common | own)), log
+
+        started = [start([*link, "--host", "127.0.0.1", "--port", str(port)], "superlink", {})]
+        _reachable(port, *started[0])
+        for name, own, its_port in zip(_nodes(settings.n_users), _homes(settings, users, work), others, strict=True):
+            node = ["flower-supernode", "--insecure", "--superlink", address, "--port", str(its_port)]
+            started.append(start([*node, "--node-config", name], f"node{its_port}", own))
         words = [_program("flwr"), "run", str(work / "app"), "here"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, env=_environment(common), capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"flwr run: {(done.stderr or done.stdout).strip()[-500:]}")
-        return _awaited(result, processes)
+        return _awaited(work / "result.json", started)
 
 
-def _roles(clients: int) -> Iterator[str]:
-    for place in range(clients):
-        yield f'role="client" partition-id={place}'
-    for name in (SHUFFLER, ANALYZER):
-        yield f'role="{name}"'
+def _nodes(clients: int) -> Iterator[str]:
+    yield from (f'role="client" place={place}' for place in range(clients))
+    yield from (f'role="{name}"' for name in (SHUFFLER, ANALYZER))
+
+
+def _homes(settings: Settings, users: Users, work: Path) -> Iterator[dict[str, str]]:
+    """For each node its own folder of records; shuffler and analyzer have none."""
+    for place in range(settings.n_users):
+        folder = work / "records" / str(place)
+        write_records(users, folder, range(place, place + 1))
+        yield {RECORDS: str(folder)}
+    yield from ({}, {})
 
 
 def _write_app(settings: Settings, folder: Path, result: Path) -> None:
@@ -109,46 +138,59 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def _started(words: Sequence[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(words: Sequence[str], log: Path, own: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, ended with all that it has started."""
     with log.open("wb") as out:
-        process = subprocess.Popen([_program(words[0]), *words[1:]], env=environment, stdout=out, stderr=out)
+        environment = _environment(own)
+        process = subprocess.Popen(words, env=environment, stdout=out, stderr=out, start_new_session=True)
         try:
             yield process
         finally:
-            process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
+                process.terminate()
                 process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-def _reachable(port: int) -> None:
+def _environment(own: dict[str, str]) -> dict[str, str]:
+    """This one's, silent, with the programs of the same installation first."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, **QUIET, "PATH": path, **own}
+
+
+def _reachable(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
-            if time.monotonic() > until:
-                raise RuntimeError(f"nobody listens on port {port}") from None
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"nobody listens on port {port}: {_end_of(log)}") from None
             time.sleep(0.2)
 
 
-def _awaited(result: Path, processes: Sequence[subprocess.Popen[bytes]]) -> dict[str, Any]:
+def _end_of(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-2000:]
+
+
+def _awaited(result: Path, started: Sequence[tuple[subprocess.Popen[bytes], Path]]) -> dict[str, Any]:
     until = time.monotonic() + PATIENCE_S
     while not result.is_file():
-        ended = [one.args for one in processes if one.poll() is not None]
-        if ended or time.monotonic() > until:
-            raise RuntimeError(f"ended early: {ended[0]}" if ended else "the run did not end in time")
-        time.sleep(0.2)
+        ended = [log for process, log in started if process.poll() is not None]
+        if (ended and not result.is_file()) or time.monotonic() > until:
+            log = (ended or [started[0][1]])[0]
+            raise RuntimeError(f"the run did not end well: {_end_of(log)}")
+        time.sleep(0.1)
     found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     return found
 
 
 def main(words: Sequence[str]) -> int:
     """Settings as ``name=value``."""
-    kinds = {field.name: type(field.default) for field in fields(Settings)}
+    kinds: dict[str, Any] = {name: type(value) for name, value in asdict(Settings()).items()}
     try:
         given = dict(word.split("=", 1) for word in words)
         settings = Settings(**{name: kinds[name](value) for name, value in given.items()})
@@ -156,7 +198,10 @@ def main(words: Sequence[str]) -> int:
         print(f"settings must be name=value, with names among {', '.join(kinds)}: {wrong}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(run(settings, Path(folder)), indent=1))
+        found = run(settings, load_users("digits", n_users=settings.n_users), Path(folder))
+    for number, accuracy in enumerate(found["accuracy"], 1):
+        print(f"round {number}: accuracy {accuracy:.3f}, {settings.spent(number)}")
+    print(f"{settings.rounds - len(found['accuracy'])} rounds refused; bytes of a round: {found['bytes']}")
     return 0
 
 

@@ -1,6 +1,7 @@
-"""The ServerApp: it carries boxes that it cannot open, adds estimates to the model, and refuses a round beyond the budget.
+"""The ServerApp: it carries boxes that it cannot open, adds estimates to the model, refuses rounds beyond the budget.
 
-Clients that fail, or are late, end the round: their coins and noise are part of what is accounted for.
+A round adds up updates, and how accurate the model was that clients were sent; the last model is tallied by itself.
+Nodes that fail, or are late, end the run: their coins and noise are part of what is accounted for.
 """
 
 import json
@@ -12,32 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
-from flamebook.flower.client import arrays_of, dict_of, held
-from flamebook.flower.parties import ANALYZER, SHUFFLER, Round, Settings, parties
-from flamelib.core.vocabulary import DomainError
+from flamebook.flower.client import arrays_of, record
+from flamebook.flower.legs import Arrays
+from flamebook.flower.parties import ANALYZER, ROUND, SHUFFLER, TALLY, Round, Settings
+from flamelib.core.arrays import Reals
 
-PATIENCE_S = 600.0
-
-
-@dataclass(frozen=True)
-class Told:
-    """One round: accuracy on the clients' own test records, epsilon so far, bytes on the wire, seconds."""
-
-    accuracy: float
-    epsilon: float
-    bytes_up: int
-    bytes_down: int
-    seconds: float
+PATIENCE_S = 300.0
 
 
 def of_run(context: Context) -> Settings:
     """The settings of a run, from the app's configuration."""
-    known = {field.name for field in fields(Settings)}
-    return Settings(**{name: value for name, value in context.run_config.items() if name in known})  # type: ignore[arg-type]
+    names = {field.name for field in fields(Settings)}
+    return Settings(**{name: value for name, value in context.run_config.items() if name in names})  # type: ignore[arg-type]
 
 
 def server(settings: Settings | None = None, result: Path | None = None) -> ServerApp:
@@ -47,31 +38,32 @@ def server(settings: Settings | None = None, result: Path | None = None) -> Serv
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         its = settings or of_run(context)
-        told = list(rounds(grid, its))
-        target = result or Path(str(context.run_config.get("result", "flower.json")))
+        target = result or Path(str(context.run_config["result"]))
         part = target.with_suffix(".part")
-        part.write_text(json.dumps({"settings": asdict(its), "rounds": [asdict(one) for one in told]}, indent=1), encoding="utf-8")
+        part.write_text(json.dumps(run(grid, its)), encoding="utf-8")
         part.replace(target)
 
     return app
 
 
-def rounds(grid: Grid, settings: Settings) -> Iterable[Told]:
-    """Rounds, as many as the budget pays for."""
+def run(grid: Grid, settings: Settings) -> dict[str, Any]:
+    """All rounds that the budget pays for: accuracies of all models as they were summed, models, bytes of each leg."""
     nodes = _nodes(grid, settings)
-    users = held(settings.dataset, settings.clients)
-    first = np.random.default_rng(np.random.SeedSequence(max(settings.seed, 0), spawn_key=(2**32 - 1,)))
-    model = users.model.initial(first)
-    for number in range(settings.rounds):
-        epsilon = parties(settings, len(model)).spent(number + 1).epsilon
-        if epsilon > settings.budget:
-            print(f"round {number + 1} is refused: epsilon would be {epsilon:.4g}, above {settings.budget:g}")
-            return
-        started = time.perf_counter()
-        estimate, up, down = _round(grid, settings, nodes, number, model)
-        model = model + estimate
-        accuracy = users.accuracy(model)
-        yield Told(accuracy, epsilon, up, down, time.perf_counter() - started)
+    model = settings.model.initial(np.random.default_rng(_first(settings.seed)))
+    models, accuracy, sizes, paid = [model], list[float](), dict[str, int](), settings.paid
+    for number in range(paid):
+        (*estimate, right), sizes = _sum(grid, settings, nodes, ROUND, number, model)
+        model = model + np.array(estimate)
+        models.append(model)
+        accuracy.append(float(right))
+    if paid:
+        accuracy.append(float(_sum(grid, settings, nodes, TALLY, paid, model)[0][0]))
+    return {"accuracy": accuracy, "models": [one.tolist() for one in models], "bytes": sizes}
+
+
+def _first(seed: int) -> np.random.SeedSequence:
+    """What draws the initial model: the first child of the seed, as in the book's loop."""
+    return np.random.SeedSequence(seed, spawn_key=(0,)) if seed >= 0 else np.random.SeedSequence()
 
 
 @dataclass(frozen=True)
@@ -85,37 +77,41 @@ class _Nodes:
 def _nodes(grid: Grid, settings: Settings) -> _Nodes:
     """Who is who, once all are there."""
     until = time.monotonic() + PATIENCE_S
-    wanted = settings.clients + 2
+    wanted = settings.n_users + 2
     while len(found := list(grid.get_node_ids())) < wanted:
         if time.monotonic() > until:
-            raise DomainError(f"clients must be {settings.clients} nodes beside shuffler and analyzer, {len(found)} came")
-        time.sleep(0.5)
+            raise RuntimeError(f"{wanted} nodes are needed, a shuffler and an analyzer among them; {len(found)} came")
+        time.sleep(0.2)
     answers = _ask(grid, [(node, "query.role", RecordDict()) for node in found])
-    told = {node: answer.content.config_records["told"] for node, answer in answers.items()}
-    places = {int(one["place"]): node for node, one in told.items() if one["role"] == "client"}  # type: ignore[arg-type]
-    named = {str(one["role"]): node for node, one in told.items() if one["role"] != "client"}
-    if sorted(places) != list(range(settings.clients)) or set(named) != {SHUFFLER, ANALYZER}:
-        raise DomainError(f"clients must have the places 0 to {settings.clients - 1}, beside one shuffler, one analyzer")
-    keys = {name: bytes(told[node]["key"]) for name, node in named.items()}  # type: ignore[arg-type]
-    return _Nodes([places[place] for place in sorted(places)], named[SHUFFLER], named[ANALYZER], keys)
+    told: dict[int, Any] = {node: answer.content.config_records["told"] for node, answer in answers.items()}
+    places = {one["place"]: node for node, one in told.items() if one["role"] == "client"}
+    others = {one["role"]: node for node, one in told.items() if one["role"] != "client"}
+    if sorted(places) != list(range(settings.n_users)) or set(others) != {SHUFFLER, ANALYZER}:
+        raise RuntimeError(f"clients must have the places 0 to {settings.n_users - 1}, beside shuffler and analyzer")
+    keys = {name: bytes(told[node]["key"]) for name, node in others.items()}
+    return _Nodes([places[place] for place in sorted(places)], others[SHUFFLER], others[ANALYZER], keys)
 
 
-def _round(
-    grid: Grid, settings: Settings, nodes: _Nodes, number: int, model: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], int, int]:
-    this = Round(number, secrets.token_bytes(16), nodes.keys[SHUFFLER], nodes.keys[ANALYZER])
+def _sum(
+    grid: Grid, settings: Settings, nodes: _Nodes, job: str, number: int, model: Reals
+) -> tuple[Reals, dict[str, int]]:
+    """One mean, through clients, shuffler and analyzer, and the bytes of each leg."""
+    this = Round(number, job, secrets.token_bytes(16), nodes.keys[SHUFFLER], nodes.keys[ANALYZER])
 
-    def content(**arrays: NDArray[Any]) -> RecordDict:
-        records = {"settings": ConfigRecord(asdict(settings)), "round": ConfigRecord(asdict(this))}
-        return RecordDict({"arrays": ArrayRecord(dict_of(arrays)), **records})
+    def content(arrays: Arrays) -> RecordDict:
+        known = {"settings": ConfigRecord(asdict(settings)), "round": ConfigRecord(asdict(this))}
+        return RecordDict({"arrays": record(arrays), **known})
 
-    sent = content(model=model)
-    reports = _ask(grid, [(node, "train.client", sent) for node in nodes.clients])
+    def told(node: int, kind: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+        [answer] = _ask(grid, [(node, f"train.{kind}", content(arrays))]).values()
+        return arrays_of(answer)
+
+    reports = _ask(grid, [(node, "train.client", content({"model": model})) for node in nodes.clients])
     boxes = {str(place): arrays_of(reports[node])["box"] for place, node in enumerate(nodes.clients)}
-    [bags] = _ask(grid, [(nodes.shuffler, "train.shuffler", content(**boxes))]).values()
-    [found] = _ask(grid, [(nodes.analyzer, "train.analyzer", content(box=arrays_of(bags)["box"]))]).values()
-    up = sum(one.size for one in boxes.values())
-    return arrays_of(found)["estimate"], up, model.nbytes * len(nodes.clients)
+    bags = told(nodes.shuffler, SHUFFLER, boxes)
+    estimate = told(nodes.analyzer, ANALYZER, bags)["estimate"]
+    sizes = {"model": model.nbytes, "report": boxes["0"].nbytes, "bags": bags["box"].nbytes}
+    return estimate, sizes
 
 
 def _ask(grid: Grid, questions: Iterable[tuple[int, str, RecordDict]]) -> dict[int, Message]:
