@@ -147,12 +147,8 @@ class Federation:
             "clients": counted(its.n_users, "client"),
             "budget": f"{its.epsilon:g}",
             "asked": counted(its.rounds, "round"),
-            "refusal": (
-                f"The budget of {its.epsilon:g} pays for {counted(self.paid, 'round')}; "
-                f"{either(refused == 1, 'one more is', f'{refused} more are')} refused before anybody is asked."
-                if refused
-                else f"The budget of {its.epsilon:g} pays for all {counted(its.rounds, 'round')}."
-            ),
+            "refusal": f"The budget of {its.epsilon:g} pays for {counted(self.paid, 'round')}, "
+            f"and {counted(refused, 'round')} {either(refused == 1, 'is', 'are')} refused before anybody is asked.",
             "cost": f"at most {at_most(last.epsilon)}" if last else "nothing, for no round was run",
             "basis": str(last.rests_on if last else self.spent[0].rests_on),
             "law": either(
@@ -185,7 +181,8 @@ def compute_federation(dataset: str, **asked: Any) -> tuple[Federation, str]:
         own, estimates = ran.held_back, list(ran.observed)
     same = all((before + by == after).all() for before, by, after in zip(models, estimates, models[1:], strict=False))
     tested = np.array([users.accuracy(one) for one in models])
-    return Federation(settings, spent, np.array(found["accuracy"]), tested, own, same, found["bytes"]), users.notice
+    told = np.array(found["accuracy"] or [math.nan])  # where no round is paid for, nobody is asked
+    return Federation(settings, spent, told, tested, own, same, found["bytes"]), users.notice
 
 
 def method(settings: Settings) -> Aggregate:

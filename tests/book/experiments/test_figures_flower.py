@@ -64,10 +64,10 @@ def test_a_budget_is_spent(compute: Any) -> None:
     found = compute(aggregation="checkin", epsilon=costs[1])
     assert found.paid == 2
     assert [row[2] == "refused" for row in found.rows()] == [False, False, True]
-    assert "one more is refused" in found.words()["refusal"]
+    assert "pays for 2 rounds, and 1 round is refused" in found.words()["refusal"]
     none = compute(aggregation="checkin", epsilon=0.0)
     assert none.paid == 0
-    assert len(none.accuracy().x) == 1
+    assert {len(values) for values in none.accuracy().curves.values()} == {1}
     assert none.bytes_rows() == []
     assert {one.holds for one in (none.within, none.equal, none.tallied)} == {None}
 
