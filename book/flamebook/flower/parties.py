@@ -5,6 +5,7 @@ Whatever a party is given stands in its arguments, and it gives back what it han
 =========== ============================================================================================
 client      its own update, the public keys of shuffler and analyzer, the round's name
 shuffler    who reports which coordinates, or who checked in; messages in envelopes that it cannot open
+            (shares of updates by the cloak alone lie open before it)
 analyzer    shuffled messages, without senders
 server      boxes that it cannot open, all of one length; the estimate, and what everybody knows
 =========== ============================================================================================
@@ -233,18 +234,20 @@ class Tally(Parties):
         return cloak.analyze_centred(self.protocol, total)
 
     def client(self, place: int, vector: Reals, this: Round) -> Arrays:
-        """Shares of every coordinate."""
-        return {"shares": np.asarray(self.encoded(vector, self.randomness(this.number, place)), dtype=np.int64)}
+        """Shares, each in an envelope."""
+        shares = self.encoded(vector, self.randomness(this.number, place)).ravel()
+        return {"messages": sealing.seal(this.analyzer_key, this.name, np.zeros(shares.shape, dtype=int), shares)}
 
     def shuffler(self, received: Sequence[Arrays], this: Round) -> Arrays:
-        """All shares of a coordinate, permuted."""
-        pooled = cloak.pool(np.stack([one["shares"] for one in received]))
-        return {"shares": cloak.shuffler(pooled, self.randomness(this.number, self.n_users))}
+        """All envelopes, permuted."""
+        messages = np.concatenate([one["messages"] for one in received])
+        return {"messages": messages[self.randomness(this.number, self.n_users).permuted(np.arange(len(messages)))]}
 
     def analyzer(self, received: Arrays, secret: bytes, this: Round) -> Reals:
-        """The mean, of the sums of all shares."""
-        protocol: cloak.CloakProtocol = self.protocol
-        return self.decoded(cloak.total(protocol, received["shares"])) / self.n_users
+        """The mean, of the sum of all shares."""
+        key = sealing.AnalyzerKey(PrivateKey(secret))
+        opened = sealing.open_bags(key, this.name, received["messages"][None].astype(np.uint8))
+        return self.decoded(cloak.total(self.protocol, opened.values.astype(np.int64))) / self.n_users
 
     def spent(self, rounds: int) -> Guarantee:
         """The budgets of all sums, added up."""
@@ -252,7 +255,10 @@ class Tally(Parties):
 
 
 class Shares(Tally):
-    """Whole vectors in shares: rounded at random, with Skellam noise in the sums."""
+    """Whole vectors in shares: rounded at random, with Skellam noise in the sums.
+
+    Shares lie open before the shuffler, who could add up those of a client: there are too many to seal each.
+    """
 
     stream = 1
 
@@ -301,6 +307,19 @@ class Shares(Tally):
         """By the Rényi divergence of Skellam noise, and what shares tell beside the sums."""
         found = self._of_sums(rounds, self.delta, self.security_bits)
         return Guarantee(found, self.delta, Adjacency.REPLACE_ONE, RestsOn.CITED)
+
+    def client(self, place: int, vector: Reals, this: Round) -> Arrays:
+        """Shares of every coordinate."""
+        return {"shares": np.asarray(self.encoded(vector, self.randomness(this.number, place)), dtype=np.int64)}
+
+    def shuffler(self, received: Sequence[Arrays], this: Round) -> Arrays:
+        """All shares of a coordinate, permuted."""
+        pooled = cloak.pool(np.stack([one["shares"] for one in received]))
+        return {"shares": cloak.shuffler(pooled, self.randomness(this.number, self.n_users))}
+
+    def analyzer(self, received: Arrays, secret: bytes, this: Round) -> Reals:
+        """The mean, of the sums of all shares."""
+        return self.decoded(cloak.total(self.protocol, received["shares"])) / self.n_users
 
     def _of_sums(self, rounds: int, delta: float, security_bits: float | None = None) -> float:
         moved = 2 * self.limit

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from flamebook.experiments import flower
+from flamebook.figures.style import LIGHT, look
+from flamebook.figures.together.flower import draw_rounds
 from flamebook.flower.client import vector_of, write_records
 from flamebook.flower.legs import new_keys, unpacked
 from flamebook.flower.parties import Both, Round, Settings, Tally
@@ -77,3 +80,13 @@ def test_a_larger_crowd_hides_more_but_for_sums(compute: Any) -> None:
     assert many < few
     assert more < fewer
     assert still == pytest.approx(same, rel=1e-6)
+
+
+def test_drawings_hold_the_curves(compute: Any) -> None:
+    found = compute(aggregation="checkin", epsilon=8.0)
+    for record in (found.accuracy(), found.epsilon()):
+        with look(LIGHT, "flower") as pen:
+            ax = Figure().add_subplot()
+            draw_rounds(ax, record, pen)
+            for line, values in zip(ax.get_lines(), record.curves.values(), strict=True):
+                assert np.array_equal(line.get_ydata(), values)

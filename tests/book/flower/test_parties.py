@@ -79,6 +79,14 @@ def test_a_tally_is_the_mean_within_its_noise() -> None:
     assert np.std(found) > 0
 
 
+def test_the_shuffler_of_a_tally_cannot_add_up_a_clients_shares() -> None:
+    _, seen = played(Tally(SETTINGS), np.ones((CLIENTS, 1)))
+    for received in seen["shuffler"]:
+        assert set(received) == {"messages"}
+        with pytest.raises(CryptoError):
+            legs.unlock(seen["keys"][0], received["messages"][0])
+
+
 def test_both_are_the_one_and_the_other(updates: np.ndarray) -> None:
     vectors = np.column_stack([updates, np.linspace(0, 1, CLIENTS)])
     found, _ = played(Both(SETTINGS), vectors)

@@ -49,10 +49,10 @@ def test_each_party_was_given_what_it_may_see(ran: tuple[Users, dict[str, object
         assert (kept["images"] == users.images[place]).all()
         assert len(kept["test_labels"]) == 3
     from_places = given["round-shuffler"]
-    parts = ("update places", "update messages", "tally shares")
+    parts = ("update places", "update messages", "tally messages")
     assert set(from_places) == {f"{place}:{part}" for place in range(2) for part in parts}
     assert from_places["0:update messages"].shape == (20, 92)
-    assert set(given["round-analyzer"]) == {"update bags", "tally shares"}
+    assert set(given["round-analyzer"]) == {"update bags", "tally messages"}
     assert given["round-analyzer"]["update bags"].shape == (650, 2, 92)
 
 
