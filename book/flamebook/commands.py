@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from flamebook.claims import ledger, proofs
@@ -63,8 +64,8 @@ def run_app(words: list[str]) -> int:
     except (RunFailed, DataError) as fault:
         typer.echo(fault, err=True)
         return 1
-    except typer.TyperException as fault:
-        return cli.refused(getattr(fault, "format_message", fault.__str__)())
+    except click.ClickException as fault:
+        return cli.refused(fault.format_message())
     return status if isinstance(status, int) else 0
 
 

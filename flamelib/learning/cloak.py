@@ -104,10 +104,14 @@ class CloakAverage:
         if rows.ndim != 2 or len(rows) != self.n_users:
             raise DomainError(f"updates must have shape ({self.n_users}, dimension), got {rows.shape}")
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            block = reals("updates", rows[start : start + _ROWS_AT_ONCE])
-            norms = np.sqrt(np.einsum("ij,ij->i", block, block))
-            steps = self.scale / np.maximum(norms, self.clip_norm)
-            yield _rounded_within(block * steps[:, None], self.norm_limit, randomness)
+            yield self.rounded_rows(rows[start : start + _ROWS_AT_ONCE], randomness)
+
+    def rounded_rows(self, updates: ArrayLike, randomness: Randomness) -> Reals:
+        """The same for any number of users, a row for each, at once: one that lives alone rounds its own."""
+        rows = reals("updates", updates)
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        steps = self.scale / np.maximum(norms, self.clip_norm)
+        return _rounded_within(rows * steps[:, None], self.norm_limit, randomness)
 
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> CloakMean:
         """The published mean, its sum drawn without the messages: the law of :meth:`run_messages`."""

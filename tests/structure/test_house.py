@@ -70,10 +70,10 @@ def test_the_environment_is_the_lock() -> None:
 def test_the_library_is_light_and_the_book_brings_all_that_it_needs() -> None:
     extras = PROJECT["optional-dependencies"]
     assert PROJECT["dependencies"] == ["numpy", "scipy"]
-    assert set(extras) == {"learning", "sealing", "opacus", "dp-accounting", "book", "cluster", "dev"}
+    assert set(extras) == {"learning", "sealing", "flower", "opacus", "dp-accounting", "book", "cluster", "dev"}
     assert {Requirement(text).name for text in extras["learning"]} == {"pooch", "scikit-learn", "torch"}
     assert extras["sealing"] == ["pynacl"]
-    assert f"{PROJECT['name']}[learning,sealing,opacus]" in extras["book"]
+    assert f"{PROJECT['name']}[flower,learning,sealing,opacus]" in extras["book"]
     assert f"{PROJECT['name']}[book]" in extras["cluster"]
 
 

@@ -25,7 +25,7 @@ def _name(path: Path) -> str:
 
 
 MODULES = {_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-SPEAKING = ("flamelib.cli", "flamebook.commands", "flamebook.runs", "flamebook.site")
+SPEAKING = ("flamelib.cli", "flamebook.commands", "flamebook.flower.processes", "flamebook.runs", "flamebook.site")
 
 
 # --- manners ----------------------------------------------------------------------------------------
