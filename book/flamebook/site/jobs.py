@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import psutil
 
@@ -240,12 +240,11 @@ class Jobs:
         )
         try:
             child = await asyncio.shield(begun)
-            assert child.stdin is not None
-            assert child.stdout is not None
+            given, answered = _pipes(child)
             asked: dict[str, Any] = {"template": str(job.template), "given": job.given, "folder": str(job.folder)}
             asked |= {"sweep": job.points > 0, "memory": int(self.limits.memory_gb * 2**30)}
-            child.stdin.write(json.dumps(asked).encode() + b"\n")  # and left open: its end is the server's end
-            told = (await child.stdout.read()).decode(errors="replace").strip()
+            given.write(json.dumps(asked).encode() + b"\n")  # and left open: its end is the server's end
+            told = (await answered.read()).decode(errors="replace").strip()
             status = await child.wait()
         finally:
             await asyncio.shield(_end(await begun))
@@ -264,7 +263,7 @@ def _refuse_files(texts: "Iterator[tuple[str, str]]") -> None:
 
 async def _end(child: asyncio.subprocess.Process) -> None:
     """End a process and all that it started: politely, then not."""
-    assert child.stdin is not None
+    given, _ = _pipes(child)
     begun = _started_by(child.pid) if child.returncode is None else []
     if child.returncode is None:
         child.terminate()
@@ -274,10 +273,15 @@ async def _end(child: asyncio.subprocess.Process) -> None:
             begun += _started_by(child.pid)
             child.kill()
             await child.wait()
-    child.stdin.close()
+    given.close()
     with contextlib.suppress(OSError):
-        await child.stdin.wait_closed()
+        await given.wait_closed()
     _kill(begun)
+
+
+def _pipes(child: asyncio.subprocess.Process) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
+    """Where a process is told what to do, and where it answers: both were asked for when it was started."""
+    return cast(asyncio.StreamWriter, child.stdin), cast(asyncio.StreamReader, child.stdout)
 
 
 def _started_by(pid: int) -> list[psutil.Process]:
