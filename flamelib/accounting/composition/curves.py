@@ -46,8 +46,9 @@ START, MOST_PLACES = 8, 600  # places asked at first, and at most
 RUNGS = 24  # places an octave of a curve that many answers share
 ACCURACY = 5e-3  # wanted: relative, as of a delta
 ROUGH = 1.0  # the same, to see whether losses are too large for stages
-HOPELESS = 1e-4  # and relative, as of an epsilon, where they are
+HOPELESS = 1e-3  # and relative, as of an epsilon, where they are: nobody needs the fourth digit of hundreds
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
+REACHED = 2.0  # a doubt so many times as large as wanted is of the values, or of places that have run out
 SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
 LARGEST_LOSS, LARGEST_MEAN = (
     300.0,
@@ -58,7 +59,7 @@ NEAR = 1 / 32  # relative distance of places beside the end of a chord across 0
 RAREST = 1e-300  # delta for which points are placed where Chernoff's bound is left
 LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
-FURTHEST, AFFORDABLE = 2**30, 2**22  # mechanisms in one transform that has no more points than this
+FURTHEST, AFFORDABLE = 2**30, 2**23  # mechanisms in one transform that has no more points than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,19 +274,25 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
         return Certified(most if delta == 0 else 0.0, 0.0)
     if most <= LEAST_EPSILON:
         return Certified(most, most)
+    coarser: _Composition | None = None
+    best = Certified(math.inf, 0.0)
     for finer in FINER:
-        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer)
+        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer, coarser)
+        if found is coarser:
+            break
+        coarser = found
         if found.is_long:
             tilt = found.law.chernoff_tilt(delta)
             epsilon = min(most, found.law.chernoff(delta, tilt))
             return Certified(epsilon, min(epsilon, math.sqrt(tilt.variance)))
         epsilon, rate = found.law.epsilon(delta, most), _rate(found.tilt)
         if math.isinf(epsilon):
-            return Certified(epsilon, 0.0)
+            return best
         moved = found.thinned.epsilon(delta, most) - epsilon
-        if moved * rate <= 4 * accuracy:
+        best = min(best, Certified(epsilon, min(max(found.doubt / rate, moved), epsilon)))
+        if moved * rate <= 4 * accuracy or found.doubt > REACHED * accuracy / finer:
             break
-    return Certified(epsilon, min(max(found.doubt / rate, moved), epsilon))
+    return best
 
 
 def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> Certified:
@@ -293,9 +300,13 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
     epsilon = check(epsilon=epsilon)["epsilon"]
     if epsilon >= _most(parts):
         return Certified(0.0, 0.0)
-    expected = 1e-12
+    expected, best = 1e-12, Certified(1.0, 0.0)
+    coarser: _Composition | None = None
     for finer in FINER:
-        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer)
+        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer, coarser)
+        if found is coarser:
+            break
+        coarser = found
         for _ in range(5):
             reached = math.exp(min(max(found.tilt.log_mass - found.tilt.t * epsilon - 10, -690.0), 0.0))
             if reached >= expected:
@@ -307,10 +318,11 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
             return Certified(delta, delta)
         log_delta = found.law.log_delta(epsilon)
         moved = found.thinned.log_delta(epsilon) - log_delta if log_delta > -math.inf else 0.0
-        if moved <= 4 * accuracy:
+        delta = probability(log_delta)
+        best = min(best, Certified(delta, delta * min(max(found.doubt, moved), 1.0)))
+        if moved <= 4 * accuracy or found.doubt > REACHED * accuracy / finer:
             break
-    delta = probability(log_delta)
-    return Certified(delta, delta * min(max(found.doubt, moved), 1.0))
+    return best
 
 
 def together(parts: Parts, times: int, delta: float, symmetric: bool = False, accuracy: float = ACCURACY) -> Curve:
@@ -354,6 +366,8 @@ class _Composition(NamedTuple):
     doubt: float
     is_long: bool = False
     """Whether it is too long for one transform (and its losses too large for stages): Chernoff's bound is left."""
+    is_whole: bool = False
+    """Whether it is one transform though it is long."""
 
     @property
     def mean(self) -> float:
@@ -370,13 +384,29 @@ def _most(parts: Parts) -> float:
     return sum(times * curve.at_most for curve, times in parts)
 
 
-def _sum(parts: Parts, delta: float, tilt_of: Callable[[LossSum], Tilt], accuracy: float) -> _Composition:
-    """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large."""
+def _sum(
+    parts: Parts,
+    delta: float,
+    tilt_of: Callable[[LossSum], Tilt],
+    accuracy: float,
+    coarser: _Composition | None = None,
+) -> _Composition:
+    """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large.
+
+    Where a ``coarser`` one was a single transform, and this one would need stages, which lose more: that one.
+    """
     longest, stages = max(times for _, times in parts), 0
+    if longest <= LONGEST:
+        return _tabulated(parts, delta * SPARED_SHARE, tilt_of, accuracy)
     if longest <= FURTHEST:
-        found = _tabulated(parts, delta * SPARED_SHARE, tilt_of, accuracy)
-        if longest <= LONGEST or found.law.extent(found.tilt)[1] <= AFFORDABLE:
-            return found
+        for wanted in (ROUGH, accuracy):
+            found = _tabulated(parts, delta * SPARED_SHARE, tilt_of, wanted)
+            if found.law.extent(found.tilt)[1] > AFFORDABLE:
+                break
+        else:
+            return found._replace(is_whole=True)
+        if coarser and coarser.is_whole:
+            return coarser
     while longest > LONGEST * GROUP**stages:
         stages += 1
     found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, ROUGH, relative=ROUGH / 10)
@@ -429,15 +459,16 @@ def _tabulated(
             times * hull.doubts(rate, loss.tilted(rate)[0])
             for hull, loss, (_, times) in zip(hulls, losses, parts, strict=True)
         ]
-        every = np.concatenate(doubts)
+        every, inexact = np.concatenate(doubts), _inexact(parts, losses, rate)
         least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
-        done = float(every.sum()) <= max(accuracy, relative * rate * tilt.mean)
+        share = max(relative, HOPELESS) if tilt.mean > LARGEST_MEAN else relative
+        done = float(every.sum()) <= max(accuracy, inexact, share * rate * tilt.mean)
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
             continue
         if not sum(one.beside(hull) for one, hull in zip(knots, hulls, strict=True)):
             thin = [(hull.thinned().loss(coarsest), times) for hull, (_, times) in zip(hulls, parts, strict=True)]
-            return _Composition(law, LossSum(thin), tilt, float(every.sum()) + _inexact(parts, losses, rate))
+            return _Composition(law, LossSum(thin), tilt, float(every.sum()) + inexact)
 
 
 def _inexact(parts: Parts, losses: Sequence[Loss], rate: float) -> float:

@@ -45,7 +45,7 @@ NEGLIGIBLE = 1e-9  # relative size of what is left out, and root of a chance tha
 NOISE = 3e-3  # standard deviation of added noise at first, in units of one over t
 FURTHEST, MANY = 2e6, 1e4  # terms of a sum at most, and those from which on fewer would do are looked for
 TIGHT, ROUGH = 6e-7, 1e-6  # wanted relative widths: certified, and of what a quick sum leaves out
-LONG, ROOMY = 3e5, 20.0  # terms for which a curve's bracket is good enough that is so many times as wide as wanted
+ENOUGH = 1e6  # over the wanted width, the square of the terms at most for one of a curve's many brackets
 UNDERFLOW = -750.0  # logarithm of a delta that no double holds
 BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
@@ -198,23 +198,22 @@ class _Line:
 
     def bracket(self, close: float) -> Bracket:
         """Certified low and high end of the logarithm of the divergence; passes are made until they are this close."""
-        most = self.most()
-        if most < UNDERFLOW:
-            return Bracket(-math.inf, most)
+        largest = self.most()
+        if largest < UNDERFLOW:
+            return Bracket(-math.inf, largest)
         wanted, steps, goal = self.scale, [], NEGLIGIBLE * close / TIGHT
+        most = FURTHEST if close <= ROUGH else math.sqrt(ENOUGH / close)
         start = max(NOISE, 0.9 * math.sqrt(close)) / self.t
-        plan = self._early(goal * wanted) or self._late(start, goal * wanted)
+        plan = self._early(goal * wanted) or self._late(start, goal * wanted, most)
         for _ in range(PASSES):
             sums = self._sums(plan)
             if sums.width <= close * sums.total or self.span:
                 break
             wanted = min(wanted, max(sums.total, 1e-9 * wanted))
             steps.append((plan.noise, sums.price))
-            plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted)
+            plan = self._late(min(start, _lowered(steps, close * wanted / 3)), goal * wanted, most)
             lost = sums.price < LITTLE * sums.width  # round-off is all the rest, and stays
             if (len(steps) > 1 and plan.noise >= 0.9 * steps[-1][0]) or (lost and plan.cut > MANY * plan.step):
-                break
-            if close > ROUGH and plan.cut > LONG * plan.step and sums.width <= ROOMY * close * sums.total:
                 break
         return self._ends(sums)
 
@@ -333,13 +332,13 @@ class _Line:
         few = MANY * self._step(goal) if enough else 0.0
         return sorted(enough, key=lambda one: max(one[2], few))
 
-    def _late(self, noise: float, goal: float) -> _Plan:
-        """Stop where the law's own decay is enough, or where noise is."""
+    def _late(self, noise: float, goal: float, most: float = FURTHEST) -> _Plan:
+        """Stop where the law's own decay is enough, or where noise is, after this many terms at most."""
         step, far = self._step(goal), _fall(noise, goal)
         fade, log_left = self._fade(goal)
-        if fade < far and fade <= FURTHEST * step:
+        if fade < far and fade <= most * step:
             return _Plan(step, 0.0, fade, math.exp(log_left) / (math.pi * fade))
-        while far > FURTHEST * step:
+        while far > most * step:
             noise, far = 1.3 * noise, _fall(1.3 * noise, goal)
         left = (1 + self.nobody) * math.exp(0.5 * (noise * self.t) ** 2) * _gauss_tail(noise, far)
         return _Plan(step, noise, far, left, left * far**2)
