@@ -45,6 +45,7 @@ FINEST = 2**16  # places in the range of a curve at which it may be asked
 START, MOST_PLACES = 8, 600  # places asked at first, and at most
 RUNGS = 24  # places an octave of a curve that many answers share
 ACCURACY = 5e-3  # wanted: relative, as of a delta
+FINE = 1e-4  # or relative, as of an epsilon that is asked for, whichever is more: the latter for tiny deltas
 ROUGH = 1.0  # the same, to see whether losses are too large for stages
 HOPELESS = 1e-3  # and relative, as of an epsilon, where they are: nobody needs the fourth digit of hundreds
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
@@ -277,7 +278,7 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
     coarser: _Composition | None = None
     best = Certified(math.inf, 0.0)
     for finer in FINER:
-        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer, coarser)
+        found = _sum(parts, delta, lambda law: law.tilt_for(math.log(delta)), accuracy / finer, FINE / finer, coarser)
         if found is coarser:
             break
         coarser = found
@@ -290,7 +291,8 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
             return best
         moved = found.thinned.epsilon(delta, most) - epsilon
         best = min(best, Certified(epsilon, min(max(found.doubt / rate, moved), epsilon)))
-        if moved * rate <= 4 * accuracy or found.doubt > REACHED * accuracy / finer:
+        wanted = max(accuracy, FINE * rate * epsilon)
+        if moved * rate <= 4 * wanted or found.doubt > REACHED * wanted / finer:
             break
     return best
 
@@ -303,7 +305,7 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
     expected, best = 1e-12, Certified(1.0, 0.0)
     coarser: _Composition | None = None
     for finer in FINER:
-        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer, coarser)
+        found = _sum(parts, expected, lambda law: law.tilt_to(epsilon), accuracy / finer, coarser=coarser)
         if found is coarser:
             break
         coarser = found
@@ -389,6 +391,7 @@ def _sum(
     delta: float,
     tilt_of: Callable[[LossSum], Tilt],
     accuracy: float,
+    relative: float = 0.0,
     coarser: _Composition | None = None,
 ) -> _Composition:
     """The composition for an answer near ``delta``; very long ones in stages, each tabulated anew, if not too large.
@@ -397,10 +400,10 @@ def _sum(
     """
     longest, stages = max(times for _, times in parts), 0
     if longest <= LONGEST:
-        return _tabulated(parts, delta * SPARED_SHARE, tilt_of, accuracy)
+        return _tabulated(parts, delta * SPARED_SHARE, tilt_of, accuracy, relative=relative)
     if longest <= FURTHEST:
         for wanted in (ROUGH, accuracy):
-            found = _tabulated(parts, delta * SPARED_SHARE, tilt_of, wanted)
+            found = _tabulated(parts, delta * SPARED_SHARE, tilt_of, wanted, relative=relative)
             if found.law.extent(found.tilt)[1] > AFFORDABLE:
                 break
         else:
@@ -411,7 +414,7 @@ def _sum(
         stages += 1
     found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, ROUGH, relative=ROUGH / 10)
     if found.mean <= 2 * LARGEST_MEAN:
-        found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, accuracy)
+        found = _tabulated(parts, delta * SPARED_SHARE * TAPER**stages, tilt_of, accuracy, relative=relative)
     doubt = found.doubt
     if found.mean > LARGEST_MEAN:
         # One law for every delta, so that the bound by Chernoff falls with it.
@@ -419,7 +422,7 @@ def _sum(
         return found._replace(is_long=True)
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
-        found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy)
+        found = _tabulated(parts, delta * SPARED_SHARE * 0.01 ** (stages - stage), tilt_of, accuracy, relative=relative)
         doubt += found.doubt
     return found._replace(doubt=doubt)
 
@@ -461,7 +464,7 @@ def _tabulated(
         ]
         every, inexact = np.concatenate(doubts), _inexact(parts, losses, rate)
         least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
-        share = max(relative, HOPELESS) if tilt.mean > LARGEST_MEAN else relative
+        share = max(relative, HOPELESS if tilt.mean > LARGEST_MEAN else 0.0)
         done = float(every.sum()) <= max(accuracy, inexact, share * rate * tilt.mean)
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
