@@ -171,7 +171,7 @@ class Federation:
         }
 
 
-def two_clients() -> list[tuple[str, str, str]]:
+def two_clients() -> list[tuple[str, ...]]:
     """For a table: what each party of the smallest case holds of either client; every leg is really sealed."""
     these, (secret, key), (own_secret, own_key) = SelfCheckin(PAIR), new_keys(), new_keys()
     this = Round(0, ROUND, bytes(16), key, own_key)
