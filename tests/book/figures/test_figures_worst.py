@@ -1,6 +1,7 @@
 """The worst randomizer: the search against random randomizers by enumeration, and the leading order."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import pytest
 
 from flamebook.attacks.every_randomizer import OTHERS, columns_of, extreme_randomizers, worst_randomizer
 from flamebook.figures.blanket import worst
+from flamebook.places import ROOT
 
 CASES = [(Fraction(3, 2), Fraction(21, 20)), (Fraction(3), Fraction(6, 5)), (Fraction(6), Fraction(4))]
 
@@ -54,6 +56,17 @@ def test_no_random_randomizer_exceeds_the_search(n_users: int, factor: Fraction,
         for others in {*itertools.combinations_with_replacement((0, 1, 2), n_users - 1), OTHERS[n_users]}:
             seen = max(seen, divergence(rows, others, float(growth)))
     assert 0 < seen <= found.at_most * (1 + 1e-12)
+
+
+def test_the_smallest_case_of_the_page_is_that_of_all_bags() -> None:
+    binary = np.array([[3, 1], [1, 3]]) / 4
+    ternary = np.array([[3, 1, 1], [1, 3, 1], [1, 1, 3]]) / 5
+    lost = [max(divergence(rows, (held,), 1.5) for held in range(len(rows))) for rows in (binary, ternary)]
+    assert lost == pytest.approx([9 / 32, 11 / 50], rel=1e-12)
+    assert ternary[0, 0] ** 2 - 1.5 * ternary[1, 0] * ternary[0, 0] == pytest.approx(9 / 50, rel=1e-12)
+    page = json.loads((ROOT / "notebooks" / "blanket_worst.ipynb").read_text(encoding="utf-8"))
+    case = "".join(page["cells"][0]["source"]).partition("**The smallest case.**")[2]
+    assert all(number in case for number in (r"=\frac9{32}$", r"\frac{11}{50}$", r"=\frac9{50}$"))
 
 
 def test_vertices_are_randomizers_and_k_ary_responses_are_among_them() -> None:
