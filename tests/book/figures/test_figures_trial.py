@@ -88,13 +88,15 @@ class TestThePage:
         assert [row[:2] for row in rows] == [("5", 0.317), ("6.5", 0.906), ("7", 1.528)]
         assert all(row[5].startswith("holds") for row in rows)
         assert trial.draft_holds(rows).holds
-        assert trial.draft_words(rows)["draft_spare"] == "1.60 times what suffices"
+        assert "furthest off is 1.60 times what suffices" in trial.draft_words(rows)["draft_judgement"]
 
     def test_other_values_have_nothing_printed(self) -> None:
         rows = trial.draft_rows([10.0, 2.0], 50_000, 1e-9)
         assert {(row[1], row[5]) for row in rows} == {("", "nothing to compare")}
         assert trial.draft_holds(rows).holds is None
-        assert "not printed" in trial.draft_words(rows)["draft_spare"]
+        assert "prints no number" in trial.draft_words(rows)["draft_judgement"]
+        less = [("5", 0.2, 0.29, 0.3, 0, "")]
+        assert "not every number" in trial.draft_words(less)["draft_judgement"]
 
     @pytest.mark.parametrize(
         ("said", "lower", "told"),

@@ -100,6 +100,8 @@ def test_ratios_of_large_crowds_tend_to_the_limit() -> None:
         assert abs(values[1] / end - 1) < 2e-4 < abs(values[0] / end - 1)
     told = worst.words_of_contest(contest)["contest"]
     assert told.startswith("at the budget 2.0 ternary response loses more")
+    [_, gain] = worst.words_of_contest(contest)["gain"].removesuffix(" %.").split(" at least ")
+    assert float(gain) <= 100 * (contest.curves["lower:2.0"][1] - 1) <= float(gain) + 1
     assert "at the budget 0.5 it is not" in told
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from flamebook.places import DATA
-from flamebook.statements import AtMost, Finding, at_least, at_most, compared, every, percent, silent
+from flamebook.statements import AtMost, Finding, at_least, at_most, compared, either, every, percent, silent
 from flamelib import evaluate
 from flamelib.accounting.checkin.surveys import rappor_sums
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
@@ -248,11 +248,18 @@ def corpus_words(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
 
 
 def draft_words(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """The draft's loosest number beside what suffices, and how far both ends are apart."""
-    spare = [row[1] / row[3] for row in rows if isinstance(row[1], float)]
+    """The judgement on the numbers that the draft prints, and how far both ends are apart."""
+    spare = max((row[1] / row[3] for row in rows if row[1]), default=math.nan)
     apart = max((row[3] / row[2] - 1 for row in rows if row[2]), default=0.0)
-    told = f"{max(spare):.2f} times what suffices" if spare else "not printed for these parameters"
-    return {"draft_spare": told, "draft_apart": percent(apart, up=True)}
+    judgement = either(
+        draft_holds(rows),
+        "the numbers of the draft are safe for every data set. They are larger than they need to be: the one that is "
+        f"furthest off is {spare:.2f} times what suffices. This is no fault of the mechanism, which gives more privacy "
+        "than the draft says.",
+        "not every number of the draft is enough for every data set.",
+        "the draft prints no number for these parameters, so there is nothing to judge.",
+    )
+    return {"draft_judgement": judgement, "draft_apart": percent(apart, up=True)}
 
 
 def field_rows() -> list[tuple[str, str]]:
