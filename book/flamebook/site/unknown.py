@@ -1,4 +1,4 @@
-"""The page "How much is still unknown": each headline's bracket, widest first, with what stood before it."""
+"""The page "How much is still unknown": for each headline both bounds, widest first, and those of earlier years."""
 
 import csv
 import io
