@@ -26,7 +26,7 @@ DRAWN = {
     "cloak": ("vermillion", "o"),
 }  # fmt: skip
 FLOOR = {"seconds": 1e-3, "megabytes": 8.0}  # what is smaller is not told from the process itself
-LAST = 4  # points that a power law is fitted to: two decades, in half decades
+LAST = 4  # points that a power law is fitted to: a decade and a half
 FLAT = 0.15  # an exponent no larger than this is no growth
 NAMES = {"dimension": "coordinates"}
 WHY = {"time": "the next point takes too long", "memory": "the next point takes too much memory", "": "no end was met"}
