@@ -26,7 +26,7 @@ def rounded(value: float, up: bool = True, digits: int = DIGITS) -> str:
     if math.isinf(value) or float(short := f"{value:.{digits}g}") == value:
         return str(value) if math.isinf(value) else short
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    return f"{float(context.create_decimal(Decimal(value))):g}"
+    return f"{float(context.create_decimal(Decimal(value))):.{max(digits, 6)}g}"
 
 
 def table(rows: Mapping[str, Any], caption: str) -> str:

@@ -1,9 +1,10 @@
 r"""A deployment by its description: what it guarantees, between two certified ends, or the question it leaves open.
 
 A description names a mechanism, its budgets, how many people there are, how often they are asked, who is trusted, and
-whose data the guarantee protects: the fields of :data:`FIELDS`.  What is needed and not said is a question, never a
-guess; a description without a unit of privacy is refused whatever else it says.  What is not said and can be bounded
-is answered for the least case, and the answer says what would change it.
+whose data the guarantee protects: the fields of :data:`FIELDS`.  If a field is missing that the guarantee depends on,
+the answer is a question and never a guess; a description without a unit of privacy is refused whatever else it says.
+The rounds, the adjacency and, beside rho, delta may be left out: the answer then says what was assumed, and what would
+change it.
 
 ``trust`` decides what is seen: every report (``nobody`` is trusted), reports in random order (``shuffler``), only their
 sum (``aggregator``), or a release by somebody who sees all data (``curator``).
@@ -32,17 +33,18 @@ from flamelib.core.vocabulary import SUPPORTS, Domain, DomainError, check, known
 FIELDS: dict[str, str] = {
     "name": "what is deployed, in words",
     "mechanism": "a local randomizer (any, kary, laplace, rappor, oue, subset, hadamard, local-hash), or a release by "
-    "a curator (gaussian, zcdp), or stated: a final budget of which no mechanism is told",
-    "epsilon0": "local budget of one report, for a local randomizer; of the whole vector where a vector is sent",
+    "a curator (gaussian, zcdp), or stated: a final budget whose mechanism is not told",
+    "epsilon0": "for a local randomizer: its budget for one report, or for the whole vector if a vector is sent",
     "n_buckets": "values that a report can stand for; not needed for any and laplace",
-    "n_users": "people whose reports are mixed, at the least; needed where a shuffler or an aggregator is trusted",
-    "noise_std": "of gaussian: standard deviation of the noise, in units of the most that one unit of privacy moves",
-    "rho": "of zcdp: its budget for everything that is released",
-    "epsilon": "of stated: the final budget; elsewhere what the publisher says, for comparison",
-    "delta": "failure probability of the guarantee, of all rounds together",
+    "n_users": "at least how many people's reports are mixed; needed if a shuffler or an aggregator is trusted",
+    "noise_std": "for gaussian: standard deviation of the noise, divided by the most that one unit of privacy can move "
+    "the result",
+    "rho": "for zcdp: its budget for everything that is released",
+    "epsilon": "for stated: the final budget; for other mechanisms the number that is published, for comparison",
+    "delta": "failure probability of the guarantee, for all rounds together",
     "rounds": "how often the same unit of privacy takes part, or how many releases there are; once if left out",
     "adjacency": "replace-one or add-remove",
-    "trust": "who follows the protocol and keeps what it sees: nobody, shuffler, aggregator or curator",
+    "trust": "who follows the protocol and tells nobody what it sees: nobody, shuffler, aggregator or curator",
     "unit": "whose data is protected: one report, a person's reports of a day, all that a person ever sends",
 }
 #: What is asked where a field is needed and left out.
@@ -54,8 +56,8 @@ QUESTIONS: dict[str, str] = {
     "trust": "who sees single reports: everybody (nobody is trusted), a shuffler, an aggregator, or a curator?",
     "epsilon0": "what is the local budget of one report?",
     "n_buckets": "how many values can a report stand for?",
-    "n_users": "how many people's reports are mixed before anybody sees them, at the least?",
-    "noise_std": "how much noise is added, in units of the most that one unit of privacy moves?",
+    "n_users": "at least how many people's reports are mixed before anybody sees them?",
+    "noise_std": "how much noise is added, divided by the most that one unit of privacy can move?",
     "rho": "what is the budget rho of everything that is released?",
     "epsilon": "what is the budget epsilon?",
     "delta": "with what failure probability delta must the guarantee hold?",
@@ -65,7 +67,7 @@ SENT = ("any", "kary", "laplace", *SUPPORTS)
 RELEASED = {"gaussian": "noise_std", "zcdp": "rho", "stated": "epsilon"}
 IF_UNSTATED = (
     "answered for a report that is replaced, not for one that is left out",
-    "the budget is for whichever it was computed for; to replace is to remove and add",
+    "the budget is for the one that its publisher computed it for; a replacement is a removal and an addition",
 )
 USUAL_DELTA = 1e-10  # at which a release that states rho is answered if it names no delta
 OFTEN = 10  # rounds of which is told what they would cost where none are named
@@ -90,7 +92,7 @@ class Answered:
 
     ``upper`` is never below the truth and ``lower`` never above it, where ``basis`` is ``computed``; where it is
     ``stated``, ``upper`` repeats the description, whose mechanism is not told, and ``lower`` is ``None``.  ``odds`` is
-    by how much the odds of a guess about one unit can grow, but for ``delta``.  ``alone`` is the epsilon, at delta 0,
+    by how much the odds of a guess about one unit can grow, up to ``delta``.  ``alone`` is the epsilon, at delta 0,
     that is left if whoever is trusted does not deserve it, ``None`` where nothing is.  ``unstated`` says what was left
     open, and what would change.
     """
@@ -196,7 +198,7 @@ def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float
         if mechanism == "gaussian":
             return max(gaussian - gaussian.uncertainty, 0.0), gaussian, RestsOn.PROVEN, "Gaussian noise, exactly"
         upper = renyi_to_epsilon(lambda order: rounds * numbers["rho"] * order, delta, _ORDERS)
-        because = "above for every mechanism with this rho, below for Gaussian noise, which has it"
+        because = "the upper end for every mechanism with this rho, the lower end for Gaussian noise, which has it"
         return max(gaussian - gaussian.uncertainty, 0.0), upper, RestsOn.PROVEN, because
     if trust == "nobody":
         return _unshuffled(mechanism, numbers["epsilon0"], numbers.get("n_buckets"), rounds, delta)
@@ -209,7 +211,7 @@ def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float
     if trust == "aggregator" and mechanism != "kary":
         return None, upper, rests_on, "a sum shows no more than shuffled reports do; how much less is not known here"
     lower = at_least(randomizer, n_users, rounds, 1.0, None, delta)
-    return min(lower, upper), upper, rests_on, "shuffled reports; below by explicit data sets"
+    return min(lower, upper), upper, rests_on, "shuffled reports; the lower end by explicit data sets"
 
 
 def _unshuffled(
@@ -256,7 +258,7 @@ def _seen(epsilon0: float, n_buckets: int, times: int, delta: float) -> tuple[fl
 def _oftener(mechanism: str, trust: str, numbers: Mapping[str, Any], unit: str) -> str:
     """What more rounds would change."""
     if mechanism == "stated":
-        return f"rounds: whether the budget counts every release that {unit!r} takes part in is not said"
+        return f"rounds: it is not said whether the budget counts every release that {unit!r} takes part in"
     delta = {"delta": numbers.get("delta", USUAL_DELTA)} if mechanism == "zcdp" else {}
     more = _ends(mechanism, trust, {**numbers, **delta, "rounds": OFTEN})[1]
     return f"rounds: answered for one; {OFTEN} of the same unit would cost at most {more:.4g}"

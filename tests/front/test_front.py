@@ -402,5 +402,7 @@ def test_no_guarantee_is_an_infinite_one_and_rare_failures_are_finite() -> None:
 def test_printed_numbers_err_to_their_side() -> None:
     rng = np.random.default_rng(0)
     for value in [*np.exp(rng.uniform(-300, 300, 2000)), 5e-324, 1.0, 0.0, 1e300]:
-        assert float(rounded(value)) >= value
-        assert float(rounded(value, up=False)) <= value
+        for digits in range(1, 13):
+            low, high = (float(rounded(value, up=up, digits=digits)) for up in (False, True))
+            assert low <= value <= high
+            assert high - low <= 1.001 * 10.0 ** (1 - digits) * value + 5e-324

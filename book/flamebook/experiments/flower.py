@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flamebook.flower.parties import AGGREGATIONS, Flame, SelfCheckin, Settings, Shares
+from flamebook.flower.legs import Arrays, boxed, new_keys, opened
+from flamebook.flower.parties import AGGREGATIONS, ROUND, Flame, Round, SelfCheckin, Settings, Shares
 from flamebook.flower.processes import simulate
 from flamebook.records import Curves, Parameters
 from flamebook.statements import AtMost, Finding, at_most, compared, counted, either, silent
@@ -17,6 +18,8 @@ from flamelib.learning.federated import Aggregate, Users, load_users, train
 from flamelib.protocols import checkin, flame
 
 CROWDS = (1, 100)  # times as many clients
+# The smallest case; by this seed's coins the first client comes, and the second does not.
+PAIR = Settings(aggregation="checkin", n_users=2, n_inputs=1, n_classes=2, seed=2)
 
 
 class Alone(Users):
@@ -101,10 +104,16 @@ class Federation:
         n_users, sizes = self.settings.n_users, self.sizes
         legs = (
             ("model", "server to each client", n_users, "everybody"),
-            ("report", "each client to the shuffler", n_users, "the shuffler; messages, the analyzer alone"),
+            ("report", "each client to the shuffler", n_users, self._shuffler_reads),
             ("bags", "shuffler to analyzer", 1, "the analyzer"),
         )
         return [(name, sizes[leg], times * sizes[leg], who) for leg, name, times, who in legs if sizes]
+
+    @property
+    def _shuffler_reads(self) -> str:
+        if self.settings.aggregation == "cloak":
+            return "the shuffler, shares of updates included; those of accuracies by the analyzer alone"
+        return "the shuffler, but the messages in it by the analyzer alone"
 
     def crowd_rows(self) -> list[tuple[object, ...]]:
         """For a table: what all rounds would cost by each protocol, here and in larger crowds."""
@@ -142,23 +151,43 @@ class Federation:
         """For the text."""
         its = self.settings
         refused = its.rounds - self.paid
+        verb = either(refused == 1, "is", "are")
+        refusal = f", and {counted(refused, 'round')} {verb} refused before anybody is asked" if refused else ""
         last = self.spent[self.paid - 1] if self.paid else None
         return {
             "clients": counted(its.n_users, "client"),
             "budget": f"{its.epsilon:g}",
             "asked": counted(its.rounds, "round"),
-            "refusal": f"The budget of {its.epsilon:g} pays for {counted(self.paid, 'round')}, "
-            f"and {counted(refused, 'round')} {either(refused == 1, 'is', 'are')} refused before anybody is asked.",
+            "refusal": f"The budget of {its.epsilon:g} pays for {counted(self.paid, 'round')}{refusal}.",
             "cost": f"at most {at_most(last.epsilon)}" if last else "nothing, for no round was run",
             "basis": str(last.rests_on if last else self.spent[0].rests_on),
             "law": either(
                 its.aggregation == "cloak",
-                "every client draws shares and noise for itself, which the book's loop draws for all at once: "
-                "the two runs are equal in law, not in their numbers",
-                "every party draws from a child of one seed, the same as in the book's loop: "
-                "the models of both are compared bit for bit",
+                "In the app every client draws its own shares and noise, while the book's loop draws them for all "
+                "clients at once. So the two runs follow the same law, but their numbers differ.",
+                "In the app every party draws its random numbers from a child of one seed, the same child as in the "
+                "book's loop. So the models of both should be equal bit for bit, which the page checks at its end.",
             ),
         }
+
+
+def two_clients() -> list[tuple[str, ...]]:
+    """For a table: what each party of the smallest case holds of either client; every leg is really sealed."""
+    these, (secret, key), (own_secret, own_key) = SelfCheckin(PAIR), new_keys(), new_keys()
+    this = Round(0, ROUND, bytes(16), key, own_key)
+    boxes = [boxed(these.client(place, np.zeros(these.dimension), this), key) for place in range(PAIR.n_users)]
+    reports = [opened(box, secret) for box in boxes]
+    messages = opened(boxed(these.shuffler(reports, this), own_key), own_secret)["messages"]
+
+    def told(report: Arrays) -> str:
+        came = either(bool(report["came"]), "has checked in", "has not checked in")
+        return f"{came}; a sealed envelope of {report['message'].size:,} bytes"
+
+    return [
+        ("server", *(f"a sealed box of {box.size:,} bytes" for box in boxes)),
+        ("shuffler", *map(told, reports)),
+        ("analyzer", *[f"{counted(len(messages), 'message')}, from one of the two"] * 2),
+    ]
 
 
 def compute_federation(dataset: str, **asked: Any) -> tuple[Federation, str]:

@@ -1,8 +1,9 @@
 """The ClientApp: what runs on every node, as a client, as the shuffler or as the analyzer.
 
 A node's role is in its own settings (``role``, and ``place`` for a client); in a simulation the last two partitions are
-shuffler and analyzer.  A client's records lie in the folder that ``FLAMELIB_FLOWER_RECORDS`` names, as ``PLACE.npz``:
-on a node of its own, it has no others.  What a node received is kept where ``FLAMELIB_FLOWER_TRACE`` names a folder.
+shuffler and analyzer.  A client's records lie in the folder that ``FLAMELIB_FLOWER_RECORDS`` names, as ``PLACE.npz``;
+a client with a node of its own finds no others there.  If ``FLAMELIB_FLOWER_TRACE`` names a folder, what a node
+received is kept in it.
 """
 
 import os
@@ -25,7 +26,7 @@ RECORDS, TRACE, KEYS = "FLAMELIB_FLOWER_RECORDS", "FLAMELIB_FLOWER_TRACE", "keys
 
 
 def write_records(users: Users, folder: Path, places: range) -> None:
-    """A file for each of these clients, of the images that it trains on, and those that it tests with."""
+    """A file for each of these clients, with the images that it trains on and those that it tests with."""
     folder.mkdir(parents=True, exist_ok=True)
     tested = len(users.held_back.labels) // len(users)
     for place in places:
@@ -36,7 +37,7 @@ def write_records(users: Users, folder: Path, places: range) -> None:
 
 
 def vector_of(job: str, settings: Settings, own: Arrays, model: Reals) -> Reals:
-    """What a client adds to the sums: its update of the model, if that is asked, and its share of images told right."""
+    """What a client adds to the sums: its update of the model, if that is asked, and its share of right answers."""
     right = settings.model.accuracy(model, own["test_images"], own["test_labels"])
     if job == TALLY:
         return np.array([right])

@@ -1,13 +1,14 @@
 """Ways to add up, each as three parties: a client, the shuffler and the analyzer, by the library's own functions.
 
-Whatever a party is given stands in its arguments, and it gives back what it hands on: nothing of Flower is here.
+The arguments of a party are all that it is given, and what it returns is what it hands on.  Nothing here knows Flower.
 
 =========== ============================================================================================
 client      its own update, the public keys of shuffler and analyzer, the round's name
 shuffler    who reports which coordinates, or who checked in; messages in envelopes that it cannot open
-            (shares of updates by the cloak alone lie open before it)
+            (except shares of updates by cloak aggregation, which are in no envelope)
 analyzer    shuffled messages, without senders
-server      boxes that it cannot open, all of one length; the estimate, and what everybody knows
+server      boxes that it cannot open, those of clients all of one length; the length of the shuffler's box, and
+            by it how many clients checked in; the estimate, and what everybody knows
 =========== ============================================================================================
 """
 
@@ -92,7 +93,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Round:
-    """A sum of a round: its number, what is summed, its name, and whose keys to seal for."""
+    """One sum: the number of its round, what is summed, a name of its own, and the keys to seal with."""
 
     number: int
     job: str
@@ -177,7 +178,7 @@ class Flame(Parties):
 
 
 class SelfCheckin(Parties):
-    """Every client throws a coin of its own; who comes sends a point of a sphere, in an envelope."""
+    """Every client tosses a coin of its own; those who come send a point of a sphere, in an envelope."""
 
     @cached_property
     def protocol(self) -> checkin.CheckinProtocol:
@@ -193,7 +194,7 @@ class SelfCheckin(Parties):
         return {"came": np.array(sent is not None), "message": lock(this.analyzer_key, content.tobytes())}
 
     def shuffler(self, received: Sequence[Arrays], this: Round) -> Arrays:
-        """Envelopes of those who came, in an order that says nothing."""
+        """Envelopes of those who came, in random order."""
         came = [one["message"] for one in received if one["came"]]
         shuffled = checkin.shuffler(came, self.generator(this.number, 0))
         return {"messages": np.array(shuffled, dtype=np.uint8).reshape(len(shuffled), received[0]["message"].size)}
@@ -213,7 +214,7 @@ class SelfCheckin(Parties):
 
 
 class Tally(Parties):
-    """One number in [0, 1] of each client, in shares that mean nothing alone; noise is in the sum."""
+    """One number in [0, 1] of each client, in shares that mean nothing alone; the sum contains noise."""
 
     stream = 2
 
@@ -230,7 +231,7 @@ class Tally(Parties):
         return shares
 
     def decoded(self, total: Residues) -> Reals:
-        """The sum that is meant by a sum of shares."""
+        """The sum of the clients' values, from the sum of all shares."""
         return cloak.analyze_centred(self.protocol, total)
 
     def client(self, place: int, vector: Reals, this: Round) -> Arrays:
@@ -282,7 +283,7 @@ class Shares(Tally):
 
     @cached_property
     def security_bits(self) -> int:
-        """How close the shares of a coordinate must be for shares of all rounds to cost little of delta."""
+        """Bits of security of a coordinate's shares with which the shares of all rounds cost little of delta."""
         sums = self._of_sums(self.settings.rounds, (1 - 2 * SHARES_COST) * self.delta)
         cost = math.log2(self.dimension * self.settings.rounds) - math.log2(SHARES_COST * self.delta)
         return math.ceil(cost + (min(sums, MOST_EPSILON) + 1) / math.log(2))
@@ -334,16 +335,16 @@ class Both(Parties):
 
     @cached_property
     def parts(self) -> dict[str, Parties]:
-        """The one and the other."""
+        """The two ways to add up, by name."""
         return {"update": AGGREGATIONS[self.settings.aggregation](self.settings), TALLY: Tally(self.settings)}
 
     def client(self, place: int, vector: Reals, this: Round) -> Arrays:
-        """What a client sends of both."""
+        """What a client sends for both sums."""
         sent = zip(self.parts.items(), (vector[:-1], vector[-1:]), strict=True)
         return _joined({name: part.client(place, own, this) for (name, part), own in sent})
 
     def shuffler(self, received: Sequence[Arrays], this: Round) -> Arrays:
-        """Both, shuffled each on its own."""
+        """The messages of both sums, each shuffled on its own."""
         return _joined(
             {name: part.shuffler([_part(one, name) for one in received], this) for name, part in self.parts.items()}
         )
@@ -354,7 +355,7 @@ class Both(Parties):
         return np.concatenate(found)
 
     def spent(self, rounds: int) -> Guarantee:
-        """The sum of the two, and the model that is left is tallied once more."""
+        """Both budgets added up; there is one more sum of accuracies than of updates, for the last model."""
         parts = list(self.parts.values())
         found = [part.spent(rounds + extra) for part, extra in zip(parts, (0, 1), strict=True)]
         total = math.nextafter(sum(one.epsilon for one in found), math.inf)

@@ -133,7 +133,7 @@ def _program(name: str) -> str:
     """A program of the environment that this runs in."""
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if found is None:
-        raise DomainError(f"{name} must be installed: pip install 'flamelib[flower]'")
+        raise DomainError(f"{name} must be installed: pip install 'flamelib[flower,learning,sealing]'")
     return found
 
 

@@ -1,7 +1,8 @@
 """The ServerApp: it carries boxes that it cannot open, adds estimates to the model, refuses rounds beyond the budget.
 
-A round adds up updates, and how accurate the model was that clients were sent; the last model is tallied by itself.
-Nodes that fail, or are late, end the run: their coins and noise are part of what is accounted for.
+A round adds up the clients' updates and the accuracy of the model that they were sent.  The accuracy of the last model
+is added up in a round of its own.  A node that fails or is late ends the run, because the account counts on the coins
+and the noise of every node.
 """
 
 import json
@@ -47,7 +48,7 @@ def server(settings: Settings | None = None, result: Path | None = None) -> Serv
 
 
 def run(grid: Grid, settings: Settings) -> dict[str, Any]:
-    """All rounds that the budget pays for: accuracies of all models as they were summed, models, bytes of each leg."""
+    """Run all rounds that the budget pays for: the summed accuracies of all models, the models, bytes of each leg."""
     nodes = _nodes(grid, settings)
     model = settings.model.initial(np.random.default_rng(_first(settings.seed)))
     models, accuracy, sizes, paid = [model], list[float](), dict[str, int](), settings.paid

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 GROUP = 10  # most runs in one job: a job that is cancelled, or runs out of time, takes few with it
 FIRST_LOOK = 5  # seconds; the plugin's own 40 are longer than most notebooks take
-KILLED = "killed"  # by the watch over memory of a scheduler without control groups, which says no more
+KILLED = "killed"  # by a scheduler without control groups that watches memory itself, and gives no reason
 _STATES = {
     "CANCELLED": "cancelled",
     "PREEMPTED": "cancelled",
@@ -27,7 +27,7 @@ _RUN = re.compile(r"([^/\s]+)/receipt\.json")
 
 
 def words(options: Sequence[str], due: int, jobs: int) -> list[str]:
-    """The user's words for Snakemake, after what they leave open where they send the runs to SLURM.
+    """The user's words for Snakemake; if they choose SLURM, defaults for what they leave open come before them.
 
     >>> words(["--executor", "slurm", "--slurm-status-command", "sacct", "--jobs=9"], due=100, jobs=50)[:4]
     ['--resources', 'run=1', '--group-components', 'runs=2']
@@ -35,8 +35,8 @@ def words(options: Sequence[str], due: int, jobs: int) -> list[str]:
     given = list(options)
     if "slurm" not in given and "--executor=slurm" not in given:
         return given
-    # The state that `sacct` writes of a cancelled job, as in `CANCELLED by 1000`, the plugin takes for that of a job
-    # at work, and would wait for ever; `squeue` writes one word.
+    # `sacct` writes `CANCELLED by 1000` for a job that a user cancelled.  The plugin takes this for the state of a job
+    # at work and would wait for ever; `squeue` writes one word.
     defaults = {
         "--resources": "run=1",
         "--group-components": f"runs={max(1, min(GROUP, -(-due // jobs)))}",
@@ -51,7 +51,7 @@ def words(options: Sequence[str], due: int, jobs: int) -> list[str]:
 
 
 def endings(log: str) -> dict[str, str]:
-    """How the scheduler ended the jobs that a log of Snakemake reports, by run; none where the run itself failed."""
+    """How the scheduler ended the jobs of a log of Snakemake, by run; runs that failed by themselves are left out."""
     jobs = {
         run: job[1]
         for block in _BLOCK.split(log)
@@ -65,7 +65,7 @@ def endings(log: str) -> dict[str, str]:
 
 
 def _told(job: str) -> str:
-    """What the scheduler's accounts have of a job; empty where its own program failed, or they cannot be had."""
+    """What the scheduler's accounts say of a job; empty if its program failed or if there are no accounts to read."""
     asked = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=State,ExitCode", f"--jobs={job}"]
     try:
         said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -74,7 +74,7 @@ def _told(job: str) -> str:
     state, _, code = said.partition("\n")[0].partition("|")
     state, signal = state.partition(" ")[0], code.partition(":")[2]
     if state == "FAILED" and signal == "9":
-        return f"{KILLED}: job {job} of the scheduler ended by signal 9, as where memory runs out"
+        return f"{KILLED}: job {job} of the scheduler ended by signal 9, as happens where memory runs out"
     return f"{_STATES[state]}: the scheduler ended job {job} ({state})" if state in _STATES else ""
 
 

@@ -17,31 +17,35 @@ HEADER = ("work", "package", "way", "epsilon", "seconds")
 HEAD = """\
 # Beside other software
 
-Other programs answer some of the questions that this book answers. Here they are asked the same questions in one run,
-on one core. The first kind of question is Gaussian noise on a sum to which each record contributes at most 1; a coin
-decides in every round whether a record takes part, and neighbouring data sets differ by one record that is added or
-removed. The second kind is rounds of shuffled yes-or-no answers, where one person's answers are replaced. The smaller
-epsilon is the tighter one, unless it is smaller than what is lost for certain: an epsilon below the lower bound that
-this library certifies is no guarantee, and is marked so.
+Other programs answer some of the questions that this book answers. Here they and this library are asked the same
+questions, one after the other on one core. In the first kind of question Gaussian noise is added to a sum in every
+round. Each record contributes a vector of norm at most 1, a coin decides in every round whether it takes part, and
+neighbouring data sets differ by one record that is added or removed. In the second kind yes-or-no answers are shuffled
+in every round, and one person's answers are replaced.
+
+This library certifies an upper and a lower bound on epsilon. An answer of another program that lies below the lower
+bound is no guarantee, and is marked *below the truth*. Above the upper bound an answer is *looser*. Between the two
+bounds it is called *tighter*, and our bounds do not decide whether it is a guarantee.
 
 """
 TAIL = """\
 ## What is not in these tables
 
-We know of no program on the package index that accounts for shuffling: in the tables above, other programs compose the
-pair of distributions that this library certifies for one round. Public code of papers accounts for shuffling; it has no
-releases that could be installed by version, so its answers were compared by hand, on 2026-11-22, and are not recomputed
-here. In that comparison its tightest epsilons were between 1.0000 and 1.098 times this library's; bounds by Bennett's
-inequality in closed form were up to 1.19 times as large, and took a tenth of the time. One program's epsilon for
-randomized response with ten values was 0.99996 times this library's, and below the truth. For an arbitrary randomizer
-with a local budget of 4 and 1e8 users, another program's epsilon was 1.0015 times as large, in 0.7 of the time. The
-central-limit approximation in a library for training was below the truth as well: 6.007 in the first table's setting.
+We know of no program on the package index that accounts for shuffling by itself. In the tables on shuffled answers
+other programs compose the pair of distributions that this library certifies for one round. Some papers come with public
+code that accounts for shuffling. It has no releases that could be installed by version, so its answers were compared by
+hand, on 2026-11-22, and are not recomputed here. In that comparison the tightest epsilons of this code were between
+1.0000 and 1.098 times those of this library. Its closed-form bounds by Bennett's inequality were up to 1.19 times as
+large and took a tenth of the time. For randomized response with ten values one program's epsilon was 0.99996 times this
+library's and below the truth. For an arbitrary randomizer with a local budget of 4 and 1e8 users, another program's
+epsilon was 1.0015 times this library's and took 0.7 of its time. The central-limit approximation in a library for
+training was below the truth as well: it gives 6.007 in the setting of the first table.
 
 ## What others do and this library does not
 
-Other programs account for batches from a shuffled order, for balls-and-bins sampling and for random allocation, in
-which each record takes part in a fixed number of the rounds; here the coins of a record decide in how many rounds it
-takes part. This library also has no privacy filters and odometers, no f-DP and GDP curves, no local randomizers with
+Other programs account for batches from a shuffled order, for balls-and-bins sampling and for random allocation. In all
+of these each record takes part in a fixed number of rounds, while here its coins decide in how many rounds it takes
+part. This library also has no privacy filters and odometers, no f-DP and GDP curves, no local randomizers with
 a delta of their own, no budgets for each person, and no metric privacy. Other programs calibrate and account for many
 more mechanisms than those of the five documents, and are part of programs that train models.
 """
@@ -65,8 +69,8 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
     peers = ", ".join(f"{one} {pinned()[one]}" for one in sorted({row["package"] for row in rows} - {OWN}))
     told = (
         f"Recorded on {about['date']} ({about['machine']}) with {peers}; `make beside` repeats it, with the "
-        "versions of `data/beside.txt`. This library's upper bounds are rounded up and its lower bounds down, answers "
-        "of others to the nearest digit. Times are processor times, and short ones differ from run to run.\n"
+        "versions of `data/beside.txt`. This library's upper bounds are rounded up and its lower bounds down, and the "
+        "answers of others to the nearest digit. Times are processor times; short ones differ from run to run.\n"
     )
     tables = (_work(name, list(some)) for name, some in groupby(rows, itemgetter("work")))
     return "\n".join([HEAD + told, *tables, TAIL])
@@ -91,7 +95,7 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
     below = next(float(row["epsilon"]) for row in own if row["way"] == FROM_BELOW)
     best = next(row for row in own if row["way"] != FROM_BELOW)
     value, seconds = float(best["epsilon"]), float(best["seconds"])
-    lines = [f"## {name[0].upper()}{name[1:]}", "", _words(WORKS[name], below, value), ""]
+    lines = [f"## {_title(WORKS[name])}", "", _words(WORKS[name], below, value), ""]
     lines += [
         "| program | method | epsilon | ratio to ours | time, ratio to ours | verdict |",
         "|---|---|---|---|---|---|",
@@ -106,6 +110,18 @@ def _work(name: str, rows: Sequence[Mapping[str, str]]) -> str:
                 cells[5] = "**below the truth**" if epsilon < below else "tighter" if epsilon < value else "looser"
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _title(work: Work | Shuffles) -> str:
+    """What is asked, in words.
+
+    >>> _title(Work(0.01, 1.0, 10_000, 1e-5)), _title(Shuffles(10_000, 1.0, 1.0, 100, 1e-6))
+    ('Gaussian noise, rate 0.01, 10,000 rounds, delta 1e-05', 'Shuffled answers of 10,000 people, rate 1, 100 rounds')
+    """
+    rounds = f"rate {work.rate:g}, {work.rounds:,} rounds"
+    if isinstance(work, Work):
+        return f"Gaussian noise, {rounds}, delta {work.delta:g}"
+    return f"Shuffled answers of {work.n_users:,} people, {rounds}"
 
 
 def _words(work: Work | Shuffles, below: float, value: float) -> str:

@@ -89,7 +89,7 @@ def own(work: Work | Shuffles) -> float:
 
 
 def own_below(work: Work | Shuffles) -> float:
-    """And its lower end: no guarantee below it is one."""
+    """This library's lower end: an epsilon below it is no guarantee."""
     return bounds(work.protocol(), delta=work.delta, rounds=work.rounds).lower
 
 
@@ -168,7 +168,7 @@ def _google_pairs(work: Shuffles, step: float) -> float:
 
 @cache
 def pair(work: Shuffles) -> Cells:
-    """Two laws that dominate one round, whatever its data: of shuffling the peers know nothing themselves."""
+    """Two laws that dominate one round, whatever its data; the peers themselves know nothing of shuffling."""
     curve = round_curve(KaryProfile(work.epsilon0, 2), work.n_users, work.rate)
     return dominating_cells(curve, work.rounds, work.delta)
 

@@ -1,4 +1,4 @@
-"""The page "How much is still unknown": each headline's bracket, widest first, with what stood before it."""
+"""The page "How much is still unknown": for each headline both bounds, widest first, and those of earlier years."""
 
 import csv
 import io
@@ -28,15 +28,16 @@ HEAD = """\
 (sec-unknown)=
 # How much is still unknown
 
-A quantity is known when its certified lower bound meets its certified upper bound. For each headline of this book the
-page says how far apart the two are, the widest gap first, what was known in earlier years at the same inputs, and what
-would close the gap. Every number is computed when the book is built; upper bounds are rounded up, lower bounds down.
+A quantity is known when its certified lower bound meets its certified upper bound. This page lists the headlines of the
+book, those with the widest gap first. For each of them it says how far apart the two bounds are, which upper bounds
+were known in earlier years for the same inputs, and what would close the gap. Every number is computed when the book is
+built; upper bounds are rounded up and lower bounds down.
 
 """
 DRAWN = """\
 In the drawing each line runs from the certified lower bound, at its left end, to the largest upper bound. The filled
-dot is the smallest upper bound today, and hollow dots are those of earlier years. Where nothing but a dot is seen, the
-gap is closed.
+dot is the smallest upper bound today, and hollow dots are the upper bounds of earlier years. Where only a filled dot is
+seen at the left edge, the gap is closed.
 
 """
 
@@ -136,7 +137,8 @@ def _value(end: Mapping[str, Any], inputs: Mapping[str, Any]) -> float:
 
 def page(found: Sequence[Bracket], link: Callable[[str], str]) -> str:
     """The page in MyST."""
-    told = f"{sum(one.ratio < 1.1 for one in found)} of {len(found)} upper bounds are within a tenth of the lower ones."
+    close = sum(one.ratio < 1.1 for one in found)
+    told = f"For {close} of {len(found)} quantities the upper bound exceeds the lower one by less than a tenth."
     downloads = (
         "Download: {download}`brackets.json <generated/brackets.json>`, "
         "{download}`brackets.csv <generated/brackets.csv>`: ids, inputs, both ends and their ratio."

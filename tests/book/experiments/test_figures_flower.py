@@ -50,6 +50,7 @@ def compute(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
 def test_models_are_those_of_the_loop_where_seeds_are_shared(compute: Any, aggregation: str) -> None:
     found = compute(aggregation=aggregation)
     assert found.paid == 3
+    assert found.words()["refusal"] == "The budget of 1e+06 pays for 3 rounds."
     assert found.same is (aggregation != "cloak")
     assert found.equal.holds is (None if aggregation == "cloak" else True)
     assert found.within.holds
@@ -73,6 +74,19 @@ def test_a_budget_is_spent(compute: Any) -> None:
     assert {len(values) for values in none.accuracy().curves.values()} == {1}
     assert none.bytes_rows() == []
     assert {one.holds for one in (none.within, none.equal, none.tallied)} == {None}
+
+
+def test_the_smallest_case_is_really_sealed_and_one_of_two_comes() -> None:
+    (_, ana, ben), (_, came, stayed), (_, message, same) = flower.two_clients()
+    assert ana == ben
+    assert came.replace("has checked", "has not checked") == stayed
+    assert message == same == "1 message, from one of the two"
+
+
+def test_shares_of_updates_can_be_read_by_their_shuffler(compute: Any) -> None:
+    told = {aggregation: compute(aggregation=aggregation).bytes_rows()[1][-1] for aggregation in ("flame", "cloak")}
+    assert "shares of updates included" in told["cloak"]
+    assert "messages in it by the analyzer alone" in told["flame"]
 
 
 def test_a_larger_crowd_hides_more_but_for_sums(compute: Any) -> None:

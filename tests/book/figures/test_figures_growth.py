@@ -52,6 +52,18 @@ def test_the_record_has_every_protocol_and_is_drawn() -> None:
     assert all(one.ended in growth.WHY for one in record.ladders)
 
 
+def test_the_smallest_case_is_two_points_of_the_record_and_their_power() -> None:
+    told = growth.smallest(10**9)
+    one = next(one for one in growth.read("run", "users").ladders if one.protocol == told["protocol"])
+    took = dict(zip((f"{size:,}" for size in one.sizes), one.seconds, strict=True))
+    assert took[told["large"]] / took[told["small"]] == pytest.approx(float(told["longer"]), rel=1e-2)
+    slope = math.log(float(told["longer"])) / math.log(float(told["more"]))
+    assert slope == pytest.approx(float(told["slope"]), abs=6e-3)
+    then = took[told["large"]] * (10**9 / int(told["large"].replace(",", ""))) ** slope
+    assert 60 * float(told["then"].removesuffix(" min")) == pytest.approx(then, rel=0.05)
+    assert growth.header("dimension", 1000)[-1] == "memory for 1,000 coordinates"
+
+
 @pytest.mark.parametrize("protocol", recorder.PROTOCOLS)
 def test_every_protocol_is_measured(protocol: str) -> None:
     for question in ("run", "account"):

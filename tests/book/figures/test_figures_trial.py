@@ -88,23 +88,37 @@ class TestThePage:
         assert [row[:2] for row in rows] == [("5", 0.317), ("6.5", 0.906), ("7", 1.528)]
         assert all(row[5].startswith("holds") for row in rows)
         assert trial.draft_holds(rows).holds
-        assert trial.draft_words(rows)["draft_spare"] == "1.60 times what suffices"
+        assert "furthest off is 1.60 times what suffices" in trial.draft_words(rows)["draft_judgement"]
 
     def test_other_values_have_nothing_printed(self) -> None:
         rows = trial.draft_rows([10.0, 2.0], 50_000, 1e-9)
         assert {(row[1], row[5]) for row in rows} == {("", "nothing to compare")}
         assert trial.draft_holds(rows).holds is None
-        assert "not printed" in trial.draft_words(rows)["draft_spare"]
+        assert "prints no number" in trial.draft_words(rows)["draft_judgement"]
+        less = [("5", 0.2, 0.29, 0.3, 0, "")]
+        assert "not every number" in trial.draft_words(less)["draft_judgement"]
 
     @pytest.mark.parametrize(
         ("said", "lower", "told"),
         [(None, 1.0, "nothing"), (2.002, 1.0, "holds"), (3.0, 1.0, "holds, 1.50 times"), (1.5, 1.0, "between"),
-         (1.5, None, "between"), (0.5, 1.0, "less than this alone")],
+         (1.5, None, "between"), (0.5, 1.0, "below the lower bound")],
     )  # fmt: skip
     def test_a_published_number_is_judged_by_both_ends(
         self, said: float | None, lower: float | None, told: str
     ) -> None:
         assert trial.judged(said, lower, 2.0).startswith(told)
+
+    def test_the_smallest_case_is_asked_for_its_people_where_they_are_left_out(self) -> None:
+        (_, alone, same, _), (_, least, most, _), (_, *none, question) = trial.survey_rows()
+        assert alone == same == float(trial.survey_words()["survey_budget"])
+        assert 0 < least <= most < alone
+        assert none == ["", ""]
+        assert "how many people" in question
+
+    def test_the_rounding_of_mu_covers_the_published_number(self) -> None:
+        told = trial.case_words()
+        assert float(told["mu_least"]) < 1.453 < float(told["mu_most"])
+        assert float(told["rho_of_mu"]) < 0.0728
 
     def test_every_case_has_two_ends_or_a_reason(self) -> None:
         rows = {row[0]: row for row in trial.case_rows()}
@@ -129,6 +143,9 @@ class TestThePage:
         assert not trial.shrinks([(1, 0, 1.0), (2, 0, 2.0)])
 
     def test_what_came_after_lies_above_what_is_certain(self) -> None:
-        for *_, theirs, least, most in trial.successor_rows():
+        rows = list(trial.successor_rows())
+        for *_, theirs, least, most in rows:
             assert most <= theirs
             assert not least or least <= most
+        apart = float(trial.successor_words(rows)["clones_apart"].partition(" ")[0]) / 100
+        assert rows[0][3] * (1 + apart) >= rows[0][4]

@@ -1,6 +1,7 @@
 """The worst randomizer: the search against random randomizers by enumeration, and the leading order."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import pytest
 
 from flamebook.attacks.every_randomizer import OTHERS, columns_of, extreme_randomizers, worst_randomizer
 from flamebook.figures.blanket import worst
+from flamebook.places import ROOT
 
 CASES = [(Fraction(3, 2), Fraction(21, 20)), (Fraction(3), Fraction(6, 5)), (Fraction(6), Fraction(4))]
 
@@ -56,6 +58,17 @@ def test_no_random_randomizer_exceeds_the_search(n_users: int, factor: Fraction,
     assert 0 < seen <= found.at_most * (1 + 1e-12)
 
 
+def test_the_smallest_case_of_the_page_is_that_of_all_bags() -> None:
+    binary = np.array([[3, 1], [1, 3]]) / 4
+    ternary = np.array([[3, 1, 1], [1, 3, 1], [1, 1, 3]]) / 5
+    lost = [max(divergence(rows, (held,), 1.5) for held in range(len(rows))) for rows in (binary, ternary)]
+    assert lost == pytest.approx([9 / 32, 11 / 50], rel=1e-12)
+    assert ternary[0, 0] ** 2 - 1.5 * ternary[1, 0] * ternary[0, 0] == pytest.approx(9 / 50, rel=1e-12)
+    page = json.loads((ROOT / "notebooks" / "blanket_worst.ipynb").read_text(encoding="utf-8"))
+    case = "".join(page["cells"][0]["source"]).partition("**The smallest case.**")[2]
+    assert all(number in case for number in (r"=\frac9{32}$", r"\frac{11}{50}$", r"=\frac9{50}$"))
+
+
 def test_vertices_are_randomizers_and_k_ary_responses_are_among_them() -> None:
     columns = columns_of(3, Fraction(3))
     vertices = extreme_randomizers(columns)
@@ -87,6 +100,8 @@ def test_ratios_of_large_crowds_tend_to_the_limit() -> None:
         assert abs(values[1] / end - 1) < 2e-4 < abs(values[0] / end - 1)
     told = worst.words_of_contest(contest)["contest"]
     assert told.startswith("at the budget 2.0 ternary response loses more")
+    [_, gain] = worst.words_of_contest(contest)["gain"].removesuffix(" %.").split(" at least ")
+    assert float(gain) <= 100 * (contest.curves["lower:2.0"][1] - 1) <= float(gain) + 1
     assert "at the budget 0.5 it is not" in told
 
 

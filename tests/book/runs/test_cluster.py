@@ -65,7 +65,7 @@ def accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("accounts")
 def test_a_job_that_the_scheduler_ended_is_told_from_a_run_that_failed() -> None:
     timeout = "out of time: the scheduler ended job 7 (TIMEOUT)"
-    killed = "killed: job 9 of the scheduler ended by signal 9, as where memory runs out"
+    killed = "killed: job 9 of the scheduler ended by signal 9, as happens where memory runs out"
     assert cluster.endings(LOG) == {"one": CANCELLED, "two": CANCELLED, "three": timeout, "five": killed}
     assert [cluster.status(words) for words in (timeout, killed)] == ["out of time", "killed"]
 

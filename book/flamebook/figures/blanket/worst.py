@@ -19,6 +19,7 @@ from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.search import root
+from flamelib.front.results import rounded
 
 SHARES = (Fraction(1, 20), Fraction(3, 10), Fraction(3, 5))  # of e^epsilon0 - 1, for e^epsilon - 1
 LARGEST_DENOMINATOR = 8  # of e^epsilon0 in the search
@@ -109,11 +110,11 @@ def words_of_contest(record: Curves) -> dict[str, str]:
         f"at {_budgets(less)} it is not shown to lose more" if less else "",
         f"at {_budgets(none)} nothing is lost at this failure probability" if none else "",
     ]
-    gain = percent(max(last[name] for name in more) - 1) if more else ""
+    gain = rounded(100 * (max(last[name] for name in more) - 1), up=False, digits=2) if more else ""
     return {
         "crowd": f"{record.x[-1]:,.0f}",
         "contest": "; ".join(one for one in told if one),
-        "gain": f" Epsilon is larger by up to {gain}." if more else "",
+        "gain": f" The largest increase of epsilon is at least {gain} %." if more else "",
     }
 
 

@@ -17,6 +17,7 @@ from flamebook.statements import Finding, compared
 from flamelib.core.vocabulary import DomainError
 
 TABLE = "growth.csv"
+SMALLEST = "shuffled answers"  # whose runs the page begins with
 DRAWN = {
     "shuffled answers": ("blue", "o"), "shuffled Laplace": ("blue", "s"),
     "SS-Simple": ("purple", "^"), "SS-Double": ("purple", "D"), "SS-Topk": ("purple", "o"),
@@ -25,7 +26,7 @@ DRAWN = {
     "cloak": ("vermillion", "o"),
 }  # fmt: skip
 FLOOR = {"seconds": 1e-3, "megabytes": 8.0}  # what is smaller is not told from the process itself
-LAST = 4  # points that a power law is fitted to: two decades, in half decades
+LAST = 4  # points that a power law is fitted to: a decade and a half
 FLAT = 0.15  # an exponent no larger than this is no growth
 NAMES = {"dimension": "coordinates"}
 WHY = {"time": "the next point takes too long", "memory": "the next point takes too much memory", "": "no end was met"}
@@ -189,19 +190,26 @@ def grow_at_most(record: Growth, exponent: float) -> Finding:
     return compared(max(found, default=math.nan), "<=", exponent)
 
 
-HEADER = [
-    "protocol",
-    "measured up to",
-    "time there",
-    "exponent",
-    "time at the end",
-    "exponent of memory",
-    "memory there",
-]
+def smallest(size: int) -> dict[str, str]:
+    """Two measured runs of one protocol, the exponent between them, and what it makes of a larger crowd."""
+    one = next(ladder for ladder in read("run", "users").ladders if ladder.protocol == SMALLEST)
+    (small, took), *_, (large, longer) = list(zip(one.sizes, one.seconds, strict=True))[-3:]
+    slope = math.log(longer / took) / math.log(large / small)
+    words = {"protocol": SMALLEST, "small": f"{small:,}", "large": f"{large:,}", "slope": f"{slope:.2f}"}
+    words |= {"small_time": duration(took), "large_time": duration(longer)}
+    words |= {"more": f"{large / small:.3g}", "longer": f"{longer / took:.3g}"}
+    return words | {"then": duration(longer * (size / large) ** slope)}
+
+
+def header(axis: str, size: int) -> list[str]:
+    """Of a table of :func:`rows`, whose last columns are extended to a size."""
+    then = f"for {size:,} {NAMES.get(axis, axis)}"
+    return ["protocol", "measured up to", "time there", "exponent of time", f"time {then}", "exponent of memory",
+            f"memory {then}"]  # fmt: skip
 
 
 def rows(question: str, axis: str, size: int) -> list[tuple[str, ...]]:
-    """For a table, as in ``HEADER``: what was measured, how it grows, and what it comes to at a size."""
+    """For a table below :func:`header`: what was measured, how it grows, and what it comes to at a size."""
     return [
         (
             one.protocol,

@@ -9,9 +9,10 @@ from typing import Any
 import yaml
 
 from flamebook.places import DATA
-from flamebook.statements import AtMost, Finding, compared, every, percent, silent
+from flamebook.statements import AtMost, Finding, at_least, at_most, compared, either, every, percent, silent
 from flamelib import evaluate
 from flamelib.accounting.checkin.surveys import rappor_sums
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.described import FIELDS, Answered, Unstated, answered
@@ -84,6 +85,8 @@ def _mu(mu: float) -> dict[str, Any]:
 
 
 SUMS = {"mechanism": "rappor", "epsilon0": 8, "trust": "aggregator", "rounds": 1, "delta": 1e-6}
+MU = 0.376  # Meta's budget of Gaussian differential privacy, given to so many digits
+MU_ROUNDED, META_DELTA = 0.0005, 1e-5
 PERSON, HOME, DECENNIAL = "a person's record", "a housing unit's record", "census_demographic_and_housing"
 CASES = (
     Case("census_redistricting_data", "2020 Census, redistricting, persons", "rho 2.56", _rho(2.56, PERSON), 17.14),
@@ -91,7 +94,7 @@ CASES = (
     Case(DECENNIAL, "2020 Census, demographics, persons", "rho 4.96", _rho(4.96, PERSON), 26.34),
     Case(DECENNIAL, "2020 Census, demographics, homes", "rho 7.70", _rho(7.70, HOME), 34.33),
     Case("user_url_privacy", "Meta, URLs shared", "rho 0.0728", said=1.453),
-    Case("user_url_privacy", "Meta, the same", "Gaussian budget mu 0.376", _mu(0.376), 1.453),
+    Case("user_url_privacy", "Meta, the same", f"Gaussian budget mu {MU}", _mu(MU), 1.453),
     Case("spanish_language_next_word", "Google, next word in Spanish", "rho 0.81, one model", {"rounds": 1}),
     Case("wikimedia_current_usage_data", "Wikimedia, page views of a day", "rho 0.015 a day", {"rounds": 1}),
     Case("telemetry_collection_windows", "Microsoft, telemetry, one collection", "local 1.672", {"rounds": 1}, 1.672),
@@ -105,6 +108,14 @@ CASES = (
     Case("uber", "Uber, FLEX", "epsilon 0.01, delta of n"),
 )
 PUBLISHED = 0.1487  # by a script after Koskela, Heikkilä, Honkela 2023 and others: see the chapter on check-in
+SURVEY = {"mechanism": "kary", "n_buckets": 2, "epsilon0": 1.0, "unit": "one answer", "rounds": 1}
+SURVEY |= {"adjacency": "replace-one", "delta": 1e-6}
+ASKED = 1000  # people of the smallest case
+SURVEYS = (
+    ("everybody sees who sent which answer", {"trust": "nobody", "delta": 0.0}),
+    (f"a shuffler mixes the answers of {ASKED:,} people", {"trust": "shuffler", "n_users": ASKED}),
+    ("a shuffler mixes the answers, of how many people is not said", {"trust": "shuffler"}),
+)
 # Those who are counted in a batch of the exposure notifications are not known; these are possibilities.
 BATCHES = (1_000, 10_000, 100_000, 1_000_000)
 BEFORE, SHARE = 6.8, 0.124  # of Recurve's energy data: the budgets of all queries, and the share of customers sampled
@@ -115,6 +126,22 @@ def record(name: str) -> Mapping[str, Any]:
     """A record of the registry as it is published."""
     found: dict[str, Any] = yaml.safe_load((CORPUS / f"{name}.yaml").read_text(encoding="utf-8"))
     return found
+
+
+def survey_rows() -> Iterator[tuple[Any, ...]]:
+    """One survey described three times: both ends, or the question that the description leaves open."""
+    for words, given in SURVEYS:
+        try:
+            found = answered(SURVEY | given)
+        except Unstated as open_end:
+            yield words, "", "", " ".join(open_end.questions.values())
+        else:
+            yield words, found.lower, found.upper, "determined"
+
+
+def survey_words() -> dict[str, str]:
+    """The local budget of the smallest case."""
+    return {"survey_budget": f"{SURVEY['epsilon0']:g}"}
 
 
 def draft_rows(budgets: Sequence[float], n_users: int, delta: float) -> list[tuple[Any, ...]]:
@@ -142,8 +169,8 @@ def judged(said: float | None, lower: float | None, upper: float) -> str:
         spare = said / upper
         return "holds" if spare < 1.005 else f"holds, {spare:.2f} times what suffices"
     if lower is None or said >= lower:
-        return "between both ends"
-    return "less than this alone would allow"
+        return "between both bounds"
+    return "below the lower bound for this budget"
 
 
 def case_rows() -> Iterator[tuple[Any, ...]]:
@@ -162,6 +189,12 @@ def case_rows() -> Iterator[tuple[Any, ...]]:
             yield (*start, said, "", "", f"cannot be computed: {', '.join(open_end.questions)} unstated")
             continue
         yield (*start, said, "" if found.lower is None else found.lower, found.upper, _verdict(one, found))
+
+
+def case_words() -> dict[str, str]:
+    """What Meta's mu says: the rho that it has, and the epsilons of all numbers that round to it."""
+    least, most = (gaussian_mechanism(1.0, 1 / mu, None, META_DELTA) for mu in (MU - MU_ROUNDED, MU + MU_ROUNDED))
+    return {"rho_of_mu": f"{MU**2 / 2:.4f}", "mu_least": at_least(least), "mu_most": at_most(most)}
 
 
 def _verdict(one: Case, found: Answered) -> str:
@@ -215,11 +248,18 @@ def corpus_words(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
 
 
 def draft_words(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """The draft's loosest number beside what suffices, and how far both ends are apart."""
-    spare = [row[1] / row[3] for row in rows if isinstance(row[1], float)]
+    """The judgement on the numbers that the draft prints, and how far both ends are apart."""
+    spare = max((row[1] / row[3] for row in rows if row[1]), default=math.nan)
     apart = max((row[3] / row[2] - 1 for row in rows if row[2]), default=0.0)
-    told = f"{max(spare):.2f} times what suffices" if spare else "not printed for these parameters"
-    return {"draft_spare": told, "draft_apart": percent(apart, up=True)}
+    judgement = either(
+        draft_holds(rows),
+        "the numbers of the draft are safe for every data set. They are larger than they need to be: the one that is "
+        f"furthest off is {spare:.2f} times what suffices. This is no fault of the mechanism, which gives more privacy "
+        "than the draft says.",
+        "not every number of the draft is enough for every data set.",
+        "the draft prints no number for these parameters, so there is nothing to judge.",
+    )
+    return {"draft_judgement": judgement, "draft_apart": percent(apart, up=True)}
 
 
 def field_rows() -> list[tuple[str, str]]:
@@ -239,3 +279,9 @@ def successor_rows() -> Iterator[tuple[Any, ...]]:
     enough = next(m for m in range(3, 99) if evaluate("cloak:own-3", n_messages=m, **shares).value <= 2.0**-40)
     theirs = evaluate("cloak:best-1", n_users=10_000, security_bits=40, log2_modulus=32).value
     yield "cloak", "shares of a 32-bit number among 10,000 users", theirs, "", enough
+
+
+def successor_words(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """How far both ends of the first row, of any randomizer, are apart."""
+    *_, least, most = rows[0]
+    return {"clones_apart": percent(most / least - 1, up=True)}
