@@ -292,11 +292,11 @@ def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
                 words = f"{other} {reply.number!r}, but {found!r} at {name}={moved!r}"
                 yield Wrong("loose" if reply.gives == "lower" else "monotone", key, inputs, words)
     if either and asked == "delta" and reply.gives == "upper" and reply.number < DIGITS_LEFT and at > 0:
-        back = _number(
+        back = _reply(
             key, {name: value for name, value in inputs.items() if name != "delta"} | {"epsilon": reply.number}
         )
-        if back is not None and back > at * (1 + 0.03):
-            yield Wrong("round trip", key, inputs, f"epsilon {reply.number!r}, at which delta is {back!r}")
+        if back is not None and back.number > at * (1 + 0.03) + back.uncertainty:
+            yield Wrong("round trip", key, inputs, f"epsilon {reply.number!r}, at which delta is {back.number!r}")
 
 
 def _slack(reply: Reply, found: float) -> float:
@@ -305,11 +305,16 @@ def _slack(reply: Reply, found: float) -> float:
     return 2 * reply.uncertainty + ROUNDING * max(abs(reply.number), abs(found)) + 1e-12 * (reply.gives != "lower")
 
 
-def _number(key: str, inputs: Inputs) -> float | None:
+def _reply(key: str, inputs: Inputs) -> Reply | None:
     try:
-        return ask(key, inputs).number
+        return ask(key, inputs)
     except (DomainError, TooLongError):
         return None
+
+
+def _number(key: str, inputs: Inputs) -> float | None:
+    found = _reply(key, inputs)
+    return None if found is None else found.number
 
 
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
