@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
-from flamebook.site.printed import browser
+from flamebook.site.book.printed import browser
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
 DESKTOP = {"width": 1280, "height": 1600}

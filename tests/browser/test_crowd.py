@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 from scipy.stats import binomtest
 
-from flamebook.site import crowd
+from flamebook.site.written import crowd
 
 from .conftest import ORIGINS, Visit, settle
 

@@ -44,7 +44,8 @@ LOOK = """
 import json
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamebook.site import api, pages, theorems
+from flamebook.site.book import pages
+from flamebook.site.written import api, theorems
 from flamebook.site.sliders import pyodide
 
 judged = [ledger.judge(claim) for claim in ledger.load() if claim.item == "blanket:toy"]

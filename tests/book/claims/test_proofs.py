@@ -9,7 +9,8 @@ from flamebook import commands
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
-from flamebook.site import falls, pages
+from flamebook.site.book import pages
+from flamebook.site.written import falls
 from flamelib.core.vocabulary import DomainError
 
 RESTS = record_ledger.rests()

@@ -15,8 +15,9 @@ from flamebook.records import to_csv
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
 from flamebook.runs.record import by_first_column
-from flamebook.site import build, record_speeds
-from flamebook.site import pages as status
+from flamebook.site.book import build
+from flamebook.site.book import pages as status
+from flamebook.site.measured import record_speeds
 from flamelib.core.vocabulary import DomainError
 
 

@@ -7,7 +7,8 @@ import pytest
 from flamebook.claims import ledger, record
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import dossiers, pages
+from flamebook.site.book import pages
+from flamebook.site.written import dossiers
 from flamelib.accounting.checkin.summed import counted
 from flamelib.accounting.coordinates import counting
 from flamelib.core.vocabulary import DomainError

@@ -14,8 +14,9 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import pages, unknown
-from flamebook.site.markup import anchor
+from flamebook.site.book import pages
+from flamebook.site.written import unknown
+from flamebook.site.written.markup import anchor
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
 

@@ -10,7 +10,8 @@ from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import pages, refuted
+from flamebook.site.book import pages
+from flamebook.site.written import refuted
 from flamelib.core.vocabulary import DomainError
 
 TEXT = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")

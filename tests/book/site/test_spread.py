@@ -14,8 +14,8 @@ from flamebook.runs import execute as runs
 from flamebook.runs import notebook
 from flamebook.runs.execute import Run
 from flamebook.runs.record import record
-from flamebook.site import record_spread, spread
-from flamebook.site.spread import Headline
+from flamebook.site.measured import record_spread, spread
+from flamebook.site.measured.spread import Headline
 
 RECORD = spread.recorded()
 

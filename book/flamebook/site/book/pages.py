@@ -28,9 +28,11 @@ from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Claim, Judged, Value, shown
 from flamebook.places import DATA, RESULTS, ROOT, revision
 from flamebook.runs.execute import RECEIPT, Receipt, receipt_of
-from flamebook.site import api, bench, beside, coverage, crowd, dossiers, falls, forms, refuted, theorems, unknown
-from flamebook.site.markup import anchor, verdict
-from flamebook.site.spread import recorded, spread_page
+from flamebook.site.measured import bench, beside
+from flamebook.site.measured.spread import recorded, spread_page
+from flamebook.site.sliders import forms
+from flamebook.site.written import api, coverage, crowd, dossiers, falls, refuted, theorems, unknown
+from flamebook.site.written.markup import anchor, verdict
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
