@@ -1,1 +1,1 @@
-"""Pages of what takes minutes or hours to measure, each beside its recording."""
+"""Pages of what was measured, beside the recordings of what takes minutes or hours."""

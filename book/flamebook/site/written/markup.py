@@ -1,10 +1,15 @@
-"""How a row of the ledger is written: its anchor, its verdict, what it compares; and how pages are made light."""
+"""How a row of the ledger is written, its anchor, its verdict, what it compares; and what a page links to."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from flamebook.claims.ledger import Claim, Judged, shown
+from flamebook.places import ROOT
+from flamelib.core.vocabulary import DomainError
 
 
 def anchor(claim_id: str) -> str:
@@ -43,63 +48,31 @@ def _written(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-_SHOWN = re.compile(
-    r'<div class="only-(?P<theme>light|dark)" role="img" aria-label="(?P<alt>[^"]*)">'
-    r'<svg [^>]*?width="(?P<width>[\d.]+)pt" height="(?P<height>[\d.]+)pt".*?</svg></div>',
-    re.DOTALL,
-)
-_FILE = re.compile(r'href="(\.\./files/[^"]*?)\.svg" download')
-_LEGIBLE = 0.87  # of its width: the smallest words of a figure, 9.5 points, are 11 pixels high then
+def source_url(path: str, line: int | None = None) -> str:
+    """Address of a file of the repository on the site that ``_config.yml`` names."""
+    found = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    return f"{found['url']}/blob/{found['branch']}/{path}" + (f"#L{line}" if line else "")
 
 
-def own_size(width: str, height: str) -> str:
-    """Size of a drawing as attributes of its picture, from points, and the width below which it scrolls.
+def linker(source: Path) -> Callable[[str], str]:
+    """A function from ``page`` or ``page#label`` to a link in MyST; plain code where the page is not staged."""
 
-    >>> own_size("300", "150")
-    'width="400" height="200" style="--legible:348px"'
-    """
-    wide, high = (float(number) * 96 / 72 for number in (width, height))
-    return f'width="{wide:.0f}" height="{high:.0f}" style="--legible:{_LEGIBLE * wide:.0f}px"'
+    def link(page: str) -> str:
+        path, _, label = page.partition("#")
+        staged = (source / f"{path}{end}" for end in (".md", ".ipynb"))
+        found = next((file for file in staged if file.is_file()), None)
+        if found is None:
+            return f"`{path}`"
+        name = path.rpartition("/")[2].replace("_", " ")
+        return f"{{doc}}`{name} </{path}>`" if not label else _labelled(found, label, name)
 
-
-def as_files(markup: str) -> str:
-    """A figure whose pictures are files, loaded when they come into sight, instead of parts of the page.
-
-    >>> picture = '<div class="only-dark" role="img" aria-label="A."><svg width="300pt" height="150pt">x</svg></div>'
-    >>> print(as_files(picture + '<a href="../files/run/figures/a.svg" download>SVG</a>').partition("<a")[0])
-    <div class="only-dark"><img class="dark-light" src="../files/run/figures/a-dark.svg" alt="A." width="400"
-    height="200" style="--legible:348px" loading="lazy" decoding="async"></div>
-    """
-    file = _FILE.search(markup)
-
-    def written(found: re.Match[str]) -> str:
-        address = f"{file[1]}{'-dark' if found['theme'] == 'dark' else ''}.svg" if file else ""
-        return (
-            f'<div class="only-{found["theme"]}"><img class="dark-light" src="{address}" alt="{found["alt"]}" '
-            f"{own_size(found['width'], found['height'])} "
-            'loading="lazy" decoding="async"></div>'
-        )
-
-    return _SHOWN.sub(written, markup) if file else markup
+    return link
 
 
-_CELL = re.compile(r"(<t[dh]\b[^>]*>)<p>((?:(?!</?p\b|</?t[dh]\b).)*)</p>(</t[dh]>)", re.DOTALL)
-_LITERAL = re.compile(
-    r'<code class="(?:docutils literal notranslate|xref py py-\w+ docutils literal notranslate)">'
-    r'((?:<span class="pre">[^<]*</span>\s*)+)</code>'
-)
-_REFERENCE = re.compile(
-    r'<a class="reference (?:internal|external)" ((?:title="[^"]*" )?href="[^"]*")(?: title="[^"]*")?>'
-    r'(?:<span class="(?:doc|std std-ref)">([^<]*)</span>|((?:(?!</a>).)*))</a>'
-)
-
-
-def lean(table: str) -> str:
-    """A table of hundreds of rows without the classes and boxes of which none of its looks depends.
-
-    >>> lean('<td><p>See <a class="reference internal" href="a.html"><span class="doc">A</span></a></p></td>')
-    '<td>See <a href="a.html">A</a></td>'
-    """
-    table = _CELL.sub(r"\1\2\3", table)
-    table = _LITERAL.sub(lambda found: f"<code>{re.sub(r'</?span[^>]*>', '', found[1])}</code>", table)
-    return re.sub(r'<tr class="row-(?:odd|even)">', "<tr>", _REFERENCE.sub(r"<a \1>\2\3</a>", table))
+def _labelled(page: Path, label: str, name: str) -> str:
+    text = page.read_text(encoding="utf-8")
+    if re.search(rf":label: {re.escape(label)}\b(?!-)", text):
+        return f"{{prf:ref}}`{name} <{label}>`"
+    if f"({label})=" in text or f'"name": "{label}"' in text:
+        return f"{{ref}}`{name} <{label}>`"
+    raise DomainError(f"claims ledger: page {page.stem} has no label {label}")
