@@ -24,7 +24,7 @@ help: ## this list
 	  printf '%-20s %s\n' "$$target" "$$words"; done
 
 book: venv ## run the notebooks that are not current, build the book, print where it is (PROFILE=quick|paper JOBS=2)
-	@$(BIN)/python -m flamebook.site.build --profile $(PROFILE) --jobs $(JOBS) $(if $(SNAKEMAKE),-- $(SNAKEMAKE))
+	@$(BIN)/python -m flamebook.site.book.build --profile $(PROFILE) --jobs $(JOBS) $(if $(SNAKEMAKE),-- $(SNAKEMAKE))
 
 quick: ## the book with small settings: minutes
 	@$(MAKE) book PROFILE=quick
@@ -48,13 +48,13 @@ sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS=
 	@$(BIN)/flamelib sweep $(NOTEBOOK) $(ARGS)
 
 live: book ## the book served here, its notebooks to run from their pages (PORT=8000; HOST=127.0.0.1: only this machine)
-	@exec $(BIN)/python -m flamebook.site.live --host $(HOST) --port $(PORT)
+	@exec $(BIN)/python -m flamebook.site.book.live --host $(HOST) --port $(PORT)
 
 zip: book ## the book as one file that opens from disk, under _build
-	@$(BIN)/python -m flamebook.site.release
+	@$(BIN)/python -m flamebook.site.book.release
 
 pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
-	@$(BIN)/python -m flamebook.site.printed
+	@$(BIN)/python -m flamebook.site.book.printed
 
 dist: venv ## wheel and source archive under _build/dist, checked, installed alone and asked; workflows linted
 	@bash .ci/dist

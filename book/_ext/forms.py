@@ -6,8 +6,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from flamebook.places import ROOT
-from flamebook.site.forms import binder_address, form, panel
 from flamebook.site.sliders.figures import FIGURES
+from flamebook.site.sliders.forms import binder_address, form, panel
 
 _MOVES = '<script src="../_static/sliders_figures.js" defer></script>'
 

@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from flamebook.site.markup import as_files, lean, own_size
+from flamebook.site.book.light import as_files, lean, own_size
 
 PICTURE = re.compile(r'(?<=<img )(?=[^>]*class="dark-light" src="[^"]*_images/([^"/]+\.svg)")')
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')

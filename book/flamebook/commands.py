@@ -17,7 +17,7 @@ from flamebook.runs import notebook as parameters
 from flamebook.runs import record as recorder
 from flamebook.runs import sweep as sweeps
 from flamebook.runs.execute import RunFailed, receipt_of
-from flamebook.site.markup import given
+from flamebook.site.written.markup import given
 from flamelib import cli
 from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError

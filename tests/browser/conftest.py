@@ -4,6 +4,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
-from flamebook.site.printed import browser
+from flamebook.site.book.printed import browser
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
 DESKTOP = {"width": 1280, "height": 1600}
@@ -197,6 +198,19 @@ def _visit(context: BrowserContext, address: str, folder: Path | None, path: str
         found.phone = _look(page, folder, path, "phone")
     page.close()
     return found
+
+
+@contextmanager
+def watched(context: BrowserContext, address: str) -> Iterator[Page]:
+    """A page that must ask for nothing elsewhere and complain of nothing until it is closed."""
+    page, found = context.new_page(), Visit(address)
+    found.listen(page)
+    page.goto(address)
+    settle(page)
+    yield page
+    page.close()
+    assert found.complaints == []
+    assert found.outside() == []
 
 
 def settle(page: Page) -> None:

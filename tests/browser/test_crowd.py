@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 from scipy.stats import binomtest
 
-from flamebook.site import crowd
+from flamebook.site.written import crowd
 
-from .conftest import ORIGINS, Visit, settle
+from .conftest import ORIGINS, settle, watched
 
 pytestmark = pytest.mark.browser
 SIZES = (1, 10, 100, 10_000)
@@ -22,14 +22,8 @@ def page(
     request: pytest.FixtureRequest, contexts: dict[str, BrowserContext], origins: dict[str, str]
 ) -> Iterator[Page]:
     """The page, from either origin; it must ask for nothing elsewhere and complain of nothing."""
-    opened, found = contexts[request.param].new_page(), Visit(origins[request.param])
-    found.listen(opened)
-    opened.goto(f"{origins[request.param]}/book/crowd.html")
-    settle(opened)
-    yield opened
-    opened.close()
-    assert found.complaints == []
-    assert found.outside() == []
+    with watched(contexts[request.param], f"{origins[request.param]}/book/crowd.html") as opened:
+        yield opened
 
 
 def enumerated(n: int, epsilon: float) -> float:

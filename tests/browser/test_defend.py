@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from flamebook.site.bench import TITLES
+from flamebook.site.measured.bench import TITLES
 from flamelib import cli
 from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.reports import LOCAL

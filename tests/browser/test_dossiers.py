@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest, norm
 
-from .conftest import CUT, ORIGINS, PHONE, Visit, settle, switch_theme
+from .conftest import CUT, ORIGINS, PHONE, settle, switch_theme, watched
 
 pytestmark = pytest.mark.browser
 Pair = list[tuple[float, float]]
@@ -26,14 +26,8 @@ def page(
     request: pytest.FixtureRequest, contexts: dict[str, BrowserContext], origins: dict[str, str]
 ) -> Iterator[Page]:
     """The page, from either origin; it must ask for nothing elsewhere and complain of nothing."""
-    opened, found = contexts[request.param].new_page(), Visit(origins[request.param])
-    found.listen(opened)
-    opened.goto(f"{origins[request.param]}/book/dossiers.html")
-    settle(opened)
-    yield opened
-    opened.close()
-    assert found.complaints == []
-    assert found.outside() == []
+    with watched(contexts[request.param], f"{origins[request.param]}/book/dossiers.html") as opened:
+        yield opened
 
 
 # --- An oracle that shares no code with the book: outcomes listed, densities integrated -----------------------------

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 from flamebook.places import ROOT
 from flamebook.runs import notebook
 from flamebook.runs.trial import drawn
-from flamebook.site.forms import form
+from flamebook.site.sliders.forms import form
 from flamelib.core.vocabulary import DomainError
 
 pytestmark = pytest.mark.browser

@@ -27,7 +27,7 @@ TEMPLATE = ROOT / "notebooks" / f"{NAME}.ipynb"
 SERVER = """\
 import asyncio, sys
 from pathlib import Path
-from flamebook.site import live
+from flamebook.site.book import live
 asyncio.run(live.serve(Path(sys.argv[1]), "127.0.0.1", 0, live.Limits(), asyncio.Event()))
 """
 TEXTS = [

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from pypdf import PdfReader
 from pypdf.generic import Destination
 
-from flamebook.site import printed, release
+from flamebook.site.book import printed, release
 from flamelib.core.vocabulary import DomainError
 
 pytestmark = pytest.mark.browser
@@ -122,7 +122,7 @@ def test_without_a_browser_it_says_so(little: Path, tmp_path: Path) -> None:
     (tmp_path / "_build").mkdir()
     little.rename(tmp_path / "_build" / "html")
     none = os.environ | {"PATH": "", "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
-    command = [sys.executable, "-m", "flamebook.site.printed"]
+    command = [sys.executable, "-m", "flamebook.site.book.printed"]
     done = subprocess.run(command, cwd=tmp_path, env=none, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "`make browser`" in done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from flamebook.site import release
+from flamebook.site.book import release
 
 from .conftest import DESKTOP, FACTS, Visit, settle
 

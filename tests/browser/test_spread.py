@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flamebook.runs import execute, inputs, own
-from flamebook.site import record_spread, spread
+from flamebook.site.measured import record_spread, spread
 
 pytestmark = pytest.mark.browser
 

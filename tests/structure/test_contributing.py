@@ -44,11 +44,12 @@ LOOK = """
 import json
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamebook.site import api, pages, theorems
+from flamebook.site.written.markup import linker, source_url
+from flamebook.site.written import api, theorems
 from flamebook.site.sliders import pyodide
 
 judged = [ledger.judge(claim) for claim in ledger.load() if claim.item == "blanket:toy"]
-index = theorems.page(ROOT, pages.linker(ROOT), judged, pages.source_url)
+index = theorems.page(ROOT, linker(ROOT), judged, source_url)
 print(json.dumps({
     "root": str(ROOT),
     "ledger": [[row.claim.id, row.verdict, row.value] for row in judged],

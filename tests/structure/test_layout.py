@@ -44,7 +44,6 @@ HEAPS = {
     "flamebook": "the floors of the program, and what its figures, attacks and experiments share",
     "flamebook.runs": "a module for each way to run a notebook, and for what a run leaves",
     "flamebook.claims": "a module for each document's checks, and for what is made of them all",
-    "flamebook.site": "a module for each kind of page that is made, and for what is recorded to be shown",
 }
 GLANCE = 10
 # A subject of its own, though one neighbour alone uses it.
@@ -63,18 +62,11 @@ SUBJECTS = {
     "flamebook.recordings.costs": "a recording of its own, which also knows the machine's name",
     "flamebook.runs.domain": "a small language, and nothing of notebooks",
     "flamebook.flower.server": "one of the two apps that Flower asks for",
-    "flamebook.site.bench": "a page",
-    "flamebook.site.coverage": "a page",
     "flamebook.runs.page.folded": "a page as one file",
     "flamebook.runs.page.head": "what stands at the top of a page",
-    "flamebook.site.dossiers": "a page",
-    "flamebook.site.falls": "a page",
-    "flamebook.site.crowd": "a page",
-    "flamebook.site.theorems": "a page",
-    "flamebook.site.unknown": "a page",
-    "flamebook.site.pages": "the pages that are made",
-    "flamebook.site.jobs": "what is run, apart from who asks for it",
-    "flamebook.site.release": "a file to hand on",
+    "flamebook.site.book.pages": "the pages that are made",
+    "flamebook.site.book.jobs": "what is run, apart from who asks for it",
+    "flamebook.site.book.release": "a file to hand on",
 }
 
 

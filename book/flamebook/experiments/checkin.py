@@ -151,12 +151,8 @@ def compute_learning(
         )
         for rng in np.random.default_rng(seed).spawn(repeats)
     ]  # fmt: skip
-    return Learning(
-        histories[0].rounds,
-        {name: np.array([history.accuracy[name] for history in histories]) for name in schemes},
-        {name: spread(scheme.randomizer) for name, scheme in schemes.items()},
-        {**setting.as_parameters(), "repeats": repeats, "seed": seed},
-    )
+    noise = {name: spread(scheme.randomizer) for name, scheme in schemes.items()}
+    return Learning.of(histories, noise, {**setting.as_parameters(), "repeats": repeats, "seed": seed})
 
 
 def spread(randomizer: VectorRandomizer) -> float:

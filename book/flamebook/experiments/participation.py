@@ -157,12 +157,8 @@ def compute_learning(
         )
         for rng in np.random.default_rng(seed).spawn(repeats)
     ]  # fmt: skip
-    return Learning(
-        histories[0].rounds,
-        {name: np.array([history.accuracy[name] for history in histories]) for name in schemes},
-        {name: scheme.noise_std for name, scheme in schemes.items()},
-        {**setting.as_parameters(), "repeats": repeats, "seed": seed},
-    )
+    noise = {name: scheme.noise_std for name, scheme in schemes.items()}
+    return Learning.of(histories, noise, {**setting.as_parameters(), "repeats": repeats, "seed": seed})
 
 
 def setting_rows(records: Records, found: Iterable[Setting]) -> list[tuple[object, ...]]:

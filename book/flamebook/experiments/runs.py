@@ -4,8 +4,9 @@ Every figure of accuracy is a record of single runs, so that a mean never stands
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from scipy.stats import t as student
 from flamebook.records import LOOKS, Parameters, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.records import History
 
 CONFIDENCE = 0.95  # of every interval that is told of runs
 KINDS = {
@@ -69,8 +71,23 @@ def half_width(gap: Gap) -> float:
     return quantile * gap.spread / math.sqrt(gap.repeats)
 
 
+class Finals:
+    """What models were right on at the end, run by run, of a record whose curves are shares along the rounds."""
+
+    __slots__ = ()
+    curves: Mapping[str, Reals]
+
+    def final(self, method: str) -> Reals:
+        """Accuracy of every run's last model, in percent."""
+        return np.asarray(100 * self.curves[method][:, -1])
+
+    def gap(self, one: str, other: str) -> Gap:
+        """How far the first method is ahead of the second at the end."""
+        return Gap.of(self.final(one) - self.final(other))
+
+
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Finals):
     """Accuracy of several methods over several seeds; run i of every method starts from the same model.
 
     Attributes
@@ -90,14 +107,6 @@ class Runs:
     full: Mapping[str, NDArray[np.int64]]
     parameters: Parameters
 
-    def final(self, method: str) -> Reals:
-        """Accuracy of every run's last model, in percent."""
-        return np.asarray(100 * self.curves[method][:, -1])
-
-    def gap(self, one: str, other: str) -> Gap:
-        """How far the first method is ahead of the second at the end."""
-        return Gap.of(self.final(one) - self.final(other))
-
     def to_csv(self) -> str:
         """One row a method, seed and round."""
         rows = [
@@ -110,7 +119,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class Learning(Finals):
     """Accuracy of several schemes over several runs; run i of every scheme has the same random numbers.
 
     Attributes
@@ -129,13 +138,11 @@ class Learning:
     noise: Mapping[str, float]
     parameters: Parameters
 
-    def final(self, scheme: str) -> Reals:
-        """Accuracy of every run's last model, in percent."""
-        return np.asarray(100 * self.curves[scheme][:, -1])
-
-    def gap(self, one: str, other: str) -> Gap:
-        """How far the first scheme is ahead of the second at the end, run by run."""
-        return Gap.of(self.final(one) - self.final(other))
+    @classmethod
+    def of(cls, histories: Sequence[History], noise: Mapping[str, float], parameters: Parameters) -> Self:
+        """From the histories of runs of the same schemes."""
+        curves = {name: np.array([history.accuracy[name] for history in histories]) for name in noise}
+        return cls(histories[0].rounds, curves, noise, parameters)
 
     def ahead(self, one: str, other: str) -> bool:
         """Whether the runs show the first scheme ahead of the second."""

@@ -1,1 +1,1 @@
-"""The built book: staging, generated pages, the bench, one file to hand on."""
+"""The built book: its written pages, what was measured for it, what moves in it, and the book as a whole."""

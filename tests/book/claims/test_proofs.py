@@ -9,7 +9,7 @@ from flamebook import commands
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
-from flamebook.site import falls, pages
+from flamebook.site.written import falls, ledger_page
 from flamelib.core.vocabulary import DomainError
 
 RESTS = record_ledger.rests()
@@ -92,7 +92,7 @@ def test_the_page_and_the_table_say_what_falls() -> None:
     page = falls.page(judged, RESTS)
     row = next(line for line in page.splitlines() if "<flame-exactly>` (flame) |" in line)
     assert row.split("|")[2:4] == [f" {len(EXACTLY)} ", f" {len(EXACTLY)} "]
-    assert '"proofs": [\n    "blanket-worst-pair"' in pages.ledger_json(judged, RESTS)
+    assert '"proofs": [\n    "blanket-worst-pair"' in ledger_page.as_json(judged, RESTS)
 
 
 def test_the_command_recomputes_a_row(capsys: pytest.CaptureFixture[str]) -> None:

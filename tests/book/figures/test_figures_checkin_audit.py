@@ -49,6 +49,7 @@ def test_a_leak_is_private_with_its_chance_and_has_any_divergence() -> None:
         values[2] - values[1] == pytest.approx(40 * order / (order - 1), rel=0.2) for values in record.curves.values()
     )
     assert all(record.levels[one] < 1e-3 * record.curves[one][0] for one in record.curves)
+    assert record.finding.holds
     assert labels(audit.draw_leaks, record)[:2] == ["leaks with chance 0.001", "Lemma 3 at 0.001"]
     assert record.to_csv().count("\n") == 4
 
@@ -69,6 +70,26 @@ def test_theorem_2_as_printed_falls_below_binary_response() -> None:
     assert excess["exact-response"][0] == pytest.approx(1.086e-4, rel=1e-3)
     assert excess["thm-2-paper"][0] == pytest.approx(1.97e-5, rel=2e-2)
     assert (record.curves["thm-2"] >= record.curves["exact-response"]).all()
+    assert audit.repaired(record).holds
+    assert audit.small_crowds_alt(record).endswith("; the repaired form never does.")
+
+
+def test_the_table_of_few_clients_has_theorem_1_on_both_sides() -> None:
+    rows = audit.few_rows(0.3, 1.0)
+    assert [row[:2] for row in rows] == [(2, 2), (2, 8), (4, 3), (8, 2)]
+    assert {len(row) for row in rows} == {len(audit.FEW_HEADER)}
+    assert [row[3] for row in rows] == pytest.approx([row[2] for row in rows], rel=1e-9)
+    assert rows[0][4] < rows[0][2]
+
+
+def test_every_case_of_the_audit_is_refuted_by_its_numbers() -> None:
+    two, data_sets = BinaryCheckin(2, 0.3, 1.0), audit.compute_data_sets(BinaryCheckin(3, 1.0, 1.0), 2)
+    crowd = audit.compute_small_crowds(10, 1.0, 2, [1e-3, 0.5])
+    lemma = audit.compute_lemma(8, 1.0, [1e-10])
+    orders = audit.compute_orders(600_000, 1e-3, 1.0, 400, [2, 40])
+    cases = audit.cases(two, 2, crowd, lemma, orders, data_sets)
+    assert [one.row()[1] for one in cases] == ["refuted"] * 5
+    assert (cases[-1].claimed, cases[-1].found) == (data_sets.mixed[1], data_sets.mixed[0])
 
 
 def test_the_floor_of_figure_2_and_the_window_that_does_not_see_it() -> None:
@@ -159,6 +180,8 @@ def test_others_who_differ_are_worse_than_others_who_agree() -> None:
     assert record.finding.holds
     assert record.mixed[0] == pytest.approx(by_hand, rel=1e-12)
     assert record.mixed[1] == record.curves[0][0]
+    assert record.row() == (3, 1.0, record.mixed[1], record.mixed[0], record.gain)
+    assert len(record.row()) == len(audit.DATA_SETS_HEADER)
     assert record.highest() == "first that of 1 others who hold 1, then that of 2"
     assert record.words() == "$\\delta$ at $\\varepsilon=0$ is 0.2804 against 0.247 if they hold the same"
     certain = audit.compute_data_sets(BinaryCheckin(3, 1.0, 700.0), 3)

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from flamebook.attacks import shortcuts as attack
 from flamebook.attacks import shortcuts as generators
 from flamebook.attacks import too_few as pairing
-from flamebook.figures.cloak import audit
+from flamebook.figures.cloak import attacked, audit
 from flamebook.figures.style import LIGHT, look
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
@@ -213,6 +213,32 @@ def test_small_seeds_are_tried_out() -> None:
     assert told.recovery.recovered == (40, 40)
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
     assert len(told.cells()) == 4
+
+
+def test_the_page_of_attacks_has_each_of_its_cases_beside_what_is_safe() -> None:
+    nothing, all_values = attack.Recovery(9, (0,), 0, 0), attack.Recovery(9, (9,), 1, 0)
+    vectors = attacked.compute_vectors(5, 1, seed=1)
+    assert [recovery.n_users for recovery in vectors.found] == [5] * len(vectors.cases)
+    assert vectors.found[1].share == 1
+    assert vectors.found[2].share == 0
+    assert [len(row) for row in vectors.rows()] == [len(attacked.VECTORS_HEADER)] * 7
+    assert "recover 100 %" in attacked.Vectors(vectors.cases, (all_values,)).words()["alone"]
+    assert attacked.Vectors(vectors.cases, (nothing,)).words()["alone"].startswith("stop this search")
+    assert "a share of 1.00 of the values" in attacked.Vectors(vectors.cases, (all_values,)).note()
+    assert attacked.four_rows({100: all_values})[1][2] == "not tried"
+    assert {len(row) for row in attacked.four_rows({100: all_values})} == {len(attacked.FOUR_HEADER)}
+
+
+def test_the_page_of_attacks_measures_what_the_formula_leaves() -> None:
+    one = CloakProtocol(2, 7, 1, 3)
+    opened = attacked.Opened(((one, 1), (one, 2)), (attack.Recovery(2, (1, 1), 1, 0), attack.Recovery(2, (0, 0), 0, 0)))
+    assert opened.off() == pytest.approx([abs(0.5 - 5 / 7), (5 / 7) ** 5])
+    assert {len(row) for row in opened.rows()} == {len(attacked.OPENED_HEADER)}
+    found = {
+        ("a", system): attack.Predicted((0, 1), attack.Recovery(2, (2 - system,), 0, 0)) for system in (False, True)
+    }
+    assert [attacked.shares(found, system) for system in (False, True)] == [[1.0], [0.5]]
+    assert {len(row) for row in attack.stream_rows(found)} == {len(attacked.STREAMS_HEADER)}
 
 
 def test_confidence_limits_cover() -> None:

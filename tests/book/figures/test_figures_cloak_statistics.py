@@ -187,3 +187,12 @@ def test_the_protocol_is_at_hand() -> None:
     items = np.arange(30) % 4
     sketch = CountSketch(8, 1, seed=1)
     assert (statistics.by_protocol(SketchRelease(sketch, 30), items, 1) == direct_table(sketch, items)).all()
+    assert [one.holds for one in statistics.protocol_findings(items, 1.0, 1)] == [True, True]
+    assert statistics.weighted_finding(items, 1).holds
+
+
+def test_every_kind_of_sketch_can_be_released() -> None:
+    sketches = statistics.all_sketches(statistics.search_sketch(2, 16, 1, seed=1), seed=1)
+    rows = statistics.release_rows(sketches, 5000, 1.0)
+    assert [row[0] for row in rows] == list(sketches)
+    assert {len(row) for row in rows} == {len(statistics.RELEASE_HEADER)}

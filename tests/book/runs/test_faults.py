@@ -15,7 +15,7 @@ import tiny_book
 from tiny_book import put, start, without_privileges
 
 from flamebook.runs import editions, notebook, schedule
-from flamebook.site import build
+from flamebook.site.book import build
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from flamebook.places import ROOT
 from flamebook.records import Curves
 from flamebook.runs import own
 from flamebook.runs.page import built, folded, head, made, plain
-from flamebook.site import build
+from flamebook.site.book import build
 
 RAW = re.compile(r"\{[a-z:]+\}`|:::|\(sec-[a-z-]+\)=|@[a-z_]+@|\$\$ *\(eq-")
 INDEX = """\

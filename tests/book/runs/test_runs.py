@@ -15,8 +15,8 @@ from flamebook.records import to_csv
 from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
 from flamebook.runs.record import by_first_column
-from flamebook.site import build, record_speeds
-from flamebook.site import pages as status
+from flamebook.site.book import build
+from flamebook.site.measured import record_speeds, status
 from flamelib.core.vocabulary import DomainError
 
 
@@ -190,7 +190,7 @@ def test_the_status_page_shows_every_receipt(tmp_path: Path) -> None:
     put(tmp_path / "a" / execute.RECEIPT, receipt)
     put(tmp_path / "b" / execute.RECEIPT, "half a rec")
     speeds = put(tmp_path / "speeds.csv", "subject,what,median,rounds,machine\nsums,blanket,0.1 s,5,some CPU\n")
-    page = status.status_page(tmp_path, speeds)
+    page = status.page(tmp_path, speeds)
     assert "{doc}`a <../notebooks/a>` | 2.5 | 80 | 7 | 1 |" in page
     assert "| `n_users` | 5 |" in page
     assert "| blanket | 0.1 s | 5 |" in page
@@ -206,7 +206,7 @@ def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
         for name, file in files.items()
     ]
     speeds = to_csv(record_speeds.HEADER, sorted(record_speeds.rows({"machine_info": machine, "benchmarks": measured})))
-    page = status.status_page(tmp_path, put(tmp_path / "speeds.csv", speeds))
+    page = status.page(tmp_path, put(tmp_path / "speeds.csv", speeds))
     assert "| whole search[2-ary] | 21.3 ms | 5 |" in page
     assert page.count("Some CPU, Python 3.11.7") == 1
     assert page.index("{dropdown} flame: 1 measured") < page.index("{dropdown} shuffling: 2 measured")

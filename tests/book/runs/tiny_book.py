@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from flamebook.places import ROOT
-from flamebook.site import build
+from flamebook.site.book import build
 
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PARAMETERS = "n_users: int = 10_000  # users\nseed: int = 7  # of the one generator"
@@ -23,7 +23,7 @@ logo: ""
 only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 """
-BUILD = "import sys; from flamebook.site import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
+BUILD = "import sys; from flamebook.site.book import build; sys.exit(build.main([], *[lambda *folders: None] * 2))"
 
 
 def notebook(*sources: str, text: str = "# Page") -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from flamebook.places import ROOT
-from flamebook.site import api
+from flamebook.site.written import api
 from flamelib.core.vocabulary import DomainError
 from flamelib.protocols import cloak
 

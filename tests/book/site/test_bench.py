@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from flamebook.figures.together.crossing import DRAWN
-from flamebook.site import record_bench
-from flamebook.site.bench import CITED, NEEDS, TITLES, script
-from flamebook.site.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES
+from flamebook.site.measured import record_bench
+from flamebook.site.measured.bench import CITED, NEEDS, TITLES, script
+from flamebook.site.measured.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES
 from flamelib import cli
 from flamelib.answers import dumps, plain
 from flamelib.core.vocabulary import DomainError

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from flamebook.site import beside, beside_peers
-from flamebook.site.beside_peers import FROM_BELOW, OWN, WORKS
+from flamebook.site.measured import beside, beside_peers
+from flamebook.site.measured.beside_peers import FROM_BELOW, OWN, WORKS
 
 RECORD = beside.recorded()
 

@@ -3,8 +3,8 @@
 import pytest
 
 from flamebook.places import ROOT
-from flamebook.site import coverage
-from flamebook.site.pages import linker
+from flamebook.site.written import coverage
+from flamebook.site.written.markup import linker
 from flamelib.core.vocabulary import DomainError
 
 

@@ -7,7 +7,8 @@ import pytest
 from flamebook.claims import ledger, record
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import dossiers, pages
+from flamebook.site.written import dossiers
+from flamebook.site.written.markup import linker
 from flamelib.accounting.checkin.summed import counted
 from flamelib.accounting.coordinates import counting
 from flamelib.core.vocabulary import DomainError
@@ -41,7 +42,7 @@ def test_a_round_of_check_in_loses_what_the_library_says(name: str, rate: float,
 
 
 def test_the_page_tells_every_combination_without_a_script() -> None:
-    page = dossiers.page(TEMPLATE, STORIES, JUDGED, pages.linker(ROOT))
+    page = dossiers.page(TEMPLATE, STORIES, JUDGED, linker(ROOT))
     assert page.count("contradicted") > sum(len(one.cases()) for one in FOUND.values())
     assert "flamelib check checkin:distributed/dropout" in page
     assert "@" not in page
@@ -57,4 +58,4 @@ def test_the_page_tells_every_combination_without_a_script() -> None:
 )
 def test_a_word_that_names_nothing_is_refused(word: str, wrong: str) -> None:
     with pytest.raises(DomainError, match=wrong):
-        dossiers.page(word, STORIES, JUDGED, pages.linker(ROOT))
+        dossiers.page(word, STORIES, JUDGED, linker(ROOT))

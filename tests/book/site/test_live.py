@@ -21,8 +21,8 @@ from tornado.testing import bind_unused_port
 
 from flamebook.places import ROOT
 from flamebook.runs import notebook
-from flamebook.site import live
-from flamebook.site.jobs import Jobs, Limits
+from flamebook.site.book import live
+from flamebook.site.book.jobs import Jobs, Limits
 
 PARAMETERS = """\
 n_users: int = 1000  # users
@@ -336,7 +336,7 @@ def test_files_are_named_on_ones_own_machine_only(root: Path) -> None:
 
 def test_a_server_that_is_killed_leaves_no_process_and_nothing_half_written(root: Path) -> None:
     code = (
-        "import asyncio, sys\nfrom pathlib import Path\nfrom flamebook.site import live\n"
+        "import asyncio, sys\nfrom pathlib import Path\nfrom flamebook.site.book import live\n"
         "asyncio.run(live.serve(Path(sys.argv[1]), '127.0.0.1', 0, live.Limits(), asyncio.Event()))"
     )
     places = os.pathsep.join([str(ROOT), str(ROOT / "book")])

@@ -14,8 +14,9 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import pages, unknown
-from flamebook.site.markup import anchor
+from flamebook.site.book import pages
+from flamebook.site.written import unknown
+from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
 
@@ -145,12 +146,12 @@ def test_links_to_tests_point_at_their_lines(staged: Path) -> None:
 
 
 def test_every_row_points_at_a_page_and_label_that_exist(staged: Path, judged: list[Judged]) -> None:
-    link = pages.linker(staged)
+    link = linker(staged)
     assert [row.claim.id for row in judged if link(row.claim.page).startswith("`")] == []
 
 
 def test_a_page_that_is_not_staged_is_named_and_a_missing_label_refused(staged: Path) -> None:
-    link = pages.linker(staged)
+    link = linker(staged)
     assert link("notebooks/nothing") == "`notebooks/nothing`"
     with pytest.raises(DomainError, match="no label thm-9-9"):
         link("book/blanket#thm-9-9")

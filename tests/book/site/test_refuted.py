@@ -10,7 +10,8 @@ from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site import pages, refuted
+from flamebook.site.written import refuted
+from flamebook.site.written.markup import linker
 from flamelib.core.vocabulary import DomainError
 
 TEXT = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ ROWS = {row.claim.id: row for row in JUDGED}
 
 
 def _page(text: str = TEXT, judged: list[Judged] = JUDGED) -> str:
-    return refuted.page(text, judged, pages.linker(ROOT))
+    return refuted.page(text, judged, linker(ROOT))
 
 
 def test_every_refuted_row_has_one_story_and_no_other_row_has() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flamebook.site import release
+from flamebook.site.book import release
 from flamelib.core.vocabulary import DomainError
 
 

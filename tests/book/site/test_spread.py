@@ -14,8 +14,8 @@ from flamebook.runs import execute as runs
 from flamebook.runs import notebook
 from flamebook.runs.execute import Run
 from flamebook.runs.record import record
-from flamebook.site import record_spread, spread
-from flamebook.site.spread import Headline
+from flamebook.site.measured import record_spread, spread
+from flamebook.site.measured.spread import Headline
 
 RECORD = spread.recorded()
 
@@ -51,7 +51,7 @@ def test_the_page_tells_what_moves_and_what_does_not() -> None:
     values = {"share": (0.5, 0.4, 0.6, 0.5, 0.5), "fits": ("2 of 5", "3 of 5", "2 of 5", "2 of 5", "2 of 5")}
     moving = [Headline("page", name, True, 1, found) for name, found in values.items()]
     still = [Headline("page", name, drawn, 1, 5 * (7,)) for name, drawn in (("always", True), ("never", False))]
-    page = spread.spread_page([*moving, *still])
+    page = spread.page([*moving, *still])
     assert "| share | 0.500 | 0.500\u00a0±\u00a00.071 (14%) | 0.400 | 0.600 |" in page
     assert "| fits | 2 of 5 | 2 of 5; 3 of 5 |" in page
     places = [page.index(text) for text in ("| share", "## What comes", "| always | 7", "## What no", "| never")]

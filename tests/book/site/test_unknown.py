@@ -10,8 +10,8 @@ import pytest
 from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
-from flamebook.site import unknown
-from flamebook.site.pages import linker
+from flamebook.site.written import unknown
+from flamebook.site.written.markup import linker
 from flamelib.core.vocabulary import DomainError
 
 

@@ -16,7 +16,7 @@ from flamebook.attacks.checkin import ALIKE, BinaryCheckin, InnerRates
 from flamebook.figures.curves import draw_positive
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
-from flamebook.statements import Finding, against, at_least, compared, counted, either, percent, silent, times
+from flamebook.statements import Finding, against, at_least, compared, counted, either, every, percent, silent, times
 from flamelib.accounting.checkin.baselines import generic_route
 from flamelib.accounting.checkin.moments import clients, renyi, single_divergence
 from flamelib.accounting.checkin.shuffled import shuffled_rounds_lower
@@ -59,6 +59,11 @@ class Leaks:
     curves: Mapping[float, Reals]
     levels: Mapping[float, float]
     parameters: Parameters
+
+    @property
+    def finding(self) -> Finding:
+        """Whether every leak has at last a larger divergence than Lemma 3 gives."""
+        return every(*(compared(values[-1], ">", self.levels[delta]) for delta, values in self.curves.items()))
 
     def to_csv(self) -> str:
         """One row a budget."""
@@ -117,6 +122,18 @@ def compute_route(n_users: int, checkin_rate: float, epsilon0: float, rounds: in
 
 # --- small crowds ----------------------------------------------------------------------------------------------------
 
+FEW = ((2, 2), (2, 8), (4, 3), (8, 2))  # clients and order
+FEW_HEADER = ("clients", "order", "exact", "with k/n", "with gamma")
+
+
+def few_rows(checkin_rate: float, epsilon0: float) -> list[tuple[float, ...]]:
+    """For a table, as in ``FEW_HEADER``: the divergence of few clients, and Theorem 1 with either inner rate."""
+    crowds = [(BinaryCheckin(n_users, checkin_rate, epsilon0), order) for n_users, order in FEW]
+    return [
+        (one.n_users, order, one.renyi(order), one.by_theorem(order, "exact"), one.by_theorem(order, "paper"))
+        for one, order in crowds
+    ]
+
 
 def compute_small_crowds(n_users: int, epsilon0: float, order: int, rates: Sequence[float]) -> Curves:
     """Theorem 2 against the check-in rate with both inner rates, and the exact divergence of binary response."""
@@ -131,6 +148,18 @@ def compute_small_crowds(n_users: int, epsilon0: float, order: int, rates: Seque
 
 
 # --- rare rounds -----------------------------------------------------------------------------------------------------
+
+
+def repaired(record: Curves) -> Finding:
+    """Whether Theorem 2 with k/n is nowhere below the exact divergence of binary response."""
+    return compared((1 + ALIKE) * record.curves["thm-2"], ">=", record.curves["exact-response"])
+
+
+def small_crowds_alt(record: Curves) -> str:
+    """The same curves for those who cannot see them."""
+    below = below_words(record, "thm-2-paper", "exact-response")
+    never = either(repaired(record), "never does", "does somewhere")
+    return f"Theorem 2 as printed lies below the exact curve of binary response {below}; the repaired form {never}."
 
 
 def compute_orders(n_users: int, checkin_rate: float, noise_std: float, at_least: int, orders: Sequence[int]) -> Curves:
@@ -260,6 +289,12 @@ def _pair_delta(n_users: int, checkin_rate: float, noise_std: float, epsilon: fl
 # --- the other clients -----------------------------------------------------------------------------------------------
 
 
+DATA_SETS_HEADER = (
+    *("users", "rate", "delta at epsilon 0: others equal", "others mixed"),
+    "largest ratio of the worst to equal ones",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DataSets:
     """Delta against epsilon of one shuffled round for every number of others that hold 1."""
@@ -287,6 +322,11 @@ class DataSets:
     def mixed(self) -> tuple[float, float]:
         """Delta at epsilon 0 of the worst data set, and of others that are all equal."""
         return max(float(values[0]) for values in self.curves.values()), float(self.curves[0][0])
+
+    def row(self) -> tuple[object, ...]:
+        """For a table, as in ``DATA_SETS_HEADER``."""
+        mixed, equal = self.mixed
+        return (self.parameters["n_users"], self.parameters["checkin_rate"], equal, mixed, self.gain)
 
     def words(self) -> str:
         """How far apart the two data sets are with mixed others, and with equal ones."""
@@ -383,6 +423,24 @@ class Case:
         """
         verdict = either(compared(self.claimed, "<", self.found * (1 - ALIKE)), "refuted", "not by this case", "silent")
         return self.statement, verdict, f"{self.where}: {against(self.found, self.claimed)}", self.instead
+
+
+def cases(
+    two: BinaryCheckin, order: int, crowd: Curves, lemma: Curves, orders: Curves, data_sets: DataSets
+) -> list[Case]:
+    """The statements that this audit speaks of, each in its smallest case."""
+    mixed, equal = data_sets.mixed
+    return [
+        Case("Theorem 1 with the rate of its proof", "two clients", two.by_theorem(order, "paper"), two.renyi(order),
+             "rate k/n, an equality"),
+        Case("Theorem 2 as printed, any size", "ten clients", crowd.curves["thm-2-paper"][0],
+             crowd.curves["exact-response"][0], "a split in three with k/n"),
+        Case("Lemma 3 bounds a divergence", "binary response", lemma.curves["lemma-3"][0],
+             lemma.curves["response"][0], "it is the least possible, not the largest"),
+        Case("rare rounds may be left out", "order 40", orders.curves["likely-counts"][-1],
+             orders.curves["all-counts"][-1], "pay for them in delta"),
+        Case("all others equal is the worst case", "three users", equal, mixed, "the worst data set at each epsilon"),
+    ]  # fmt: skip
 
 
 def below_words(record: Curves, one: str, other: str) -> str:

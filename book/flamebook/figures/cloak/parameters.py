@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from flamebook.figures.cloak.told import number
 from flamebook.records import Curves
-from flamebook.statements import AtMost, counted, listed, times
+from flamebook.statements import AtMost, at_most, counted, listed, percent, times
 from flamelib.accounting.noise.discrete_laplace import shared_noise
 from flamelib.accounting.noise.sum_laws import ThinnedNoise
 from flamelib.accounting.noise.sums import polya_sum, thinned_sum
@@ -25,15 +26,26 @@ from flamelib.accounting.splitting.rules import (
 )
 from flamelib.core.vocabulary import DomainError
 
-Rows = list[tuple[object, ...]]
+Rows = list[tuple[Any, ...]]
 
 STEPS = 12
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
+NOISY_HEADER = (
+    *("epsilon", "delta", "n", "T1: m", "N", "bits", "noise, bound"),
+    *("two users: m", "bits", "Pólya: m", "bits", "noise"),
+)
+EXACT_HEADER = (
+    *("epsilon", "delta", "n", "error", "k", "T2: m", "N", "bits"),
+    *("two users: m", "bits", "components: m", "bits"),
+)
+PLAN_HEADER = ("theorem", "neighbours", "m", "N", "k", "rounding", "noise", "bits", "error")
+
+
 def noisy_rows(settings: Sequence[tuple[float, float, int]]) -> Rows:
-    """For a table: budget and users, rule T1's messages, bits and noise, then messages and bits of its relatives."""
+    """For a table, as in ``NOISY_HEADER``: rule T1's messages, bits and noise, then those of its relatives."""
     rows: Rows = []
     for epsilon, delta, n in settings:
         rule, sharp, mix = noisy_rule(epsilon, delta, n), sharp_noisy_rule(epsilon, delta, n), _mixed(n, epsilon, delta)
@@ -43,7 +55,7 @@ def noisy_rows(settings: Sequence[tuple[float, float, int]]) -> Rows:
 
 
 def exact_rows(settings: Sequence[tuple[float, float, int, float]]) -> Rows:
-    """For a table: budget, users and error, rule T2's grid, messages and bits, then by sharper bounds."""
+    """For a table, as in ``EXACT_HEADER``: rule T2's grid, messages and bits, then those by sharper bounds."""
     rows: Rows = []
     for epsilon, delta, n, error in settings:
         rule, sharp = exact_rule(epsilon, delta, n, error), sharp_exact_rule(epsilon, delta, n, error)
@@ -52,6 +64,26 @@ def exact_rows(settings: Sequence[tuple[float, float, int, float]]) -> Rows:
         told = (rule.scale, rule.n_messages, f"{rule.modulus:,}", rule.bits, sharp.n_messages, sharp.bits)
         rows.append((epsilon, delta, n, error, *told, all_users, all_users * modulus_bits(modulus)))
     return rows
+
+
+def noisy_words(row: Sequence[Any]) -> dict[str, str]:
+    """How many times as many messages rule T1 takes as Pólya shares, in a row of the table.
+
+    >>> noisy_words((1.0, 1e-6, 100, 30, "101", 300, 5.0, 20, 200, 12, 120, 1.5))
+    {'message_ratio': '2.5'}
+    """
+    told = dict(zip(NOISY_HEADER, row, strict=True))
+    return {"message_ratio": number(told["T1: m"] / told["Pólya: m"])}
+
+
+def exact_words(rows: Rows) -> dict[str, str]:
+    """The largest share, in percent, of rule T2's bits that is needed where components are counted.
+
+    >>> exact_words([(1, 1e-6, 9, 0.1, 4, 5, "37", 200, 4, 100, 3, bits) for bits in (50, 60)])
+    {'share_of_bits': '30'}
+    """
+    rule = EXACT_HEADER.index("bits")
+    return {"share_of_bits": at_most(100 * max(row[-1] / row[rule] for row in rows), 2)}
 
 
 # --- noise -----------------------------------------------------------------------------------------------------------
@@ -95,6 +127,10 @@ class Noises:
         names = ("rule T1", "the same users, least noise", "Pólya shares of all users")
         deltas = (self.half_delta, self.half_delta, 0.0)
         return list(zip(names, self.errors, map(AtMost, reached), deltas, strict=True))
+
+    def words(self) -> dict[str, str]:
+        """The least noise of rule T1's kind, in percent of its own."""
+        return {"lean": percent(self.errors[1] / self.errors[0])}
 
 
 def compute_noises(n_users: int, epsilon: float, delta: float) -> Noises:
@@ -248,7 +284,7 @@ def _tried(
 
 
 def plan_rows(n_users: int, epsilon: float, delta: float, error: float, colluding: int, dimension: int) -> Rows:
-    """For a table: what each theorem asks for, cheapest first."""
+    """For a table, as in ``PLAN_HEADER``: what each theorem asks for, cheapest first."""
     found = plans(n_users, epsilon, delta, error, colluding, dimension)
     return [
         (

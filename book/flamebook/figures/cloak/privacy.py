@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from flamebook.figures.cloak.told import number
+from flamebook.figures.cloak.told import first_at_most, number
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, Parameters, columns_csv, words
-from flamebook.statements import AtMost, Finding, compared, every, times
+from flamebook.statements import AtMost, Finding, at_least, compared, every, times
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
@@ -28,7 +29,7 @@ from flamelib.core.arrays import Reals
 from flamelib.core.search import least_whole_beyond
 from flamelib.core.vocabulary import DomainError, check
 
-Rows = list[tuple[object, ...]]
+Rows = list[tuple[Any, ...]]
 
 FIRST, OTHER = (0, 0), (1, -1)
 FAINTEST = 1e-12
@@ -37,6 +38,9 @@ STEPS = 10  # of the grid for each user, as in the deployments of the page
 CLOSED_FORM = 19  # users from which on the theorem in closed form is proven
 
 # --- two users -------------------------------------------------------------------------------------------------------
+
+
+SMALL_HEADER = ("N", "m = 2", "m = 3", "m = 4", "exact, m = 4", "bound", "Lemma 1")  # of rows up to four messages
 
 
 def small_rows(moduli: Sequence[int], most: int, epsilon: float) -> Rows:
@@ -51,6 +55,15 @@ def small_rows(moduli: Sequence[int], most: int, epsilon: float) -> Rows:
         )
         for modulus in moduli
     ]
+
+
+def small_words(rows: Rows) -> dict[str, str]:
+    """The least that Lemma 1 says in these rows.
+
+    >>> small_words([(3, 0.2, 1.234), (5, 0.1, 1.5)])
+    {'lemma_1': '1.2'}
+    """
+    return {"lemma_1": at_least(min(row[-1] for row in rows), 2)}
 
 
 def _fraction(modulus: int, n_messages: int) -> Fraction:
@@ -304,3 +317,37 @@ def share_words(record: Sampled) -> dict[str, str]:
         "loose": times(ratio),
         "loose_shares": number(float(f"{math.log2(ratio):.2g}")),
     }
+
+
+def sampled_alt(record: Sampled) -> str:
+    """A sample for those who cannot see it: how far the estimates and each bound fall."""
+    bounds = {"the bound for two users": "own-1", "Lemma 5": "lemma-5"}
+    curves = {"Sampled total variation falls": record.distance}
+    curves |= {name: record.bounds[key] for name, key in bounds.items()}
+    return ", ".join(f"{name} from {number(one[0])} to {number(one[-1])}" for name, one in curves.items()) + "."
+
+
+LEVEL = 1e-6  # at which bounds for two users are compared
+
+
+def earlier_words(record: Curves) -> dict[str, str]:
+    """How many shares earlier than Lemma 5 the bounds for two users come below ``LEVEL``: distance, delta.
+
+    Examples
+    --------
+    >>> x, late, early = np.array([4.0, 8.0, 12.0]), np.array([1, 1, 1e-7]), np.array([1, 1e-7, 1e-9])
+    >>> earlier_words(Curves("n_messages", "distance", x, {"lemma-5": late, "own-1": early, "own-2": late}))
+    {'earlier_distance': '4', 'earlier_delta': '0'}
+    """
+    lemma, distance, delta = (first_at_most(record, name, LEVEL) for name in ("lemma-5", "own-1", "own-2"))
+    return {"earlier_distance": f"{lemma - distance:.0f}", "earlier_delta": f"{lemma - delta:.0f}"}
+
+
+def two_users_alt(record: Curves) -> str:
+    """The same curves for those who cannot see them."""
+    begin, end = number(first_at_most(record, "lemma-5", 1)), number(record.curves["lemma-5"][-1])
+    reached = [number(first_at_most(record, name, LEVEL)) for name in ("own-1", "own-2")]
+    return (
+        f"Lemma 5 is at most one from {begin} shares on, falls steeply and ends in a floor at {end}; the bounds for "
+        f"two users are below one in a million from {' and '.join(reached)} shares on and go on falling."
+    )

@@ -24,9 +24,11 @@ from flamebook.statements import Finding, compared, counted, listed, percent, si
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.integers.randomness import Simulation
-from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
+from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
 from flamelib.mechanisms.sketches.hashing import ALPHABET, LONGEST, spelled
 from flamelib.mechanisms.sketches.linear import Sketch, Total, direct_table, distinct
+from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
+from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.uses.statistics import SketchRelease, collect, simulate
 
@@ -61,6 +63,22 @@ def each(
 def by_protocol(release: SketchRelease, items: ArrayLike, seed: int) -> Wholes:
     """One table by the protocol itself, every user's shares included."""
     return collect(release, items, Simulation(np.random.default_rng(seed)))
+
+
+def protocol_findings(items: Wholes, epsilon: float, seed: int) -> tuple[Finding, Finding]:
+    """Whether a protocol's table is the direct one, and whether noise keeps to the room that the modulus has for it."""
+    sketch = CountSketch(columns=32, rows=1, seed=seed)
+    direct, noisy = direct_table(sketch, items), SketchRelease(sketch, len(items), epsilon)
+    wrong = by_protocol(SketchRelease(sketch, len(items)), items, seed) != direct
+    noise = by_protocol(noisy, items, seed) - direct
+    return compared(wrong.sum(), "==", 0), compared(abs(noise).max(), "<=", noisy.room)
+
+
+def weighted_finding(items: Wholes, seed: int) -> Finding:
+    """Whether random weights modulo 2^61 - 1 come through the protocol."""
+    weighted = WeightedCounting(columns=64, seed=seed)
+    through = by_protocol(SketchRelease(weighted, len(items)), items, seed)
+    return compared((through != weighted.table(items)).sum(), "==", 0)
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------
@@ -260,8 +278,27 @@ def quantile_rows(
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
+RELEASE_HEADER = ("sketch", "counters", "sensitivity", "noise of a counter", "messages a counter", "bytes a user")
+
+
+def all_sketches(speller: PrefixSearch, seed: int) -> dict[str, Sketch]:
+    """A sketch of each kind, in a size of this page, beside the one that finds frequent words."""
+    return {
+        "mean": Total(10_000),
+        "Count-Min, 5 x 1024": CountMin(1024, 5, seed),
+        "Count-Sketch, 1 x 16384": CountSketch(16384, 1, seed),
+        "frequent words": speller,
+        "quantiles, 4096 values": DyadicQuantiles(12),
+        "support": LinearCounting(8192, seed),
+        "second moment, one sign": CountSketch(100, 1, seed),
+        "second moment, all signs": SecondMoment(100, 1, seed),
+        "entropy": StableEntropy(100, 300.0, 1000, seed),
+        "distance": CauchyNorm(100, 1e6, 10, seed),
+    }
+
+
 def release_rows(sketches: Mapping[str, Sketch], n_users: int, epsilon: float) -> list[list[object]]:
-    """For a table: what each sketch asks of a user, and what noise its counters get for the same budget."""
+    """For a table, as in ``RELEASE_HEADER``: what each sketch asks of a user, and its noise for the same budget."""
     rows: list[list[object]] = []
     for name, sketch in sketches.items():
         release = SketchRelease(sketch, n_users, epsilon)

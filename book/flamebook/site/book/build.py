@@ -179,7 +179,7 @@ def summary(root: Path, outcome: Outcome, seconds: float) -> str:
 
 def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None = None) -> int:
     """Build the book of the current folder; status 1 if a notebook or a page failed, 2 for a refusal."""
-    parser = argparse.ArgumentParser(prog="flamebook.site.build", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="flamebook.site.book.build", description=main.__doc__)
     parser.add_argument("--profile", default="quick", help="parameter set: quick or paper")
     parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
     parser.add_argument("options", nargs="*", help="after --: further words for Snakemake")
@@ -201,7 +201,7 @@ def main(words: Sequence[str], pages: Pages | None = None, finish: Finish | None
 
 
 def _pages(runs_folder: Path, book_folder: Path) -> None:
-    from flamebook.site import pages
+    from flamebook.site.book import pages
 
     pages.write(runs_folder, book_folder)
 

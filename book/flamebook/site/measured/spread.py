@@ -144,7 +144,7 @@ def _value(text: str) -> int | float | str:
         return text
 
 
-def spread_page(headlines: Iterable[Headline]) -> str:
+def page(headlines: Iterable[Headline]) -> str:
     """The page in MyST: what moves, notebook by notebook, then what does not."""
     known = list(headlines)
     moving = [one for one in known if one.moves]

@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from flamebook.claims.ledger import WEIGHTS, Judged
-from flamebook.site.markup import anchor, comparison, given, verdict
+from flamebook.site.written.markup import anchor, comparison, given, verdict
 from flamelib.core.vocabulary import DomainError
 
 STORY = re.compile(r"^### (.+)\n\n@story ([^@]+)@$", re.M)

@@ -1,4 +1,4 @@
-"""The built book as one file to hand on: ``python -m flamebook.site.release``; unpacked, it opens from disk.
+"""The built book as one file to hand on: ``python -m flamebook.site.book.release``; unpacked, it opens from disk.
 
 Equal books give equal bytes: names are sorted, and no time or owner is kept.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flamebook.places import FINGERPRINT
 from flamebook.runs.files import whole
-from flamebook.site.build import HTML
+from flamebook.site.book.build import HTML
 from flamelib.core.vocabulary import DomainError
 
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -17,7 +17,7 @@ from flamebook.figures.together.crossing import DRAWN
 from flamebook.places import ROOT
 from flamebook.runs import inputs
 from flamebook.runs.record import Part, Recording, Results
-from flamebook.site.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES, Table
+from flamebook.site.measured.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES, Table
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.lowest import bracketed
@@ -26,7 +26,7 @@ from flamelib.uses.requests import TASKS, Request, Row
 
 ABOVE, BELOW = Context(prec=5, rounding=ROUND_CEILING), Context(prec=5, rounding=ROUND_FLOOR)
 WORDS = ("document", "trusted", "adjacency", "warning")
-GRID = "book/flamebook/site/bench_grid.py"
+GRID = "book/flamebook/site/measured/bench_grid.py"
 Columns = dict[str, list[float | None]]
 
 

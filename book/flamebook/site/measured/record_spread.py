@@ -13,7 +13,7 @@ from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, notebook, own, schedule
 from flamebook.runs.execute import Run
 from flamebook.runs.record import Part, Recording, Results, by_first_column
-from flamebook.site.spread import HEADER, RUNS, STEP, TABLE, Headline
+from flamebook.site.measured.spread import HEADER, RUNS, STEP, TABLE, Headline
 
 PROFILE = "quick"
 

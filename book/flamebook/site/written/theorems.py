@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flamebook.claims.ledger import Judged
-from flamebook.site import api
+from flamebook.site.written import api
 from flamelib import answers
 from flamelib.core.guarantees import RestsOn
 from flamelib.core.statements import DOCUMENTS, Statement

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from flamebook.places import DATA, RESULTS
-from flamebook.site.beside_peers import FROM_BELOW, OWN, WORKS, Shuffles, Work
+from flamebook.site.measured.beside_peers import FROM_BELOW, OWN, WORKS, Shuffles, Work
 from flamebook.statements import at_least, at_most
 
 PINNED, TABLE = DATA / "beside.txt", RESULTS / "beside.csv"

@@ -1,6 +1,7 @@
-"""``make live``: the built book served to this machine, with its notebooks to run: ``python -m flamebook.site.live``.
+"""``make live``: the built book served to this machine, with its notebooks to run.
 
-Nothing is served but what was built and what was run; nothing runs but the book's own notebooks with checked values.
+The command is ``python -m flamebook.site.book.live``.  Nothing is served but what was built and what was run; nothing
+runs but the book's own notebooks with checked values.
 The requests of pages of other sites are refused: their names, and names that were made to point here, are not ours.
 """
 
@@ -21,8 +22,8 @@ from tornado.template import Template
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 
 from flamebook.places import FINGERPRINT, ROOT
-from flamebook.site.build import HTML
-from flamebook.site.jobs import ACTIVE, Job, Jobs, Limits, QueueFull
+from flamebook.site.book.build import HTML
+from flamebook.site.book.jobs import ACTIVE, Job, Jobs, Limits, QueueFull
 from flamelib.core.vocabulary import DomainError
 
 LARGEST_BODY = 64 * 1024
@@ -241,7 +242,7 @@ async def _until_stopped(given: argparse.Namespace) -> None:
 def main(words: Sequence[str]) -> int:
     """Serve the built book until interrupted; status 2 for a refusal."""
     usual = Limits()
-    parser = argparse.ArgumentParser(prog="flamebook.site.live", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="flamebook.site.book.live", description=main.__doc__)
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine; others see the book then")
     parser.add_argument("--minutes", type=float, default=usual.seconds / 60, help="what one run may take")

@@ -24,7 +24,7 @@ from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject
 
 from flamebook.runs.files import whole
 from flamebook.runs.schedule import say
-from flamebook.site.release import main, place
+from flamebook.site.book.release import main, place
 from flamelib.core.vocabulary import DomainError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -104,7 +104,7 @@ class Chapter:
 
 
 def write(html: Path, folder: Path) -> Path:
-    """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamebook.site.release.pack` does.
+    """Print a built book into ``folder/flamelib-book-VERSION.pdf``, as :func:`~flamebook.site.book.release.pack` does.
 
     Beside it stands the article, ``flamelib-article-VERSION.pdf``, where the book has one.
 

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 
 from flamebook.claims.ledger import Judged
-from flamebook.site import refuted
+from flamebook.site.written import refuted
 from flamelib.accounting.checkin.summed import effective_rate
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.sampling.hidden import random_participation

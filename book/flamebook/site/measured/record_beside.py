@@ -13,8 +13,8 @@ from typing import Any
 from flamebook.places import ROOT
 from flamebook.runs import inputs
 from flamebook.runs.record import Part, Recording, Results, by_first_column
-from flamebook.site import beside_peers
-from flamebook.site.beside import HEADER, PINNED, TABLE, pinned
+from flamebook.site.measured import beside_peers
+from flamebook.site.measured.beside import HEADER, PINNED, TABLE, pinned
 
 PEERS = ROOT / "_build" / "beside"
 

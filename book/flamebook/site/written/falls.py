@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from flamebook.claims import proofs
 from flamebook.claims.ledger import Judged
 from flamebook.claims.proofs import Proof
-from flamebook.site.markup import anchor
+from flamebook.site.written.markup import anchor
 
 HEAD = """\
 (sec-falls)=

@@ -1,8 +1,8 @@
 """Runs that readers of a served book ask for: checked, queued, two at a time, limited, ended on request, kept.
 
-Every job is a process of its own (``python -m flamebook.site.jobs``) in a session of its own.  It holds a pipe from the
-server: when the server ends, however that happens, the job ends too, with its kernel, and leaves nothing half-written.
-Results lie where ``flamelib run`` and ``flamelib sweep`` put them.
+Every job is a process of its own (``python -m flamebook.site.book.jobs``) in a session of its own.  It holds a pipe
+from the server: when the server ends, however that happens, the job ends too, with its kernel, and leaves nothing
+half-written.  Results lie where ``flamelib run`` and ``flamelib sweep`` put them.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ import psutil
 
 from flamebook.places import ROOT
 from flamebook.runs import execute, inputs, notebook, own, schedule, sweep
-from flamebook.site.forms import written
+from flamebook.site.sliders.forms import written
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import DataError
 
@@ -229,7 +229,7 @@ class Jobs:
         places = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]))
         begun = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "flamebook.site.jobs"),
+                *(sys.executable, "-m", "flamebook.site.book.jobs"),
                 cwd=self.root,
                 env=os.environ | {"PYTHONPATH": places},
                 stdin=asyncio.subprocess.PIPE,

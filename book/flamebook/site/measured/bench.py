@@ -1,13 +1,13 @@
 """What the page *Defend your epsilon* shows: recorded answers of ``flamelib compare``, read on the safe side.
 
-The page cannot compute, so it looks up the tables of :mod:`flamebook.site.bench_grid`, which ``flamelib record bench``
-has computed by the same functions.  What is said of a mechanism there beside its numbers stands here.
+The page cannot compute, so it looks up the tables of :mod:`flamebook.site.measured.bench_grid`, which ``flamelib record
+bench`` has computed by the same functions.  What is said of a mechanism there beside its numbers stands here.
 """
 
 import json
 from pathlib import Path
 
-from flamebook.site.bench_grid import RECORDED
+from flamebook.site.measured.bench_grid import RECORDED
 
 TITLES = {
     "local": "Local reports, each private by itself",

@@ -1,0 +1,1 @@
+"""Pages that follow from the ledger, the library's sources and the notebooks."""

@@ -1,0 +1,123 @@
+"""The page "Ledger of claims": every row, folded up by document, and the same rows to download."""
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from flamebook.claims import ledger, proofs
+from flamebook.claims.ledger import Claim, Judged, Value, shown
+from flamebook.site.written.markup import anchor, source_url, verdict
+from flamelib.core.statements import DOCUMENTS
+
+SAYS = {
+    "reproduced": "the computation agrees with the statement",
+    "deviates": "the computed number misses the stated one by more than the tolerance",
+    "refuted": "an exact computation contradicts the statement",
+    "not-checkable": "there is nothing to compute, and the row says why",
+}
+
+
+def page(judged: list[Judged], head: str, link: Callable[[str], str]) -> str:
+    """The page: head, downloads, and the table of every row."""
+    parts = [
+        *("(ledger)=", "# Ledger of claims", "", head.strip(), ""),
+        _summary(judged),
+        "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`; "
+        "what the fields mean: {download}`ledger.schema.json <generated/ledger.schema.json>`.",
+        "",
+        "What is refuted is told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
+        *("", "## Every row", ""),
+        '<link rel="stylesheet" href="../_static/ledger.css">',
+        '<div id="ledger-controls" role="search" aria-label="Rows of the ledger"></div>',
+        '<p class="ledger-note">Within a table the arrow keys lead from row to row and from link to link.</p>',
+        *("", *(_group(*one, link) for one in groupby(judged, lambda row: row.claim.document))),
+        *('<script src="../_static/ledger.js" defer></script>', ""),
+    ]
+    return "\n".join(parts)
+
+
+def _summary(judged: list[Judged]) -> str:
+    number = Counter(row.verdict for row in judged)
+    rows = [f"| {verdict(name)} | {number[name]} | {SAYS[name]} |" for name in ledger.VERDICTS]
+    return "\n".join(["| verdict | rows | meaning |", "|---|--:|---|", *rows, ""])
+
+
+def _group(document: str, rows: Iterable[Judged], link: Callable[[str], str]) -> str:
+    """The table of one document, folded up under its name."""
+    listed = [_row(row, link) for row in rows]
+    opened = f'<details class="ledger-group"><summary>{DOCUMENTS[document]} <span>{len(listed)} rows</span></summary>'
+    lines = [
+        *(opened, "", "::::{list-table}", ":header-rows: 1", ":class: ledger", ""),
+        "* - claim\n  - verdict\n  - stated\n  - computed\n  - evidence\n  - where\n  - kind\n  - said by",
+    ]
+    return "\n".join([*lines, *listed, "::::", "", "</details>", ""])
+
+
+_BEFORE = {"at-most": "≤\u00a0", "at-least": "≥\u00a0"}
+
+
+def _figures(value: Value) -> str:
+    return "; ".join(shown(one) for one in (value if isinstance(value, list) else [value]))
+
+
+def _graded(claim: Claim) -> str:
+    """What stands before the evidence: the weight of a refutation, and whether the formula was lost in our text."""
+    words = [claim.weight.capitalize()] if claim.weight else []
+    return "".join(f"*{word}.* " for word in [*words, *(["Reconstructed"] * claim.reconstructed)])
+
+
+def _row(row: Judged, link: Callable[[str], str]) -> str:
+    claim = row.claim
+    stated = "" if claim.stated is None else _BEFORE.get(str(claim.relation), "") + _figures(claim.stated)
+    if claim.paper is None and claim.stated is not None:
+        stated += " [derived]{.ledger-note}"
+    cells = [
+        f"[{claim.claim}]{{#{anchor(claim.id)}}} [`{claim.id}`](#{anchor(claim.id)})",
+        verdict(row.verdict),
+        stated,
+        "" if row.value is None else _figures(row.value),
+        _graded(claim) + claim.evidence,
+        f"{claim.where}; {link(claim.page)}; [test]({source_url(claim.test.split('::')[0])})",
+        claim.kind,
+        claim.said_by,
+    ]
+    return "* - " + "\n  - ".join(cells)
+
+
+def _records(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    records = []
+    for row in judged:
+        record = {"document": row.claim.document} | asdict(row.claim)
+        record |= {"value": row.value, "verdict": row.verdict, "recorded_verdict": row.claim.verdict}
+        record |= {"proofs": proofs.used(rests.get(row.claim.id, ())), "command": f"flamelib check {row.claim.id}"}
+        records.append({name: _plain(value) for name, value in record.items()})
+    return records
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def as_json(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
+    """Every row with its inputs, value, verdict and the proofs it rests on; strict JSON (infinity is ``inf``)."""
+    records = _records(judged, rests)
+    return json.dumps({"documents": DOCUMENTS, "claims": records}, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
+    """The same rows as a table; lists and inputs as JSON inside a cell."""
+    records = _records(judged, rests)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({k: json.dumps(v) if isinstance(v, list | dict) else v for k, v in record.items()})
+    return text.getvalue()
