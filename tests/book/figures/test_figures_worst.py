@@ -3,12 +3,14 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from flamebook.attacks.every_randomizer import OTHERS, columns_of, extreme_randomizers, worst_randomizer
+from flamebook.attacks import every_randomizer
+from flamebook.attacks.every_randomizer import columns_of, extreme_randomizers, worst_randomizer
 from flamebook.figures.blanket import worst
 from flamebook.places import ROOT
 
@@ -38,24 +40,78 @@ def private(generator: np.random.Generator, values: int, letters: int, factor: f
             return rows
 
 
-@pytest.mark.parametrize("n_users", [2, 3, 4])
+@pytest.mark.parametrize(("n_users", "values"), [(2, 1), (3, 2), (4, 3), (5, 2), (6, 2)])
 @pytest.mark.parametrize(("factor", "growth"), CASES)
-def test_no_random_randomizer_exceeds_the_search(n_users: int, factor: Fraction, growth: Fraction) -> None:
-    found = worst_randomizer(n_users, factor, growth)
+def test_no_random_randomizer_exceeds_the_search(n_users: int, values: int, factor: Fraction, growth: Fraction) -> None:
+    found = worst_randomizer(n_users, factor, growth, values)
     generator = np.random.default_rng([n_users, factor.numerator])
     p = float(factor)
-    binary = np.array([[p, 1], [1, p]]) / (p + 1)
-    worst_binary = max(
-        divergence(binary, others, float(growth)) for others in itertools.product((0, 1), repeat=n_users - 1)
+    responses = [(np.ones((k, k)) + (p - 1) * np.eye(k)) / (p + k - 1) for k in (2, 3)]
+    known = max(
+        divergence(response, others, float(growth))
+        for response in responses
+        for others in itertools.combinations_with_replacement(range(len(response)), n_users - 1)
     )
     assert found.is_settled
-    assert found.largest == pytest.approx(worst_binary, rel=1e-12)
+    assert found.is_extreme
+    assert found.largest == pytest.approx(known, rel=1e-12)
     seen = 0.0
-    for _ in range(60):
-        rows = private(generator, 4, int(generator.integers(2, 4)), p)
-        for others in {*itertools.combinations_with_replacement((0, 1, 2), n_users - 1), OTHERS[n_users]}:
+    data_sets = list(itertools.combinations_with_replacement(range(values + 2), n_users - 1))
+    for _ in range(60 if n_users < 5 else 20):
+        letters, share = int(generator.integers(2, 4)), 1 - generator.random() ** 4
+        meant = np.array([0, 1, *generator.integers(letters, size=values)])
+        response = np.where(meant[:, None] == np.arange(letters), p, 1.0)
+        rows = share * response / (p + letters - 1) + (1 - share) * private(generator, values + 2, letters, p)
+        for others in (one for one in data_sets if len(set(one)) <= values):
             seen = max(seen, divergence(rows, others, float(growth)))
-    assert 0 < seen <= found.at_most * (1 + 1e-12)
+    assert 0.7 * found.largest < seen <= found.at_most * (1 + 1e-12)
+
+
+def test_three_letters_are_worse_than_two_among_six_users() -> None:
+    found = worst_randomizer(6, Fraction(3), Fraction(11, 10), 2)
+    ternary = (np.ones((3, 3)) + 2 * np.eye(3)) / 5
+    assert (found.letters, found.is_settled) == (3, True)
+    assert found.largest == pytest.approx(divergence(ternary, (2,) * 5, 1.1), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_users", "factor", "growth"), [(3, 2, 1.05), (4, 1.5, 1.15)])
+def test_a_mixture_of_two_binary_responses_is_worse_than_each(n_users: int, factor: float, growth: float) -> None:
+    found = worst_randomizer(n_users, Fraction(factor), Fraction(str(growth)), 1)
+    like_first, like_second = np.array([[[factor, 1], [1, factor], held] for held in ([factor, 1], [1, factor])])
+
+    def mixed(share: float) -> float:
+        rows = np.hstack([share * like_first, (1 - share) * like_second]) / (factor + 1)
+        return divergence(rows, (2,) * (n_users - 1), growth)
+
+    seen = max(mixed(share) for share in np.linspace(0, 1, 101))
+    assert max(mixed(0), mixed(1)) <= found.extreme * (1 + 1e-12) < 0.99 * seen
+    assert found.largest * (1 - 1e-3) <= seen <= found.at_most
+    assert (found.is_settled, found.is_extreme, found.letters) == (True, False, 4)
+
+
+@pytest.mark.parametrize(("factor", "growth"), [(Fraction(2), Fraction(21, 20)), (Fraction(3), Fraction(11, 10))])
+def test_no_choice_of_vertices_is_lost(factor: Fraction, growth: Fraction) -> None:
+    """Against all choices, each by the sum of the users' losses, exactly."""
+    columns, n_users = columns_of(3, factor), 4
+    points = np.array(extreme_randomizers(3, factor), dtype=object)
+    losses = [(x - growth * other) / held for x, other, held in columns]
+    values = {}
+    for choice in itertools.combinations_with_replacement(range(len(points)), n_users):
+        letters = itertools.product(*(np.flatnonzero(points[at]) for at in choice))
+        values[choice] = sum(
+            max(sum(losses[one] for one in sent), 0)
+            * math.prod(points[at][one] * columns[one][2] for at, one in zip(choice, sent, strict=True))
+            for sent in letters
+        )
+    gains, which = every_randomizer._form((2,) * (n_users - 1), factor, growth)
+    least = max(values[(at,) * n_users] for at in range(len(points)))
+    for level in (least, 0.8 * least):
+        found = every_randomizer._exceeding(
+            gains[which].astype(float), points.astype(float), n_users, float(level / n_users) * (1 + 1e-9)
+        )
+        expected = {choice: float(value) / n_users for choice, value in values.items() if value > level * (1 + 1e-9)}
+        assert {choice: value for value, choice in found} == pytest.approx(expected, rel=1e-12)
+        assert expected
 
 
 def test_the_smallest_case_of_the_page_is_that_of_all_bags() -> None:
@@ -70,10 +126,9 @@ def test_the_smallest_case_of_the_page_is_that_of_all_bags() -> None:
 
 
 def test_vertices_are_randomizers_and_k_ary_responses_are_among_them() -> None:
-    columns = columns_of(3, Fraction(3))
-    vertices = extreme_randomizers(columns)
-    assert (len(columns), len(vertices)) == (7, 6)
-    assert len(extreme_randomizers(columns_of(4, Fraction(3)))) == 42
+    columns, vertices = columns_of(3, Fraction(3)), extreme_randomizers(3, Fraction(3))
+    counts = [len(extreme_randomizers(values, Fraction(3))) for values in (2, 3, 4, 5)]
+    assert counts == [2, 6, 42, 1292]  # OEIS A355042
     for weights in vertices:
         assert min(weights) >= 0
         assert [sum(w * v[row] for w, v in zip(weights, columns, strict=True)) for row in range(3)] == [1, 1, 1]
@@ -109,7 +164,28 @@ def test_a_contest_without_losses_and_budgets_of_one_fraction() -> None:
     nothing = worst.compute_contest([0.2], [1000], 1e-3)
     told = worst.words_of_contest(nothing)
     assert (told["contest"], told["gain"]) == ("at the budget 0.2 nothing is lost at this failure probability", "")
-    assert len(worst.search([0.5, 0.51]).cases) == 9
+    assert len(worst.search([0.5, 0.51], [(2, 1), (3, 2)]).cases) == 6
+
+
+def test_the_search_in_words_and_its_table() -> None:
+    searched = worst.search([math.log(2), math.log(3)], [(3, 2), (6, 2), (4, 1)])
+    heading, rows = searched.table()
+    assert heading[2:4] == ["p = 2", "p = 3"]
+    assert [row[:4] for row in rows] == [
+        (3, "any", "2, 2, 2", "2, 2, 2"),
+        (6, "2 values at most", "2, 2, 2", "3, 2, 2"),
+        (4, "one value", "2, 2, 2", "4 mixed, 2, 2"),
+    ]
+    told = searched.words()
+    assert told["settled"] == "all of them"
+    assert told["so"].startswith("among 3 users nothing is worse than binary response")
+    assert told["so"].endswith("among 6 users more letters are worse at p = 3")
+    assert told["mixed"].startswith("in 1 case, with a loss up to 0.0")
+    assert searched.agrees().holds
+    _, _, _, one = searched.cases[0]
+    wide = worst.Search([((3, 2), Fraction(2), Fraction(3, 2), replace(one, at_most=1.5 * one.largest))])
+    assert wide.words()["settled"].endswith("by more than 50 %")
+    assert wide.words()["so"] == "in no crowd the worst randomizer is known"
 
 
 def test_brackets_are_in_order_and_a_false_one_is_told() -> None:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from flamebook.attacks.every_randomizer import OTHERS, Worst, columns_of, worst_randomizer
+from flamebook.attacks.every_randomizer import Worst, columns_of, worst_randomizer
 from flamebook.figures.style import Pen
 from flamebook.records import Curves, words
-from flamebook.statements import AtLeast, AtMost, Finding, compared, counted, either, every, found, listed, percent
+from flamebook.statements import AtLeast, AtMost, Finding, compared, counted, every, found, listed, percent
 from flamelib.accounting.checkin.shuffled import checkin_shuffled
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import KaryProfile
@@ -23,6 +23,7 @@ from flamelib.front.results import rounded
 
 SHARES = (Fraction(1, 20), Fraction(3, 10), Fraction(3, 5))  # of e^epsilon0 - 1, for e^epsilon - 1
 LARGEST_DENOMINATOR = 8  # of e^epsilon0 in the search
+SEARCHED = ((2, 1), (3, 2), (4, 3), (5, 3), (6, 2), (7, 2), (8, 1), (10, 1), (12, 1))  # users, values of the others
 HUES = ("blue", "vermillion", "green", "purple", "ochre", "sky", "grey")
 SETTLED = 10**6  # users at whom the delta of the contest is the one that is asked for
 SAME = 1e-6  # relative: doubt of two accounts of one number
@@ -140,55 +141,82 @@ def overtaken(rows: Sequence[tuple[object, ...]]) -> str:
     return f"among {listed(crowds)} users" if crowds else "in none of these crowds"
 
 
+def _letters(worst: Worst) -> str:
+    return f"{worst.letters}{'' if worst.is_extreme else ' mixed'}"
+
+
 @dataclass(frozen=True)
 class Search:
-    """One search among all randomizers for each crowd, budget and epsilon."""
+    """One search among all randomizers for each crowd with its data sets, budget and epsilon."""
 
-    cases: list[tuple[int, Fraction, Fraction, Worst]]
+    cases: list[tuple[tuple[int, int], Fraction, Fraction, Worst]]
 
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """One for each crowd and budget."""
-        for n, factor in dict.fromkeys((n, factor) for n, factor, _, _ in self.cases):
-            here = [one for m, other, _, one in self.cases if (m, other) == (n, factor)]
-            excess = max(one.at_most / one.largest - 1 for one in here)
-            letters = listed([str(one) for one in sorted({one.letters for one in here})])
-            yield n, str(factor), letters, AtMost(excess), len(here) * here[0].tried
+    def table(self) -> tuple[list[str], list[tuple[object, ...]]]:
+        """Heading and rows, one for each crowd: the letters of the worst, a column for each budget."""
+        factors = list(dict.fromkeys(factor for _, factor, _, _ in self.cases))
+        rows: list[tuple[object, ...]] = []
+        for n, values in dict.fromkeys(crowd for crowd, *_ in self.cases):
+            here = {at: [one for *case, one in self.cases if case[:2] == [(n, values), at]] for at in factors}
+            every_one = [one for found in here.values() for one in found]
+            held = "any" if values == n - 1 else f"{counted(values, 'value')} at most" if values > 1 else "one value"
+            letters = [", ".join(_letters(one) for one in found) for found in here.values()]
+            excess = max(one.at_most / one.largest - 1 for one in every_one)
+            rows.append((n, held, *letters, AtMost(excess), sum(one.tried for one in every_one)))
+        heading = ["users", "the others hold", *(f"p = {factor}" for factor in factors)]
+        return [*heading, "excess of the bound: at most", "choices of vertices"], rows
 
     def words(self) -> dict[str, str]:
         """How far the search went, and what came out."""
         settled = [one for *_, one in self.cases if one.is_settled]
-        two = [one for one in settled if one.letters == 2]
         open_ = max((one.at_most / one.largest - 1 for *_, one in self.cases if not one.is_settled), default=0.0)
         rest = f"; in the others no randomizer exceeds the worst that was found by more than {percent(open_, up=True)}"
+        mixed = [one for *_, one in self.cases if not one.is_extreme]
+        gain = percent(max((one.largest / one.extreme - 1 for one in mixed), default=0.0))
         return {
             "cases": counted(len(self.cases), "case"),
+            "tried": f"{sum(one.tried for *_, one in self.cases):.1e}",
             "settled": "all of them" if len(settled) == len(self.cases) else f"{len(settled)} of them{rest}",
-            "with_two": "in each of these" if len(two) == len(settled) else f"in {len(two)} of these",
-            "so": either(
-                len(two) == len(self.cases),
-                "So in these cases nothing is worse than binary response, at its worst data set",
-                "So the worst randomizer is not known in every case",
-            ),
-            "tried": f"{sum(one.tried for *_, one in self.cases):,}",
+            "so": self._so(),
+            "mixed": f"in {counted(len(mixed), 'case')}, with a loss up to {gain} larger than that of each vertex"
+            if mixed
+            else "in none of these cases",
+            "shares": listed([str(share) for share in SHARES]),
         }
 
+    def _so(self) -> str:
+        """In which crowds binary response is the worst, of those whose others may hold both values in question."""
+        binary, other = [], []
+        for crowd in dict.fromkeys((n, values) for (n, values), *_ in self.cases if values >= min(2, n - 1)):
+            here = [(factor, one) for at, factor, _, one in self.cases if at == crowd]
+            more = list(dict.fromkeys(str(factor) for factor, one in here if one.letters > 2))
+            if more:
+                other.append(f"among {crowd[0]} users more letters are worse at p = {listed(more)}")
+            elif all(one.is_settled for _, one in here):
+                binary.append(str(crowd[0]))
+        nothing = f"among {listed(binary)} users nothing is worse than binary response, at its worst data set"
+        return ", and ".join([nothing, *other] if binary else other) or "in no crowd the worst randomizer is known"
+
     def agrees(self) -> Finding:
-        """The worst of all is at least binary response and at most the bound for every randomizer."""
+        """The worst of all is at least a known response and at most the bound for every randomizer."""
         found = []
-        for n, factor, growth, worst in self.cases:
+        for (n, values), factor, growth, worst in self.cases:
             given, at = math.log(factor), math.log(growth)
-            binary = float(numerical.exact_binary(given, n, epsilon=at))
+            ternary = float(numerical.all_equal(KaryProfile(given, 3), n, epsilon=at))
+            binary = float(numerical.exact_binary(given, n, epsilon=at)) if values >= min(2, n - 1) else 0.0
             most = float(numerical.any_randomizer(given, n, "upper", epsilon=at))
-            found.append(compared(binary * (1 - SAME), "<=", worst.at_most))
+            found.append(compared(max(binary, ternary) * (1 - SAME), "<=", worst.at_most))
             found.append(compared(worst.largest, "<=", most * (1 + SAME)))
         return every(*found)
 
 
-def search(budgets: Sequence[float]) -> Search:
-    """Two, three and four users, budgets near the given ones whose exponential is a short fraction."""
+def search(budgets: Sequence[float], crowds: Sequence[tuple[int, int]] = SEARCHED) -> Search:
+    """Crowds, each with how many values the others hold at most, and budgets near those given.
+
+    The exponential of such a budget is a short fraction.
+    """
     factors = list(dict.fromkeys(Fraction(math.exp(one)).limit_denominator(LARGEST_DENOMINATOR) for one in budgets))
     growths = [(factor, 1 + (factor - 1) * share) for factor in factors for share in SHARES]
-    return Search([(n, *one, worst_randomizer(n, *one)) for n in OTHERS for one in growths])
+    return Search([(crowd, *one, worst_randomizer(crowd[0], *one, crowd[1])) for crowd in crowds for one in growths])
 
 
 def bracket_rows(budgets: Sequence[float], n_users: int, delta: float) -> list[tuple[float, ...]]:
