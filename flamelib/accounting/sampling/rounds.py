@@ -255,6 +255,9 @@ def _rounds_lower(
         known = gaussian_mechanism(clip_norm * math.sqrt(rounds) * (1 - 4 * UNIT), noise_std, epsilon, delta)
         return Certified(max(known - known.uncertainty, 0.0) if known < math.inf else known, known.uncertainty)
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
+    drawn = q if scheme == "ols" else p * q
+    if delta is not None and delta >= rounds * drawn * math.erf(ratio / math.sqrt(8)):
+        return Certified(0.0, 0.0)  # the chance to tell at all, in any round: only a drawn record moves the sum
 
     def least(cells: Cells) -> float:
         return composed_below([(cells, rounds)], epsilon, delta)
