@@ -408,6 +408,15 @@ class TestFromBelow:
                 assert 0 <= least <= most
         assert upper("outer", setting, 3, delta=1.0, side="lower") == 0.0
 
+    @pytest.mark.parametrize("scheme", SCHEMES)
+    @pytest.mark.parametrize("setting", SETTINGS[:4])
+    def test_nothing_is_cut_off_below_what_can_be_told(self, scheme, setting):
+        """A delta just below what an adversary reaches at epsilon 0 still has a positive answer."""
+        for rounds in (1, 3):
+            reached = upper(scheme, setting, rounds, epsilon=0.0, side="lower")
+            if reached > 1e-12:
+                assert upper(scheme, setting, rounds, delta=0.99 * reached, side="lower") > 0
+
     def test_rates_of_one_are_a_gaussian(self):
         for asked in ({"epsilon": 3.0}, {"delta": 1e-200}, {"delta": 0.0}):
             ends = [
