@@ -45,6 +45,7 @@ LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond 
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
+SPARSE = 4  # places a mass from which those without one are not listed
 LEAP = 6  # halvings of the step that are made at once at most
 SKETCH = 8  # steps of the grid on which sizes are guessed
 SPARED, FAINT = 1e-14, 1e-40  # masses of the largest losses that are given up at first; a delta that is as it is
@@ -156,7 +157,10 @@ def _law(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> 
     if len(places) == 0:
         return Loss(step, np.array([0]), np.array([0.0]), infinity, 0.0)
     first = int(places.min())
-    total = np.bincount(places - first, masses).astype(np.float64)
+    if int(places.max()) - first > SPARSE * len(places):
+        filled, places = np.unique(places, return_inverse=True)
+        return Loss(step, filled, np.bincount(places, masses), min(infinity, 1.0), 0.0)
+    total = np.asarray(np.bincount(places - first, masses), dtype=np.float64)
     filled = np.flatnonzero(total).astype(np.int64)
     return Loss(step, filled + first, total[filled], min(infinity, 1.0), 0.0)
 
