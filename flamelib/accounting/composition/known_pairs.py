@@ -159,7 +159,8 @@ def _law(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> 
     first = int(places.min())
     if int(places.max()) - first > SPARSE * len(places):
         filled, places = np.unique(places, return_inverse=True)
-        return Loss(step, filled, np.bincount(places, masses), min(infinity, 1.0), 0.0)
+        total = np.asarray(np.bincount(places, masses), dtype=np.float64)
+        return Loss(step, filled, total, min(infinity, 1.0), 0.0)
     total = np.asarray(np.bincount(places - first, masses), dtype=np.float64)
     filled = np.flatnonzero(total).astype(np.int64)
     return Loss(step, filled + first, total[filled], min(infinity, 1.0), 0.0)
