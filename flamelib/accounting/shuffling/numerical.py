@@ -113,7 +113,11 @@ def all_equal(
     if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > STILLEST:
         return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
-    return of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
+    found = of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
+    if delta is None or not isinstance(randomizer, KaryProfile | SupportProfile) or not 0 < found < randomizer.epsilon0:
+        return found
+    there = _worst_others(randomizer, n_users, float(found), None)  # another value may be the worst where it led
+    return found if there is law else max(found, of_law(there, n_users, randomizer.epsilon0, None, delta, upper=False))
 
 
 @states(
@@ -272,6 +276,14 @@ def _support_law(randomizer: SupportProfile, holds: int, kind: int) -> LawAt:
     return lambda at: support_others(randomizer, at, holds, kind)
 
 
+@functools.lru_cache(maxsize=16)
+def _laws_of_others(randomizer: KaryProfile | SupportProfile) -> tuple[LawAt, ...]:
+    """The law for each value that the others may hold."""
+    if isinstance(randomizer, KaryProfile):
+        return tuple(_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets])
+    return tuple(_support_law(randomizer, *other) for other in _others(randomizer))
+
+
 def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:
     """The law for the value of the others that gives most away, as far as is seen (any choice is a lower bound)."""
     if isinstance(randomizer, GaussianProfile):
@@ -284,13 +296,10 @@ def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, del
 
     if isinstance(randomizer, KaryProfile | SupportProfile):
         # Far out in the tail the estimate cannot rank atoms; there are few values.
-        if isinstance(randomizer, KaryProfile):
-            laws = [_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets]]
-        else:
-            laws = [_support_law(randomizer, *other) for other in _others(randomizer)]
+        laws = _laws_of_others(randomizer)
         rough = [divergence(law, n_users, ROUGH)(at) for law in laws]
         least = max(one.low for one in rough)
-        laws = [law for law, one in zip(laws, rough, strict=True) if one.high >= least]
+        laws = tuple(law for law, one in zip(laws, rough, strict=True) if one.high >= least)
         return max(laws, key=lambda law: divergence(law, n_users)(at).low) if len(laws) > 1 else laws[0]
 
     @functools.cache
