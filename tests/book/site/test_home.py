@@ -43,6 +43,16 @@ def test_budgets_of_check_in(pattern: str, key: str, routes: tuple[str, str], in
         assert value <= told <= 1.01 * value, route
 
 
+def test_the_floor_of_the_renyi_account() -> None:
+    n_users, rate = 600_000, 1e-3
+    inputs = {"n_users": n_users, "checkin_rate": rate, "noise_std": 1.0, "rounds": 1, "delta": 1e-8}
+    [told] = _told(r"gives more than (\S+) even for a single round")
+    value = float(answer("checkin:distributed", {"route": "thm-4"} | inputs)["value"])
+    assert told <= value <= 1.01 * told
+    [power] = _told(r"only one client checks in, whose probability is \$10\^\{-(\d+)\}")
+    assert round(math.log10(n_users * rate) + (n_users - 1) * math.log10(1 - rate)) == -power
+
+
 def test_messages_of_a_cloaked_sum() -> None:
     few, short, many, long = _told(r"sends (\d+) messages of (\d+) bits instead of (\d+) of (\d+) bits")
     plans = answer("cloak:plan", {"n_users": 1000, "epsilon": 1.0, "delta": 1e-6, "error": 10.0})["value"]
