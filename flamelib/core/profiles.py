@@ -310,6 +310,9 @@ class TableProfile:
         if any(0 < sum(entry > 0 for entry in column) < len(column) for column in zip(*rows, strict=True)):
             raise DomainError("table must not have a message that some values send and others never do")
         exact = tuple(tuple(entry / math.fsum(row) for entry in row) for row in rows)
+        if len(set(exact)) == 1 and len(set(map(tuple, rows))) > 1:  # division made alike what is not
+            most = max(exact[0])
+            exact = (tuple(math.nextafter(most, 0) if one == most else one for one in exact[0]), *exact[1:])
         object.__setattr__(self, "table", exact)
 
     @property
