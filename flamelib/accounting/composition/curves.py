@@ -48,6 +48,7 @@ ACCURACY = 5e-3  # wanted: relative, as of a delta
 FINE = 1e-4  # or relative, as of an epsilon that is asked for, whichever is more: the latter for tiny deltas
 ROUGH = 1.0  # the same, to see whether losses are too large for stages
 HOPELESS = 1e-3  # and relative, as of an epsilon, where they are: nobody needs the fourth digit of hundreds
+COARSEST = 0.5  # doubt of log delta beyond which its tilt, and so the doubt itself, is not to be trusted
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
 REACHED = 2.0  # a doubt so many times as large as wanted is of the values, or of places that have run out
 SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
@@ -465,7 +466,8 @@ def _tabulated(
         every, inexact = np.concatenate(doubts), _inexact(parts, losses, rate)
         least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
         share = max(relative, HOPELESS if tilt.mean > LARGEST_MEAN else 0.0)
-        done = float(every.sum()) <= max(accuracy, inexact, share * rate * tilt.mean)
+        enough = min(max(inexact, share * rate * tilt.mean), COARSEST)
+        done = float(every.sum()) <= max(accuracy, enough)
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
             continue

@@ -92,6 +92,15 @@ class TestGaussian:
         assert epsilon * (1 - 1e-9) <= found <= epsilon * 1.002 + 1e-3
         assert found - epsilon <= found.uncertainty * 1.01 + 1e-6 * found
 
+    @pytest.mark.parametrize(("shift", "delta", "times"), [(14.7, 1e-10, 1), (1.5015, 7.943e-43, 1), (4.0, 1e-40, 3)])
+    def test_few_large_losses_are_as_close_as_is_said(self, shift, delta, times):
+        """The largest loss of a first look is likelier than delta: its tilt is no place to judge doubts by."""
+        found = composed_epsilon([(Curve(gaussian(shift), error=2e-12), times)], delta)
+        truth = gaussian(shift * math.sqrt(times))
+        assert truth(float(found)) <= delta * EXACT
+        assert truth(float(found) - found.uncertainty) >= delta
+        assert found.uncertainty <= 0.01 * found
+
     def test_more_points_come_closer(self):
         part, truth = Curve(gaussian(0.01)), float(gaussian_exact(1.0, 3.0))
         excess = [composed_delta([(part, 10_000)], 3.0, accuracy) / truth - 1 for accuracy in (3e-2, 3e-3, 3e-4)]
