@@ -47,8 +47,10 @@ RUNGS = 24  # places an octave of a curve that many answers share
 ACCURACY = 5e-3  # wanted: relative, as of a delta
 FINE = 1e-4  # or relative, as of an epsilon that is asked for, whichever is more: the latter for tiny deltas
 ROUGH = 1.0  # the same, to see whether losses are too large for stages
-HOPELESS = 1e-3  # and relative, as of an epsilon, where they are: nobody needs the fourth digit of hundreds
-COARSEST = 0.5  # doubt of log delta beyond which its tilt, and so the doubt itself, is not to be trusted
+HOPELESS = ((1e4, 1e-2), (100.0, 1e-3))  # the same for losses beyond these: nobody needs the fourth digit of hundreds
+COARSEST = (
+    0.5  # largest doubt of log delta that is enough where one loss is most of the tilted law: it says little there
+)
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
 REACHED = 2.0  # a doubt so many times as large as wanted is of the values, or of places that have run out
 SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
@@ -61,7 +63,7 @@ NEAR = 1 / 32  # relative distance of places beside the end of a chord across 0
 RAREST = 1e-300  # delta for which points are placed where Chernoff's bound is left
 LEAST_EPSILON = 1e-9  # an epsilon that is an answer as it is
 LONGEST, GROUP = 2**20, 2**8  # mechanisms in one transform; longer compositions are taken in groups of this many
-FURTHEST, AFFORDABLE = 2**30, 2**23  # mechanisms in one transform that has no more points than this
+FURTHEST, AFFORDABLE = 2**30, 5 * 2**20  # mechanisms in one transform that has no more points than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +421,7 @@ def _sum(
     doubt = found.doubt
     if found.mean > LARGEST_MEAN:
         # One law for every delta, so that the bound by Chernoff falls with it.
-        found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, True, HOPELESS)
+        found = _tabulated(parts, 0.0, lambda law: law.chernoff_tilt(RAREST), accuracy, True)
         return found._replace(is_long=True)
     for stage in range(1, stages + 1):
         parts = [_grouped(curve, times, loss) for (curve, times), (loss, _) in zip(parts, found.law.parts, strict=True)]
@@ -465,8 +467,10 @@ def _tabulated(
         ]
         every, inexact = np.concatenate(doubts), _inexact(parts, losses, rate)
         least = max(float(every.max()) / 6, accuracy / (2 * len(every)))
-        share = max(relative, HOPELESS if tilt.mean > LARGEST_MEAN else 0.0)
-        enough = min(max(inexact, share * rate * tilt.mean), COARSEST)
+        share = max(relative, next((share for mean, share in HOPELESS if tilt.mean > mean), 0.0))
+        enough = max(inexact, share * rate * tilt.mean)
+        if tilt.variance < law.step**2:
+            enough = min(enough, COARSEST)
         done = float(every.sum()) <= max(accuracy, enough)
         chosen = [np.flatnonzero(doubt > least) for doubt in doubts]
         if not done and sum(one.between(hull, some) for one, hull, some in zip(knots, hulls, chosen, strict=True)):
