@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from oracles import tables as oracle
+from oracles.shuffling import gaussian_at_least
 
 from flamelib import (
     AnyRandomizer,
@@ -55,6 +56,7 @@ LIMIT = 6.0  # seconds of the processor after which a request is given up
 SHARE = 5.0  # a statement that has taken so many times its share of the processor sits out a turn
 ALIKE = 4  # of the same kind and id that are told
 DIGITS_LEFT = 1e6  # a larger epsilon has too few digits left to lead back to a delta
+LARGEST_TOLD, FAINTEST = 700.0, -690.0  # epsilon, and logarithm of a delta, that doubles hold
 ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
 TYPICAL = {
     "epsilon0": 1.0,
@@ -274,6 +276,17 @@ def _of_reply(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:
     if value < 0:
         yield Wrong("fault", key, inputs, f"{value} is negative")
     yield from _neighbours(key, inputs, reply)
+    if "gaussian" in (inputs.get("randomizer"), inputs.get("route")) and reply.gives == "upper":
+        yield from _one_large(key, inputs, value)
+
+
+def _one_large(key: str, inputs: Inputs, value: float) -> Iterator[Wrong]:
+    """An upper answer below what a single large value of Gaussian noise gives away, in one round."""
+    epsilon, delta = inputs.get("epsilon", value), inputs.get("delta", value)
+    if epsilon < LARGEST_TOLD and delta < 1:
+        least = gaussian_at_least(inputs["noise_std"], inputs["n_users"], epsilon, inputs.get("checkin_rate", 1.0))
+        if least > FAINTEST and math.log(max(delta, 5e-324)) < least - 1e-3:
+            yield Wrong("oracle", key, inputs, f"{value!r}, but one large value alone gives exp({least!r})")
 
 
 def _neighbours(key: str, inputs: Inputs, reply: Reply) -> Iterator[Wrong]:

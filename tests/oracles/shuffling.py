@@ -12,6 +12,7 @@ import numpy as np
 from mpmath import mp, mpf
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
 from scipy.stats import binom
 
 
@@ -365,3 +366,15 @@ def positive_excess(y, density, shared, pair, epsilon, level):
     mass = np.trapezoid(shared, y)
     loss = density(y - pair[0]) - math.exp(epsilon) * density(y - pair[1]) - level * shared / mass
     return float(np.trapezoid(np.maximum(loss, 0), y))
+
+
+def gaussian_at_least(noise_std, n_users, epsilon, rate=1.0):
+    r"""Logarithm of a delta that all others at 1 exceed: by convexity, each of them replaced by its mean.
+
+    ``E[S_+] >= E[(L_1 + (n-1) E L)_+]``, where the loss of a user who is there is log-normal: the price of a call.
+    """
+    spread = 1 / noise_std
+    log_strike = np.logaddexp(math.log(n_users) + math.log(math.expm1(epsilon)), 0.0) if epsilon else 0.0
+    first = spread / 2 - log_strike / spread
+    kept, paid = log_ndtr(first), log_strike + log_ndtr(first - spread)
+    return math.log(rate / n_users) + kept + math.log(-math.expm1(min(paid - kept, -1e-15)))

@@ -196,12 +196,13 @@ def round_curve(randomizer: Analyzed, n_users: int, checkin_rate: float = 1.0, e
     if not within_reach(epsilon0):
         return Curve(_seen(epsilon0, checkin_rate), at_most=epsilon0)
     if isinstance(randomizer, KaryProfile) and randomizer.n_buckets == 2:
-        profiles = list(_binary(randomizer, n_users, checkin_rate, error))
-        if error > VALUES and checkin_rate < 1:
-            profiles = [_far_out(_least(*profiles), _others(randomizer, n_users, checkin_rate, error))]
+        profile = _least(*_binary(randomizer, n_users, checkin_rate, error))
+        if checkin_rate < 1:
+            far = _others(randomizer, n_users, checkin_rate, error)
+            profile = _far_out(profile, far) if error > VALUES else _also_far_out(profile, far)
     else:
-        profiles = [_others(randomizer, n_users, checkin_rate, error)]
-    return Curve(_least(*profiles), at_most=epsilon0, error=error)
+        profile = _others(randomizer, n_users, checkin_rate, error)
+    return Curve(profile, at_most=epsilon0, error=error)
 
 
 def _binary(randomizer: KaryProfile, n_users: int, rate: float, error: float) -> Iterator[Delta]:
@@ -219,6 +220,11 @@ def _binary(randomizer: KaryProfile, n_users: int, rate: float, error: float) ->
 def _far_out(near: Delta, far: Delta) -> Delta:
     """The lesser of two bounds, of which the second alone is asked where it is small."""
     return functools.cache(lambda epsilon: found if (found := far(epsilon)) < FAR_OUT else min(found, near(epsilon)))
+
+
+def _also_far_out(near: Delta, far: Delta) -> Delta:
+    """The lesser of two bounds, of which the second is asked only where the first is small."""
+    return functools.cache(lambda epsilon: found if (found := near(epsilon)) > FAR_OUT else min(found, far(epsilon)))
 
 
 def _others(randomizer: Pure, n_users: int, rate: float, error: float) -> Delta:

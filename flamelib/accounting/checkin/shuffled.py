@@ -21,7 +21,6 @@ from typing import Any
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
-from flamelib.accounting.composition.known_pairs import LONGEST as TOLD
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
@@ -217,21 +216,23 @@ def shuffled_rounds_lower(
 
     In every round all other users hold one value, the victim's other one or a third.  For noise a single round counts,
     or all rounds if only the half in which a message lies is read, which makes it binary response.  Arguments are those
-    of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Beyond a billion users, or
-    some millions of outcomes to be told apart, or where the victim hardly ever takes part, the answer is 0.
+    of :func:`shuffled_rounds`; of ``AnyProfile`` binary and ternary response are tried.  Of more than four million
+    rounds as many are counted.  Beyond a billion users, or some millions of outcomes to be told apart, or where the
+    victim hardly ever takes part, the answer is 0.
     """
     one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
     noisy, together = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
-    if (not noisy or rounds > 1) and delta != 0 and rounds <= TOLD:  # else nothing would be told
+    if (not noisy or rounds > 1) and delta != 0:  # else nothing would be told
         cells = _cells_from_below(randomizer, n_users, checkin_rate)
         together = max([0.0, *(composed_below([(found, rounds)], epsilon, delta) for found in cells)])
     if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds
         return together
     if isinstance(noisy, GaussianProfile) and noisy.noise_std > STILLEST:
         return together
-    laws = [law_from_below(noisy, holds, checkin_rate) for holds in (0.0, 1.0)]
+    held = (1.0,) if isinstance(noisy, GaussianProfile) else (0.0, 1.0)
+    laws = [law_from_below(noisy, holds, checkin_rate) for holds in held]
     return max(together, *(of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False) for law in laws))
 
 

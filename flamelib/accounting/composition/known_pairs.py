@@ -335,10 +335,12 @@ def composed_in_order(parts: Parts, spared: float, epsilon: float | None = None,
 def composed_below(parts: Parts, epsilon: float | None = None, delta: float | None = None) -> float:
     """Delta at ``epsilon``, or epsilon for ``delta``, that the composition has in its worse order at least (lower).
 
-    A composition that is better than ``delta`` at 0 is answered by 0.
+    A composition that is better than ``delta`` at 0 is answered by 0.  Beyond ``LONGEST`` mechanisms the others are
+    left out, in proportion.
     """
-    if _count(parts) > LONGEST:
-        return 0.0
+    if (count := _count(parts)) > LONGEST:
+        shorter = [(cells, times * LONGEST // count) for cells, times in parts]
+        parts = [(cells, times) for cells, times in shorter if times]
     if epsilon is None:
         if not delta:
             return 0.0

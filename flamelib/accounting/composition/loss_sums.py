@@ -197,8 +197,11 @@ class LossSum:
         target = math.log(delta)
         tilt = self.tilt_for(target)
         window = self.window(tilt)
-        for spreads in (6, 4, 2):  # far below the mean little is left of a tilted law
-            low = max(0.0, tilt.mean - spreads * math.sqrt(tilt.variance))
+        sides = [
+            tilt.mean - spreads * math.sqrt(tilt.variance) for spreads in (6, 4, 2)
+        ]  # farther little is left of it
+        lumps = [sides[0] - nats for nats in (0.5, 2.0, 8.0)]  # one largest loss rises to its mass within some nats
+        for low in (max(0.0, end) for end in sides + lumps):
             if window.log_delta_below(low) >= target:
                 return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, max(self.most, low))
         return 0.0

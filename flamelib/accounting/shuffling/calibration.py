@@ -17,8 +17,10 @@ from flamelib.core.vocabulary import DomainError, check
 
 TINY = 1e-300  # a mass that is hardly any
 LISTED = 32  # levels up to which no other number of them is better
+SURELY_LISTED = 24  # levels from which steps no longer lead beyond, all of which are compared in the end anyway
 FLAT, FLATTER = 0.1, 1e-3  # epsilon over delta squared, or over delta, below which it hardly matters
 ROUGHLY = 1e-5  # how close delta is found then
+LEAST_POWER = 0.05  # of the alphabet, with which the mass grows
 MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
 
@@ -75,16 +77,18 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
     >>> found.n_levels, round(found.blanket_mass, 4), round(found.mse, 2)
     (2, 0.4109, 37.74)
     """
-    levels, previous, mass = 1, 0, 1.0
+    levels, previous, plans = 1, 0, []
     for _ in range(4):
         previous, mass = levels, least_blanket_mass(n_users, levels + 1, epsilon, delta)
+        plans.append(_plan(n_users, previous, mass))
         share = mass / (levels + 1)
         worst_mse = functools.partial(_worst_mse, n_users, share)
         levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MOST_LEVELS))
-        if levels == previous:
+        if levels == previous or (len(plans) > 1 and levels <= SURELY_LISTED):
             break
-    best = _plan(n_users, previous, mass)
-    return best if previous > LISTED else _best_of_all(best, n_users, epsilon, delta)
+    if previous > LISTED:
+        return plans[-1]
+    return _best_of_all(_better(plans, n_users, epsilon, delta), n_users, epsilon, delta)
 
 
 def _is_flat(epsilon: float, delta: float) -> bool:
@@ -102,6 +106,27 @@ def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta
         return bracket(law(at), n_users, ROUGHLY)
 
     return float(answer(certified, lambda at: certified(at).high, profile.epsilon0, epsilon, None))
+
+
+def _better(plans: list[SummationPlan], n_users: int, epsilon: float, delta: float) -> SummationPlan:
+    """A good plan, from some: the mass grows about like a power of the alphabet."""
+    before, best = ([*plans[-1:], *plans])[-2:]
+    while best.n_levels != before.n_levels:
+        alphabets, masses = ((best.n_levels + 1, before.n_levels + 1), (best.blanket_mass, before.blanket_mass))
+        power = max(math.log(masses[0] / masses[1]) / math.log(alphabets[0] / alphabets[1]), LEAST_POWER)
+
+        def error(levels: int, share: float = masses[0] / alphabets[0] ** power, power: float = power) -> float:
+            return summation_worst_mse(n_users, levels, share * (levels + 1) ** power)
+
+        most = alphabets[0] * (0.999 / masses[0]) ** (1 / power)
+        levels = _least(error, max(min(int(most) - 1, MOST_LEVELS), 1))
+        if levels == best.n_levels:
+            break
+        found = _plan(n_users, levels, least_blanket_mass(n_users, levels + 1, epsilon, delta))
+        if found.mse >= best.mse:
+            break
+        before, best = best, found
+    return best
 
 
 def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float) -> SummationPlan:

@@ -44,7 +44,7 @@ from flamelib.core.logspace import SMALLEST, UNIT
 Parts = tuple[Reals, Reals]
 
 DEPTH = 45.0  # minus the logarithm of what is left out on a path, relative to its size
-FAINTEST_LOSS = 250.0  # minus the logarithm of the size at a saddle point; smaller ones count as this
+FAINTEST_LOSS = 650.0  # minus the logarithm of the size at a saddle point that doubles still hold, with DEPTH to spare
 NEAR = 0.8  # argument of s up to which the path is real as far as the saddle point
 FROM_SADDLE, FROM_ZERO = (
     0.7,

@@ -27,7 +27,7 @@ from flamelib.accounting.composition.known_pairs import to_dp_accounting
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.numerical import all_equal, clones_2021, exact_binary
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import AnyProfile, ClonedProfile, GaussianProfile, KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
 WIDE = {"epsilon0": 2.0, "n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "delta": 1 / 60_000}
@@ -525,3 +525,29 @@ def test_one_round_is_not_asked_where_all_together_lose_more(monkeypatch):
     monkeypatch.setattr(shuffled, "of_law", lambda *_, **__: pytest.fail("asked for a single round"))
     found = shuffled_rounds_lower(LaplaceProfile(8.0), 50, 100, delta=1e-39, checkin_rate=0.1)
     assert found == pytest.approx(78.99, abs=0.01)
+
+
+@pytest.mark.parametrize("delta", [1e-18, 1e-40, 1e-238])
+def test_one_round_far_out_costs_no_more_than_two(delta):
+    """The few rounds in which hardly anybody checks in are likelier than such a delta: there the blanket answers."""
+    one, two = (shuffled_rounds(KaryProfile(1.0, 2), 3 * 10**8, k, delta=delta, checkin_rate=1e-4) for k in (1, 2))
+    assert 0.5 * two < one <= two
+
+
+def test_an_epsilon_of_zero_is_found_where_delta_at_zero_is_small_enough():
+    pair, delta = KaryProfile(0.5, 2), 6.182e-6
+    assert shuffled_rounds(pair, 2 * 10**10, 4, epsilon=0.0) < delta
+    assert shuffled_rounds(pair, 2 * 10**10, 4, delta=delta) == 0
+
+
+def test_a_single_largest_loss_does_not_hide_the_lower_end():
+    """Below the chance of the largest sum of losses the answer lies within some nats of it."""
+    setting = {"n_users": 82, "checkin_rate": 0.5162, "delta": 4e-4}
+    low = shuffled_rounds_lower(AnyProfile(6.35284), rounds=9, **setting)
+    assert 0.97 < low / shuffled_rounds(ClonedProfile(6.35284), rounds=9, **setting) <= 1
+
+
+def test_very_many_rounds_cost_at_least_as_much_as_some():
+    lows = [shuffled_rounds_lower(KaryProfile(1.0, 2), 300, k, delta=1e-6) for k in (10**6, 2**22, 2**23, 10**12)]
+    assert lows == sorted(lows)
+    assert lows[0] > 1000

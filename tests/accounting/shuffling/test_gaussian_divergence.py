@@ -9,8 +9,10 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from oracles.shuffling import gaussian_at_least
 
-from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw, bracket
+from flamelib.accounting.shuffling.gaussian_cut import FAINTEST, TOLERANCE, GaussianLaw, _Cut, _held, bracket
+from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.profiles import GaussianProfile
 
@@ -135,6 +137,39 @@ def test_many_users_who_may_be_absent(noise_std, n_users, epsilon, rate):
         assert [math.exp(end) for end in (found.low, found.high)] == pytest.approx([truth] * 2, rel=1e-9)
         rough = bracket(GaussianLaw(noise_std, epsilon * math.sqrt(rate), blanket, rate), n_users, 1e-6)
         assert math.exp(rough.low) * (1 - 1e-9) <= truth <= math.exp(rough.high) * (1 + 1e-9) < truth * (1 + 1e-5)
+
+
+FAR_OUT = [
+    (noise_std, (z + 1 / (2 * noise_std)) / noise_std)
+    for noise_std in (0.08, 0.0962789, 0.2, 0.5, 3.0)
+    for z in (10, 15, 25, 33)
+]
+
+
+@pytest.mark.parametrize(("noise_std", "epsilon"), FAR_OUT)
+def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
+    """Large values of tiny chance are all that counts there: lost, the bound would be far below the truth."""
+    with mp.workdps(40):
+        half, gap = 1 / (2 * mp.mpf(noise_std)), mp.mpf(epsilon) * noise_std
+        truth = float(mp.log(mp.ncdf(half - gap) - mp.exp(epsilon) * mp.ncdf(-half - gap)))
+    for blanket in (True, False):
+        # Not by the bound of one message alone, which would give the same.
+        with np.errstate(over="ignore", invalid="ignore"):
+            cut = _Cut(_held(GaussianLaw(noise_std, epsilon, blanket)), 1)
+            found = cut.bracket(TOLERANCE) if cut.unit > FAINTEST else Bracket(-math.inf, math.inf)
+        assert found.low <= truth + 1e-9
+        assert found.high >= truth - 1e-9 or truth < -690
+        if noise_std >= 0.5 and truth > -600:
+            assert found.high - found.low < 1e-2
+
+
+@pytest.mark.parametrize(("noise_std", "epsilon"), FAR_OUT)
+@pytest.mark.parametrize(("n_users", "rate"), [(2, 1.0), (198, 0.1)])
+def test_far_out_the_bound_is_not_below_what_one_large_value_gives(noise_std, epsilon, n_users, rate):
+    least = gaussian_at_least(noise_std, n_users, epsilon, rate)
+    for blanket in (True, False):
+        found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
+        assert found.high >= least - 1e-6
 
 
 def test_a_delta_at_the_end_of_doubles_is_found():
