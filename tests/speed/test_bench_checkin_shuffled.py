@@ -41,7 +41,7 @@ def test_many_rounds_of_check_in(benchmark, route, n_buckets, most):
     limit(benchmark, 3)
 
 
-@pytest.mark.parametrize(("n_users", "most"), [(10**4, 0.4165), (10**5, 0.1215)])
+@pytest.mark.parametrize(("n_users", "most"), [(10**4, 0.4172), (10**5, 0.1217)])
 def test_many_rounds_of_plain_shuffling(benchmark, n_users, most):
     """Due within 1.5 s with 100,000 users."""
     asked = (KaryProfile(1.0, 2), n_users, 100)
@@ -83,4 +83,4 @@ def test_pair_that_occurs(benchmark):
 
 def test_calibration(benchmark):
     asked = {"n_users": 60_000, "checkin_rate": 0.1, "rounds": 5540, "epsilon": 1.5, "delta": 1 / 60_000}
-    assert benchmark.pedantic(largest_epsilon0, kwargs=asked, rounds=1) == pytest.approx(2.0, rel=0.01)
+    assert benchmark.pedantic(largest_epsilon0, kwargs=asked, rounds=1) == pytest.approx(2.422, rel=0.005)
