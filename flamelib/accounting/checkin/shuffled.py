@@ -135,6 +135,8 @@ def shuffled_rounds(
     found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
         return found if seen is None else min(found, seen)
+    if not within_reach(randomizer.epsilon0) and delta is None:
+        return Certified(found, found)  # what unshuffled messages would cost
     if not delta or (rounds <= LONGEST and found.uncertainty <= DOUBTFUL * found and within_reach(randomizer.epsilon0)):
         return found
     return min(found, shuffled_renyi_epsilon(randomizer.epsilon0, n_users, checkin_rate, rounds, delta, "thm-2"))

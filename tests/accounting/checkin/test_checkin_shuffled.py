@@ -551,3 +551,9 @@ def test_very_many_rounds_cost_at_least_as_much_as_some():
     lows = [shuffled_rounds_lower(KaryProfile(1.0, 2), 300, k, delta=1e-6) for k in (10**6, 2**22, 2**23, 10**12)]
     assert lows == sorted(lows)
     assert lows[0] > 1000
+
+
+def test_a_budget_beyond_the_numerics_is_answered_as_if_unshuffled_and_says_so():
+    found = shuffled_rounds(AnyProfile(200.0), 3 * 10**7, 1, epsilon=195.0, checkin_rate=4e-4)
+    assert found == pytest.approx(4e-4 * -math.expm1(-5.0))
+    assert found.uncertainty == found
