@@ -377,4 +377,6 @@ def gaussian_at_least(noise_std, n_users, epsilon, rate=1.0):
     log_strike = np.logaddexp(math.log(n_users) + math.log(math.expm1(epsilon)), 0.0) if epsilon else 0.0
     first = spread / 2 - log_strike / spread
     kept, paid = log_ndtr(first), log_strike + log_ndtr(first - spread)
-    return math.log(rate / n_users) + kept + math.log(-math.expm1(min(paid - kept, -1e-15)))
+    if not rate or paid - kept > -1e-9:  # nobody is there, or the digits have cancelled
+        return -math.inf
+    return math.log(rate / n_users) + kept + math.log(-math.expm1(paid - kept))

@@ -106,6 +106,8 @@ def baseline_shuffled(
     low = high = max(1, round(n_users * checkin_rate))
     if slack_delta is not None:
         low, high = quantiles(n_users, checkin_rate, slack_delta / rounds / 2)
+        if not high:
+            return 0.0  # that anybody comes is within the slack
     rate = high / n_users
     each = _shuffled(epsilon0, low, min(1.0, share / rate), route)
     return min(epsilon0 * rounds, _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))

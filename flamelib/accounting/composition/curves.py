@@ -54,6 +54,7 @@ COARSEST = (
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
 REACHED = 2.0  # a doubt so many times as large as wanted is of the values, or of places that have run out
 SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
+FAINT = 4 * 5e-324  # what slopes below the smallest doubles may lose
 LARGEST_LOSS, LARGEST_MEAN = (
     300.0,
     200.0,
@@ -148,7 +149,7 @@ class _Hull:
         slopes, alpha = self.slopes, 1 + self.x
         places = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
         rounding = 4 * UNIT * np.abs(slopes) * (2 + places)
-        masses = np.diff(slopes) + (self.places == 0) + rounding[1:] + rounding[:-1]
+        masses = np.diff(slopes) + (self.places == 0) + rounding[1:] + rounding[:-1] + FAINT  # far out it is not faint
         masses = alpha * np.maximum(masses, 0) * (1 + 8 * UNIT)
         return Loss(self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), float(slopes[0]))
 

@@ -367,8 +367,15 @@ def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSu
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     kept = [order for order in kept if all((cells.base + cells.gain > 0).any() for cells, _ in order)]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
-    pairs = zip(kept, steps, strict=True)
-    return [LossSum([(below(cells, step), times) for cells, times in order]) for order, step in pairs]
+    return [_view(order, step) for order, step in zip(kept, steps, strict=True)]
+
+
+def _view(order: Parts, step: float) -> LossSum:
+    """A coarser view of the outcomes; a finer one where all of them were joined, as rare gains can be with losses."""
+    found = LossSum([(below(cells, step), times) for cells, times in order])
+    if found.most > 0 or step <= LEAST_STEP or max(float(cells.high.max()) for cells, _ in order) <= 0:
+        return found
+    return _view(order, step / 8)
 
 
 def _worse(parts: Parts, question: _Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:

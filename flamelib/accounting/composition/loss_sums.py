@@ -44,6 +44,7 @@ RATES = (
     16,
 )  # in units of one over the deviation; the slow ones where tails are heavy
 STEEPEST = 1e4  # largest tilt, in units of one over the step
+GENTLER = (1, 4, 16, 64, 256, 1024, 2**20)  # parts of a tilt that are tried in turn
 PEAKED = 0.3  # tilt times standard deviation below which the largest loss alone decides
 FAR = 60.0  # exponent beyond which losses above epsilon do not count
 
@@ -195,15 +196,19 @@ class LossSum:
     def epsilon_below(self, delta: float) -> float:
         """Greatest epsilon found at which delta is at least this, for losses and masses that are not too large."""
         target = math.log(delta)
-        tilt = self.tilt_for(target)
-        window = self.window(tilt)
-        sides = [
-            tilt.mean - spreads * math.sqrt(tilt.variance) for spreads in (6, 4, 2)
-        ]  # farther little is left of it
-        lumps = [sides[0] - nats for nats in (0.5, 2.0, 8.0)]  # one largest loss rises to its mass within some nats
-        for low in (max(0.0, end) for end in sides + lumps):
-            if window.log_delta_below(low) >= target:
-                return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, max(self.most, low))
+        first = self.tilt_for(target)
+        for part in GENTLER:  # a largest loss of hardly any mass, or alone, calls for too steep a tilt
+            tilt = self.tilt(first.t / part)
+            window = self.window(tilt)
+            sides = [
+                tilt.mean - spreads * math.sqrt(tilt.variance) for spreads in (6, 4, 2)
+            ]  # far below little is left
+            lumps = [sides[0] - nats for nats in (0.5, 2.0, 8.0)]  # one largest loss rises to its mass within some nats
+            for low in (max(0.0, end) for end in sides + lumps):
+                if window.log_delta_below(low) >= target:
+                    return _largest_at(window, delta, low, max(self.most, low))
+            if part == 1 and self.log_delta_below(0.0) < target:
+                return 0.0
         return 0.0
 
     def chernoff(self, delta: float, tilt: Tilt) -> float:
@@ -271,6 +276,12 @@ class LossSum:
             logs = (one.log_mass - tilt.log_mass - (one.t - tilt.t) * edge for one in others)
             total += math.exp(min(0.0, *logs))
         return min(total, 1.0)
+
+
+def _largest_at(window: "_Window", delta: float, low: float, high: float) -> float:
+    """The greatest epsilon found between two at which delta is at least this, as it is at the lower one."""
+    target = math.log(delta)
+    return largest(lambda at: 2 * target - window.log_delta_below(at), delta, low, high)
 
 
 @dataclass(frozen=True, slots=True)

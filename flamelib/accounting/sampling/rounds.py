@@ -60,6 +60,7 @@ CELL = 0.005  # of a cell, in standard deviations of the noise
 MOST_CELLS = 2**15  # cells of one half at most, which are wider then
 GROUPS = 128  # numbers of other records that are told apart; between them the larger stands for all
 LEFT_OUT = 1e-25  # mass that is left out of a binomial law, or added to a cell, at most
+LEAST_TOLD = 1e-305  # a smaller delta is lost in cells that doubles no longer hold
 LEAST_RATE, LEAST_RATIO = 1e-30, 1e-6  # smaller rates and ratios count as these, which protects less
 LARGEST_RATIO = 1000.0  # clipping norm over noise: from here on a record that is drawn is as good as seen
 MOST_ALIGNED = 1000  # records of the client whose gradients are all equal
@@ -142,7 +143,11 @@ def dominated_rounds(
     if rounds == 1:
         return {"wcs": wcs, "ols": ols, "cs": cs}[scheme](p, q, noise_std, clip_norm, epsilon, delta)
     always = _always(rounds, noise_std, clip_norm, epsilon, delta)
+    if delta is not None and delta >= _told(scheme, p, q, clip_norm / noise_std, rounds) * (1 + 1e-12):
+        return Certified(0.0, 0.0)
     if q == 1 and (p == 1 or scheme == "ols"):
+        return always
+    if delta is not None and delta < LEAST_TOLD:
         return always
     if clip_norm / noise_std > LARGEST_RATIO:
         return min(always, _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta))
@@ -153,6 +158,11 @@ def dominated_rounds(
         found = composed([(round_cells(*given, reach=FAR_REACH), rounds)], epsilon, delta)
     coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
     return min(always, Certified(found, found) if coarse and found < math.inf else found)
+
+
+def _told(scheme: str, p: float, q: float, ratio: float, rounds: int) -> float:
+    """The chance to tell at all, in any round, at most: only a record that is drawn moves the sum."""
+    return rounds * (q if scheme == "ols" else p * q) * math.erf(ratio / math.sqrt(8))
 
 
 def _turned(
@@ -255,9 +265,8 @@ def _rounds_lower(
         known = gaussian_mechanism(clip_norm * math.sqrt(rounds) * (1 - 4 * UNIT), noise_std, epsilon, delta)
         return Certified(max(known - known.uncertainty, 0.0) if known < math.inf else known, known.uncertainty)
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
-    drawn = q if scheme == "ols" else p * q
-    if delta is not None and delta >= rounds * drawn * math.erf(ratio / math.sqrt(8)):
-        return Certified(0.0, 0.0)  # the chance to tell at all, in any round: only a drawn record moves the sum
+    if delta is not None and delta >= _told(scheme, p, q, ratio, rounds):
+        return Certified(0.0, 0.0)
 
     def least(cells: Cells) -> float:
         return composed_below([(cells, rounds)], epsilon, delta)

@@ -391,11 +391,13 @@ class _Cut:
         """
         loud = np.logical_or.accumulate((np.abs(logs.imag) > QUIET)[::-1])[::-1]
         sizes = self._size(logs) - 2 * np.log(x)
-        best = int(np.argmin(np.where(loud | np.isnan(sizes), np.inf, sizes)))
+        loud[1:] |= np.isnan(sizes[:-1])  # the ray from there would overflow
+        loud = np.logical_or.accumulate((loud | np.isnan(sizes))[::-1])[::-1]
+        best = int(np.argmin(np.where(loud, np.inf, sizes)))
         ends = np.log(x[[max(best - 1, int(loud.sum())), min(best + 1, len(x) - 1)]])
         closer = np.exp(np.linspace(ends[0], ends[1], 25))
         found = self._size(self._powers(closer + 0j, COARSE)[0]) - 2 * np.log(closer)
-        return float(closer[int(np.argmin(found))])
+        return float(closer[int(np.argmin(np.where(np.isnan(found), np.inf, found)))])
 
     def _size(self, logs: Complexes) -> Reals:
         return np.asarray(np.log(np.maximum(np.abs(self._less_constant(logs)), 1e-300)))

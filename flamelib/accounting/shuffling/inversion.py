@@ -172,7 +172,7 @@ class _Line:
         """Tilted chance that no user contributes anything positive; 0 where it does not count."""
         self.idle = self.law.kept + self._tilted(self.passive, self.t)[0]
         atomic = isinstance(self.active, AtomicLaw)
-        self.gain = self._tilted(self.active, self.t)[0] if atomic else self.moment - self.law.kept
+        self.gain = self._tilted(self.active, self.t)[0] if atomic else self.mass + self._growth(self.t)
         log_share = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
         return math.exp(log_share) if log_share > 2 * math.log(NEGLIGIBLE) else 0.0
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import BracketAt, LawAt, answer, divergence, estimate, of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
@@ -84,7 +85,10 @@ def blanket_divergence(
     >>> f"{blanket_divergence(KaryProfile(4.0, 10), 10**8, epsilon=0.0046):.6e}"
     '1.188828e-10'
     """
-    return of_law(_blanket_law(randomizer), n_users, randomizer.epsilon0, epsilon, delta)
+    found = of_law(_blanket_law(randomizer), n_users, randomizer.epsilon0, epsilon, delta)
+    if isinstance(randomizer, GaussianProfile) and math.isinf(found) and delta:
+        return gaussian_mechanism(1.0, randomizer.noise_std, None, delta)  # of one message that everybody sees
+    return found
 
 
 @states("shuffle", "lower", item="exact divergence when all other users hold one value, worst such value",

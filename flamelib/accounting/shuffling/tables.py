@@ -106,6 +106,7 @@ def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
         return None
     laws = _histogram_laws(rows, n_users)
     error = ROUNDING * n_users * (letters + 4)
+    faint = 5e-324 * 2 * n_users * letters * laws.shape[-1]  # of products below the smallest doubles
 
     def bracket(epsilon: float) -> Bracket:
         growth = math.exp(epsilon)
@@ -113,6 +114,7 @@ def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
         def end(slip: float) -> float:
             gains = (laws[x] * (1 + slip) - growth * (1 - slip) * laws[other] for x, other in pairs)
             found = max(float(np.maximum(gain, 0).sum(axis=1).max()) for gain in gains)
+            found += math.copysign(faint * growth, slip) if found > 0 else 0.0
             return math.log(found) + slip if found > 0 else -math.inf
 
         return Bracket(end(-error), end(error))

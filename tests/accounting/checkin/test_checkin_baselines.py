@@ -150,3 +150,9 @@ def test_the_distributed_baseline_is_no_less_than_a_round_loses_at_small_delta(n
             if chance
         )
     assert lost <= mpf(delta)
+
+
+@pytest.mark.parametrize("checkin_rate", [1e-20, 1e-250])
+def test_the_shuffled_baseline_where_nobody_comes_within_the_slack(checkin_rate):
+    setting = {"epsilon0": 1.0, "n_users": 100, "checkin_rate": checkin_rate, "rounds": 2, "delta": 1e-3}
+    assert baseline_shuffled(**setting, slack_delta=5e-4) == 0

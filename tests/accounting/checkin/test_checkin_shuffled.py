@@ -557,3 +557,20 @@ def test_a_budget_beyond_the_numerics_is_answered_as_if_unshuffled_and_says_so()
     found = shuffled_rounds(AnyProfile(200.0), 3 * 10**7, 1, epsilon=195.0, checkin_rate=4e-4)
     assert found == pytest.approx(4e-4 * -math.expm1(-5.0))
     assert found.uncertainty == found
+
+
+@pytest.mark.parametrize(
+    ("rate", "rounds", "delta", "epsilon0"),
+    [(1e-250, 2, 1e-300, 300), (1e-200, 100, 1e-290, 300), (1e-290, 5, 1e-295, 80)],
+)
+def test_losses_whose_slopes_doubles_do_not_hold_are_not_lost(rate, rounds, delta, epsilon0):
+    """Two users: a message seen is all but told, and the chance to be there is far above delta."""
+    found = shuffled_rounds(KaryProfile(epsilon0, 2), 2, rounds, delta=delta, checkin_rate=rate)
+    assert 0.99 * epsilon0 < found <= rounds * epsilon0
+
+
+@pytest.mark.parametrize(("n_users", "epsilon0", "rounds"), [(3, 1.0, 1), (4, 10.0, 1), (3, 1.0, 3)])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10, 1e-30])
+def test_the_lower_end_does_not_vanish_as_delta_does(n_users, epsilon0, rounds, delta):
+    found = shuffled_rounds_lower(KaryProfile(epsilon0, 2), n_users, rounds, delta=delta)
+    assert 0.9 * rounds * epsilon0 < found <= rounds * epsilon0

@@ -443,6 +443,36 @@ class TestAccuracy:
         assert 0 < upper("outer", setting, rounds, epsilon=2 * epsilon) < 1e-6
         assert 0 < lower(setting, 10**6, delta=1e-6) < lower(setting, rounds, delta=1e-6) < epsilon
 
+    @pytest.mark.parametrize(("rounds", "delta"), [(1, 0.005), (1, 0.015), (2, 0.004), (2, 0.015)])
+    def test_rare_large_losses_are_told_among_likely_small_ones(self, rounds, delta):
+        """A grid as wide as the large losses would join all outcomes into one, which tells nothing."""
+        setting = {
+            "participation_rate": 0.8,
+            "record_rate": 0.3,
+            "n_records": 5,
+            "noise_std": 0.493981,
+            "clip_norm": 3.0,
+        }
+        low, high = (
+            participation_rounds(scheme="cs", **setting, rounds=rounds, delta=delta, side=side)
+            for side in ("lower", "upper")
+        )
+        assert 0.8 * high < low <= high
+
+    def test_a_delta_below_all_cells_is_answered_as_if_the_record_were_always_drawn(self):
+        setting = {"participation_rate": 0.01, "record_rate": 1.0, "n_records": 5, "noise_std": 1.0}
+        one, two, more = (
+            participation_rounds("cs", **setting, clip_norm=0.2447, rounds=rounds, delta=delta)
+            for rounds, delta in ((1, 1e-315), (2, 1e-315), (2, 1e-300))
+        )
+        assert one < two
+        assert more < two < math.inf
+
+    @pytest.mark.parametrize("scheme", ["cs", "wcs"])
+    def test_a_record_that_is_hardly_ever_drawn_costs_nothing(self, scheme):
+        rare = {"participation_rate": 1e-100, "record_rate": 1e-6, "n_records": 5, "noise_std": 1.0}
+        assert participation_rounds(scheme, **rare, clip_norm=11.0, rounds=2, delta=1e-60) == 0
+
     def test_noise_that_hides_nothing(self):
         seen = -math.expm1(10 * math.log1p(-0.01))
         assert upper("outer", (0.1, 0.1, 5, 1e-9), 10, epsilon=3.0) == pytest.approx(seen)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from oracles.shuffling import gaussian_at_least
 
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.gaussian_cut import FAINTEST, TOLERANCE, GaussianLaw, _Cut, _held, bracket
 from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
@@ -154,10 +155,11 @@ def test_one_message_far_out_is_the_gaussian_mechanism(noise_std, epsilon):
         truth = float(mp.log(mp.ncdf(half - gap) - mp.exp(epsilon) * mp.ncdf(-half - gap)))
     for blanket in (True, False):
         # Not by the bound of one message alone, which would give the same.
+        law = GaussianLaw(noise_std, epsilon, blanket)
         with np.errstate(over="ignore", invalid="ignore"):
-            cut = _Cut(_held(GaussianLaw(noise_std, epsilon, blanket)), 1)
+            cut = _Cut(_held(law), 1)
             found = cut.bracket(TOLERANCE) if cut.unit > FAINTEST else Bracket(-math.inf, math.inf)
-        assert found.low <= truth + 1e-9
+        assert found.low <= truth + 1e-9 or cut.law != law  # at a smaller epsilon it is a bound from above alone
         assert found.high >= truth - 1e-9 or truth < -690
         if noise_std >= 0.5 and truth > -600:
             assert found.high - found.low < 1e-2
@@ -170,6 +172,19 @@ def test_far_out_the_bound_is_not_below_what_one_large_value_gives(noise_std, ep
     for blanket in (True, False):
         found = bracket(GaussianLaw(noise_std, epsilon, blanket, rate), n_users)
         assert found.high >= least - 1e-6
+
+
+@pytest.mark.parametrize(("noise_std", "epsilon"), [(26.111, 0.09535), (12.8824, 0.32546)])
+def test_few_users_and_much_noise(noise_std, epsilon):
+    """The transform overflows where the ray would leave the lip."""
+    with mp.workdps(20):
+        truth = float(TwoUsers(noise_std, epsilon, blanket=True).delta())
+    _agrees(blanket_divergence(GaussianProfile(noise_std), 2, epsilon=epsilon), truth, upper=True)
+
+
+def test_an_epsilon_out_of_reach_is_that_of_one_message_alone():
+    found = blanket_divergence(GaussianProfile(0.08), 2, delta=3.2e-102)
+    assert gaussian_mechanism(1.0, 0.08, float(found)) <= 3.2e-102
 
 
 def test_a_delta_at_the_end_of_doubles_is_found():

@@ -273,3 +273,15 @@ class TestOtherLibrary:
         )
         assert low - 1e-12 <= found <= high + 1e-12
         assert high - low < 1e-3 * high
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "n_users", "epsilon"),
+    [(29.492279489729363, 2, 29.49227902605631), (29.571162814602268, 2, 29.162258210820575), (27.7, 100, 27.6993)],
+)
+def test_large_budgets_of_few_users_keep_their_digits(epsilon0, n_users, epsilon):
+    """Exactly one blanket message is all that counts, and its part is known in closed form."""
+    nobody = math.exp((n_users - 1) * math.log1p(-math.exp(-epsilon0 / 2)))
+    least = nobody * -math.expm1((epsilon - epsilon0) / 2)
+    found = blanket_divergence(LaplaceProfile(epsilon0), n_users, epsilon=epsilon)
+    assert least <= found <= least * (1 + 1e-6)

@@ -129,3 +129,13 @@ class TestSamplers:
     def test_a_value_outside_is_refused(self, kind):
         with pytest.raises(flamelib.DomainError, match="values"):
             RANDOMIZERS[kind](1.0, 3).sample([3], np.random.default_rng(0))
+
+
+def test_what_products_below_the_smallest_doubles_add_is_taken_off():
+    """In fifty digits the worst of all data sets gives 1.3e-327."""
+    rows = [
+        [1.7222461028221216e-80, 0.06141866980385369, 0.0005857550099678191, 0.9379955751861785],
+        [7.504275416240566e-83, 0.5, 1.2460566204618572e-05, 0.4999875394337954],
+        [6.551054534502015e-84, 0.04577763624078934, 0.003545381061250787, 0.9506769826979599],
+    ]
+    assert table_lower(TableProfile(rows), 4, epsilon=7.874343635956494) == 0
