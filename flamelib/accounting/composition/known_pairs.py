@@ -42,6 +42,7 @@ ROUND = 1e-11  # relative error of Q's masses
 STEEP, SCARCE = 700.0, 1e-290  # largest loss whose exponential is taken; masses of Q below have lost digits
 UNSURE = 0.1  # relative error of a cell's mass from which it is left out from below
 LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
+SHORTER = 64  # part of the longest composition that is summed for a delta from below where there are still more
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
@@ -336,10 +337,11 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     """Delta at ``epsilon``, or epsilon for ``delta``, that the composition has in its worse order at least (lower).
 
     A composition that is better than ``delta`` at 0 is answered by 0.  Beyond ``LONGEST`` mechanisms the others are
-    left out, in proportion.
+    left out, in proportion, and more of them where delta is asked for, which takes long.
     """
     if (count := _count(parts)) > LONGEST:
-        shorter = [(cells, times * LONGEST // count) for cells, times in parts]
+        most = LONGEST if epsilon is None else LONGEST // SHORTER
+        shorter = [(cells, times * most // count) for cells, times in parts]
         parts = [(cells, times) for cells, times in shorter if times]
     if epsilon is None:
         if not delta:
