@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable
 
 from flamelib.accounting.shuffling.accuracy import SummationPlan, summation_mse_bound, summation_worst_mse
-from flamelib.accounting.shuffling.brackets import LOUDEST, answer
+from flamelib.accounting.shuffling.brackets import LOUDEST, answer, estimate
 from flamelib.accounting.shuffling.closed_form import kary_epsilon0
-from flamelib.accounting.shuffling.inversion import Bracket, bracket
+from flamelib.accounting.shuffling.inversion import TIGHT, Bracket, bracket
 from flamelib.accounting.shuffling.laws import blanket_law
-from flamelib.accounting.shuffling.numerical import blanket_divergence
+from flamelib.core.guarantees import Certified
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
@@ -20,6 +20,7 @@ LISTED = 32  # levels up to which no other number of them is better
 SURELY_LISTED = 24  # levels from which steps no longer lead beyond, all of which are compared in the end anyway
 FLAT, FLATTER = 0.1, 1e-3  # epsilon over delta squared, or over delta, below which it hardly matters
 ROUGHLY = 1e-5  # how close delta is found then
+COARSELY, CLEARLY = 1e-3, 4.0  # how close it is found at first, and how many widths off the target are enough
 LEAST_POWER = 0.05  # of the alphabet, with which the mass grows
 MOST_LEVELS = 2**40  # far beyond any number of levels that is the best
 
@@ -35,23 +36,38 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
     below 1.
     Adjacency: replace-one.
     """
-    given = check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
-    if given["epsilon"] == 0 or given["delta"] == 1:
+    check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
+    return _read_back(n_users, n_buckets, _least_mass(n_users, n_buckets, epsilon, delta), epsilon, delta)
+
+
+def _least_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
+    """The least mass found at which the divergence at ``epsilon`` is at most ``delta``."""
+    if epsilon == 0 or delta == 1:
         raise DomainError(f"epsilon must be above 0 and delta below 1 for a protocol, got {epsilon} and {delta}")
 
     def log_delta(mass: float) -> float:
         found = _divergence(n_users, n_buckets, mass, epsilon, delta) if mass else 1.0
         return math.log(found) if found > 0 else -math.inf
 
-    local = n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
+    local = _local_mass(n_buckets, epsilon)
     least = n_buckets / (math.expm1(LOUDEST) + n_buckets) * (1 + 1e-12)  # of a budget that the numerics answer for
     start = least if delta > 0 and least < local and log_delta(least) <= math.log(delta) else 0.0
-    mass, step = smallest_epsilon(log_delta, delta, at_most=local, at_least=start), 1e-10
+    return smallest_epsilon(log_delta, delta, at_most=local, at_least=start)
+
+
+def _read_back(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
+    """A mass, raised until the epsilon certified at ``delta`` is at most the one wanted: its search ends just above."""
+    local, step = _local_mass(n_buckets, epsilon), 1e-10
     if _is_flat(epsilon, delta):
         return mass
-    while mass < local and blanket_divergence(_profile(n_buckets, mass), n_users, delta=delta) > epsilon:
-        mass, step = min(local, mass * (1 + step)), 4 * step  # the search for epsilon ends a rounding above it
+    while mass < local and _certified(n_users, n_buckets, mass, None, delta) > epsilon:
+        mass, step = min(local, mass * (1 + step)), 4 * step
     return mass
+
+
+def _local_mass(n_buckets: int, epsilon: float) -> float:
+    """The mass whose local budget is ``epsilon``."""
+    return n_buckets / (math.expm1(min(epsilon, 700.0)) + n_buckets)
 
 
 @states("blanket", "own-sum", item="Theorem 4.1's protocol by the certified divergence, this project", gives="value",
@@ -79,16 +95,18 @@ def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> Summ
     """
     levels, previous, plans = 1, 0, []
     for _ in range(4):
-        previous, mass = levels, least_blanket_mass(n_users, levels + 1, epsilon, delta)
+        previous, mass = levels, _least_mass(n_users, levels + 1, epsilon, delta)
         plans.append(_plan(n_users, previous, mass))
         share = mass / (levels + 1)
         worst_mse = functools.partial(_worst_mse, n_users, share)
         levels = _least(worst_mse, min(max(math.ceil(1 / share) - 2, 1), MOST_LEVELS))
         if levels == previous or (len(plans) > 1 and levels <= SURELY_LISTED):
             break
-    if previous > LISTED:
-        return plans[-1]
-    return _best_of_all(_better(plans, n_users, epsilon, delta), n_users, epsilon, delta)
+    best = plans[-1]
+    if previous <= LISTED:
+        best = _best_of_all(_better(plans, n_users, epsilon, delta), n_users, epsilon, delta)
+    mass = _read_back(n_users, best.n_levels + 1, best.blanket_mass, epsilon, delta)
+    return _plan(n_users, best.n_levels, mass)
 
 
 def _is_flat(epsilon: float, delta: float) -> bool:
@@ -96,16 +114,26 @@ def _is_flat(epsilon: float, delta: float) -> bool:
 
 
 def _divergence(n_users: int, n_buckets: int, mass: float, epsilon: float, delta: float) -> float:
-    """The certified blanket divergence at ``epsilon``; to fewer digits where it hardly depends on it (upper)."""
-    profile = _profile(n_buckets, mass)
-    if not _is_flat(epsilon, delta):
-        return float(blanket_divergence(profile, n_users, epsilon=epsilon))
-    law = blanket_law(profile)
+    """The certified blanket divergence at ``epsilon`` (upper)."""
+    close = ROUGHLY if _is_flat(epsilon, delta) else TIGHT
+    return float(_certified(n_users, n_buckets, mass, epsilon, delta, close))
+
+
+def _certified(
+    n_users: int, n_buckets: int, mass: float, epsilon: float | None, delta: float, close: float = TIGHT
+) -> Certified:
+    """What ``blanket:lem-reduction`` answers, no finer than it takes to tell delta from the one that is wanted."""
+    profile = KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
+    law, target = blanket_law(profile), math.log(delta) if delta else -math.inf
 
     def certified(at: float) -> Bracket:
-        return bracket(law(at), n_users, ROUGHLY)
+        found = bracket(law(at), n_users, COARSELY)
+        margin = CLEARLY * (found.high - found.low)
+        is_clear = found.low - margin > target or found.high + margin < target or found.high == -math.inf
+        return found if is_clear else bracket(law(at), n_users, close)
 
-    return float(answer(certified, lambda at: certified(at).high, profile.epsilon0, epsilon, None))
+    wanted = delta if epsilon is None else None
+    return answer(certified, estimate(law, n_users), profile.epsilon0, epsilon, wanted)
 
 
 def _better(plans: list[SummationPlan], n_users: int, epsilon: float, delta: float) -> SummationPlan:
@@ -122,7 +150,7 @@ def _better(plans: list[SummationPlan], n_users: int, epsilon: float, delta: flo
         levels = _least(error, max(min(int(most) - 1, MOST_LEVELS), 1))
         if levels == best.n_levels:
             break
-        found = _plan(n_users, levels, least_blanket_mass(n_users, levels + 1, epsilon, delta))
+        found = _plan(n_users, levels, _least_mass(n_users, levels + 1, epsilon, delta))
         if found.mse >= best.mse:
             break
         before, best = best, found
@@ -146,7 +174,7 @@ def _best_of_all(best: SummationPlan, n_users: int, epsilon: float, delta: float
         if first > last or excluded(first, functools.partial(_error_of_user, last)):
             continue
         if first == last:
-            found = _plan(n_users, first, least_blanket_mass(n_users, first + 1, epsilon, delta))
+            found = _plan(n_users, first, _least_mass(n_users, first + 1, epsilon, delta))
             best = min(best, found, key=lambda plan: plan.mse)
         else:
             middle = (first + last) // 2
@@ -167,10 +195,6 @@ def _mass_of(error: Callable[[float], float], target: float) -> float:
 
 def _error_of_user(levels: int, mass: float) -> float:
     return summation_worst_mse(2, levels, mass) / 2
-
-
-def _profile(n_buckets: int, mass: float) -> KaryProfile:
-    return KaryProfile(kary_epsilon0(n_buckets, mass), n_buckets)
 
 
 def _beyond(mass: float) -> float:
