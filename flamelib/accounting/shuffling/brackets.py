@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import gaussian_cut, inversion
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
 from flamelib.accounting.shuffling.inversion import Bracket
@@ -49,7 +50,11 @@ def of_law(
     law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True
 ) -> Certified:
     """The :func:`answer` for shuffled messages of this law."""
-    return answer(divergence(law, n_users), estimate(law, n_users), at_most, epsilon, delta, upper=upper)
+    reach, here = at_most, law(0.0)
+    if delta and isinstance(here, GaussianLaw):
+        reach = (1 + EDGE) * float(gaussian_mechanism(1.0, here.noise_std, None, delta))  # of one message alone
+    certified, quick = divergence(law, n_users), estimate(law, n_users)
+    return answer(certified, quick, at_most, epsilon, delta, upper=upper, reach=reach)
 
 
 def of_laws(
@@ -77,12 +82,13 @@ def of_laws(
 
 def answer(
     certified: BracketAt, quick: LogDeltaAt, at_most: float, epsilon: float | None, delta: float | None,
-    *, upper: bool = True,
+    *, upper: bool = True, reach: float | None = None,
 ) -> Certified:  # fmt: skip
     """Delta at ``epsilon``, or epsilon at ``delta``, on the safe side; zero delta from ``at_most`` on.
 
-    A local budget below ``FAINTEST`` or above ``LOUDEST`` is out of reach of the numerics, and of no interest: there
-    the bound is what the local budget alone gives, and the uncertainty is all of it.
+    The estimate keeps ``delta`` at ``reach``, if that is smaller.  A local budget below ``FAINTEST`` or above
+    ``LOUDEST`` is out of reach of the numerics, and of no interest: there the bound is what the local budget alone
+    gives, and the uncertainty is all of it.
     """
     if not within_reach(at_most):
         certified, quick = locally(at_most), lambda at: locally(at_most)(at).high
@@ -92,7 +98,7 @@ def answer(
         return Certified(at_most, 0.0)
     if delta == 1:
         return Certified(0.0, 0.0)
-    return _epsilon(certified, quick, at_most, math.log(delta), upper)
+    return _epsilon(certified, quick, at_most, math.log(delta), upper, at_most if reach is None else reach)
 
 
 def within_reach(epsilon0: float) -> bool:
@@ -117,7 +123,9 @@ def _delta(bracket: Bracket, upper: bool) -> Certified:
     return Certified(high if upper else low, high - low)
 
 
-def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: float, upper: bool) -> Certified:
+def _epsilon(
+    certified: BracketAt, quick: LogDeltaAt, at_most: float, target: float, upper: bool, reach: float
+) -> Certified:
     """Start where the estimate meets the target; secants of the certified end, inside a bracket, do the rest."""
 
     def miss(at: float) -> tuple[float, float]:
@@ -126,7 +134,9 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
 
     sign = 1 if upper else -1
     fails, holds = (0.0, at_most) if upper else (at_most, 0.0)
-    at = smallest_epsilon(quick, math.exp(target), at_most)
+    # An estimate that jumps is not followed into the last digits of the jump.
+    after = float if math.isfinite(at_most) else _roughly
+    at = smallest_epsilon(quick, math.exp(target), reach, after=after)
     if at > at_most * (1 - 1e-6):
         # Delta falls to 0 within rounding of the local budget: one look there saves a search for nothing.
         edge = at_most * (1 - EDGE)
@@ -151,6 +161,11 @@ def _epsilon(certified: BracketAt, quick: LogDeltaAt, at_most: float, target: fl
         if is_edge or not low < at < high:
             break
     return Certified(holds, abs(holds - fails) if math.isfinite(holds) else math.inf)
+
+
+def _roughly(epsilon: float) -> float:
+    """The first six digits."""
+    return float(f"{epsilon:.6g}")
 
 
 def _slope(quick: LogDeltaAt, at: float, at_most: float) -> float:

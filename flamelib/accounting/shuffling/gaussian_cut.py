@@ -94,7 +94,7 @@ class _Leg:
     sign: int
 
     def values(self, u: Complexes) -> Complexes:
-        return np.asarray(self.start + self.size * np.expm1(self.sign * u))
+        return np.asarray(self.start + self.size * _exp(self.sign * u, less_one=True))
 
 
 @dataclass(frozen=True)
@@ -179,12 +179,11 @@ class GaussianLaw:
         pieces = self._pieces(leg, s, path)
         total = -self._beyond(path.at(pieces[-1][1])) if less_one else np.zeros(s.shape, complex)
         size = np.zeros(s.shape, complex)
-        grown = np.expm1 if less_one else np.exp
         for low, high in pieces:
             first = path.at(low)
             step = (path.at(high) - first)[:, None]
             u = first[:, None] + step * rule.places
-            terms = step * grown(s[:, None] * leg.values(u)) * self._density(u)
+            terms = step * _exp(s[:, None] * leg.values(u), less_one) * self._density(u)
             total += terms @ rule.weights
             size += np.abs(terms.real) @ rule.weights + 1j * (np.abs(terms.imag) @ rule.weights)
         return total, size
@@ -225,12 +224,26 @@ class GaussianLaw:
         return [(0 * stop, bulk / 2), (bulk / 2, bulk), (np.minimum(path.start, stop), corner), (corner, stop)]
 
     def _density(self, u: Complexes) -> Complexes:
-        return np.asarray(np.exp(-(self.slant + self.noise_std**2 / 2 * u) * u))
+        return _exp(-(self.slant + self.noise_std**2 / 2 * u) * u)
 
     def _beyond(self, u: Complexes) -> Complexes:
         """Density integrated from ``u`` on."""
         scaled = (self.noise_std * u + self.slant / self.noise_std) / math.sqrt(2)
         return np.asarray(math.sqrt(math.pi / 2) / self.noise_std * self._density(u) * wofz(1j * scaled))
+
+
+def _exp(z: Complexes, less_one: bool = False) -> Complexes:
+    r"""``exp(z)``, or ``exp(z) - 1`` without cancellation, by real functions, which take a fraction of the time.
+
+    With t the tangent of half the phase, its cosine is :math:`\frac{1-t^2}{1+t^2}` and its sine
+    :math:`\frac{2t}{1+t^2}`.
+    """
+    t = np.tan(0.5 * z.imag)
+    square, share = t * t, 1 / (1 + t * t)
+    result, size = np.empty(z.shape, complex), np.exp(z.real)
+    result.real = (np.expm1(z.real) * (1 - square) - 2 * square if less_one else size * (1 - square)) * share
+    result.imag = 2 * size * t * share
+    return result
 
 
 def _last(v: Reals, sizes: Reals, floor: Reals) -> Reals:
