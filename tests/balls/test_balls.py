@@ -36,6 +36,7 @@ def test_the_answer_lies_on_its_side_of_the_ball(judge: judging.Judge, inputs: A
     assert found
     for one in found:
         sides = f"{one.low.str(20)} and {one.high.str(20)}"
+        assert one.low.is_finite() or one.high.is_finite() or not one.ball.is_finite(), "any answer would do"
         assert one.holds, f"{one.what or 'the answer'} {one.number!r} of {dict(inputs)} is not between {sides}"
 
 
