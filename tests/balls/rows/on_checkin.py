@@ -130,8 +130,9 @@ def blocks(n_users: int, rate: arb, parts: int) -> tuple[list[tuple[arb, int, in
 def noisy_epsilon(n_users: int, checkin_rate: float, noise_std: float, rounds: int, delta: float, above: bool) -> arb:
     """Clients who are all alike but one; of a block of counts the mildest is taken, or the worst.
 
-    More clients make more noise, and sample more: less of either, or more, than there is.  What is beyond the blocks
-    tells nothing, or all.
+    More clients sample more and make more noise.  The fewest sample and the most make noise, or the other way round: a
+    smaller rate is a client's message left out now and then, and more noise is noise added, which both tell less.  What
+    is beyond the blocks tells nothing, or all.
     """
     found, beyond = blocks(n_users, fitted(checkin_rate), 8)
     parts = []
