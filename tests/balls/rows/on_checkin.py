@@ -17,9 +17,9 @@ from balls.of_checkin import (
     split,
     summed_renyi,
 )
+from balls.of_coordinates import threshold_epsilon
 from balls.of_rounds import normal_rounds
 from balls.of_shuffling import log_choose
-from balls.rows.on_flame import threshold_epsilon
 from balls.rows.recorded import encloses
 from flint import arb
 

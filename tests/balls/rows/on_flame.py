@@ -16,77 +16,13 @@ from balls.arithmetic import (
     multiplied,
     positive,
 )
-from balls.of_coordinates import sampled
-from balls.of_shuffling import hidden, log_choose, mass_of
+from balls.of_coordinates import counted_epsilon, sampled, window
+from balls.of_shuffling import hidden, mass_of
 from balls.rows.on_blanket import best_sum, cell_error
 from balls.rows.recorded import encloses
 from flint import arb
 
 # --- counting --------------------------------------------------------------------------------------------------------
-
-
-def window(n: int, chance: arb, below: float = 12, above: float = 12) -> tuple[int, list[arb]]:
-    """The first count, and the chances from there on, of a binomial law but for its far ends.
-
-    In halves of the square root of n, beyond which Hoeffding's bound leaves exp(-x^2 / 2): of 12 that is e^-72.
-    """
-    mean, spread = n * float(chance.mid()), math.sqrt(n) / 2
-    low, high = max(0, int(mean - below * spread)), min(n, int(mean + above * spread) + 1)
-    term = (log_choose(n, low) + low * chance.log() + (n - low) * (1 - chance).log()).exp()
-    law, odds = [], chance / (1 - chance)
-    for k in range(low, high + 1):
-        law.append(term)
-        term = term * odds * (n - k) / (k + 1)
-    return low, law
-
-
-def upper_tails(law: Sequence[arb], beyond: arb) -> list[arb]:
-    found = [beyond]
-    for chance in reversed(law):
-        found.append(found[-1] + chance)
-    return found[::-1]
-
-
-def counted_epsilon(fair: int, biased: int, epsilon0: float, delta: float, chance: arb | None = None) -> arb:
-    """Messages above one half: fair ones, and the victim's, which are so with one chance or the other."""
-    chance = 1 - (-fitted(epsilon0) / 2).exp() / 2 if chance is None else chance
-    return threshold_epsilon((fair, arb(1) / 2), biased, (chance, 1 - chance), delta)
-
-
-def threshold_epsilon(crowd: tuple[int, arb], own: int, chances: tuple[arb, arb], delta: float) -> arb:
-    """The largest epsilon that a threshold of a count gives: log((P(N >= c) - delta) / P(N' >= c)).
-
-    The count is that of a crowd and of one's own, the same in number, with two chances.
-    """
-    size, chance = crowd
-    middle, spread = size * float(chance.mid()), math.sqrt(size * float((chance * (1 - chance)).mid()))
-    apart = own * float((chances[0] - chances[1]).mid())
-    halves = math.sqrt(size) / 2 / spread  # Hoeffding's deviations are wider than those of a rare event
-    reach = 12 + 2 * apart / spread / halves  # to the thresholds, and from them to what the other law needs
-    first, law = window(size, chance, 6, reach)
-    left_out = 2 * (-(fitted(reach) ** 2) / 2).exp() * arb(0, 1)
-    tails = upper_tails(law, left_out)
-
-    def at(threshold: int, few: Sequence[tuple[int, list[arb]]], missing: arb) -> arb:
-        sums = []
-        for start, part in few:
-            places = [threshold - start - i - first for i in range(len(part))]
-            assert places[-1] >= 0 or first == 0
-            terms = (p * tails[min(max(place, 0), len(law))] for p, place in zip(part, places, strict=True))
-            sums.append(sum(terms, missing))
-        more, less = sums
-        return ((more - fitted(delta)) / less).log() if more > fitted(delta) else arb("-inf")
-
-    rough = [window(own, one, 6, 6) for one in chances]
-    low = int(middle + own * float(chances[0].mid()) + spread)
-    high = low + int(7 * spread)
-    while high - low > 2:
-        third = (high - low) // 3
-        left, right = at(low + third, rough, arb(0)), at(high - third, rough, arb(0))
-        rising = left < right and right.is_finite()
-        low, high = (low + third, high) if rising else (low, high - third)
-    wide = [window(own, one, reach, reach) for one in chances]
-    return max((at(c, wide, left_out) for c in range(low, high + 1)), key=lambda ball: float(ball.mid()))
 
 
 @encloses("flame:claim-0.24/topk-disjoint", "flame:claim-0.91/lower", "flame:claim-0.24/subset-lower", side="lower")

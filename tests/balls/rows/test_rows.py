@@ -37,10 +37,7 @@ OUT_OF_REACH = {
     "Laplace noise, local budget 4, few users, lower": "noisy messages of a crowd",
     "Random participation, five records, 100 rounds, lower": "gradients in a plane",
     "Random participation, ten records, 1,000 rounds, lower": "gradients in a plane",
-    "SS-Double, exactly 157 of 7,850 coordinates, upper": "thousands of coordinates",
-    "SS-Simple, the setting of the paper, upper": "thousands of coordinates",
     "SS-Topk, bags that never overflow, lower": "weights of all messages of a bag",
-    "SS-Topk, bags that never overflow, upper": "thousands of coordinates",
     "Ten-ary response, local budget 2, lower": "k-ary responses of a hundred thousand users",
     "Ten-ary response, local budget 2, upper": "k-ary responses of a hundred thousand users",
 }
