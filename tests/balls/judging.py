@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 from flint import arb
 
+from flamebook.claims.ledger import LOADER
 from flamebook.places import ROOT
 from flamelib import evaluate
 from flamelib.answers import flat, statement
@@ -99,12 +100,33 @@ def ledger_inputs() -> Mapping[str, tuple[Inputs, ...]]:
     """Inputs of the rows that a statement computes from them alone, by its id."""
     found: dict[str, list[Inputs]] = {}
     for path in sorted((ROOT / "data" / "claims").glob("*.yml")):
-        rows = [row for claim in yaml.safe_load(path.read_text())["claims"] for row in claim["rows"]]
-        for row in rows:
-            if "compute" in row and row.get("inputs"):
-                known = found.setdefault(row["compute"], [])
-                known += [row["inputs"]] if row["inputs"] not in known else []
+        for claim in yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)["claims"]:
+            for row in claim["rows"]:
+                if "compute" in row and row.get("inputs"):
+                    known = found.setdefault(row["compute"], [])
+                    known += [row["inputs"]] if row["inputs"] not in known else []
+    for _, key, inputs in headlines():
+        known = found.setdefault(key, [])
+        known += [inputs] if inputs not in known else []
     return {key: tuple(inputs) for key, inputs in found.items()}
+
+
+@cache
+def headlines() -> tuple[tuple[str, str, Inputs], ...]:
+    """Both ends of every headline of the page on what is unknown: a name, a statement's id or a check, its inputs."""
+    found = []
+    for one in yaml.load((ROOT / "data" / "brackets.yml").read_text(encoding="utf-8"), Loader=LOADER):
+        for side in ("lower", "upper"):
+            end = one[side]
+            told = end.get("compute") or end["function"]
+            found.append((f"{one['name']}, {side}", told, one["inputs"] | end.get("with", {})))
+    return tuple(found)
+
+
+def judges_of(key: str, inputs: Inputs) -> list[Judge]:
+    """Those whose ball is within reach at a row's inputs."""
+    found = [judge for judge in JUDGES.values() if judge.id == key and judge.ledger]
+    return [judge for judge in found if complete(key, inputs) and judge.reach(inputs)]
 
 
 def cases() -> Iterator[tuple[Judge, Inputs]]:
@@ -112,7 +134,7 @@ def cases() -> Iterator[tuple[Judge, Inputs]]:
     for judge in JUDGES.values():
         yield from ((judge, point) for point in judge.points)
         for point in ledger_inputs().get(judge.id, ()) if judge.ledger else ():
-            if complete(judge.id, point) and judge.reach(point):
+            if judge in judges_of(judge.id, point):
                 yield judge, point
 
 

@@ -1,6 +1,7 @@
 """Balls of FLAME's statements: composition, one coordinate, all of them, index privacy, attacks that count."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
 
@@ -281,3 +282,87 @@ def attacked(kept: float, padded: int, epsilon0: float, delta: float, **others: 
         found = counting(kept, padded, epsilon0, middle)
         low, high = (middle, high) if found > fitted(delta) else (low, middle)
     return arb(low).union(arb(high))
+
+
+# --- many messages counted --------------------------------------------------------------------------------------------
+
+
+def window(n: int, chance: arb, below: float = 12, above: float = 12) -> tuple[int, list[arb]]:
+    """The first count, and the chances from there on, of a binomial law but for its far ends.
+
+    In halves of the square root of n, beyond which Hoeffding's bound leaves exp(-x^2 / 2): of 12 that is e^-72.
+    """
+    mean, spread = n * float(chance.mid()), math.sqrt(n) / 2
+    low, high = max(0, int(mean - below * spread)), min(n, int(mean + above * spread) + 1)
+    term = (shuffling.log_choose(n, low) + low * chance.log() + (n - low) * (1 - chance).log()).exp()
+    law, odds = [], chance / (1 - chance)
+    for k in range(low, high + 1):
+        law.append(term)
+        term = term * odds * (n - k) / (k + 1)
+    return low, law
+
+
+def upper_tails(law: Sequence[arb], beyond: arb) -> list[arb]:
+    found = [beyond]
+    for chance in reversed(law):
+        found.append(found[-1] + chance)
+    return found[::-1]
+
+
+def counted_epsilon(fair: int, biased: int, epsilon0: float, delta: float, chance: arb | None = None) -> arb:
+    """Messages above one half: fair ones, and the victim's, which are so with one chance or the other."""
+    chance = 1 - (-fitted(epsilon0) / 2).exp() / 2 if chance is None else chance
+    return threshold_epsilon((fair, arb(1) / 2), biased, (chance, 1 - chance), delta)
+
+
+def threshold_epsilon(crowd: tuple[int, arb], own: int, chances: tuple[arb, arb], delta: float) -> arb:
+    """The largest epsilon that a threshold of a count gives: log((P(N >= c) - delta) / P(N' >= c)).
+
+    The count is that of a crowd and of one's own, the same in number, with two chances.
+    """
+    size, chance = crowd
+    middle, spread = size * float(chance.mid()), math.sqrt(size * float((chance * (1 - chance)).mid()))
+    apart = own * float((chances[0] - chances[1]).mid())
+    halves = math.sqrt(size) / 2 / spread  # Hoeffding's deviations are wider than those of a rare event
+    reach = 12 + 2 * apart / spread / halves  # to the thresholds, and from them to what the other law needs
+    first, law = window(size, chance, 6, reach)
+    left_out = 2 * (-(fitted(reach) ** 2) / 2).exp() * arb(0, 1)
+    tails = upper_tails(law, left_out)
+
+    def at(threshold: int, few: Sequence[tuple[int, list[arb]]], missing: arb) -> arb:
+        sums = []
+        for start, part in few:
+            places = [threshold - start - i - first for i in range(len(part))]
+            assert places[-1] >= 0 or first == 0
+            terms = (p * tails[min(max(place, 0), len(law))] for p, place in zip(part, places, strict=True))
+            sums.append(sum(terms, missing))
+        more, less = sums
+        return ((more - fitted(delta)) / less).log() if more > fitted(delta) else arb("-inf")
+
+    rough = [window(own, one, 6, 6) for one in chances]
+    low = int(middle + own * float(chances[0].mid()) + spread)
+    high = low + int(7 * spread)
+    while high - low > 2:
+        third = (high - low) // 3
+        left, right = at(low + third, rough, arb(0)), at(high - third, rough, arb(0))
+        rising = left < right and right.is_finite()
+        low, high = (low + third, high) if rising else (low, high - third)
+    wide = [window(own, one, reach, reach) for one in chances]
+    return max((at(c, wide, left_out) for c in range(low, high + 1)), key=lambda ball: float(ball.mid()))
+
+
+@judges(
+    "flame:account",
+    close=None,
+    reach=lambda inputs: (
+        inputs["route"] == "sound" and (inputs["protocol"] != "double" or inputs.get("inclusion") == "exact")
+    ),
+)
+def never_below_the_count(
+    protocol: str, epsilon0: float, delta: float, n_users: int, dimension: int = 0, kept: int = 0, padded: int = 0,
+    **others: object,
+) -> arb:  # fmt: skip
+    """All messages above one half counted, of all coordinates or, for SS-Topk, of those that all users report."""
+    biased = dimension if protocol == "simple" else int(kept)
+    fair = {"simple": dimension * (n_users - 1), "topk": biased * (padded - 1), "double": dimension * padded - biased}
+    return counted_epsilon(fair[protocol], biased, epsilon0, delta)

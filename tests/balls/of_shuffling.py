@@ -389,6 +389,7 @@ def worst_data_set(table: Table, n_users: int, epsilon: float, pairs: list[tuple
     {"randomizer": "subset", "epsilon0": 1.2, "n_buckets": 4, "n_users": 4, "epsilon": 0.3},
     curve=True,
     close=1e-6,
+    reach=lambda inputs: inputs["n_users"] <= 8 and "n_buckets" in inputs,
 )
 @judges(
     "blanket:lem-reduction",
@@ -666,10 +667,11 @@ def exact_binary(epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"epsilon0": 2.0, "n_users": 2000, "epsilon": 0.3},
     curve=True,
     close=None,
-    ledger=False,
+    reach=lambda inputs: 200 < inputs["n_users"] <= 2000,
+    side="upper",
 )
 def binary_alike(epsilon0: float, n_users: int, epsilon: float) -> arb:
-    """Where all others hold the same: one of the data sets."""
+    """Where all others hold the same: one of the data sets, so that the worst is not below."""
     return binary_at(epsilon0, n_users, 0, epsilon)
 
 
@@ -839,7 +841,7 @@ def laplace_sum(epsilon0: float, n_users: int, epsilon: float) -> arb:
     {"randomizer": "laplace", "epsilon0": 1.0, "n_users": 10_000, "epsilon": 0.05},
     curve=True,
     close=1e-6,
-    ledger=False,
+    reach=lambda inputs: inputs["randomizer"] == "laplace" and inputs["n_users"] == 10_000,
 )
 def many_laplace(randomizer: str, epsilon0: float, n_users: int, epsilon: float) -> arb:
     """To eight digits, which is less than the answer tells of itself: it may lie in the ball."""
@@ -903,7 +905,13 @@ def no_better(n_users: int, epsilon: float, delta: float) -> arb:
     return most(*((n_users * (-e).exp() / (8 * k**2)).min(room * (k - arb(1) / k) / 48) for k in range(2, 2000)))
 
 
-@judges("blanket:own-sum", {"n_users": 12, "epsilon": 1.0, "delta": 0.01}, close=1e-6, side="upper")
+@judges(
+    "blanket:own-sum",
+    {"n_users": 12, "epsilon": 1.0, "delta": 0.01},
+    close=1e-6,
+    side="upper",
+    reach=lambda inputs: inputs["n_users"] <= 12,
+)
 def certified_summation(n_users: int, epsilon: float, delta: float) -> dict[str, arb | float]:
     """For each number of levels the least mass that keeps the budget, and the levels of the least error."""
     found = []
