@@ -84,7 +84,7 @@ class TestGaussian:
     def test_is_its_own_composition(self, times, total, epsilon):
         """Delta from 0.9 to 1e-141, one mechanism to thirty million."""
         truth = gaussian_exact(total, epsilon)
-        part = Curve(gaussian(total / math.sqrt(times)))
+        part = Curve(gaussian(total / math.sqrt(times)), error=2e-12)
         delta = composed_delta([(part, times)], epsilon)
         assert truth <= delta <= truth * 1.01
         assert delta - float(truth) <= delta.uncertainty * 1.01 + 1e-7 * delta
@@ -100,6 +100,19 @@ class TestGaussian:
         assert truth(float(found)) <= delta * EXACT
         assert truth(float(found) - found.uncertainty) >= delta
         assert found.uncertainty <= 0.01 * found
+
+    @pytest.mark.parametrize("times", [1, 2, 5])
+    @pytest.mark.parametrize(("total", "delta"), [(0.3, 1e-200), (1.0, 1e-250), (3.0, 1e-300), (5.0, 1e-200)])
+    def test_a_delta_whose_square_is_no_double(self, times, total, delta):
+        """Products of two slopes are 0 there, and slopes themselves where losses are large: points were missing."""
+        truth, part = gaussian(total), Curve(gaussian(total / math.sqrt(times)), error=2e-12)
+        found = composed_epsilon([(part, times)], delta)
+        assert truth(float(found)) <= delta * EXACT
+        assert truth(float(found) - found.uncertainty) >= delta / EXACT
+        assert truth(float(found) * (1 - 5e-3)) >= delta
+        back = composed_delta([(part, times)], float(found))
+        assert truth(float(found)) <= back * EXACT
+        assert back - back.uncertainty <= truth(float(found)) * 1.01
 
     def test_more_points_come_closer(self):
         part, truth = Curve(gaussian(0.01)), float(gaussian_exact(1.0, 3.0))
