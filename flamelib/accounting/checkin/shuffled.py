@@ -26,6 +26,7 @@ from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.logspace import sum_above
 from flamelib.core.profiles import (
     SUPPORTING,
     AnyProfile,
@@ -177,7 +178,7 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
     if sum(rate * rounds * _apart(one) for one, _, rate, rounds in history) <= (delta or 0.0):
         return Certified(0.0, 0.0)
     if (total := sum(rounds for *_, rounds in history)) > LONGEST:
-        return _pure(sum(rounds * one.epsilon0 for one, _, _, rounds in history), epsilon)
+        return _pure(sum_above(*((rounds, one.epsilon0) for one, _, _, rounds in history)), epsilon)
     there = [(one, n_users, rate, rounds) for one, n_users, rate, rounds in history if rate > 0]
     parts = [(round_curve(one, n_users, rate), rounds) for one, n_users, rate, rounds in there]
     if total == 1:

@@ -36,7 +36,7 @@ from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import SMALLEST, UNIT, probability
+from flamelib.core.logspace import SMALLEST, UNIT, probability, sum_above
 from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
@@ -420,7 +420,7 @@ def _most(parts: Parts) -> float:
         raise DomainError("parts must hold at least one curve with its number of times")
     for _, times in parts:
         check(times=times)
-    return sum(times * curve.at_most for curve, times in parts)
+    return sum_above(*((times, curve.at_most) for curve, times in parts))
 
 
 def _sum(
