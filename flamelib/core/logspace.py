@@ -62,6 +62,13 @@ def product_above(*factors: float) -> float:
     return least_double(math.prod(map(Fraction, factors), start=Fraction(1)))
 
 
+def sum_above(*products: tuple[int, float]) -> float:
+    """The least double that is not below the sum of these numbers, each taken so many times; one may be ``inf``."""
+    if any(math.isinf(value) for _, value in products):
+        return math.inf
+    return least_double(sum((times * Fraction(value) for times, value in products), Fraction(0)))
+
+
 def above(value: float, roundings: int = 32) -> float:
     """A non-negative result of so many roundings to nearest, raised by the most that they can have lost; 0 stays 0."""
     return math.nextafter(value * (1 + 2 * roundings * UNIT), math.inf) if value > 0 else value

@@ -124,7 +124,7 @@ class SupportProfile(ABC):
     @property
     def telling(self) -> float:
         """Probability that the message of a user who holds one of two values supports one of them alone."""
-        return (math.exp(self.epsilon0) + 1) * self.base * self.shares.alone
+        return min((math.exp(self.epsilon0) + 1) * self.base * self.shares.alone, 1.0)  # 1 is rounded up at times
 
     @property
     def same(self) -> float:

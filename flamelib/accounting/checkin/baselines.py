@@ -16,6 +16,7 @@ from flamelib.accounting.shuffling.closed_form import clones_closed
 from flamelib.accounting.shuffling.numerical import clones_2021
 from flamelib.core.binomial import quantiles
 from flamelib.core.guarantees import Gives, RestsOn
+from flamelib.core.logspace import product_above
 from flamelib.core.statements import states
 
 ORDERS = (*range(2, 65), *(int(64 * 2 ** (i / 8)) for i in range(1, 45)))  # tried; every one gives a valid epsilon
@@ -102,7 +103,7 @@ def baseline_shuffled(
     left = delta - (slack_delta or 0.0)
     share = left / 2 / rounds
     if share <= 0:
-        return epsilon0 * rounds
+        return product_above(rounds, epsilon0)
     low = high = max(1, round(n_users * checkin_rate))
     if slack_delta is not None:
         low, high = quantiles(n_users, checkin_rate, slack_delta / rounds / 2)
@@ -110,7 +111,7 @@ def baseline_shuffled(
             return 0.0  # that anybody comes is within the slack
     rate = high / n_users
     each = _shuffled(epsilon0, low, min(1.0, share / rate), route)
-    return min(epsilon0 * rounds, _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))
+    return min(product_above(rounds, epsilon0), _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))
 
 
 @states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value",

@@ -31,6 +31,7 @@ from flamelib.accounting.composition.renyi import converted, pure_renyi
 from flamelib.core.arrays import Reals
 from flamelib.core.binomial import quantiles
 from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import product_above
 from flamelib.core.vocabulary import DomainError, check
 
 Curve = Callable[[Reals], Reals]
@@ -86,7 +87,7 @@ def shuffled_renyi_epsilon(
         found = log_excess(orders, bounded(terms, pieces, n_users, np.arange(2.0, orders[-1] + 1)))
         return np.minimum(renyi(orders, found), _each(orders, lambda o: pure_renyi(o, epsilon0)))
 
-    return _rounded(min(rounds * epsilon0, _best(curve, rounds, delta)))
+    return _rounded(min(product_above(rounds, epsilon0), _best(curve, rounds, delta)))
 
 
 def distributed_renyi_epsilon(

@@ -20,12 +20,13 @@ from typing import Any
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
 from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
-from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
+from flamelib.accounting.composition.curves import composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.brackets import of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.logspace import sum_above
 from flamelib.core.profiles import (
     SUPPORTING,
     AnyProfile,
@@ -35,7 +36,6 @@ from flamelib.core.profiles import (
     LaplaceProfile,
     SupportProfile,
 )
-from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check
 
@@ -178,11 +178,13 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
     if sum(rate * rounds * _apart(one) for one, _, rate, rounds in history) <= (delta or 0.0):
         return Certified(0.0, 0.0)
     if (total := sum(rounds for *_, rounds in history)) > LONGEST:
-        return _pure(sum(rounds * one.epsilon0 for one, _, _, rounds in history), epsilon)
+        return _pure(sum_above(*((rounds, one.epsilon0) for one, _, _, rounds in history)), epsilon)
     there = [(one, n_users, rate, rounds) for one, n_users, rate, rounds in history if rate > 0]
     parts = [(round_curve(one, n_users, rate), rounds) for one, n_users, rate, rounds in there]
     if total == 1:
-        return _single(parts[0][0], epsilon, delta)
+        if delta is None:
+            return composed_delta(parts, epsilon or 0.0)
+        return composed_epsilon(parts, delta if delta >= LEAST_DELTA else 0.0)
     if any(isinstance(one, GaussianProfile) for one, *_ in there):  # its values take long, so that few are asked for
         if delta is None:
             return composed_delta(parts, epsilon or 0.0, COARSE)
@@ -308,16 +310,6 @@ def largest_epsilon0(
     ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
     low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)
     return min(_budget(_root(excess, low, high)), HARDEST)
-
-
-def _single(curve: Curve, epsilon: float | None, delta: float | None) -> Certified:
-    """One round needs no composing."""
-    if delta is None:
-        found = curve.forward(epsilon or 0.0) if (epsilon or 0.0) < curve.at_most else 0.0
-    else:
-        kept = delta if delta >= LEAST_DELTA else 0.0
-        found = smallest_epsilon(lambda at: math.log(max(curve.forward(at), 5e-324)), kept, curve.at_most)
-    return Certified(found, curve.error * found)
 
 
 def _pure(most: float, epsilon: float | None) -> Certified:

@@ -36,7 +36,8 @@ from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT, probability
+from flamelib.core.logspace import SMALLEST, UNIT, probability, sum_above
+from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
 Delta = Callable[[float], float]
@@ -54,7 +55,7 @@ COARSEST = (
 FINER = (1, 8, 64)  # parts of the accuracy that are tried in turn
 REACHED = 2.0  # a doubt so many times as large as wanted is of the values, or of places that have run out
 SPARED_SHARE, TAPER = 1e-4, 0.1  # of delta, for losses beyond the last place; the same of the next stage
-FAINT = 4 * 5e-324  # what slopes below the smallest doubles may lose
+FAINT = 4 * SMALLEST  # what masses below the smallest doubles may lose
 LARGEST_LOSS, LARGEST_MEAN = (
     300.0,
     200.0,
@@ -139,27 +140,33 @@ class _Hull:
     excess: Reals
 
     @property
-    def slopes(self) -> Reals:
-        """Slopes of the excess: to the left of the first knot, between knots, to the right of the last."""
-        first = self.excess[0] / (1 + self.x[0])
-        return np.concatenate([[first], np.diff(self.excess) / np.diff(self.x), [0.0]])
+    def chords(self) -> tuple[Reals, Reals]:
+        """Rise and run of the excess: from 0 to the first knot, between knots, and level beyond the last."""
+        rises = np.concatenate([self.excess[:1], np.diff(self.excess), [0.0]])
+        return rises, np.concatenate([[1 + self.x[0]], np.diff(self.x), [math.inf]])
 
     def loss(self, coarsest: int) -> Loss:
         """The law of the losses, on a grid of ``coarsest`` units; masses are rounded up."""
-        slopes, alpha = self.slopes, 1 + self.x
+        (rises, runs), alpha = self.chords, 1 + self.x
         places = np.concatenate([[1.0], np.maximum(np.abs(self.x[1:]), np.abs(self.x[:-1])) / np.diff(self.x), [0.0]])
-        rounding = 4 * UNIT * np.abs(slopes) * (2 + places)
-        masses = np.diff(slopes) + (self.places == 0) + rounding[1:] + rounding[:-1] + FAINT  # far out it is not faint
-        masses = alpha * np.maximum(masses, 0) * (1 + 8 * UNIT)
-        return Loss(self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), float(slopes[0]))
+        # Slopes times alpha, in this order: of a large loss the slope alone is below the smallest doubles.
+        left, right = rises[:-1] / (runs[:-1] / alpha), rises[1:] / (runs[1:] / alpha)
+        rounding = 4 * UNIT * (np.abs(left) * (2 + places[:-1]) + np.abs(right) * (2 + places[1:]))
+        masses = np.maximum(right - left + (self.places == 0) + rounding + FAINT, 0) * (1 + 8 * UNIT)
+        nothing = float(rises[0] / runs[0])
+        return Loss(self.unit * coarsest, self.places // coarsest, masses, float(self.excess[-1]), nothing)
 
     def doubts(self, rate: float, log_mass: float) -> Reals:
         """For each interval, how far it may move the logarithm of delta: once, under this tilt and tilted mass."""
-        slopes = self.slopes - (np.append(self.places, 1) <= 0)
-        left, here, right = slopes[:-2], slopes[1:-1], slopes[2:]
-        bend = np.maximum(here - left, 0) * np.maximum(right - here, 0) / np.maximum(right - left, 1e-300)
+        (rises, runs), alpha = self.chords, 1 + self.x[1:]
+        falls, last = np.append(self.places, 1) <= 0, len(alpha)
+        left, here, right = (
+            rises[i : i + last] / (runs[i : i + last] / alpha) - alpha * falls[i : i + last] for i in range(3)
+        )
+        before, beyond = np.maximum(here - left, 0), np.maximum(right - here, 0)
+        bend = before * (beyond / np.maximum(before + beyond, SMALLEST))  # a product of two tiny numbers would be 0
         with np.errstate(divide="ignore"):
-            logs = np.log(bend) + 2 * np.log(np.diff(self.x)) + (rate - 1) * self.unit * self.places[1:]
+            logs = np.log(bend) + 2 * np.log(runs[1:-1] / alpha) + rate * self.unit * self.places[1:]
         return np.asarray(np.exp(np.minimum(logs + math.log(rate) + math.log1p(rate) - math.log(2) - log_mass, 100.0)))
 
     def thinned(self) -> "_Hull":
@@ -277,6 +284,8 @@ def composed_epsilon(parts: Parts, delta: float, accuracy: float = ACCURACY) -> 
     most = _most(parts)
     if delta == 0 or delta == 1:
         return Certified(most if delta == 0 else 0.0, 0.0)
+    if _is_single(parts):
+        return _alone(parts[0][0], delta)
     if most <= LEAST_EPSILON:
         return Certified(most, most)
     coarser: _Composition | None = None
@@ -308,6 +317,9 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
     epsilon = check(epsilon=epsilon)["epsilon"]
     if epsilon >= _most(parts):
         return Certified(0.0, 0.0)
+    if _is_single(parts):
+        value = min(max(parts[0][0].forward(epsilon), 0.0), 1.0)
+        return Certified(value, parts[0][0].error * value)
     expected, best = 1e-12, Certified(1.0, 0.0)
     coarser: _Composition | None = None
     for finer in FINER:
@@ -331,6 +343,25 @@ def composed_delta(parts: Parts, epsilon: float, accuracy: float = ACCURACY) -> 
         if moved <= 4 * accuracy or found.doubt > REACHED * accuracy / finer:
             break
     return best
+
+
+def _is_single(parts: Parts) -> bool:
+    """Whether one mechanism stands alone: its values are the answer, and no law is made of them."""
+    return len(parts) == 1 and parts[0][1] == 1
+
+
+def _alone(curve: Curve, delta: float) -> Certified:
+    """Least epsilon of one mechanism, and how much less it would be if its values were less by their error."""
+
+    def least(error: float) -> float:
+        def log_delta(epsilon: float) -> float:
+            value = curve.forward(epsilon) if epsilon < curve.at_most else 0.0
+            return math.log(value) - math.log1p(error) if value > 0 else -math.inf
+
+        return smallest_epsilon(log_delta, delta, curve.at_most)
+
+    found = least(0.0)
+    return Certified(found, found * (1 + WIDTH) - least(curve.error) if math.isfinite(found) else 0.0)
 
 
 def together(parts: Parts, times: int, delta: float, symmetric: bool = False, accuracy: float = ACCURACY) -> Curve:
@@ -389,7 +420,7 @@ def _most(parts: Parts) -> float:
         raise DomainError("parts must hold at least one curve with its number of times")
     for _, times in parts:
         check(times=times)
-    return sum(times * curve.at_most for curve, times in parts)
+    return sum_above(*((times, curve.at_most) for curve, times in parts))
 
 
 def _sum(

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from flamelib.core.arrays import Reals, Wholes
-from flamelib.core.logspace import UNIT, logaddexp
+from flamelib.core.logspace import UNIT, logaddexp, product_above
 from flamelib.core.search import largest, root, smallest_epsilon
 
 WIDTH = 14.0  # of a window at first, in standard deviations
@@ -109,8 +109,8 @@ class LossSum:
 
     @property
     def most(self) -> float:
-        """The largest finite loss of the sum."""
-        return sum(times * float(part.losses[-1]) for part, times in self.parts)
+        """The largest finite loss of the sum, rounded up: beyond it nothing is lost."""
+        return product_above(self.step, sum(times * int(part.index[-1]) for part, times in self.parts))
 
     @property
     def log_infinity(self) -> float:

@@ -31,6 +31,7 @@ from flamelib.core.vocabulary import DomainError, check
 
 MOST_MESSAGES = 10**6  # messages that are counted at most: convolutions of as many terms take seconds
 EXPONENT = 80.0  # each side of a window leaves out exp(-80) at most, by Hoeffding's inequality
+FAINT = 1e-290  # what masses below the smallest doubles may add up to
 CONVOLVED = 1e-10  # relative round-off of a mass after the convolutions, at most
 HALVINGS = 60  # halvings: below the round-off of any epsilon
 LARGEST_EXPONENT = 600.0  # beyond, the exponential comes near the end of doubles; 0 is given away
@@ -92,14 +93,16 @@ def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Reals, Re
 
 def _sum(parts: Sequence[tuple[int, float]]) -> tuple[int, Reals, float]:
     """First value and probabilities of a sum of independent binomial variables in a window; mass left out at most."""
-    firsts, laws = zip(*starmap(_binomial, parts), strict=True)
-    return sum(firsts), np.asarray(reduce(np.convolve, laws)), len(parts) * 2 * math.exp(-EXPONENT)
+    firsts, laws, left_out = zip(*starmap(_binomial, parts), strict=True)
+    return sum(firsts), np.asarray(reduce(np.convolve, laws)), sum(left_out) + FAINT
 
 
-def _binomial(trials: int, chance: float) -> tuple[int, Reals]:
+def _binomial(trials: int, chance: float) -> tuple[int, Reals, float]:
+    """First value and probabilities in a window, and the mass left out at most: none where all values are in it."""
     reach = math.sqrt(EXPONENT * trials / 2)
     low, high = max(0, math.floor(trials * chance - reach)), min(trials, math.ceil(trials * chance + reach))
-    return low, np.asarray(binomial.pmf(np.arange(low, high + 1), trials, chance))
+    left_out = 2 * math.exp(-EXPONENT) if high - low < trials else 0.0
+    return low, np.asarray(binomial.pmf(np.arange(low, high + 1), trials, chance)), left_out
 
 
 def _delta(plus: Reals, minus: Reals, rest: float, epsilon: float) -> float:

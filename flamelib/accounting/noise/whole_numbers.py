@@ -100,7 +100,7 @@ def skellam_noise(variance: float) -> WholeNoise:
     def fall(x: int) -> float:
         return (x + 1) * math.asinh((x + 1) / variance) - (x + 1) ** 2 / (math.hypot(x + 1, variance) + variance)
 
-    return _normalised(np.append(0.0, np.cumsum(np.log(ratios))), fall)
+    return _normalised(np.append(0.0, _running_sums(np.log(ratios))), fall)
 
 
 def discrete_gaussian_noise(noise_std: float) -> WholeNoise:
@@ -139,6 +139,14 @@ def _reach(variance: float) -> int:
         raise DomainError(f"variance must be in {ends} for exact masses, got {variance:g}")
     third = (RARE + 1) / 3
     return math.ceil(third + math.sqrt(third * third + 2 * (RARE + 1) * variance))
+
+
+def _running_sums(terms: Reals) -> Reals:
+    """Running sums; what each step loses to round-off, which is a double itself, is added up and put back."""
+    sums = np.cumsum(terms)
+    before = np.append(0.0, sums[:-1])
+    added = sums - before
+    return np.asarray(sums + np.cumsum((before - (sums - added)) + (terms - added)))
 
 
 def _normalised(logs: Reals, fall: Callable[[int], float]) -> WholeNoise:

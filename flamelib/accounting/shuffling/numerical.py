@@ -10,13 +10,23 @@ chapter on the privacy blanket.
 import functools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
-from flamelib.accounting.shuffling.brackets import BracketAt, LawAt, answer, divergence, estimate, of_law, within_reach
+from flamelib.accounting.shuffling.brackets import (
+    LOUDEST,
+    BracketAt,
+    LawAt,
+    answer,
+    divergence,
+    estimate,
+    of_law,
+    within_reach,
+)
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
 from flamelib.accounting.shuffling.laws import (
     LaplaceLaw,
@@ -33,8 +43,10 @@ from flamelib.core.profiles import (
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
+    HashingProfile,
     KaryProfile,
     LaplaceProfile,
+    SubsetProfile,
     SupportProfile,
 )
 from flamelib.core.search import smallest_epsilon
@@ -101,7 +113,8 @@ def all_equal(
     If all other users hold z, the divergence is :math:`\frac1n E[(\sum_{i=1}^n L_i)_+]` exactly, with L taken
     under :math:`\mu_z` instead of the blanket; the answer is the largest over z of the certified lower ends, never
     above the truth for the worst pair of neighbouring data sets.  Where few users send k-ary responses, every data set
-    is enumerated in which the others hold the two values in question and a third one.
+    is enumerated in which the others hold the two values in question and a third one.  A local budget above 30 counts
+    as 30 where noise that is added to the messages makes it that.
 
     Source: the reduction of Balle, Bell, Gascon, Nissim 2019 with nothing revealed.
 
@@ -110,6 +123,7 @@ def all_equal(
     >>> f"{all_equal(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.03566'
     """
+    randomizer = _quieted(randomizer) if delta != 0 else randomizer
     if isinstance(randomizer, KaryProfile | SupportProfile) and within_reach(randomizer.epsilon0):
         small = _small(randomizer, n_users)
         if small:
@@ -225,6 +239,20 @@ def any_randomizer(
     at_the_end = functools.partial(binary.at_the_end, epsilon0, n_users)
     found = answer(worst, at_the_end, epsilon0, epsilon, delta, upper=False)
     return max(found, *(all_equal(KaryProfile(epsilon0, k), n_users, epsilon, delta) for k in TRIED))
+
+
+def _quieted(randomizer: Analyzed) -> Analyzed:
+    """The same of a local budget within reach, if it is that with noise added to its messages, which then show less.
+
+    For k-ary response and its like a message is replaced by a uniform one at times, for unary encodings bits are
+    flipped, and Laplace noise is Laplace noise of a smaller scale with another variable added.  A size or range that
+    depends on the budget must be the same.
+    """
+    if randomizer.epsilon0 <= LOUDEST or isinstance(randomizer, GaussianProfile):
+        return randomizer
+    quieted = replace(randomizer, epsilon0=LOUDEST)
+    sized = isinstance(quieted, SubsetProfile) and quieted.size != randomizer.size  # type: ignore[union-attr]
+    return randomizer if sized or isinstance(randomizer, HashingProfile) else quieted
 
 
 def _three_values(randomizer: KaryProfile) -> Reals:

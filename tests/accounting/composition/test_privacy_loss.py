@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from mpmath import mp, mpf
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
+from flamelib.accounting.checkin.shuffled import shuffled_rounds
 from flamelib.accounting.composition.curves import Curve, Knots, composed_delta, composed_epsilon, laddered, together
 from flamelib.accounting.composition.known_pairs import Cells, composed
 from flamelib.accounting.composition.loss_sums import Loss, LossSum
 from flamelib.accounting.shuffling.closed_form import bennett
-from flamelib.core.profiles import LaplaceProfile
+from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.vocabulary import DomainError
 
 EXACT = 1 + 1e-9
@@ -84,7 +86,7 @@ class TestGaussian:
     def test_is_its_own_composition(self, times, total, epsilon):
         """Delta from 0.9 to 1e-141, one mechanism to thirty million."""
         truth = gaussian_exact(total, epsilon)
-        part = Curve(gaussian(total / math.sqrt(times)))
+        part = Curve(gaussian(total / math.sqrt(times)), error=2e-12)
         delta = composed_delta([(part, times)], epsilon)
         assert truth <= delta <= truth * 1.01
         assert delta - float(truth) <= delta.uncertainty * 1.01 + 1e-7 * delta
@@ -100,6 +102,19 @@ class TestGaussian:
         assert truth(float(found)) <= delta * EXACT
         assert truth(float(found) - found.uncertainty) >= delta
         assert found.uncertainty <= 0.01 * found
+
+    @pytest.mark.parametrize("times", [1, 2, 5])
+    @pytest.mark.parametrize(("total", "delta"), [(0.3, 1e-200), (1.0, 1e-250), (3.0, 1e-300), (5.0, 1e-200)])
+    def test_a_delta_whose_square_is_no_double(self, times, total, delta):
+        """Products of two slopes are 0 there, and slopes themselves where losses are large: points were missing."""
+        truth, part = gaussian(total), Curve(gaussian(total / math.sqrt(times)), error=2e-12)
+        found = composed_epsilon([(part, times)], delta)
+        assert truth(float(found)) <= delta * EXACT
+        assert truth(float(found) - found.uncertainty) >= delta / EXACT
+        assert truth(float(found) * (1 - 5e-3)) >= delta
+        back = composed_delta([(part, times)], float(found))
+        assert truth(float(found)) <= back * EXACT
+        assert back - back.uncertainty <= truth(float(found)) * 1.01
 
     def test_more_points_come_closer(self):
         part, truth = Curve(gaussian(0.01)), float(gaussian_exact(1.0, 3.0))
@@ -133,6 +148,14 @@ class TestEveryOutcome:
             truth = float(chances @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
             found = composed_delta([(response(epsilon0), times)], epsilon)
             assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-7)
+
+    @pytest.mark.parametrize("epsilon0", [2.39, 0.531, 10.6])
+    @pytest.mark.parametrize("delta", [1e-25, 1e-200])
+    def test_budgets_that_add_are_rounded_up(self, epsilon0, delta):
+        """Three times the double is between two doubles, the nearest of which is below."""
+        assert 3 * epsilon0 < 3 * Fraction(epsilon0)
+        assert composed_epsilon([(response(epsilon0), 3)], delta) >= 3 * Fraction(epsilon0)
+        assert shuffled_rounds(KaryProfile(epsilon0, 3), 2, 10**9 + 2, delta=0) >= (10**9 + 2) * Fraction(epsilon0)
 
     @pytest.mark.parametrize(("epsilon0", "times", "delta"), [(8.0, 1, 1e-8), (4.0, 2, 1e-6), (50.0, 2, 0.3)])
     def test_a_delta_below_the_largest_atom(self, epsilon0, times, delta):
@@ -261,7 +284,7 @@ class TestCurves:
         assert composed_delta([(part, 10)], 1e6) == 0.0
         assert composed_epsilon([(Curve(gaussian(1.0)), 1)], 0.0) == math.inf
         nothing = Curve(lambda epsilon: 0.0, at_most=1e-12)
-        assert composed_epsilon([(nothing, 5)], 1e-6) <= 5e-12
+        assert composed_epsilon([(nothing, 5)], 1e-6) <= 5e-12 * EXACT
         everything = Curve(lambda epsilon: 1.0)
         assert composed_epsilon([(everything, 5)], 0.5) == math.inf
         assert composed_delta([(everything, 5)], 3.0) == 1.0

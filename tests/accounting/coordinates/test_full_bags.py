@@ -118,3 +118,11 @@ def test_the_protocol_itself_drops_and_counts_like_that():
 def test_too_many_messages_are_refused(kept):
     with pytest.raises(DomainError, match="kept"):
         full_bags_lower(1000, kept, 333, 0.5, delta=DELTA)
+
+
+def test_large_budgets_of_few_messages():
+    """By hand: nothing is left out of a window that holds every count."""
+    least, truth = full_bags_lower(4, 1, 2, 300.0, delta=1e-100), 150 + math.log(2)  # no bag overflows: q to 1 - q
+    assert truth * (1 - 1e-9) <= least <= truth
+    # All messages are sure but the victim's, which is kept three times in four: 4 of 6 are above one half, or 2.
+    assert 0.75 * (1 - 1e-9) <= full_bags_lower(12, 1, 3, 700.0, epsilon=182.0) <= 0.75

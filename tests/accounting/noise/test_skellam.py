@@ -2,7 +2,7 @@
 
 import math
 from functools import cache
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
@@ -38,6 +38,21 @@ def renyi(law, order, shift):
     """The divergence of the law moved by ``shift`` from the law, outcome by outcome."""
     places = range(shift - max(law), max(law) + 1)
     return mp.log(mp.fsum(law[x - shift] ** order * law[x] ** (1 - order) for x in places)) / (order - 1)
+
+
+@pytest.mark.parametrize("variance", [100.0, 1e6])
+def test_logarithms_are_as_right_as_is_said(variance):
+    """The recursion with thirty digits; a plain sum of logarithms is wrong by several times as much."""
+    noise = skellam_noise(variance)
+    last, ratio, ratios = len(noise.logs) - 1, mpf(0), []
+    with mp.workdps(30):
+        for x in range(2 * last + 200, 0, -1):
+            ratio = 1 / (2 * x / mpf(variance) + ratio)
+            ratios.append(ratio)
+        masses = list(accumulate(ratios[::-1], initial=mpf(1), func=lambda mass, step: mass * step))
+        total = 2 * mp.fsum(masses) - 1
+        for x in range(0, last + 1, max(1, last // 200)):
+            assert abs(mp.log(masses[x] / total) - mpf(noise.log_mass(x))) <= noise.error(x)
 
 
 # --- Rényi ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import shuffling as oracles
 from oracles import supports
+from oracles import tables as oracle
 
 import flamelib
 from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds, shuffled_rounds_lower
@@ -13,7 +14,7 @@ from flamelib.accounting.checkin.surveys import shuffle_calibrate
 from flamelib.accounting.shuffling.closed_form import bennett, blanket_mass, hoeffding
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, clones_2023
 from flamelib.accounting.shuffling.tables import table_divergence, table_lower
-from flamelib.core.profiles import SUPPORTING, TableProfile
+from flamelib.core.profiles import SUPPORTING, KaryProfile, LaplaceProfile, TableProfile
 
 RANDOMIZERS = {
     "rappor": flamelib.Rappor,
@@ -139,3 +140,25 @@ def test_what_products_below_the_smallest_doubles_add_is_taken_off():
         [6.551054534502015e-84, 0.04577763624078934, 0.003545381061250787, 0.9506769826979599],
     ]
     assert table_lower(TableProfile(rows), 4, epsilon=7.874343635956494) == 0
+
+
+class TestLoudFromBelow:
+    """Local budgets beyond the numerics: noise is added to the messages, of which something is told all the same."""
+
+    @pytest.mark.parametrize("kind", ["kary", "rappor", "oue", "subset", "hadamard"])
+    @pytest.mark.parametrize("epsilon0", [31.0, 100.0])
+    def test_every_data_set(self, kind, epsilon0):
+        profile = {"kary": KaryProfile, **SUPPORTING}[kind](epsilon0, 3)
+        world = oracle.neighbours(oracle.family(kind, epsilon0, 3), 2)
+        for epsilon in (0.0, 10.0, 25.0):
+            truth = float(oracle.worst(world, epsilon))
+            assert 0.8 * truth <= all_equal(profile, 2, epsilon=epsilon) <= truth
+        found = all_equal(profile, 2, delta=1e-3)
+        assert 20 < found <= 30
+        assert oracle.worst(world, float(found)) >= 1e-3
+        assert all_equal(profile, 2, delta=0.0) == epsilon0
+
+    def test_sizes_that_depend_on_the_budget_are_left_alone(self):
+        assert all_equal(SUPPORTING["subset"](31.0, 10**14), 2, epsilon=1.0) == 0
+        assert all_equal(SUPPORTING["local-hash"](31.0, 3), 2, epsilon=1.0) == 0
+        assert 20 < all_equal(LaplaceProfile(100.0), 1000, delta=1e-5) <= 30
