@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
-from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.renyi import parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
@@ -37,7 +37,7 @@ from flamelib.core.profiles import (
 )
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check, one_budget
 
 ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
@@ -132,7 +132,7 @@ def shuffled_rounds(
         seen = gaussian_mechanism(1.0, randomizer.noise_std / math.sqrt(rounds), epsilon, delta)
         if not seen:
             return seen
-    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    found = shuffled_history([(randomizer, n_users, checkin_rate, rounds)], epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
         return found if seen is None else min(found, seen)
     if not within_reach(randomizer.epsilon0) and delta is None:
@@ -355,26 +355,27 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
     return low + min(max(share, 0.01), 0.99) * (high - low)
 
 
+#: What stands for the randomizer of each route.
+_KINDS: dict[str, Any] = {
+    "any": ClonedProfile,
+    "kary": KaryProfile,
+    "laplace": LaplaceProfile,
+    "gaussian": GaussianProfile,
+    **SUPPORTING,
+    **dict.fromkeys(("clones", "thm-2", "thm-3"), AnyProfile),
+}
+
+
 def _randomizer(
     route: str, epsilon0: float | None, n_buckets: int | None, noise_std: float | None = None
 ) -> Analyzed:  # fmt: skip
+    given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
     alphabets = dict.fromkeys(("kary", *SUPPORTS), ("epsilon0", "n_buckets"))
     needed = (alphabets | {"gaussian": ("noise_std",)}).get(route, ("epsilon0",))
-    given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
     for name in needed:
         if given[name] is None:
             raise DomainError(f"{name} is missing for route={route}: {VOCABULARY[name]}")
-    if route == "gaussian":
-        return GaussianProfile(noise_std or 0.0)
-    match route:
-        case "any":
-            return ClonedProfile(epsilon0 or 0.0)
-        case "clones" | "thm-2" | "thm-3":
-            return AnyProfile(epsilon0 or 0.0)
-        case "laplace":
-            return LaplaceProfile(epsilon0 or 0.0)
-        case "kary":
-            return KaryProfile(epsilon0 or 0.0, n_buckets or 0)
-        case _ if route in SUPPORTING:
-            return SUPPORTING[route](epsilon0 or 0.0, n_buckets or 0)
-    raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
+    if route not in _KINDS:
+        raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
+    found: Analyzed = _KINDS[route](*(given[name] for name in needed))
+    return found
