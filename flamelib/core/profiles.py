@@ -13,7 +13,7 @@ for the extreme pair of inputs, a profile has
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from flamelib.core.vocabulary import Checked, DomainError
 
@@ -317,5 +317,10 @@ class TableProfile:
 SUPPORTING: dict[str, type[SupportProfile]] = {
     one.kind: one for one in (RapporProfile, UnaryProfile, SubsetProfile, HadamardProfile, HashingProfile)
 }
+
+#: The same, and k-ary response: all kinds that have an alphabet of values.
+#:
+#: :meta hide-value:
+BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
 
 Profile = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | AnyProfile

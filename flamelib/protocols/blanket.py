@@ -136,10 +136,9 @@ def private_sum(
 
     Left out, ``n_levels`` is the number with the least worst-case error (with "blanket", to first order in the mass).
     """
-    if n_levels is None and _known(accounting) == "theorem":
-        n_levels = summation_plan(n_users, epsilon, delta).n_levels
-    elif n_levels is None:
-        n_levels = certified_summation_plan(n_users, epsilon, delta).n_levels
+    if n_levels is None:
+        plan = summation_plan if _known(accounting) == "theorem" else certified_summation_plan
+        n_levels = plan(n_users, epsilon, delta).n_levels
     levels = check(n_levels=n_levels)["n_levels"]
     return SummationProtocol(n_users, levels, _calibrated_mass(n_users, levels + 1, epsilon, delta, accounting))
 

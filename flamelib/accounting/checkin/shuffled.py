@@ -27,7 +27,7 @@ from flamelib.accounting.shuffling.brackets import of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
-    SUPPORTING,
+    BUCKETED,
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
@@ -148,15 +148,9 @@ def shuffled_schedule(
 ) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
 
-    A rate that is too large is on the safe side, because messages can be dropped from what is seen.  So where users
-    drop out with an unknown chance, the rate at which they check in may be given.
-
-    Parameters
-    ----------
-    schedule : sequence of (float in [0, 1], int of at least 1)
-        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
-    randomizer, n_users, epsilon, delta
-        As for :func:`shuffled_rounds`.
+    The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
+    :func:`shuffled_rounds`.  A rate that is too large is on the safe side, because messages can be dropped from what is
+    seen.  So where users drop out with an unknown chance, the rate at which they check in may be given.
     """
     return shuffled_history(
         [(randomizer, n_users, rate, rounds) for rate, rounds in parts_of(schedule)], epsilon, delta
@@ -358,10 +352,9 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
 #: What stands for the randomizer of each route.
 _KINDS: dict[str, Any] = {
     "any": ClonedProfile,
-    "kary": KaryProfile,
     "laplace": LaplaceProfile,
     "gaussian": GaussianProfile,
-    **SUPPORTING,
+    **BUCKETED,
     **dict.fromkeys(("clones", "thm-2", "thm-3"), AnyProfile),
 }
 
@@ -370,8 +363,8 @@ def _randomizer(
     route: str, epsilon0: float | None, n_buckets: int | None, noise_std: float | None = None
 ) -> Analyzed:  # fmt: skip
     given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
-    alphabets = dict.fromkeys(("kary", *SUPPORTS), ("epsilon0", "n_buckets"))
-    needed = (alphabets | {"gaussian": ("noise_std",)}).get(route, ("epsilon0",))
+    numbers = dict.fromkeys(BUCKETED, ("epsilon0", "n_buckets")) | {"gaussian": ("noise_std",)}
+    needed = numbers.get(route, ("epsilon0",))
     for name in needed:
         if given[name] is None:
             raise DomainError(f"{name} is missing for route={route}: {VOCABULARY[name]}")

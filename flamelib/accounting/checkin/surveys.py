@@ -15,7 +15,7 @@ from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, b
 from flamelib.accounting.shuffling.tables import ROUNDED, local_budget, table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
-    SUPPORTING,
+    BUCKETED,
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
@@ -223,9 +223,6 @@ def shuffle_calibrate(
             raise DomainError("rounds and checkin_rate must be 1 for Gaussian noise, of which no account is known here")
         return Noise(least_noise(n_users, epsilon, delta))
     return Budget(largest_budget(kind_of(randomizer, n_buckets), n_users, checkin_rate, rounds, epsilon, delta))
-
-
-BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
 
 
 def kind_of(kind: str, n_buckets: int | None) -> Callable[[float], Any]:
