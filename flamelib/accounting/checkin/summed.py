@@ -314,12 +314,8 @@ def distributed_schedule(
 ) -> Certified:  # fmt: skip
     """Guarantee where the rate changes over time (upper, both directions).
 
-    Parameters
-    ----------
-    schedule : sequence of (float in [0, 1], int of at least 1)
-        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
-    n_users, noise_std, epsilon, delta, dropout
-        As for :func:`distributed_rounds`.
+    The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
+    :func:`distributed_rounds`.
     """
     n_users = check(n_users=n_users)["n_users"]
     one_budget(epsilon, delta, noise_std=noise_std)
