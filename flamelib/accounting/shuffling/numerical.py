@@ -177,7 +177,7 @@ def clones_2023(
     >>> f"{clones_2023(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.04321'
     """
-    return any_randomizer(randomizer.epsilon0, n_users, "upper", epsilon, delta)
+    return of_law(blanket_law(ClonedProfile(randomizer.epsilon0)), n_users, randomizer.epsilon0, epsilon, delta)
 
 
 @states("shuffle", "exact-binary", item="binary randomized response, worst data sets, both directions",
