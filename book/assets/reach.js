@@ -27,9 +27,9 @@
     return made;
   };
   const fade = (element) => {
-    const { scrollLeft, clientWidth, scrollWidth, parentElement: around } = element;
+    const { scrollLeft, clientWidth, parentElement: around } = element;
     around.classList.toggle("fl-before", scrollLeft > 1);
-    around.classList.toggle("fl-more", scrollLeft + clientWidth < scrollWidth - 1);
+    around.classList.toggle("fl-more", scrollLeft + clientWidth < width(element) - 1);
   };
   /* On a phone a table that is too wide becomes cards, a row each, whose lines begin with the heading of their column. */
   const phone = matchMedia("(max-width: 720px)");
