@@ -108,7 +108,7 @@ def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
 # A name, the row that states the printed budget, the row of a certified upper bound, and that of a lower one.
 ROWS: tuple[tuple[str, str, str, str | None], ...] = (
     (SAMPLED, "flame:claim-0.24/topk-epsilon", "flame:claim-0.24/topk-upper",
-     "flame:claim-0.24/topk-epsilon"),
+     "flame:weighed/fiftieth"),
     ("FLAME: baseline DP-FL, 20.53", "flame:claim-20.53/printed", "flame:claim-20.53/dp-fl-exact",
      "flame:claim-20.53/dp-fl-exact"),
     ("FLAME: SS-Topk, 10 %", "flame:claim-2.348/topk-guarantee", "flame:claim-2.348/topk-guarantee",
@@ -119,9 +119,9 @@ ROWS: tuple[tuple[str, str, str, str | None], ...] = (
      "flame:claim-0.24/subset-lower"),
     ("FLAME: SS-Double, 10 %", "flame:claim-2.348/double-subset", "flame:claim-2.348/double-subset",
      "flame:claim-2.348/subset-lower"),
-    ("FLAME: SS-Simple", "flame:claim-0.91/guarantee", "flame:claim-0.91/guarantee", "flame:claim-0.91/lower"),
+    ("FLAME: SS-Simple", "flame:claim-0.91/guarantee", "flame:account/simple", "flame:claim-0.91/lower"),
     (ALONE, "flame:claim-20.53/guarantee", "flame:claim-0.24/topk-upper",
-     "flame:claim-0.24/topk-epsilon"),
+     "flame:weighed/fiftieth"),
     ("check-in: 2000 rounds", "checkin:claim-0.67/reachable", "checkin:claim-0.67/reachable", None),
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def compute_budgets() -> Budgets:
     --------
     >>> found = compute_budgets().budgets
     >>> found[0].mechanism, round(found[0].printed, 2), round(found[0].least, 3), round(found[0].most, 3)
-    ('FLAME: SS-Topk, 2 %, with sampling', 0.24, 1.198, 1.444)
+    ('FLAME: SS-Topk, 2 %, with sampling', 0.24, 1.286, 1.444)
     """
     stated, found = {claim.id: claim.stated for claim in load()}, recorded()
     budgets = tuple(
