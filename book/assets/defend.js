@@ -273,7 +273,7 @@ const flamelibDefend = (() => {
     const words = [mechanism.trusted, mechanism.title, ...values, why.filter(Boolean).join("; ")];
     const cells = words.map((word, column) => {
       const cell = make(column === 1 ? "th" : "td", [word], column === 1 ? { scope: "row", title: mechanism.document } : {});
-      if (word !== "" && column !== 1) cell.dataset.label = COLUMNS[column];
+      if (word !== "") cell.dataset.label = column === 1 ? "" : COLUMNS[column];
       return cell;
     });
     if (!one.refused) ["upper", "lower", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name] ?? ""));
