@@ -202,7 +202,7 @@ const flamelibDefend = (() => {
 
   const bytes = (one) => `${counted(one.bytes)} ${one.bytes === 1 ? "byte" : "bytes"}`;
   const odds = (one, asked) =>
-    `Somebody who thinks two versions of a person's data equally likely can become at most ${sure(one.upper)} of either of them, except with chance δ = ${asked.delta}.`;
+    `For somebody who thinks two versions of a person's data equally likely, either of them becomes at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
 
   function review(one, asked) {
     const { mechanism } = one;
