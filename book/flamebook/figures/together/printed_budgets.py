@@ -114,7 +114,7 @@ ROWS: tuple[tuple[str, str, str, str | None], ...] = (
     ("FLAME: baseline DP-FL, 20.53", "flame:claim-20.53/printed", "flame:claim-20.53/dp-fl-exact",
      "flame:claim-20.53/dp-fl-exact"),
     ("FLAME: SS-Topk, 10 %", "flame:claim-2.348/topk-guarantee", "flame:claim-2.348/topk-guarantee",
-     "flame:claim-2.348/topk-lower"),
+     "flame:weighed/tenth"),
     ("FLAME: baseline DP-FL, 0.24", "flame:claim-0.24/dp-fl", "flame:claim-0.24/dp-fl-exact",
      "flame:claim-0.24/dp-fl-exact"),
     ("FLAME: SS-Double, 2 %", "flame:claim-0.24/double-subset", "flame:claim-0.24/double-subset",
