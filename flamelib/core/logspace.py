@@ -47,7 +47,7 @@ def probability(log_value: float) -> float:
 
 
 def least_double(exact: Fraction) -> float:
-    """The least double that is not below a non-negative exact number; ``inf`` beyond the largest."""
+    """The least double that is not below an exact number; ``inf`` beyond the largest."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -60,6 +60,11 @@ def product_above(*factors: float) -> float:
     if math.inf in factors:
         return math.inf
     return least_double(math.prod(map(Fraction, factors), start=Fraction(1)))
+
+
+def product_below(*factors: float) -> float:
+    """The largest double that is not above a product of finite non-negative numbers."""
+    return -least_double(-math.prod(map(Fraction, factors), start=Fraction(1)))
 
 
 def sum_above(*products: tuple[int, float]) -> float:

@@ -23,7 +23,7 @@ from flamelib.accounting.composition.known_pairs import Cells, composed
 from flamelib.accounting.composition.renyi import renyi_to_epsilon
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.core.guarantees import Adjacency, RestsOn
-from flamelib.core.logspace import UNIT
+from flamelib.core.logspace import UNIT, product_above, product_below
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import SUPPORTS, Domain, DomainError, check, known
 
@@ -153,7 +153,7 @@ def answered(given: Mapping[str, Any]) -> Answered:
         open_ends.append(f"adjacency: {IF_UNSTATED[mechanism in RELEASED]}")
     if mechanism not in RELEASED and adjacency != Adjacency.REPLACE_ONE:
         raise DomainError(f"adjacency must be replace-one for reports that people send, got {adjacency!r}")
-    alone = float(numbers["rounds"] * numbers["epsilon0"]) if trust in ("shuffler", "aggregator") else None
+    alone = product_above(numbers["rounds"], numbers["epsilon0"]) if trust in ("shuffler", "aggregator") else None
     return Answered(
         name, unit, "stated" if mechanism == "stated" else "computed", lower, upper, numbers.get("delta", 0.0),
         math.exp(upper) if upper < 700 else math.inf, alone, numbers.get("epsilon") if mechanism != "stated" else None,
@@ -220,7 +220,8 @@ def _unshuffled(
 ) -> tuple[float | None, float, str, str]:
     """Reports that are seen one by one, so that nobody else hides them."""
     if not delta:
-        return rounds * epsilon0, rounds * epsilon0, RestsOn.PROVEN, "the local budget, once for each report"
+        least, most = product_below(rounds, epsilon0), product_above(rounds, epsilon0)
+        return least, most, RestsOn.PROVEN, "the local budget, once for each report"
     bits, letters = (2, 2) if mechanism == "rappor" else (1, n_buckets if mechanism == "kary" else 2)
     lower, upper = _seen(epsilon0 / bits, letters or 2, bits * rounds, delta)
     if mechanism not in ("any", "kary", "rappor"):
@@ -232,9 +233,9 @@ def _seen(epsilon0: float, n_buckets: int, times: int, delta: float) -> tuple[fl
     """Both ends of the epsilon of k-ary response, seen so many times: losses are whole multiples of the budget.
 
     A sum of losses has a law of ``2 * times + 1`` points, by products of positive numbers, whose relative error is far
-    below ``SLIP``.
+    below ``SLIP``.  The losses are rounded up, as nothing else is small against a delta near the largest of them.
     """
-    most = times * epsilon0
+    most = product_above(times, epsilon0)
     whole = math.exp(-epsilon0) * (n_buckets - 1) + 1
     other = math.exp(-epsilon0) / whole
     if times > MOST_SEEN or delta < FAINTEST:
@@ -246,7 +247,7 @@ def _seen(epsilon0: float, n_buckets: int, times: int, delta: float) -> tuple[fl
     for bit in bin(times)[:1:-1]:
         law = np.convolve(law, square) if bit == "1" else law
         square = np.convolve(square, square) if len(square) <= 2 * times else square
-    losses = epsilon0 * np.arange(-times, times + 1)
+    losses = np.nextafter(epsilon0 * np.arange(-times, times + 1), np.inf)
 
     def log_delta(epsilon: float) -> float:
         beyond = losses > epsilon

@@ -15,6 +15,7 @@ from flamelib.accounting.coordinates.certified import account, shared_account
 from flamelib.accounting.shuffling.accuracy import summation_worst_mse
 from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.accounting.splitting.lemmas import modulus_bits
+from flamelib.core.logspace import product_above
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -49,7 +50,8 @@ def _local(request: Request, epsilon0: float) -> Row:
         error, bits = math.sqrt(_item_variance(request, epsilon0) / n), float(modulus_bits(request.dimension))
     given = {"epsilon0": epsilon0, "times": times}
     messages = request.dimension if request.task == "mean" else 1
-    return Row("local", "baseline", epsilon0 * times, None, error, messages, bits, "nobody", parameters=given)
+    epsilon = product_above(epsilon0, times)
+    return Row("local", "baseline", epsilon, None, error, messages, bits, "nobody", parameters=given)
 
 
 def _item_variance(request: Request, epsilon0: float) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -164,6 +165,12 @@ def test_a_larger_local_budget_costs_more_and_errs_less(name: str) -> None:
     low, high = (served(name, ONE, epsilon0=budget) for budget in (0.8, 1.6))
     assert low.epsilon < high.epsilon
     assert low.error > high.error
+
+
+@pytest.mark.parametrize("epsilon0", [2.39, 0.531, 10.6])
+def test_local_budgets_that_add_are_rounded_up(epsilon0: float) -> None:
+    """Three times the double is between two doubles, the nearest of which is below."""
+    assert served("local", replace(ONE, rounds=3), epsilon0=epsilon0).epsilon > 3 * Fraction(epsilon0)
 
 
 @pytest.mark.parametrize("name", CENTRAL)

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,18 @@ class TestNobodyIsTrusted:
     def test_without_a_delta_budgets_add(self) -> None:
         found = answered({"mechanism": "laplace", "epsilon0": 2, "rounds": 7, "trust": "nobody", "unit": "a phone"})
         assert (found.lower, found.upper, found.alone) == (14.0, 14.0, None)
+
+    @pytest.mark.parametrize("epsilon0", [2.39, 0.531, 0.8, 10.6])
+    @pytest.mark.parametrize("delta", [0, 1e-25, 1e-200])
+    def test_budgets_that_add_are_rounded_to_their_sides(self, epsilon0: float, delta: float) -> None:
+        """Three times the double is between two doubles; at such a delta nothing else is as small as their distance."""
+        whole, words = 3 * Fraction(epsilon0), {"mechanism": "kary", "n_buckets": 2, "epsilon0": epsilon0, "rounds": 3}
+        found = answered(words | {"delta": delta, "trust": "nobody", "unit": "a phone"})
+        assert found.lower is not None
+        assert found.lower < whole < found.upper < whole * (1 + Fraction(1e-12))
+        shuffled = answered(words | {"n_users": 2, "delta": 1e-9, "trust": "shuffler", "unit": "a phone"})
+        assert shuffled.alone is not None
+        assert shuffled.alone > whole
 
 
 class TestReleases:

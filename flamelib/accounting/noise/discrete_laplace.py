@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import reduce
 
-from flamelib.core.logspace import MARGIN
+from flamelib.core.logspace import MARGIN, SMALLEST
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, odd
 
@@ -104,7 +104,7 @@ def _variance_bound_at(rate: float, modulus: int) -> float:
     half = float((modulus + 1) // 2) if modulus.bit_length() <= LARGEST_BITS else math.inf
     norm = -2 * math.expm1(-rate * half) + math.expm1(-rate)
     p, low = math.exp(-rate), -math.expm1(-rate)
-    return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN)
+    return 2 * p * (1 + p) / low / low / norm * (1 + MARGIN) + SMALLEST
 
 
 @states("cloak", "lemma-9", item="Lemma 9", gives="exact", rests_on="proven", adjacency="none")

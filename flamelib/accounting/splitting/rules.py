@@ -23,7 +23,7 @@ from flamelib.accounting.splitting.lemmas import (
     modulus_bits,
 )
 from flamelib.accounting.splitting.two_users import log_two_user_delta
-from flamelib.core.logspace import MARGIN, exp_or_inf, least_double
+from flamelib.core.logspace import MARGIN, SMALLEST, exp_or_inf, least_double
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, honest
 
@@ -78,7 +78,7 @@ class _Shape:
         """The rule at these messages; ``delta`` is what is proven anyway."""
         noise = thinned_error(modulus, self.scale, self.rate, self.decay, self.noise_rate, self.n_users)
         bits, rounding = n_messages * modulus_bits(modulus), least_double(Fraction(self.n_users, self.scale))
-        total = min(delta, (self.silent + failure) * (1 + MARGIN))
+        total = min(delta, (self.silent + failure) * (1 + MARGIN) + SMALLEST)
         public = (self.scale, self.decay, self.noise_rate, self.smoothness)
         return NoisyRule(n_messages, modulus, *public, bits, noise, rounding, total)
 

@@ -350,3 +350,12 @@ def test_far_away(epsilon, delta, n_users):
     assert equal_sum_rules.exact_rule(epsilon, delta, n_users, 0.1).modulus % 2
     assert equal_sum_rules.sharp_exact_rule(epsilon, delta, n_users, 0.1).n_messages >= 2
     assert splitting_rules.sharp_noisy_rule(epsilon, delta, n_users, 100).delta <= delta
+
+
+@pytest.mark.parametrize("delta", [5e-324, 3e-323, 1e-320])
+@pytest.mark.parametrize("n_users", [2, 2**31])
+def test_a_delta_among_the_smallest_doubles_is_not_rounded_down(delta, n_users):
+    """Such a sum is off by some part of the least double, which is all of it at times."""
+    rule = splitting_rules.noisy_rule(1.0, delta, n_users, 4)
+    failure = mpf(2) * rule.n_messages**2 / rule.modulus + unsmooth(rule.modulus, rule.n_messages, rule.smoothness)
+    assert mp.exp(n_users * mp.log1p(-mpf(rule.noise_rate))) * (rule.noise_rate < 1) + failure <= rule.delta <= delta
