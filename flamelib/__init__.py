@@ -48,42 +48,7 @@ _HOMES = {
     "run": "front.questions",
 }
 
-__all__ = [
-    "Adjacency",
-    "AnyRandomizer",
-    "ApproxDP",
-    "Bounds",
-    "Calibrated",
-    "Checkin",
-    "ClientLedger",
-    "Cloak",
-    "DomainError",
-    "FlameDouble",
-    "FlameSimple",
-    "FlameTopk",
-    "GaussianNoise",
-    "Guarantee",
-    "HadamardResponse",
-    "KaryResponse",
-    "LaplaceNoise",
-    "LocalHashing",
-    "OptimizedUnary",
-    "Participation",
-    "PolyaShare",
-    "Rappor",
-    "Rounds",
-    "Shuffled",
-    "SubsetSelection",
-    "Summed",
-    "TableRandomizer",
-    "account",
-    "audit",
-    "bounds",
-    "calibrate",
-    "compare",
-    "evaluate",
-    "run",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import Any
 
 from flamelib.core.guarantees import Certified
-from flamelib.core.profiles import SUPPORTING, AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile
+from flamelib.core.profiles import BUCKETED, AnyProfile, GaussianProfile, LaplaceProfile
 from flamelib.core.statements import STATEMENTS, Statement, admit, homes
 from flamelib.core.vocabulary import VOCABULARY, DomainError, known
 
-PROFILES: dict[str, Any] = {p.kind: p for p in (KaryProfile, LaplaceProfile, GaussianProfile, AnyProfile)} | SUPPORTING
+PROFILES: dict[str, Any] = BUCKETED | {p.kind: p for p in (LaplaceProfile, GaussianProfile, AnyProfile)}
 
 
 def statement(key: str) -> Statement:

@@ -160,7 +160,7 @@ const flamelibCrowd = (() => {
   function epsilonMoved() {
     const epsilon = Number($("epsilon").value);
     $("epsilon").setAttribute("aria-valuetext", `epsilon ${epsilon.toFixed(2)}`);
-    $("epsilon-told").textContent = `ε = ${epsilon.toFixed(2)}: leaving delta aside, the odds of yes rise at most ${Math.exp(epsilon).toFixed(2)}-fold`;
+    $("epsilon-told").textContent = `ε = ${epsilon.toFixed(2)}: leaving delta aside, the odds of yes rise at most ${(Math.ceil(100 * Math.exp(epsilon) - 1e-9) / 100).toFixed(2)}-fold`;
     $("deltas").tBodies[0].replaceChildren(
       ...SIZES.map((n) => {
         const row = document.createElement("tr");

@@ -6,7 +6,7 @@ const flamelibDefend = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const FIELDS = ["task", "n_users", "dimension", "rounds", "delta", "budget"];
   const START = { task: "mean", n_users: "50000", dimension: "10", rounds: "10", delta: "1e-8", budget: "epsilon=1", trust: "shuffler" };
-  const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of items" };
+  const TASKS = { mean: "mean of numbers in [0, 1]", histogram: "frequencies of answers or items" };
   const BUDGETS = { epsilon: ["target ε, for all rounds together", "ε"], epsilon0: ["local ε₀, of one report", "ε₀"] };
   const COLUMNS = ["must be trusted", "mechanism", "ε at most", "ε at least", "error at most", "bytes each, about", "neighbours"];
   const WORDS = { n_users: "people", dimension: "numbers or items", rounds: "rounds" };
@@ -200,8 +200,9 @@ const flamelibDefend = (() => {
     return `Each of ${counted(n_users)} people holds ${each}. ${rounds === 1 ? `We publish ${what}, once.` : `In each of ${counted(rounds)} rounds we publish ${what}.`}`;
   }
 
+  const bytes = (one) => `${counted(one.bytes)} ${one.bytes === 1 ? "byte" : "bytes"}`;
   const odds = (one, asked) =>
-    `Somebody who thinks two versions of a person's data equally likely could become, about either of them, at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
+    `For somebody who thinks two versions of a person's data equally likely, either of them becomes at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
 
   function review(one, asked) {
     const { mechanism } = one;
@@ -216,7 +217,7 @@ const flamelibDefend = (() => {
       `${upper}; ${proof}.`,
       one.lower ? `Conversely, explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `No lower bound is stated here, and the true ε may be smaller; where a lower bound is known, it is the “lower” in the answer of ${command(asked, one)}.`,
       odds(one, asked),
-      `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${counted(one.bytes)} bytes a round.`,
+      `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${bytes(one)} a round.`,
       `Must be trusted: ${mechanism.trusted}.`,
       "Not stated here: that programs and people follow the protocol, that random numbers are good, what other releases about the same people add, and what groups of people who share a secret can expect (for k people, k times ε, with a larger δ).",
     ].join(" ");
@@ -251,12 +252,12 @@ const flamelibDefend = (() => {
     $("sheet").hidden = !one;
     if (!one) return;
     const facts = {
-      "ε": `at most ${written(one.upper)}${one.lower ? ` and at least ${written(one.lower)}` : ""}, with δ = ${asked.delta}`,
+      "ε": `at most ${written(one.upper)}${one.lower ? ` and at least ${written(one.lower)}` : ""}, with δ = ${asked.delta}${one.point ? "; the command below computes it at exactly your values" : ""}`,
       neighbours: `${one.mechanism.adjacency}: all data of one person`,
       "must be trusted": one.mechanism.trusted,
       "how": one.mechanism.asked === "epsilon0" ? `every report with local budget ε₀ = ${one.budget}` : `noise tuned to ε = ${one.budget}`,
       error: `at most ${written(one.error)}, root mean square of one published number`,
-      "sent": `about ${counted(one.bytes)} bytes by a person in a round`,
+      "sent": `about ${bytes(one)} by a person in a round`,
     };
     $("name").textContent = `Recommended: ${one.mechanism.title}`;
     $("odds").textContent = odds(one, asked);
@@ -273,7 +274,7 @@ const flamelibDefend = (() => {
     const words = [mechanism.trusted, mechanism.title, ...values, why.filter(Boolean).join("; ")];
     const cells = words.map((word, column) => {
       const cell = make(column === 1 ? "th" : "td", [word], column === 1 ? { scope: "row", title: mechanism.document } : {});
-      if (word !== "" && column !== 1) cell.dataset.label = COLUMNS[column];
+      if (word !== "") cell.dataset.label = column === 1 ? "" : COLUMNS[column];
       return cell;
     });
     if (!one.refused) ["upper", "lower", "error", "bytes"].forEach((name, index) => (cells[index + 2].dataset[name] = one[name] ?? ""));
@@ -375,7 +376,7 @@ const flamelibDefend = (() => {
 
   function update() {
     for (const name of FIELDS) form.elements[name].removeAttribute("aria-invalid");
-    $("dimension").textContent = form.elements.task.value === "mean" ? "Numbers of each person" : "Items of the list";
+    $("dimension").textContent = form.elements.task.value === "mean" ? "Numbers of each person" : "Answers or items to choose from";
     let asked;
     try {
       asked = request();

@@ -27,9 +27,9 @@
     return made;
   };
   const fade = (element) => {
-    const { scrollLeft, clientWidth, scrollWidth, parentElement: around } = element;
+    const { scrollLeft, clientWidth, parentElement: around } = element;
     around.classList.toggle("fl-before", scrollLeft > 1);
-    around.classList.toggle("fl-more", scrollLeft + clientWidth < scrollWidth - 1);
+    around.classList.toggle("fl-more", scrollLeft + clientWidth < width(element) - 1);
   };
   /* On a phone a table that is too wide becomes cards, a row each, whose lines begin with the heading of their column. */
   const phone = matchMedia("(max-width: 720px)");
@@ -90,6 +90,21 @@
     watch.observe(element);
     mark(element);
   });
+  /* No line begins with the point, comma or bracket that follows a formula. */
+  addEventListener("DOMContentLoaded", () => document.querySelectorAll(".bd-article span.math").forEach((formula) => {
+    const after = formula.nextSibling;
+    const marks = after?.nodeType === Node.TEXT_NODE ? /^[.,;:!?)\]\u2019]+/.exec(after.data)?.[0] : "";
+    if (!marks) return;
+    const together = document.createElement("span");
+    together.className = "fl-together";
+    formula.replaceWith(together);
+    together.append(formula, marks);
+    after.data = after.data.slice(marks.length);
+  }));
+  /* A number with an exponent stays on one line. */
+  addEventListener("DOMContentLoaded", () => document.querySelectorAll(".bd-article td").forEach((cell) => {
+    if (/^[-\d.]+e-\d+$/.test(cell.textContent.trim())) cell.style.whiteSpace = "nowrap";
+  }));
   addEventListener("DOMContentLoaded", look);
   addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(look));
 

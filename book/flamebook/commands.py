@@ -168,7 +168,7 @@ def record(
 def check(
     name: Annotated[str, typer.Argument(metavar="ROW", help="A row of the ledger, or an item with all its rows.")],
 ) -> int:
-    """Recompute a row of the ledger: prints inputs, both values, verdict, why, and the proofs it rests on.
+    """Recompute a row of the ledger: prints inputs, both values, verdict, why, the proofs it rests on, and its page.
 
     Status 1 if a verdict is not the recorded one.
     """
@@ -202,6 +202,7 @@ def _checked(row: ledger.Judged, labels: list[str]) -> str:
         "verdict": f"{row.verdict}{weight}" + f" (recorded: {claim.verdict})" * (not row.as_recorded),
         "why": claim.evidence,
         "rests on": ", ".join(proofs.used(labels)),
+        "page": claim.page,
     }
     return "\n".join(f"{name:<9} {text}" for name, text in lines.items() if text)
 

@@ -22,14 +22,13 @@ import numpy as np
 
 from flamelib.accounting.checkin.one_round import round_curve
 from flamelib.accounting.checkin.summed import distributed_cells
-from flamelib.accounting.checkin.surveys import cloned
+from flamelib.accounting.checkin.surveys import cloned, rests_on
 from flamelib.accounting.composition.curves import Curve, dominating_cells
 from flamelib.accounting.composition.known_pairs import Cells, above, both_orders, composed, composed_in_order
 from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
-from flamelib.core.profiles import GaussianProfile
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, one_budget
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
 from flamelib.front.results import Guarantee
@@ -103,9 +102,7 @@ def history_account(
     >>> history_account([(training, 1000), (survey, 20)], delta=1e-5)
     (2.986, 1e-05)-DP, replace-one; proven
     """
-    if (delta is None) == (epsilon is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    one_budget(epsilon, delta)
     every = _merged(history)
     native = {_adjacency(one) for one in every}
     wanted = adjacency or (Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in native else Adjacency.ADD_REMOVE)
@@ -119,8 +116,8 @@ def history_account(
         return found
     total = sum(times for _, times in rounds)
     pairs = [(_under(wanted, dominating_pair(one, total, delta, wanted), total, delta), times) for one, times in rounds]
-    rests_on = weakest(*(pair.rests_on for pair, _ in pairs))
-    return _guarantee(_composed(pairs, epsilon, delta), epsilon, delta, wanted, rests_on)
+    weak = weakest(*(pair.rests_on for pair, _ in pairs))
+    return _guarantee(_composed(pairs, epsilon, delta), epsilon, delta, wanted, weak)
 
 
 def _shows(one: Any) -> bool:
@@ -201,8 +198,8 @@ def dominating_pair(one: Any, total: int, delta: float | None, wanted: Adjacency
         cells = both_orders(distributed_cells(inner.n_users, rate, inner.noise_std))
         return Pair(cells, adjacency=Adjacency.REPLACE_ONE)
     curve = round_curve(cloned(inner.randomizer), inner.n_users, rate)
-    rests_on = RestsOn.ESTIMATED if isinstance(inner.randomizer, GaussianProfile) else RestsOn.PROVEN
-    return Pair(dominating_cells(curve, total, _near(delta)), None, Adjacency.REPLACE_ONE, rests_on)
+    cells = dominating_cells(curve, total, _near(delta))
+    return Pair(cells, None, Adjacency.REPLACE_ONE, rests_on(inner.randomizer))
 
 
 def _near(delta: float | None) -> float:

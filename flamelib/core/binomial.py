@@ -44,18 +44,19 @@ def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
 
 def cdf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
     """Probability of at most that many hits."""
-    count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
-    inside = (count >= 0) & (count < trials)
-    found = _law("cdf")(np.where(inside, np.floor(count), 0.0), trials, rate)
-    return np.where(inside, np.clip(found, 0.0, 1.0), np.where(count < 0, 0.0, 1.0))[()]
+    return _summed("cdf", count, trials, rate)
 
 
 def sf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
     """Probability of more than that many hits."""
+    return _summed("sf", count, trials, rate)
+
+
+def _summed(name: str, count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count < trials)
-    found = _law("sf")(np.where(inside, np.floor(count), 0.0), trials, rate)
-    return np.where(inside, np.clip(found, 0.0, 1.0), np.where(count < 0, 1.0, 0.0))[()]
+    found = np.clip(_law(name)(np.where(inside, np.floor(count), 0.0), trials, rate), 0.0, 1.0)
+    return np.where(inside, found, np.where((count < 0) == (name == "sf"), 1.0, 0.0))[()]
 
 
 def _law(name: str) -> Callable[..., Any]:

@@ -28,8 +28,7 @@ def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) 
     """
     check(epsilon=epsilon)
     p, q = _as_law("left", left), _as_law("right", right)
-    factor = math.exp(epsilon)
-    return math.fsum(max(mass - factor * q.get(outcome, 0.0), 0.0) for outcome, mass in p.items())
+    return _beyond(p, q, math.exp(epsilon))
 
 
 def shuffled_law(table: ArrayLike, inputs: Sequence[int]) -> dict[Counts, float]:
@@ -99,11 +98,12 @@ def three_component_clone_pair(
 
 
 def _worst_pair(laws: Sequence[Mapping[Counts, float]], epsilon: float) -> float:
-    factor = math.exp(epsilon)
-    return max(
-        math.fsum(max(mass - factor * q.get(outcome, 0.0), 0.0) for outcome, mass in p.items())
-        for p, q in permutations(laws, 2)
-    )
+    return max(_beyond(p, q, math.exp(epsilon)) for p, q in permutations(laws, 2))
+
+
+def _beyond(p: Law, q: Law, factor: float) -> float:
+    """What the first law has beyond so many times the second one."""
+    return math.fsum(max(mass - factor * q.get(outcome, 0.0), 0.0) for outcome, mass in p.items())
 
 
 def _trinomial(trials: int, each: float) -> dict[Counts, float]:

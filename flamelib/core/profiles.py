@@ -13,9 +13,9 @@ for the extreme pair of inputs, a profile has
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError
 
 # How far the entries of a row may be from adding up to 1: rounding of printed tables.
 ROW_SUM = 1e-12
@@ -24,15 +24,12 @@ RAREST_MESSAGE = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
-class KaryProfile:
+class KaryProfile(Checked):
     """k-ary randomized response: keep the bucket, or draw one uniformly with probability ``mass``."""
 
     kind: ClassVar[str] = "kary"
     epsilon0: float
     n_buckets: int
-
-    def __post_init__(self) -> None:
-        check(epsilon0=self.epsilon0, n_buckets=self.n_buckets)
 
     @property
     def mass(self) -> float:
@@ -82,7 +79,7 @@ def _independent(bit: float, n_buckets: int) -> Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class SupportProfile(ABC):
+class SupportProfile(Checked, ABC):
     r"""Messages that support some values, and are :math:`e^{\varepsilon_0}` times as likely for these as for others.
 
     :math:`\mu_x(y) = G\,B(y)\,e^{\varepsilon_0 [y\text{ supports }x]}` with a base law B and
@@ -93,9 +90,6 @@ class SupportProfile(ABC):
     kind: ClassVar[str] = "support"
     epsilon0: float
     n_buckets: int
-
-    def __post_init__(self) -> None:
-        check(epsilon0=self.epsilon0, n_buckets=self.n_buckets)
 
     @property
     @abstractmethod
@@ -216,14 +210,11 @@ class HashingProfile(SupportProfile):
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceProfile:
+class LaplaceProfile(Checked):
     """Laplace noise of scale ``1 / epsilon0`` on a value in [0, 1]; its blanket is the law at one half."""
 
     kind: ClassVar[str] = "laplace"
     epsilon0: float
-
-    def __post_init__(self) -> None:
-        check(epsilon0=self.epsilon0)
 
     @property
     def mass(self) -> float:
@@ -244,15 +235,12 @@ class LaplaceProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianProfile:
+class GaussianProfile(Checked):
     """Gaussian noise on a value in [0, 1]: no pure local guarantee, because the likelihood ratio is unbounded."""
 
     kind: ClassVar[str] = "gaussian"
     epsilon0: ClassVar[float] = math.inf
     noise_std: float
-
-    def __post_init__(self) -> None:
-        check(noise_std=self.noise_std)
 
     @property
     def mass(self) -> float:
@@ -260,14 +248,11 @@ class GaussianProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class AnyProfile:
+class AnyProfile(Checked):
     """Every randomizer with local budget ``epsilon0``: the generic constants of the blanket authors."""
 
     kind: ClassVar[str] = "any"
     epsilon0: float
-
-    def __post_init__(self) -> None:
-        check(epsilon0=self.epsilon0)
 
     @property
     def mass(self) -> float:
@@ -332,5 +317,10 @@ class TableProfile:
 SUPPORTING: dict[str, type[SupportProfile]] = {
     one.kind: one for one in (RapporProfile, UnaryProfile, SubsetProfile, HadamardProfile, HashingProfile)
 }
+
+#: The same, and k-ary response: all kinds that have an alphabet of values.
+#:
+#: :meta hide-value:
+BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
 
 Profile = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile | AnyProfile

@@ -8,7 +8,7 @@ Standard library only: the closed forms run in a browser.
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -290,6 +290,22 @@ VOCABULARY: dict[str, Domain] = {
 def check(**named: Any) -> dict[str, Any]:
     """Every named value, converted by the domain of its name."""
     return {name: VOCABULARY[name].accept(name, value) for name, value in named.items()}
+
+
+class Checked:
+    """A record all of whose fields are words of the vocabulary: each is checked when the record is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check(**{one.name: getattr(self, one.name) for one in fields(self)})  # type: ignore[arg-type]
+
+
+def one_budget(epsilon: float | None, delta: float | None, **others: Any) -> dict[str, Any]:
+    """As :func:`check`, with the one of epsilon and delta that is given; both or neither are refused."""
+    if (epsilon is None) == (delta is None):
+        raise DomainError("exactly one of epsilon and delta must be given")
+    return check(**others, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
 
 
 def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[str], what: str) -> None:

@@ -83,9 +83,7 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return min(math.nextafter(math.exp(-rarity), 2), 1.0)
 
 
-@questions.answers_account(FlameSimple)
-@questions.answers_account(FlameDouble)
-@questions.answers_account(FlameTopk)
+@questions.answers_account(Protocol)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     # Bags of SS-Double may overflow, and keep a part of their reports at random: that is counted.
     assumes = NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
@@ -97,9 +95,7 @@ def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rou
     return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN, 0.0, assumes)
 
 
-@questions.answers_lower(FlameSimple)
-@questions.answers_lower(FlameDouble)
-@questions.answers_lower(FlameTopk)
+@questions.answers_lower(Protocol)
 def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> float:
     epsilon0, size = _local(protocol), protocol.dimension * rounds
     if isinstance(protocol, FlameSimple):
@@ -116,9 +112,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
     return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta)
 
 
-@questions.answers_calibrate(FlameSimple)
-@questions.answers_calibrate(FlameDouble)
-@questions.answers_calibrate(FlameTopk)
+@questions.answers_calibrate(Protocol)
 def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, over: str | None) -> Calibrated:
     if over not in (None, "epsilon0"):
         raise DomainError(f"over must be epsilon0, got {over!r}")
@@ -141,17 +135,13 @@ def _with(protocol: Protocol, epsilon0: float) -> Protocol:
     return replace(protocol, randomizer=replace(protocol.randomizer, epsilon0=epsilon0))
 
 
-@questions.answers_run(FlameSimple)
-@questions.answers_run(FlameDouble)
-@questions.answers_run(FlameTopk)
+@questions.answers_run(Protocol)
 def _run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Reals:
     """The estimated mean update, shape (dimension,)."""
     return flame.run(protocol, values, rng).estimate
 
 
-@questions.answers_view(FlameSimple)
-@questions.answers_view(FlameDouble)
-@questions.answers_view(FlameTopk)
+@questions.answers_view(Protocol)
 def _view(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
     """The bags that the analyzer opens, shape (dimension, padded)."""
     for_users, for_shuffler = rng.spawn(2)

@@ -9,7 +9,7 @@ from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, one_budget
 from flamelib.front.results import Bounds, Calibrated, Guarantee
 
 # How far certified ends may cross by rounding, relatively and at the bottom of the range of doubles.
@@ -153,10 +153,7 @@ def _generator(rng: Any) -> Any:
 
 
 def _given(delta: float | None, epsilon: float | None, rounds: int) -> tuple[float | None, float | None, int]:
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    named = {"epsilon": epsilon} if delta is None else {"delta": delta}
-    checked = check(rounds=rounds, **named)
+    checked = one_budget(epsilon, delta, rounds=rounds)
     return checked.get("delta"), checked.get("epsilon"), checked["rounds"]
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamelib.accounting.checkin.shuffled import shuffled_history, shuffled_history_lower
-from flamelib.accounting.checkin.surveys import cloned
-from flamelib.core.guarantees import RestsOn
-from flamelib.core.profiles import GaussianProfile, TableProfile
+from flamelib.accounting.checkin.surveys import cloned, rests_on
+from flamelib.core.profiles import TableProfile
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin
@@ -70,9 +69,8 @@ def _account(protocol: Rounds, delta: float | None, epsilon: float | None, round
     history = [
         (cloned(one), n_users, rate, times) for one, n_users, rate, times in _history(protocol, rounds) if one.epsilon0
     ]
-    noisy = any(isinstance(one, GaussianProfile) for one, *_ in history)
     found = shuffled_history(history, epsilon, delta)
-    return guarantee(found, RestsOn.ESTIMATED if noisy else RestsOn.PROVEN, epsilon, delta)
+    return guarantee(found, rests_on(*(one for one, *_ in history)), epsilon, delta)
 
 
 @questions.answers_lower(Rounds)

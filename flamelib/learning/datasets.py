@@ -26,6 +26,7 @@ from flamelib.core.vocabulary import DomainError
 
 Where = Literal["FLAMELIB_DATA", "cache", "nowhere"]
 Part = Literal["train", "test"]
+State = Literal["good", "corrupt", "missing"]
 
 _PARTS = ("train", "test")
 _ARRAYS = ("images", "labels")
@@ -98,8 +99,8 @@ class FileState:
 
     dataset: str
     file: str
-    where: Literal["FLAMELIB_DATA", "cache", "nowhere"]
-    state: Literal["good", "corrupt", "missing"]
+    where: Where
+    state: State
     bytes: int
     expected: str
     found: str
@@ -295,9 +296,7 @@ def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _state(name: str, file: Mapping[str, Any]) -> FileState:
     where, path = _present(_registry()[name], file)
     found = _digest(path) if path else ""
-    state: Literal["good", "corrupt", "missing"] = (
-        "missing" if path is None else "good" if found == file["sha256"] else "corrupt"
-    )
+    state: State = "missing" if path is None else "good" if found == file["sha256"] else "corrupt"
     return FileState(name, os.fspath(file["name"]), where, state, file["bytes"], file["sha256"], found)
 
 
@@ -362,13 +361,14 @@ def _download(name: str, entry: Mapping[str, Any], file: Mapping[str, Any]) -> P
 
 
 def _from_origin(entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:
-    for origin in entry["origin"][:-1]:
+    *others, last = entry["origin"]
+    for origin in others:
         try:
             return _retrieve(origin + file["name"], _cache(entry), file["name"], file["sha256"])
         except OSError as error:
             if error.filename is not None:
                 raise
-    return _retrieve(entry["origin"][-1] + file["name"], _cache(entry), file["name"], file["sha256"])
+    return _retrieve(last + file["name"], _cache(entry), file["name"], file["sha256"])
 
 
 def _from_archive(entry: Mapping[str, Any], file: Mapping[str, Any]) -> Path:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Floats, Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError, check
 from flamelib.mechanisms.vectors import clip_factors
 
 Weights = Callable[[Floats], NDArray[np.floating]]
@@ -68,14 +68,11 @@ class Model(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxRegression(Model):
+class SoftmaxRegression(Checked, Model):
     """One linear layer and a softmax; the parameters are a vector: weights row by row, then the biases."""
 
     n_inputs: int
     n_classes: int
-
-    def __post_init__(self) -> None:
-        check(n_inputs=self.n_inputs, n_classes=self.n_classes)
 
     @property
     def dimension(self) -> int:
@@ -147,10 +144,15 @@ def gram_matrices(samples: Floats) -> Floats:
 
 def _slopes(scores: Floats, labels: Wholes) -> Floats:
     """Probabilities minus one-hot labels: derivatives of the cross-entropy by the scores."""
-    slopes = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    slopes /= slopes.sum(axis=-1, keepdims=True)
+    slopes = _softmax(scores)
     slopes[np.arange(len(labels)), labels] -= 1
-    return np.asarray(slopes)
+    return slopes
+
+
+def _softmax(scores: Floats) -> Floats:
+    found = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    found /= found.sum(axis=-1, keepdims=True)
+    return np.asarray(found)
 
 
 def _summed_slopes(scores: Floats, labels: Wholes, rate: np.float32, gram: Floats, epochs: int) -> Floats:
@@ -159,9 +161,7 @@ def _summed_slopes(scores: Floats, labels: Wholes, rate: np.float32, gram: Float
     step = (gram + 1) * rate
     total = np.zeros_like(scores)
     for _ in range(epochs):
-        slopes = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        slopes /= slopes.sum(axis=-1, keepdims=True)
-        slopes -= truth
+        slopes = _softmax(scores) - truth
         total += slopes
         scores -= step @ slopes
     return total

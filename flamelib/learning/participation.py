@@ -6,16 +6,15 @@ them does.  Sampling is that of :mod:`flamelib.protocols.participation`; heavy-b
 costs no privacy.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 from flamelib.learning.models import Model
-from flamelib.learning.records import History, Records, Samples, follow, tester
+from flamelib.learning.records import History, Records, follow, tester
+from flamelib.mechanisms.vectors import check_noise
 from flamelib.protocols.participation import Participation, draw_records
 
 
@@ -33,10 +32,7 @@ class Scheme:
 
     def __post_init__(self) -> None:
         check(learning_rate=self.learning_rate)
-        if self.noise_std != 0 or self.clip_norm != math.inf:
-            check(clip_norm=self.clip_norm)
-        if self.noise_std != 0:
-            check(noise_std=self.noise_std)
+        check_noise(self.noise_std, self.clip_norm)
 
 
 def train(
@@ -61,29 +57,17 @@ def train(
     scale = Participation(participation_rate, record_rate, n_records, 1, 1).expected_records(n_clients)
     for_model, for_batches, for_noise = rng.spawn(3)
     start = model.initial(for_model)
-    runners = {name: _Runner(scheme, start.copy(), np.zeros_like(start)) for name, scheme in schemes.items()}
+    parameters = {name: start.copy() for name in schemes}
+    steps = {name: np.zeros_like(start) for name in schemes}
 
     def one_round() -> int:
         batch = records.batch(draw_records(participation_rate, record_rate, n_clients, n_records, for_batches))
         noise = for_noise.standard_normal(model.dimension)
-        for runner in runners.values():
-            runner.step(model, batch, noise, scale, given["momentum"])
+        for name, scheme in schemes.items():
+            total = model.clipped_sum(parameters[name], batch.images, batch.labels, scheme.clip_norm)
+            steps[name] *= given["momentum"]
+            steps[name] += (total + scheme.noise_std * noise) / scale
+            parameters[name] -= scheme.learning_rate * steps[name]
         return len(batch)
 
-    parameters = {name: runner.parameters for name, runner in runners.items()}
     return follow(tester(model, records), parameters, one_round, given["rounds"], given["points"])
-
-
-@dataclass(slots=True)
-class _Runner:
-    """A scheme under way: its model and its last step, both changed in place."""
-
-    scheme: Scheme
-    parameters: Reals
-    velocity: Reals
-
-    def step(self, model: Model, batch: Samples, noise: Reals, scale: float, momentum: float) -> None:
-        total = model.clipped_sum(self.parameters, batch.images, batch.labels, self.scheme.clip_norm)
-        self.velocity *= momentum
-        self.velocity += (total + self.scheme.noise_std * noise) / scale
-        self.parameters -= self.scheme.learning_rate * self.velocity

@@ -114,7 +114,8 @@ def follow(
 
     ``one_round`` changes the ``parameters`` of every scheme in place and tells how many records or messages it had.
     """
-    tested = _stops(rounds, points)
+    # At equal distances, first before any round and last at the end.
+    tested = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))
     accuracy = {name: [test(now)] for name, now in parameters.items()}
     batches = np.empty(rounds, dtype=np.int64)
     for count in range(rounds):
@@ -128,8 +129,3 @@ def follow(
 def tester(model: Model, records: Records) -> Callable[[Reals], float]:
     """A function from parameters to the share of the records' test images that they classify correctly."""
     return lambda parameters: model.accuracy(parameters, records.tested.images, records.tested.labels)
-
-
-def _stops(rounds: int, points: int) -> Wholes:
-    """After how many rounds models are tested: at equal distances, first before any and last at the end."""
-    return np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))

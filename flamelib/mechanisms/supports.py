@@ -19,8 +19,18 @@ from flamelib.core.profiles import HadamardProfile, HashingProfile, RapporProfil
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError
 
 
+class _Flags:
+    """Messages that are flags, one for each value."""
+
+    __slots__ = ()
+
+    def supported(self, messages: Flags) -> Flags:
+        """Which values each message supports."""
+        return messages
+
+
 @dataclass(frozen=True, slots=True)
-class Rappor(RapporProfile):
+class Rappor(_Flags, RapporProfile):
     """Send the one-hot vector of the value, every bit flipped with probability ``1 / (exp(epsilon0 / 2) + 1)``.
 
     Examples
@@ -35,13 +45,9 @@ class Rappor(RapporProfile):
         own = _one_hot(values, self.n_buckets)
         return np.asarray(own ^ (rng.random(own.shape) < 1 / (math.exp(self.epsilon0 / 2) + 1)))
 
-    def supported(self, messages: Flags) -> Flags:
-        """Which values each message supports."""
-        return messages
-
 
 @dataclass(frozen=True, slots=True)
-class OptimizedUnary(UnaryProfile):
+class OptimizedUnary(_Flags, UnaryProfile):
     """Send a bit for each value: 1 with probability one half for the user's own, ``1/(exp(epsilon0)+1)`` for others."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Flags:
@@ -49,13 +55,9 @@ class OptimizedUnary(UnaryProfile):
         own = _one_hot(values, self.n_buckets)
         return np.asarray(rng.random(own.shape) < np.where(own, 0.5, 1 / (math.exp(self.epsilon0) + 1)))
 
-    def supported(self, messages: Flags) -> Flags:
-        """Which values each message supports."""
-        return messages
-
 
 @dataclass(frozen=True, slots=True)
-class SubsetSelection(SubsetProfile):
+class SubsetSelection(_Flags, SubsetProfile):
     """Send a set of ``size`` values; one that holds the user's own is ``exp(epsilon0)`` times as likely as others."""
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Flags:
@@ -65,10 +67,6 @@ class SubsetSelection(SubsetProfile):
         order = np.where(own, np.where(chosen, -1.0, 2.0), rng.random(own.shape))
         last = np.partition(order, self.size - 1, axis=-1)[..., self.size - 1 : self.size]
         return np.asarray(order <= last)
-
-    def supported(self, messages: Flags) -> Flags:
-        """Which values each message supports: those in the set."""
-        return messages
 
 
 @dataclass(frozen=True, slots=True)

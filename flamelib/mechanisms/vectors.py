@@ -130,10 +130,7 @@ class GaussianMessages:
 
     def __post_init__(self) -> None:
         check(dimension=self.dimension)
-        if self.noise_std != 0 or self.clip_norm != math.inf:
-            check(clip_norm=self.clip_norm)
-        if self.noise_std != 0:
-            check(noise_std=self.noise_std)
+        check_noise(self.noise_std, self.clip_norm)
 
     def sample(self, vectors: ArrayLike, rng: np.random.Generator) -> Reals:
         """One message for each row, clipped first; shape (n, dimension) for both."""
@@ -150,6 +147,14 @@ class GaussianMessages:
 
 
 VectorRandomizer = CapMessages | GaussianMessages
+
+
+def check_noise(noise_std: float, clip_norm: float) -> None:
+    """Refuse what is outside of its domain; ``noise_std`` may be 0, and then ``clip_norm`` infinite."""
+    if noise_std != 0 or clip_norm != math.inf:
+        check(clip_norm=clip_norm)
+    if noise_std != 0:
+        check(noise_std=noise_std)
 
 
 def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:

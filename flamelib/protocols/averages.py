@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError, check
 
 Updates = NDArray[np.floating]
 _ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
@@ -33,13 +33,10 @@ class PlainAverage:
 
 
 @dataclass(frozen=True, slots=True)
-class ClippedAverage:
+class ClippedAverage(Checked):
     """The mean of the updates with each coordinate clipped to [-clip_norm, clip_norm], without noise."""
 
     clip_norm: float
-
-    def __post_init__(self) -> None:
-        check(clip_norm=self.clip_norm)
 
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The mean; ``rng`` is not used."""
@@ -68,7 +65,7 @@ class SparseAverage:
 
 
 @dataclass(frozen=True, slots=True)
-class CentralGaussian:
+class CentralGaussian(Checked):
     """A trusted server sums updates clipped in 2-norm and adds Gaussian noise to each coordinate (DP-FL).
 
     Replacing one user moves the sum by at most ``2 * clip_norm``.
@@ -76,9 +73,6 @@ class CentralGaussian:
 
     clip_norm: float
     noise_std: float
-
-    def __post_init__(self) -> None:
-        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
 
     @property
     def sensitivity(self) -> float:
@@ -97,7 +91,7 @@ class CentralGaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalGaussian:
+class LocalGaussian(Checked):
     r"""Every user clips, maps :math:`[-C, C]` to :math:`[0, 1]` and adds Gaussian noise itself (LDP-FL).
 
     One user's vector in :math:`[0, 1]^d` moves by at most 1 in a coordinate and by :math:`\sqrt d` in all;
@@ -107,9 +101,6 @@ class LocalGaussian:
     clip_norm: float
     noise_std: float
 
-    def __post_init__(self) -> None:
-        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
-
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The mean of the users' messages, mapped back to [-C, C]."""
         mean, n_users = _unit_mean(updates, self.clip_norm)
@@ -118,14 +109,11 @@ class LocalGaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalLaplace:
+class LocalLaplace(Checked):
     """As :class:`LocalGaussian` with Laplace noise of scale ``1 / epsilon0`` on each coordinate in [0, 1]."""
 
     clip_norm: float
     epsilon0: float
-
-    def __post_init__(self) -> None:
-        check(clip_norm=self.clip_norm, epsilon0=self.epsilon0)
 
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The mean of the users' messages, mapped back to [-C, C]; the noise is a difference of gamma variables."""
@@ -136,7 +124,7 @@ class LocalLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedTopk:
+class OrderedTopk(Checked):
     """SS-Topk with every noise drawn in the order of the authors' code, to show what a reused seed does to it.
 
     First a message for each user and reported coordinate in ascending order, then the dummies, coordinate after
@@ -149,9 +137,6 @@ class OrderedTopk:
     epsilon0: float
     kept: int
     padded: int
-
-    def __post_init__(self) -> None:
-        check(clip_norm=self.clip_norm, epsilon0=self.epsilon0, kept=self.kept, padded=self.padded)
 
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The padded sums, centred and divided by the expected number of reports, mapped back to [-C, C]."""

@@ -106,17 +106,14 @@ def run(protocol: Protocol, values: ArrayLike, rng: np.random.Generator) -> Real
 def account(protocol: Protocol, delta: float) -> ApproxDP:
     """The guarantee of what the shuffler forwards: the least certified epsilon at this delta (upper bound).
 
-    It is the least of three upper bounds: the local budget (all that is left at a delta of 0), the closed form of
-    Theorem 3.1, and the certified blanket divergence.  Rounding before the randomizer is done by each user on its own,
+    It is the lesser of the closed form of Theorem 3.1 and of the certified blanket divergence, which is never above the
+    local budget.  Rounding before the randomizer is done by each user on its own,
     so by joint convexity the bounds of the k-ary response on ``n_buckets`` letters hold for the sum too.
     """
     delta = check(delta=delta)["delta"]
-    local = randomizer(protocol)
-    if delta == 0:
-        return ApproxDP(local.epsilon0, 0.0, Adjacency.REPLACE_ONE)
     closed = histogram_epsilon(protocol.n_users, protocol.n_buckets, protocol.blanket_mass, delta)
-    blanket = float(blanket_divergence(local, protocol.n_users, delta=delta))
-    return ApproxDP(min(local.epsilon0, closed, blanket), delta, Adjacency.REPLACE_ONE)
+    blanket = float(blanket_divergence(randomizer(protocol), protocol.n_users, delta=delta))
+    return ApproxDP(min(closed, blanket), delta, Adjacency.REPLACE_ONE)
 
 
 def private_histogram(
@@ -139,10 +136,9 @@ def private_sum(
 
     Left out, ``n_levels`` is the number with the least worst-case error (with "blanket", to first order in the mass).
     """
-    if n_levels is None and _known(accounting) == "theorem":
-        n_levels = summation_plan(n_users, epsilon, delta).n_levels
-    elif n_levels is None:
-        n_levels = certified_summation_plan(n_users, epsilon, delta).n_levels
+    if n_levels is None:
+        plan = summation_plan if _known(accounting) == "theorem" else certified_summation_plan
+        n_levels = plan(n_users, epsilon, delta).n_levels
     levels = check(n_levels=n_levels)["n_levels"]
     return SummationProtocol(n_users, levels, _calibrated_mass(n_users, levels + 1, epsilon, delta, accounting))
 

@@ -406,16 +406,15 @@ def _run_by_sums(
 
 def _sums_of_all(protocol: FlameSimple, blocks: Iterator[Reals], rng: np.random.Generator) -> Reals:
     """Sums of decoded messages minus one half where every user reports every coordinate."""
-    sums, laplace = np.zeros(protocol.dimension), isinstance(protocol.randomizer, LaplaceNoise)
+    sums, randomizer = np.zeros(protocol.dimension), protocol.randomizer
     for rows in blocks:
         for start in range(0, len(rows), ROWS_AT_ONCE):
             values = coordinates.to_unit(rows[start : start + ROWS_AT_ONCE], protocol.clip)
-            if not laplace:
-                messages = coordinates.sample(protocol.randomizer, values, rng)
-                values = coordinates.decode(protocol.randomizer, messages)
+            if not isinstance(randomizer, LaplaceNoise):
+                values = coordinates.decode(randomizer, coordinates.sample(randomizer, values, rng))
             sums += (values - 0.5).sum(axis=0)
-    if isinstance(protocol.randomizer, LaplaceNoise):
-        sums += coordinates.laplace_sums(protocol.randomizer, np.full(sums.shape, protocol.n_users), rng)
+    if isinstance(randomizer, LaplaceNoise):
+        sums += coordinates.laplace_sums(randomizer, np.full(sums.shape, protocol.n_users), rng)
     return sums
 
 

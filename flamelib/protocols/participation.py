@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError, check
 from flamelib.mechanisms.vectors import clipped_sum
 
 
 @dataclass(frozen=True, slots=True)
-class Participation:
+class Participation(Checked):
     r"""What everybody knows of a round.
 
     A client joins with chance ``participation_rate``, the paper's :math:`p`, and then draws each record of its own with
@@ -33,10 +33,6 @@ class Participation:
     n_records: int
     clip_norm: float
     noise_std: float
-
-    def __post_init__(self) -> None:
-        check(participation_rate=self.participation_rate, record_rate=self.record_rate, n_records=self.n_records)
-        check(clip_norm=self.clip_norm, noise_std=self.noise_std)
 
     def expected_records(self, n_clients: int) -> float:
         """Mean number of records in a round with so many available clients: what the server divides by."""

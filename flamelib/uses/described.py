@@ -179,7 +179,8 @@ def _questions(told: Mapping[str, Any]) -> dict[str, str]:
     if trust in ("shuffler", "aggregator"):
         needed += ["n_users", "delta"]
     formula = isinstance(told.get("delta"), str) and re.search("[a-df-zA-DF-Z]", told["delta"])
-    unclear = {"delta": f"it is the formula {told['delta']}; what is its value?"} if formula else {}
+    written = re.sub(r"[\\{}]", "", str(told.get("delta")))  # without the marks of TeX
+    unclear = {"delta": f"it is the formula {written}; what is its value?"} if formula else {}
     return {field: QUESTIONS[field] for field in needed if field not in told} | unclear
 
 

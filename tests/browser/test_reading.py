@@ -26,6 +26,10 @@ SMALL = """(least) => [...document.querySelectorAll("article svg text")]
   .map((e) => [e.getScreenCTM(), parseFloat(getComputedStyle(e).fontSize), e.textContent])
   .map(([drawn, size, words]) => [size * Math.hypot(drawn.a, drawn.b), words])
   .filter(([size]) => size < least)"""
+OUTSIDE = """() => [...document.querySelectorAll("article svg text")].filter((e) => e.checkVisibility()).filter((e) => {
+  const [word, drawing] = [e.getBoundingClientRect(), e.ownerSVGElement.getBoundingClientRect()];
+  return word.left < drawing.left - 1 || word.right > drawing.right + 1 || word.bottom > drawing.bottom + 1;
+}).map((e) => e.textContent)"""
 TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
 PATIENT_MS = 3000
 
@@ -105,6 +109,7 @@ def test_words_in_figures_can_be_read_on_a_phone(phone: Page, origins: dict[str,
         assert share * _smallest_letters(BOOK / name.lstrip("/")) >= LEGIBLE, name
     small = phone.evaluate(SMALL, LEGIBLE)
     assert small == []
+    assert phone.evaluate(OUTSIDE) == [], "words are cut by the edge of their drawing"
     assert phone.evaluate(CUT) == []
 
 

@@ -46,13 +46,6 @@ SEPARATE = 1e6  # clients on average up to which counts are summed one by one, o
 MOST_PARTS = 64  # rates of a schedule
 
 
-def one_budget(epsilon: float | None, delta: float | None, **others: float) -> None:
-    """Refuse both or neither of epsilon and delta, and what is outside of its domain."""
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(**others, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
-
-
 def parts_of(schedule: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     """Check-in rates with their numbers of rounds, each in its domain."""
     if not 1 <= len(schedule) <= MOST_PARTS:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flamelib.accounting.checkin.one_round import Analyzed, equal_cells, law_from_below, round_curve, third_cells
-from flamelib.accounting.checkin.renyi import one_budget, parts_of, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.renyi import parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
@@ -28,7 +28,7 @@ from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import sum_above
 from flamelib.core.profiles import (
-    SUPPORTING,
+    BUCKETED,
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
@@ -37,7 +37,7 @@ from flamelib.core.profiles import (
     SupportProfile,
 )
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check, one_budget
 
 ACCURACY = 0.02  # of composed rounds: relative error, as of a delta
 SHORT = 2e-3  # how far the epsilon of the largest local budget may stay below the wanted one, relatively
@@ -132,7 +132,7 @@ def shuffled_rounds(
         seen = gaussian_mechanism(1.0, randomizer.noise_std / math.sqrt(rounds), epsilon, delta)
         if not seen:
             return seen
-    found = shuffled_schedule(randomizer, n_users, [(checkin_rate, rounds)], epsilon, delta)
+    found = shuffled_history([(randomizer, n_users, checkin_rate, rounds)], epsilon, delta)
     if isinstance(randomizer, GaussianProfile):
         return found if seen is None else min(found, seen)
     if not within_reach(randomizer.epsilon0) and delta is None:
@@ -148,15 +148,9 @@ def shuffled_schedule(
 ) -> Certified:  # fmt: skip
     """Guarantee of adaptive rounds whose check-in rate changes over time (upper, every data set in every round).
 
-    A rate that is too large is on the safe side, because messages can be dropped from what is seen.  So where users
-    drop out with an unknown chance, the rate at which they check in may be given.
-
-    Parameters
-    ----------
-    schedule : sequence of (float in [0, 1], int of at least 1)
-        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
-    randomizer, n_users, epsilon, delta
-        As for :func:`shuffled_rounds`.
+    The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
+    :func:`shuffled_rounds`.  A rate that is too large is on the safe side, because messages can be dropped from what is
+    seen.  So where users drop out with an unknown chance, the rate at which they check in may be given.
     """
     return shuffled_history(
         [(randomizer, n_users, rate, rounds) for rate, rounds in parts_of(schedule)], epsilon, delta
@@ -347,26 +341,26 @@ def _between(low: float, high: float, at_low: float, at_high: float) -> float:
     return low + min(max(share, 0.01), 0.99) * (high - low)
 
 
+#: What stands for the randomizer of each route.
+_KINDS: dict[str, Any] = {
+    "any": ClonedProfile,
+    "laplace": LaplaceProfile,
+    "gaussian": GaussianProfile,
+    **BUCKETED,
+    **dict.fromkeys(("clones", "thm-2", "thm-3"), AnyProfile),
+}
+
+
 def _randomizer(
     route: str, epsilon0: float | None, n_buckets: int | None, noise_std: float | None = None
 ) -> Analyzed:  # fmt: skip
-    alphabets = dict.fromkeys(("kary", *SUPPORTS), ("epsilon0", "n_buckets"))
-    needed = (alphabets | {"gaussian": ("noise_std",)}).get(route, ("epsilon0",))
     given = {"epsilon0": epsilon0, "n_buckets": n_buckets, "noise_std": noise_std}
+    numbers = dict.fromkeys(BUCKETED, ("epsilon0", "n_buckets")) | {"gaussian": ("noise_std",)}
+    needed = numbers.get(route, ("epsilon0",))
     for name in needed:
         if given[name] is None:
             raise DomainError(f"{name} is missing for route={route}: {VOCABULARY[name]}")
-    if route == "gaussian":
-        return GaussianProfile(noise_std or 0.0)
-    match route:
-        case "any":
-            return ClonedProfile(epsilon0 or 0.0)
-        case "clones" | "thm-2" | "thm-3":
-            return AnyProfile(epsilon0 or 0.0)
-        case "laplace":
-            return LaplaceProfile(epsilon0 or 0.0)
-        case "kary":
-            return KaryProfile(epsilon0 or 0.0, n_buckets or 0)
-        case _ if route in SUPPORTING:
-            return SUPPORTING[route](epsilon0 or 0.0, n_buckets or 0)
-    raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
+    if route not in _KINDS:
+        raise DomainError(f"route must be any, clones, kary, laplace, gaussian, {', '.join(SUPPORTS)}, got {route!r}")
+    found: Analyzed = _KINDS[route](*(given[name] for name in needed))
+    return found

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, one_budget, parts_of
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, parts_of
 from flamelib.accounting.composition.known_pairs import (
     ROUND,
     Cells,
@@ -56,7 +56,7 @@ from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, one_budget
 
 UNLIKELY = 69.0  # minus the logarithm of the chance of counts that are only grouped by doubling
 MOST_GROUPS, MANY = 1024, 2**15  # groups of counts for many rounds, and for a single one
@@ -314,12 +314,8 @@ def distributed_schedule(
 ) -> Certified:  # fmt: skip
     """Guarantee where the rate changes over time (upper, both directions).
 
-    Parameters
-    ----------
-    schedule : sequence of (float in [0, 1], int of at least 1)
-        Check-in rates, each with its number of rounds; at most 64.  The order does not matter.
-    n_users, noise_std, epsilon, delta, dropout
-        As for :func:`distributed_rounds`.
+    The ``schedule`` holds up to 64 check-in rates, each with its number of rounds, in any order; the rest is as for
+    :func:`distributed_rounds`.
     """
     n_users = check(n_users=n_users)["n_users"]
     one_budget(epsilon, delta, noise_std=noise_std)

@@ -15,7 +15,7 @@ from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, b
 from flamelib.accounting.shuffling.tables import ROUNDED, local_budget, table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.profiles import (
-    SUPPORTING,
+    BUCKETED,
     AnyProfile,
     ClonedProfile,
     GaussianProfile,
@@ -40,15 +40,21 @@ LOUDEST = 1e6
 def once(randomizer: Randomizer, n_users: int, epsilon: float | None, delta: float | None) -> tuple[Certified, RestsOn]:
     """One round, and what its account rests on (upper)."""
     match randomizer:
-        case AnyProfile():
-            return any_randomizer(randomizer.epsilon0, n_users, "upper", epsilon, delta), RestsOn.PROVEN
+        case AnyProfile(epsilon0):
+            found = any_randomizer(epsilon0, n_users, "upper", epsilon, delta)
         case TableProfile():
-            return table_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
-        case KaryProfile(n_buckets=2):
-            return exact_binary(randomizer.epsilon0, n_users, epsilon, delta), RestsOn.PROVEN
-        case GaussianProfile():
-            return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.ESTIMATED
-    return blanket_divergence(randomizer, n_users, epsilon, delta), RestsOn.PROVEN
+            found = table_divergence(randomizer, n_users, epsilon, delta)
+        case KaryProfile(epsilon0, 2):
+            found = exact_binary(epsilon0, n_users, epsilon, delta)
+        case _:
+            found = blanket_divergence(randomizer, n_users, epsilon, delta)
+    return found, rests_on(randomizer)
+
+
+def rests_on(*randomizers: Any) -> RestsOn:
+    """The error of the integrals for Gaussian noise is estimated; all other accounts are proven."""
+    noisy = any(isinstance(one, GaussianProfile) for one in randomizers)
+    return RestsOn.ESTIMATED if noisy else RestsOn.PROVEN
 
 
 def many(
@@ -57,16 +63,13 @@ def many(
     """Rounds in which users join with a chance, and what their account rests on (upper)."""
     if rounds == 1 and rate == 1:
         return once(randomizer, n_users, epsilon, delta)
-    if not isinstance(randomizer, TableProfile | AnyProfile):
-        rests_on = RestsOn.ESTIMATED if isinstance(randomizer, GaussianProfile) else RestsOn.PROVEN
-        return shuffled_rounds(randomizer, n_users, rounds, epsilon, delta, rate), rests_on
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0), RestsOn.PROVEN  # all values send alike
     found = shuffled_rounds(cloned(randomizer), n_users, rounds, epsilon, delta, rate)
     if rounds == 1 and isinstance(randomizer, TableProfile):
         # Who stays away only drops a message, which everybody could do to the round of all.
-        return min(found, table_divergence(randomizer, n_users, epsilon, delta)), RestsOn.PROVEN
-    return found, RestsOn.PROVEN
+        found = min(found, table_divergence(randomizer, n_users, epsilon, delta))
+    return found, rests_on(randomizer)
 
 
 def cloned(randomizer: Randomizer) -> Analyzed:
@@ -220,9 +223,6 @@ def shuffle_calibrate(
             raise DomainError("rounds and checkin_rate must be 1 for Gaussian noise, of which no account is known here")
         return Noise(least_noise(n_users, epsilon, delta))
     return Budget(largest_budget(kind_of(randomizer, n_buckets), n_users, checkin_rate, rounds, epsilon, delta))
-
-
-BUCKETED: dict[str, Any] = {"kary": KaryProfile, **SUPPORTING}
 
 
 def kind_of(kind: str, n_buckets: int | None) -> Callable[[float], Any]:

@@ -52,8 +52,8 @@ LAST = 30.0  # plus the logarithm of what is never drawn: from this epsilon on s
 FEW_DIGITS = 1e-9  # a smaller epsilon has few digits left in its exponential
 RETREATS = (2 * WIDTH, 1e-9, 1e-6, 1e-3)  # steps back, relative, until a lower bound holds where it was evaluated
 
-# Participation rate, record rate, records, noise, clipping norm.
-_Round = tuple[float, float, int, float, float]
+#: Participation rate, record rate, records, noise, clipping norm.
+Round = tuple[float, float, int, float, float]
 
 
 @states("participation", "thm-4.1", item="Theorem 4.1, Equations 5 to 7, in three readings",
@@ -125,13 +125,13 @@ def random_participation_add(
     return _answer("add", (participation_rate, record_rate, n_records, noise_std, clip_norm), epsilon, delta)
 
 
-def _answer(reading: str, one: _Round, epsilon: float | None, delta: float | None) -> Certified:
+def _answer(reading: str, one: Round, epsilon: float | None, delta: float | None) -> Certified:
     if epsilon is not None:
         return _delta(reading, one, epsilon)
     return _epsilon(reading, one, 1.0 if delta is None else delta)
 
 
-def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
+def _delta(reading: str, one: Round, epsilon: float) -> Certified:
     found = _estimate(reading, one, epsilon)
     if reading == "aligned" and found.log == -math.inf:
         return Certified(0.0, float(_delta("outer", one, epsilon)))
@@ -145,12 +145,12 @@ def _delta(reading: str, one: _Round, epsilon: float) -> Certified:
     return Certified(high, high * -math.expm1(-2 * found.error) + math.ulp(high))
 
 
-def _estimate(reading: str, one: _Round, epsilon: float) -> Estimate:
+def _estimate(reading: str, one: Round, epsilon: float) -> Estimate:
     p, q, n_records, noise_std, clip_norm = one
-    return ESTIMATES[reading](p, q, n_records, _ratio(clip_norm, noise_std), epsilon)
+    return ESTIMATES[reading](p, q, n_records, clip_norm / noise_std, epsilon)
 
 
-def _epsilon(reading: str, one: _Round, delta: float) -> Certified:
+def _epsilon(reading: str, one: Round, delta: float) -> Certified:
     """Sought before sampling, where the root of ``-log delta`` is nearly a straight line.
 
     Between the answers of a client with one record, whose is CS, and of one with so many that it is seen, whose is WCS.
@@ -184,7 +184,7 @@ def _epsilon(reading: str, one: _Round, delta: float) -> Certified:
     return Certified(found, min(width + _blur(estimate, found), most))
 
 
-def _sampling(reading: str, one: _Round) -> tuple[Callable[[float], float], float]:
+def _sampling(reading: str, one: Round) -> tuple[Callable[[float], float], float]:
     """Epsilon after sampling as a function of that before, and where to stop: from there on it hardly grows."""
     p, q, n_records, *_ = one
     if reading != "add":
@@ -198,11 +198,6 @@ def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
     here, near = estimate(epsilon), estimate(epsilon * (1 - SLOPE_STEP))
     steep = near.log > here.log > -math.inf
     return 2 * here.error * SLOPE_STEP * epsilon / (near.log - here.log) if steep else math.inf
-
-
-def _ratio(clip_norm: float, noise_std: float) -> float:
-    """The clipping norm in units of the noise; ``inf`` where no number is large enough."""
-    return clip_norm / noise_std if noise_std > 0 else math.inf
 
 
 @states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",

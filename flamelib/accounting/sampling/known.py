@@ -129,14 +129,6 @@ def share(delta: float, rates: tuple[float, ...]) -> float:
     return min(max(delta * (1 - CONVERTED), 0.0), 1.0) if rates and delta < 1 else min(delta, 1.0)
 
 
-def _sampled_log_delta(
-    known: tuple[float, ...], hidden: tuple[float, ...], noise_std: float, clip_norm: float, epsilon: float
-) -> float:
-    """Upper logarithm of delta of the same round at ``epsilon``."""
-    before = unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED)
-    return _log_rate(known + hidden) + log_delta(clip_norm, noise_std, before) + MARGIN
-
-
 def _answer(
     known: tuple[float, ...],
     hidden: tuple[float, ...],
@@ -147,14 +139,10 @@ def _answer(
 ) -> Certified:
     if epsilon is None:
         return sampled_from_delta(known, hidden, noise_std, clip_norm, 1.0 if delta is None else delta)
-    high = probability(_sampled_log_delta(known, hidden, noise_std, clip_norm, epsilon))
-    after = unsampled_epsilon(epsilon, *hidden) * (1 + CONVERTED)
-    low = math.exp(_log_rate(known + hidden) + log_delta(clip_norm, noise_std, after) - 2 * MARGIN)
+    log_rate, inside = math.fsum(map(math.log, known + hidden)), unsampled_epsilon(epsilon, *hidden)
+    high = probability(log_rate + log_delta(clip_norm, noise_std, inside * (1 - CONVERTED)) + MARGIN)
+    low = math.exp(log_rate + log_delta(clip_norm, noise_std, inside * (1 + CONVERTED)) - 2 * MARGIN)
     return Certified(high, max(high - low, 0.0) + math.ulp(high))
-
-
-def _log_rate(rates: tuple[float, ...]) -> float:
-    return math.fsum(map(math.log, rates))
 
 
 def _after(epsilon: float, rates: tuple[float, ...]) -> float:

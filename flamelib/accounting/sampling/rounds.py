@@ -41,7 +41,7 @@ from flamelib.accounting.composition.known_pairs import (
     tilted,
 )
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.sampling.hidden import random_participation
+from flamelib.accounting.sampling.hidden import Round, random_participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.accounting.sampling.turned_gradients import interval_masses
 from flamelib.accounting.sampling.turning import LEAST_DELTA, choices, fineness, turned_profile
@@ -51,7 +51,7 @@ from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import check, one_budget
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
 # The same for a delta below FAINT, and a mass above all that doubles lose at their lower end.
@@ -116,12 +116,12 @@ def participation_rounds(
     >>> f"{participation_rounds('outer', 0.1, 0.1, 5, 1.0, 1.0, 100, epsilon=2.0, side='lower'):.2e}"
     '2.37e-06'
     """
-    p, q = participation_rate, record_rate
+    one = participation_rate, record_rate, n_records, noise_std, clip_norm
     if side == "lower":
-        return _rounds_lower(scheme, p, q, n_records, noise_std, clip_norm, rounds, epsilon, delta)
-    found = dominated_rounds(scheme, p, q, n_records, noise_std, clip_norm, rounds, epsilon, delta)
-    if scheme == "outer" and min(n_records, rounds) > 1 and max(p, q) < 1:
-        return min(found, _turned(p, q, n_records, clip_norm / noise_std, rounds, epsilon, delta, found))
+        return _rounds_lower(scheme, one, rounds, epsilon, delta)
+    found = dominated_rounds(scheme, *one, rounds, epsilon, delta)
+    if scheme == "outer" and min(n_records, rounds) > 1 and max(participation_rate, record_rate) < 1:
+        return min(found, _turned(one, rounds, epsilon, delta, found))
     return found
 
 
@@ -137,25 +137,22 @@ def dominated_rounds(
     delta: float | None = None,
 ) -> Certified:
     """As :func:`participation_rounds` from above by one pair for all angles, in less time; arguments are trusted."""
-    p, q = participation_rate, record_rate
+    p, q, one = participation_rate, record_rate, (participation_rate, record_rate, n_records, noise_std, clip_norm)
     if rounds == 1 and scheme == "outer":
-        return random_participation(scheme, p, q, n_records, noise_std, clip_norm, epsilon, delta)
+        return random_participation(scheme, *one, epsilon, delta)
     if rounds == 1:
         return {"wcs": wcs, "ols": ols, "cs": cs}[scheme](p, q, noise_std, clip_norm, epsilon, delta)
     always = _always(rounds, noise_std, clip_norm, epsilon, delta)
     if delta is not None and delta >= _told(scheme, p, q, clip_norm / noise_std, rounds) * (1 + 1e-12):
         return Certified(0.0, 0.0)
-    if q == 1 and (p == 1 or scheme == "ols"):
-        return always
-    if delta is not None and delta < LEAST_TOLD:
+    if (q == 1 and (p == 1 or scheme == "ols")) or (delta is not None and delta < LEAST_TOLD):
         return always
     if clip_norm / noise_std > LARGEST_RATIO:
         return min(always, _disclosed(q if scheme == "ols" else p * q, rounds, epsilon, delta))
-    given = scheme, p, q, n_records, noise_std, clip_norm
     far = delta is not None and delta < FAINT
-    found = composed([(round_cells(*given, reach=FAR_REACH if far else REACH), rounds)], epsilon, delta)
+    found = composed([(round_cells(scheme, *one, reach=FAR_REACH if far else REACH), rounds)], epsilon, delta)
     if delta is None and found < FAINT:
-        found = composed([(round_cells(*given, reach=FAR_REACH), rounds)], epsilon, delta)
+        found = composed([(round_cells(scheme, *one, reach=FAR_REACH), rounds)], epsilon, delta)
     coarse = min(p, q) < LEAST_RATE or clip_norm / noise_std < LEAST_RATIO
     return min(always, Certified(found, found) if coarse and found < math.inf else found)
 
@@ -165,26 +162,20 @@ def _told(scheme: str, p: float, q: float, ratio: float, rounds: int) -> float:
     return rounds * (q if scheme == "ols" else p * q) * math.erf(ratio / math.sqrt(8))
 
 
-def _turned(
-    p: float,
-    q: float,
-    n_records: int,
-    ratio: float,
-    rounds: int,
-    epsilon: float | None,
-    delta: float | None,
-    found: Certified,
-) -> Certified:
+def _turned(one: Round, rounds: int, epsilon: float | None, delta: float | None, found: Certified) -> Certified:
     """The larger of both directions, a record removed by the program over angles; what was found where it is no use."""
+    p, q, n_records, noise_std, clip_norm = one
+    ratio = clip_norm / noise_std
     at, near = (epsilon, float(found)) if epsilon is not None else (float(found), delta or 0.0)
     plan = fineness(n_records, q, ratio, rounds)
     if plan is None or not (LEAST_DELTA <= near < 1 and 0 < at < math.inf and min(p, q) >= LEAST_RATE):
         return found
-    cells, spared = outer_cells(p, q, n_records, max(LEAST_RATIO, ratio)), 1e-4 * near
+    public = p, q, n_records, max(LEAST_RATIO, ratio)
+    cells, spared = outer_cells(*public), 1e-4 * near
     added = composed_in_order([(cells.swapped(), rounds)], spared, epsilon, delta)
     if added >= found:
         return found
-    options = choices(p, q, n_records, max(LEAST_RATIO, ratio), plan[0])
+    options = choices(*public, plan[0])
     tilt = tilted([(cells, rounds)], at, spared)
     places, values = turned_profile(options, rounds, at, tilt, near, plan[1])
     if delta is None:
@@ -214,11 +205,8 @@ def round_cells(
     Rates below 1e-30 count as 1e-30, ratios below 1e-6 as 1e-6, which protects less.  Beyond ``reach`` standard
     deviations a record counts as seen.
     """
-    p, q, ratio = (
-        max(LEAST_RATE, participation_rate),
-        max(LEAST_RATE, record_rate),
-        max(LEAST_RATIO, clip_norm / noise_std),
-    )
+    p, q = max(LEAST_RATE, participation_rate), max(LEAST_RATE, record_rate)
+    ratio = max(LEAST_RATIO, clip_norm / noise_std)
     if scheme == "outer":
         return outer_cells(p, q, n_records, ratio, reach)
     return subsampled_cells(p * q if scheme == "cs" else q, ratio, p if scheme == "wcs" else 1.0, reach)
@@ -240,27 +228,16 @@ def aligned_rounds_lower(
     larger one; beyond 1000 records it is that for 1000.  Exactly one of ``epsilon`` and ``delta`` is given; the answer
     is the other one, 0 where nothing can be said.
     """
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
     check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
-    check(clip_norm=clip_norm, rounds=rounds, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    one_budget(epsilon, delta, clip_norm=clip_norm, rounds=rounds)
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
     cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
     return composed_below([(cells, rounds)], epsilon, delta)
 
 
-def _rounds_lower(
-    scheme: str,
-    p: float,
-    q: float,
-    n_records: int,
-    noise_std: float,
-    clip_norm: float,
-    rounds: int,
-    epsilon: float | None,
-    delta: float | None,
-) -> Certified:
+def _rounds_lower(scheme: str, one: Round, rounds: int, epsilon: float | None, delta: float | None) -> Certified:
     """The largest answer of a few adversaries, each the same in every round."""
+    p, q, n_records, noise_std, clip_norm = one
     if q == 1 and (p == 1 or scheme == "ols"):
         known = gaussian_mechanism(clip_norm * math.sqrt(rounds) * (1 - 4 * UNIT), noise_std, epsilon, delta)
         return Certified(max(known - known.uncertainty, 0.0) if known < math.inf else known, known.uncertainty)
@@ -279,7 +256,7 @@ def _rounds_lower(
     most = min(n_records, MOST_ALIGNED)
     found = max(least(aligned_cells(p, q, some, ratio)) for some in {1, min(2, most), most})
     if rounds == 1:
-        found = max(found, random_participation("aligned", p, q, n_records, noise_std, clip_norm, epsilon, delta))
+        found = max(found, random_participation("aligned", *one, epsilon, delta))
     if most > 1 and p < 1 and ratio <= LARGEST_TURNED:
         turned = {angle: least(turned_cells(p, q, most, ratio, angle)) for angle in ANGLES}
         for turn in TURNS:

@@ -18,9 +18,8 @@ LogDeltaAt = Callable[[float], float]
 BELOW_TARGET = 1e-8  # how far below its target the logarithm of delta may end
 STEPS = 60  # evaluations of a search at most
 EDGE = 1e-12  # relative distance from the local budget at which to look once
-OUT_OF_REACH = (
-    1e-3  # of Gaussian noise: relative distance at which the edge of what doubles hold is near enough, from below
-)
+# Of Gaussian noise: relative distance at which the edge of what doubles hold is near enough, from below.
+OUT_OF_REACH = 1e-3
 FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
 
 
@@ -155,9 +154,7 @@ def _epsilon(
         at += sign * (here + BELOW_TARGET / 2) / slope
         if is_stuck or not low < at < high:
             at = (low + high) / 2 if math.isfinite(high) else 2 * low + 1
-        is_edge = (
-            at_most == math.inf and here == math.inf and high - low <= OUT_OF_REACH * low
-        )  # only of Gaussian noise
+        is_edge = at_most == math.inf == here and high - low <= OUT_OF_REACH * low  # only of Gaussian noise
         if is_edge or not low < at < high:
             break
     return Certified(holds, abs(holds - fails) if math.isfinite(holds) else math.inf)

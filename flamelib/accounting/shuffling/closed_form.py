@@ -536,19 +536,9 @@ def largest_epsilon0(
 ) -> float:
     """Greatest local budget at which the bound still gives (epsilon, delta): never too large.
 
-    The answer is at least ``epsilon``: a local budget of that size needs no shuffling.
-
-    Parameters
-    ----------
-    bound : callable
-        An amplification bound of this library, asked for its delta: ``bound(randomizer, n_users, epsilon=...)``.
-    profile_of : callable
-        The randomizer for a local budget, such as ``LaplaceProfile``.
-    n_users : int, at least 2
-    epsilon, delta : float
-        The central guarantee wanted.
-    at_most : float
-        End of the search.
+    The answer is at least ``epsilon``: a local budget of that size needs no shuffling; the search ends ``at_most``
+    there.  The ``bound`` is asked for its delta, ``bound(randomizer, n_users, epsilon=...)``, and ``profile_of`` makes
+    a randomizer of a local budget, as ``LaplaceProfile`` does.
     """
     check(n_users=n_users, epsilon=epsilon, delta=delta, epsilon0=at_most)
 

@@ -46,10 +46,8 @@ Parts = tuple[Reals, Reals]
 DEPTH = 45.0  # minus the logarithm of what is left out on a path, relative to its size
 FAINTEST_LOSS = 650.0  # minus the logarithm of the size at a saddle point that doubles still hold, with DEPTH to spare
 NEAR = 0.8  # argument of s up to which the path is real as far as the saddle point
-FROM_SADDLE, FROM_ZERO = (
-    0.7,
-    1.6,
-)  # real length of a path for each unit of imaginary part: from the saddle point, from 0
+# Real length of a path for each unit of imaginary part: from the saddle point, from 0.
+FROM_SADDLE, FROM_ZERO = 0.7, 1.6
 SADDLE, STEEPEST = 2.5, 8.0  # least saddle point; largest s, in noise_std over the size of a leg, without overflow
 SCAN = np.linspace(0, 1, 97) ** 4  # where on a path sizes are looked at
 PLACES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # of a panel

@@ -31,7 +31,6 @@ from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
 from flamelib.accounting.shuffling.laws import (
     LaplaceLaw,
     blanket_law,
-    clone_blanket,
     kary_others,
     support_classes,
     support_others,
@@ -178,9 +177,7 @@ def clones_2023(
     >>> f"{clones_2023(KaryProfile(1.0, 2), 10_000, delta=1e-6):.5f}"
     '0.04321'
     """
-    epsilon0 = randomizer.epsilon0
-    chances = 2 / (math.exp(epsilon0) + 1), math.tanh(epsilon0 / 2)  # another user is a clone, or is not
-    return of_law(lambda at: clone_blanket(epsilon0, at, *chances), n_users, epsilon0, epsilon, delta)
+    return of_law(blanket_law(ClonedProfile(randomizer.epsilon0)), n_users, randomizer.epsilon0, epsilon, delta)
 
 
 @states("shuffle", "exact-binary", item="binary randomized response, worst data sets, both directions",
@@ -287,10 +284,8 @@ def _blanket_law(randomizer: Analyzed) -> LawAt:
     return blanket_law(randomizer)
 
 
-def _others_law(randomizer: KaryProfile | LaplaceProfile, holds: str | float) -> LawAt:
-    if isinstance(randomizer, KaryProfile):
-        return lambda at: kary_others(randomizer, at, str(holds))
-    return lambda at: LaplaceLaw(randomizer.epsilon0, at, float(holds), 1.0)
+def _others_law(randomizer: LaplaceProfile, holds: float) -> LawAt:
+    return lambda at: LaplaceLaw(randomizer.epsilon0, at, holds, 1.0)
 
 
 def _kinds(randomizer: SupportProfile) -> int:
@@ -304,16 +299,13 @@ def _others(randomizer: SupportProfile) -> list[tuple[int, int]]:
     return [(0, 0), (1, 0), *third]
 
 
-def _support_law(randomizer: SupportProfile, holds: int, kind: int) -> LawAt:
-    return lambda at: support_others(randomizer, at, holds, kind)
-
-
 @functools.lru_cache(maxsize=16)
 def _laws_of_others(randomizer: KaryProfile | SupportProfile) -> tuple[LawAt, ...]:
     """The law for each value that the others may hold."""
     if isinstance(randomizer, KaryProfile):
-        return tuple(_others_law(randomizer, holds) for holds in ("first", "second", "third")[: randomizer.n_buckets])
-    return tuple(_support_law(randomizer, *other) for other in _others(randomizer))
+        held = ("first", "second", "third")[: randomizer.n_buckets]
+        return tuple(functools.partial(kary_others, randomizer, holds=holds) for holds in held)
+    return tuple(functools.partial(support_others, randomizer, holds=z, kind=k) for z, k in _others(randomizer))
 
 
 def _worst_others(randomizer: Analyzed, n_users: int, epsilon: float | None, delta: float | None) -> LawAt:

@@ -38,12 +38,7 @@ def table_divergence(
 ) -> Certified:
     """Tightest guarantee that the blanket decomposition gives for the worst pair of values (upper).
 
-    Parameters
-    ----------
-    randomizer : TableProfile
-    n_users : int, at least 2
-    epsilon, delta : float
-        Exactly one of them; the answer is the other one, epsilon at most the local budget.
+    Exactly one of ``epsilon`` and ``delta`` is given; the answer is the other one, epsilon at most the local budget.
     """
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0)
@@ -59,14 +54,9 @@ def table_divergence(
 def table_lower(
     randomizer: TableProfile, n_users: int, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
-    """What explicit data sets lose, the worst pair among them (lower).
+    """What explicit data sets lose, the worst pair among them (lower); asked as :func:`table_divergence` is.
 
     All others hold one value; where there are few users, every data set of the others is tried.
-
-    Parameters
-    ----------
-    randomizer, n_users, epsilon, delta
-        As for :func:`table_divergence`.
     """
     most = local_budget(randomizer, -ROUNDED)
     if not most:
@@ -87,17 +77,10 @@ def local_budget(randomizer: TableProfile, slip: float) -> float:
 
 
 def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
-    """Bracket of log delta over all data sets of the others and these ordered pairs of values.
+    """Bracket of log delta over all data sets of the others and these ordered pairs of values in question.
 
-    ``None`` where there are too many data sets and multisets of messages.
-
-    Parameters
-    ----------
-    rows : array of shape (values, letters)
-        Laws of the message; the others hold any of these values.
-    n_users : int
-    pairs : sequence of pairs of int
-        The value in question in both data sets.
+    ``rows``, of shape (values, letters), are the laws of the message; the others hold any of these values.  ``None``
+    where there are too many data sets and multisets of messages.
     """
     values, letters = rows.shape
     data_sets = math.comb(n_users + values - 2, values - 1)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core import binomial
 from flamelib.core.arrays import Wholes, reals, wholes
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError, check
 from flamelib.mechanisms.sketches.hashing import PRIME
 
 MOST_COUNTERS = 2**28  # 2 GiB of 64-bit whole numbers
@@ -68,13 +68,10 @@ def majority_failure(rate: float, rows: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class Total(Checked):
     """The sum of values from [0, 1], each rounded to {0, ..., scale} steps: one counter and no hashing."""
 
     scale: int
-
-    def __post_init__(self) -> None:
-        check(scale=self.scale)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals, wholes
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import Checked, check
 from flamelib.mechanisms.sketches.hashing import PRIME, Hashes, times
 from flamelib.mechanisms.sketches.linear import Table, shaped
 
@@ -20,14 +20,11 @@ _INDEPENDENCE = 8  # any so many items fall into buckets independently
 
 
 @dataclass(frozen=True, slots=True)
-class _Buckets:
+class _Buckets(Checked):
     """One row of buckets."""
 
     columns: int
     seed: int
-
-    def __post_init__(self) -> None:
-        check(columns=self.columns, seed=self.seed)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ def test_every_mechanism_has_a_line_of_its_own() -> None:
 
 def test_rows_and_refusals_are_told_apart(found: crossing.Crossing) -> None:
     assert found.names == ["local", "trusted curator", "cloak, Pólya noise", "cloak, no noise"]
-    assert [name for name, _ in crossing.refused_rows(found)] == ["topk"]
+    assert [name for name, _ in crossing.refused_rows(found)] == ["SS-Topk"]
     assert found.parameters["epsilon"] == 1.0
 
 

@@ -48,6 +48,6 @@ def test_two_budgets_are_refuted_and_one_is_open(found: Budgets) -> None:
 def test_the_front_pages_show_the_record(found: Budgets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Remade by ``make run NOTEBOOK=audits``; the picture is committed, as README is read before anything is built."""
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
-    present.show(found, draw_budgets, name="printed-budgets", alt="Printed budgets.", size=(7.6, 4.8))
+    present.show(found, draw_budgets, name="printed-budgets", alt="Printed budgets.", size=(5.4, 6.0))
     for name in ("printed-budgets.svg", "printed-budgets-dark.svg"):
         assert (FRONT / name).read_bytes() == (tmp_path / "figures" / name).read_bytes()

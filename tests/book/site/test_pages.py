@@ -120,7 +120,7 @@ def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
     assert refuted == sum(row.verdict == "refuted" and row.claim.said_by == "document" for row in judged)
     assert "0 notebooks executed" in text
     found = load_all().values()
-    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are| it d)", text))
+    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are| this d)", text))
     assert of == len(found) == proven + cited + rest
     assert proven == sum(statement.rests_on == "proven" for statement in found)
 

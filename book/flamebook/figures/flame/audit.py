@@ -254,10 +254,10 @@ def draw_accounts(ax: Axes, record: Accounts, pen: Pen) -> None:
     for kind, (key, mark) in looks.items():
         chosen = [(max(value, low), row) for row, (_, value, one) in enumerate(rows) if one == kind]
         ax.plot(*zip(*chosen, strict=True), mark, color=pen.colour(key), markersize=9, label=said[kind])
-    for row, (_, value, _) in enumerate(rows):
-        ax.annotate(
-            f"{value:.3g}", (max(value, low), row), xytext=(9, 0), textcoords="offset points", va="center", fontsize=10
-        )
+    written = {"lower": at_least, "upper": at_most}
+    for row, (_, value, kind) in enumerate(rows):
+        told = written[kind](value, 3) if kind in written else f"{value:.3g}"
+        ax.annotate(told, (max(value, low), row), xytext=(9, 0), textcoords="offset points", va="center", fontsize=10)
     highest = max(value for _, value, _ in rows)
     ax.set(xscale="log", xlabel=words("epsilon"), xlim=(low / 2, highest * 2.5), yticks=range(len(rows)))
     ax.set_yticklabels([name for name, _, _ in rows])

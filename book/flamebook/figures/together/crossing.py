@@ -84,15 +84,33 @@ class Crossing:
         return to_csv(HEADER, self.rows())
 
 
+def _named(mechanism: str) -> str:
+    """As in a legend: the protocols of FLAME by their own names.
+
+    >>> _named("simple"), _named("blanket")
+    ('SS-Simple', 'blanket')
+    """
+    return FLAME[mechanism].label if mechanism in FLAME else mechanism
+
+
 def _cells(one: Row) -> tuple[object, ...]:
     claimed = "none" if one.claimed is None else one.claimed
     adjacency = f"{one.adjacency} (not comparable)" if one.warning else str(one.adjacency)
-    return (one.mechanism, AtMost(one.epsilon), claimed, one.error, one.messages, one.bits, one.trusted, adjacency)
+    return (
+        _named(one.mechanism),
+        AtMost(one.epsilon),
+        claimed,
+        one.error,
+        one.messages,
+        one.bits,
+        one.trusted,
+        adjacency,
+    )
 
 
 def refused_rows(record: Crossing) -> list[tuple[object, ...]]:
     """For a table: who cannot serve, and why."""
-    return [(one.mechanism, one.reason) for one in record.refused]
+    return [(_named(one.mechanism), one.reason) for one in record.refused]
 
 
 def compute_rows(request: Request, epsilon: float, names: Iterable[str]) -> Crossing:
@@ -139,7 +157,7 @@ def draw_errors(ax: Axes, record: Crossing, pen: Pen) -> None:
         dash = ":" if any(one.warning for one in points) else "-"
         ax.plot(
             [one.epsilon for one in shown], [one.error for one in shown], color=pen.theme.hues[hue], marker=marker,
-            linestyle=dash, linewidth=1.5, markersize=6, label=FLAME[name].label if name in FLAME else name,
+            linestyle=dash, linewidth=1.5, markersize=6, label=_named(name),
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel=words("epsilon"), ylabel="root mean squared error of the mean")
 

@@ -78,8 +78,8 @@ PADDED = (*_points((1,), 1, 10**7), 10**11)  # between these its account takes m
 ALONE = (*_every(1000), 10**11)  # of reports that nobody shuffles the largest epsilon comes soon
 ROUNDS, FEW_ROUNDS = (1, 3, 10, 30, 100, 300, 1000, 10**5), (1, 100, 10**5)
 MANY_ROUNDS, FIVE_ROUNDS = (1, 3, 10, 30, 100, 1000, 10**5), (1, 10, 100, 1000, 10**5)
-MANY_ITEMS, SOME_ITEMS = (2, 3, 10, 30, 100, 300, 1000), (2, 3, 30, 1000)
-ITEMS, FEW_ITEMS, SIZES = (2, 3, 30), (2, 3), (1, 2, *_points((1,), 10, 10**6))
+MANY_ITEMS, SOME_ITEMS = (2, 3, 10, 30, 100, 300, 1000, 10**4, 10**5), (2, 3, 10, 30, 100, 1000, 10**4, 10**5)
+ITEMS, FEW_ITEMS, TEN_ITEMS, SIZES = (2, 3, 30), (2, 3), (2, 3, 10, 30), (1, 2, *_points((1,), 10, 10**6))
 DELTAS, FEW_DELTAS, LAST_DELTA = (1e-6, 1e-8, 1e-10), (1e-6, 1e-10), (1e-10,)
 
 
@@ -164,9 +164,11 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "blanket": (
         _promise(MEAN, {"n_users": CROWDS, "delta": DELTAS, "numbers": FINE}),
         _promise(
-            HISTOGRAM, {"n_users": DECADES, "items": MANY_ITEMS, "delta": FEW_DELTAS, "rounds": ROUNDS}, "epsilon"
+            HISTOGRAM, {"n_users": FEW_CROWDS, "items": MANY_ITEMS, "delta": FEW_DELTAS, "rounds": ROUNDS}, "epsilon"
         ),
-        _promise(HISTOGRAM, {"n_users": DECADES, "items": ITEMS, "delta": FEW_DELTAS, "rounds": FIVE_ROUNDS}, "lower"),
+        _promise(
+            HISTOGRAM, {"n_users": FEW_CROWDS, "items": TEN_ITEMS, "delta": FEW_DELTAS, "rounds": FIVE_ROUNDS}, "lower"
+        ),
         _cost(MEAN, {}, _CROWD, _EACH),
         _cost(HISTOGRAM, _SIZES, _CROWD, _LIKE),
     ),
@@ -180,14 +182,14 @@ TABLES: dict[str, tuple[Table, ...]] = {
         _cost(BOTH, {"n_users": DECADES} | _SIZES, _CROWD, _EACH),
     ),
     "topk": (
-        _promise(HISTOGRAM, _SELDOM),
+        _promise(HISTOGRAM, _SUMMED | {"n_users": HALVES, "rounds": FIVE_ROUNDS}),
         _cost(HISTOGRAM, _SIZES, _CROWD, _LIKE),
     ),
     "shuffled check-in": (
         _promise(MEAN, _OFTEN, "epsilon", dimensions=(1, 1)),
         _promise(MEAN, _SELDOM, "lower", dimensions=(1, 1)),
         _promise(MEAN, _OFTEN, "epsilon", dimensions=(2, 10**6)),
-        _promise(HISTOGRAM, {"items": SOME_ITEMS} | _OFTEN, "epsilon"),
+        _promise(HISTOGRAM, {"items": SOME_ITEMS} | _OFTEN | {"n_users": FEW_CROWDS}, "epsilon"),
         _promise(HISTOGRAM, {"items": FEW_ITEMS} | _SELDOM, "lower"),
         _cost(MEAN, {}, _CROWD, _LIKE, dimensions=(1, 1)),
         _cost(MEAN, {"dimension": SIZES[1:]}, _CROWD, _EACH, dimensions=(2, 10**6)),

@@ -20,6 +20,10 @@ STEP, RUNS = 1000, 5
 COLUMNS = ("value", *(f"value_{STEP * k}" for k in range(1, RUNS)))
 HEADER = ("notebook", "headline", "drawn", "seed", *COLUMNS, "mean", "std", "range", "relative")
 REACH = 0.25
+WRITTEN = {
+    "ss topk": "SS-Topk", "ss double": "SS-Double", "ss simple": "SS-Simple", "flame": "FLAME",
+    "checkin": "check-in", "check in": "check-in", "duchi": "Duchi et al.", "privunit2": "PrivUnit2",
+}  # fmt: skip
 
 _HEAD = f"""\
 # How far the numbers move
@@ -168,7 +172,15 @@ def _moving(notebook: str, headlines: Iterable[Headline]) -> str:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    """A name in code as words, with proper names as they are written.
+
+    >>> _words("certified_ss_topk"), _words("checkin_audit"), _words("measured_slope")
+    ('certified SS-Topk', 'check-in audit', 'measured slope')
+    """
+    words = f" {name.replace('_', ' ')} "
+    for plain, written in WRITTEN.items():
+        words = words.replace(f" {plain} ", f" {written} ")
+    return words.strip()
 
 
 def _cells(one: Headline) -> list[str]:

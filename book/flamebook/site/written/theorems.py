@@ -10,6 +10,7 @@ from pathlib import Path
 
 from flamebook.claims.ledger import Judged
 from flamebook.site.written import api
+from flamebook.statements import listed
 from flamelib import answers
 from flamelib.core.guarantees import RestsOn
 from flamelib.core.statements import DOCUMENTS, Statement
@@ -115,8 +116,9 @@ def grounds() -> str:
     """How many statements there are, and what they rest on, in a sentence."""
     statements = answers.load_all().values()
     number = Counter(_told(statement.rests_on) for statement in statements)
-    labels = ", ".join(f"{number[word]} are {word}" for word in map(str, RestsOn) if number[word])
-    return f"Of {len(statements)} statements that the library answers {labels}; of {number[_DEPENDS]} it {_DEPENDS}."
+    labels = listed([f"{number[word]} are {word}" for word in map(str, RestsOn) if number[word]])
+    answered = f"Of the {len(statements)} statements that the library answers"
+    return f"{answered}, {labels}; for {number[_DEPENDS]} this {_DEPENDS}."
 
 
 def _told(label: object) -> str:

@@ -157,14 +157,24 @@ def _section(one: Bracket, link: Callable[[str], str]) -> list[str]:
     return [
         f"## {one.name}",
         "",
-        f"{DOCUMENTS[one.document]}: {link(one.page)}. The {one.measure} at {_inputs(one)} is known within a factor of "
-        f"{at_most(one.ratio)}.",
+        f"{DOCUMENTS[one.document]}: {link(one.page)}. The {one.measure} at {_inputs(one)} is known "
+        f"{_how_well(one.ratio)}.",
         "",
         *("| when | by whom | bound |", "|---|---|---|", *rows),
         "",
         f"**What would close it.** {one.closes}",
         "",
     ]
+
+
+def _how_well(ratio: float) -> str:
+    """Of two ends, by their ratio.
+
+    >>> _how_well(1.0), _how_well(1.0651)
+    ('exactly, up to rounding', 'within a factor of 1.066')
+    """
+    told = at_most(ratio)
+    return "exactly, up to rounding" if told == "1" else f"within a factor of {told}"
 
 
 def _whom(by: str) -> str:
