@@ -31,6 +31,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, Section 5, with users who may be absen
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,14 +39,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from flamelib.accounting.composition.curves import Curve, Delta
-from flamelib.accounting.composition.known_pairs import Cells
+from flamelib.accounting.composition.known_pairs import SCARCE, Cells
 from flamelib.accounting.shuffling import exact_binary, gaussian_cut, inversion
 from flamelib.accounting.shuffling.brackets import LawAt, locally, within_reach
 from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, blanket_law
+from flamelib.accounting.shuffling.tables import histogram_error, histogram_laws
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
 from flamelib.core.logspace import probability
-from flamelib.core.profiles import AnyProfile, GaussianProfile, KaryProfile, LaplaceProfile, SupportProfile
+from flamelib.core.profiles import (
+    AnyProfile,
+    GaussianProfile,
+    KaryProfile,
+    LaplaceProfile,
+    SupportProfile,
+    TableProfile,
+)
 
 Pure = KaryProfile | SupportProfile | LaplaceProfile | AnyProfile
 Analyzed = Pure | GaussianProfile
@@ -64,6 +73,7 @@ REACH = 7.0  # standard deviations about a binomial mean that are looked at from
 MOST_CELLS, MOST_USERS = 8_000_000, 10**9  # outcomes and users beyond which there is no bound from below
 BINS = 4000  # losses told apart from below
 MASS_ERROR = 1e-10  # relative error of masses from below
+MOST_PAIRS, MOST_SPLITS = 8, 4  # of values, and of messages into two groups, that are composed of a table
 
 
 def checkin_profile(epsilon0: float, n_users: int, checkin_rate: float) -> Delta:
@@ -329,6 +339,61 @@ def third_cells(randomizer: KaryProfile, n_users: int, checkin_rate: float = 1.0
     possible = (twos >= 0) & (kept > 0)
     lift = (p - 1) * (ones - twos)[possible] / n_users / kept[possible]
     return _joined((masses * kept)[possible], lift)
+
+
+def table_cells(randomizer: TableProfile, n_users: int) -> list[Cells]:
+    r"""Cells of a few pairs for a table of laws of messages, those that tell most; none beyond a billion users.
+
+    Where there are few users, of every data set of the others.  Else all others hold one value, and of a message it is
+    seen whether it is one of those that are likelier for the one value of the victim than for the other.  With the
+    chances a, b of these for the victim's values, c for the others' and M those of n trials of chance c,
+
+    .. math:: P - Q = \frac{M(k)}n(a-b)\Big[\frac kc-\frac{n-k}{1-c}\Big],\qquad
+              Q = \frac{M(k)}n\Big[\frac{bk}c+\frac{(1-b)(n-k)}{1-c}\Big].
+    """
+    rows = np.array(randomizer.table)
+    rows = rows[:, rows[0] > 0]
+    pairs = sorted(itertools.combinations(rows, 2), key=lambda pair: -float(_apart(*pair)))[:MOST_PAIRS]
+    laws = histogram_laws(rows, n_users)
+    if laws is not None:
+        of_value, found = {row.tobytes(): law for row, law in zip(rows, laws, strict=True)}, []
+        for one, other in pairs:
+            of_one, of_other = of_value[one.tobytes()], of_value[other.tobytes()]
+            both = (of_one, of_other), (of_other, of_one)
+            # Those far apart on the whole, and those with the largest losses.
+            for others in {int(_apart(*both[0]).argmax()), *(int(_steep(*two).argmax()) for two in both)}:
+                p, q = of_one[others], of_other[others]
+                p, q = (law[(p > SCARCE) & (q > SCARCE)] for law in (p, q))
+                losses = np.log(p / q)
+                found.append(Cells(losses, losses, q, p - q, histogram_error(rows, n_users) * (p + q)))
+        return found
+    splits: list[Reals] = []
+    for one, other in pairs if n_users <= MOST_USERS else ():
+        order, laws_of = np.argsort(one / other), np.stack([one, other, *rows])
+        for first in range(1, len(order)):
+            told = np.stack([laws_of[:, order[first:]].sum(axis=1), laws_of[:, order[:first]].sum(axis=1)])
+            splits += [told[:, [0, 1, of]] for of in range(2, len(laws_of))]
+    splits.sort(key=lambda split: -((split[0, 0] - split[0, 1]) ** 2) / (split[0, 2] * split[1, 2]))
+    return [_split_cells(split, n_users) for split in splits[:MOST_SPLITS]]
+
+
+def _apart(one: Reals, other: Reals) -> Reals:
+    """How far laws are apart, by the squares of differences in units of their sum."""
+    return np.asarray(((one - other) ** 2 / np.maximum(one + other, SCARCE)).sum(axis=-1))
+
+
+def _steep(one: Reals, other: Reals) -> Reals:
+    """The third moment of their ratio, of which the largest losses are most."""
+    return np.asarray((one * (one / np.maximum(other, SCARCE)) ** 3).sum(axis=-1))
+
+
+def _split_cells(split: Reals, n_users: int) -> Cells:
+    """Two groups of messages, one a row, for the values of the victim and that of the others: the rarer is counted."""
+    (a, b, c), (_, not_b, not_c) = split if split[0, 2] <= split[1, 2] else split[::-1]
+    counts = _window(n_users, c)
+    masses, here, there = binomial.pmf(counts, n_users, c) / n_users, counts / c, (n_users - counts) / not_c
+    base = b * here + not_b * there
+    return _joined(masses * base, (a - b) * (here - there) / base)
 
 
 def _joined(masses: Reals, lift: Reals) -> Cells:

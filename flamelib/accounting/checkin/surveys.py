@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flamelib.accounting.checkin.one_round import Analyzed
+from flamelib.accounting.checkin.one_round import Analyzed, table_cells
 from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_rounds, shuffled_rounds_lower
+from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
 from flamelib.accounting.shuffling.tables import ROUNDED, local_budget, table_divergence, table_lower
 from flamelib.core.guarantees import Certified, Gives, RestsOn
@@ -98,7 +99,10 @@ def at_least(
                 found = table_lower(randomizer, n_users, epsilon, delta)
             case _:
                 found = all_equal(randomizer, n_users, epsilon, delta)
-    if not isinstance(randomizer, TableProfile) and (rounds > 1 or rate < 1):
+    if isinstance(randomizer, TableProfile):
+        seen = table_cells(randomizer, n_users) if rounds > 1 and rate == 1 else []
+        found = max([found, *(Certified(composed_below([(cells, rounds)], epsilon, delta), 0.0) for cells in seen)])
+    elif rounds > 1 or rate < 1:
         composed = shuffled_rounds_lower(randomizer, n_users, rounds, epsilon, delta, rate)
         found = max(found, Certified(composed, 0.0))
     return found

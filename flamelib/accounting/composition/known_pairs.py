@@ -8,9 +8,10 @@ a pair that dominates, and so do its products.  The step is halved until a doubl
 that difference is reported.
 
 *From below.*  A coarser view of the outcomes shows less.  Cells are joined in the order of their losses, the last one
-in part, until the loss of the union is a point of the grid; what is left over in the end is rounded down.
+in part, until the loss of the union is a point of the grid; what is left over in the end is rounded down.  A larger Q
+shows less as well, so that few losses of few mechanisms are also rounded down one by one, on a finer grid.
 
-What either adds is of second order in the width.  Masses are differences of distribution functions: ``error`` bounds
+What joining adds is of second order in the width.  Masses are differences of distribution functions: ``error`` bounds
 the error of g; b has a relative one of at most ``ROUND``.  Both are counted on the safe side.  Sums are those of
 :mod:`flamelib.accounting.composition.loss_sums`.  Proofs: book, chapter on FLAME, section on how a vector's budget is
 computed.
@@ -44,6 +45,8 @@ UNSURE = 0.1  # relative error of a cell's mass from which it is left out from b
 LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
 SHORTER = 64  # part of the longest composition that is summed for a delta from below where there are still more
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
+SINGLE, ATOMS = 64, 1000  # mechanisms and losses up to which these are also rounded one by one,
+FINER, PLACES = 8, 2**14  # on a grid so much finer, of so many points at most: what more tells is below a hundredth
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
 SPARSE = 4  # places a mass from which those without one are not listed
@@ -169,14 +172,11 @@ def _law(step: float, index: Reals | Wholes, masses: Reals, infinity: float) -> 
 
 def below(cells: Cells, step: float) -> Loss:
     """The losses on multiples of ``step``, by a coarser view of the outcomes; what would exceed 700 is 700."""
-    base = (cells.base + 2 * cells.error) * (1 + ROUND)
-    gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
-    base = np.maximum(base, gain / math.expm1(STEEP))
-    kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base + gain > 0) & (cells.high < math.inf)
-    order = np.argsort(gain[kept] / base[kept])
+    base, gain = _sure(cells)
+    order = np.argsort(gain / base)
     places, masses = [], []
     bases, gains, target, rise = 0.0, 0.0, 0, 0.0
-    for b, g in zip(base[kept][order].tolist(), gain[kept][order].tolist(), strict=True):
+    for b, g in zip(base[order].tolist(), gain[order].tolist(), strict=True):
         lacking, offer = rise * bases - gains, g - rise * b
         if bases and offer >= lacking:
             part = min(lacking / offer, 1.0) if lacking > 0 else 0.0
@@ -191,6 +191,25 @@ def below(cells: Cells, step: float) -> Loss:
         places.append(target - 1)
         masses.append(bases + gains)
     return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - 4 * ROUND), 0.0)
+
+
+def rounded_down(cells: Cells, step: float) -> Loss:
+    """The same, every loss rounded down by itself: Q's masses are made larger, by the first order of the step.
+
+    Few likely losses, which would be joined with rare larger ones, are kept apart.
+    """
+    base, gain = _sure(cells)
+    places = np.log1p(gain / base) / step
+    return _law(step, np.floor(places - 8 * UNIT * np.abs(places)), (base + gain) * (1 - 4 * ROUND), 0.0)
+
+
+def _sure(cells: Cells) -> tuple[Reals, Reals]:
+    """Q's masses and by how much P's are larger, on the side that shows less, of the cells that are known."""
+    base = (cells.base + 2 * cells.error) * (1 + ROUND)
+    gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
+    base = np.maximum(base, gain / math.expm1(STEEP))
+    kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base > 0) & (base + gain > 0) & (cells.high < math.inf)
+    return base[kept], gain[kept]
 
 
 Parts = Sequence[tuple[Cells, int]]
@@ -369,7 +388,16 @@ def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSu
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     kept = [order for order in kept if all((cells.base + cells.gain > 0).any() for cells, _ in order)]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
-    return [_view(order, step) for order, step in zip(kept, steps, strict=True)]
+    if count > SINGLE or max(len(cells.base) for cells, _ in parts) > ATOMS:
+        return [_view(order, step) for order, step in zip(kept, steps, strict=True)]
+    found = [
+        LossSum([(below(cells, step), times) for cells, times in order])
+        for order, step in zip(kept, steps, strict=True)
+    ]
+    for order in kept:
+        step = max(_step(order) / FINER, count * max(cells.range for cells, _ in order) / PLACES, LEAST_STEP)
+        found.append(LossSum([(rounded_down(cells, step), times) for cells, times in order]))
+    return found
 
 
 def _view(order: Parts, step: float) -> LossSum:

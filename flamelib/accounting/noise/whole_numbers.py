@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from flamelib.accounting.composition.known_pairs import Cells
+from flamelib.accounting.composition.known_pairs import STEEP, Cells
 from flamelib.accounting.noise.sum_laws import RARE
 from flamelib.accounting.noise.sums import log_delta
 from flamelib.core.arrays import Reals
@@ -77,9 +77,11 @@ class WholeNoise:
         outcomes = np.arange(shift - last, last + 1)
         here, there = self.logs[np.abs(outcomes)], self.logs[np.abs(outcomes - shift)]
         losses, width = there - here, 2 * self.error(last)
-        base = np.exp(here)
+        base, moved = np.exp(here), np.exp(there)
+        # Of a loss beyond the largest exponential the base is nothing.
+        gain = np.where(losses < STEEP, base * np.expm1(np.minimum(losses, STEEP)), moved)
         seen = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
-        rows = (losses - width, losses + width, base, base * np.expm1(losses), 2 * width * (base + np.exp(there)))
+        rows = (losses - width, losses + width, base, gain, 2 * width * (base + moved))
         ends = (math.inf, math.inf, 0.0, seen, 0.0)
         return Cells(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
 

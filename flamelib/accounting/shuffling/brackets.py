@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import gaussian_cut, inversion
 from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
 from flamelib.accounting.shuffling.inversion import Bracket
-from flamelib.accounting.shuffling.laws import LossLaw
+from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.guarantees import Certified
 from flamelib.core.search import smallest_epsilon
 
@@ -15,6 +16,8 @@ LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]
 LogDeltaAt = Callable[[float], float]
 
+SIEVE = 0.01  # width of a bracket of log delta by which laws are passed over: most are further off, and it costs little
+MANY, NEAR = 1000, 1e-3  # laws of which not each is tried where one is relatively so near to the local budget
 BELOW_TARGET = 1e-8  # how far below its target the logarithm of delta may end
 STEPS = 60  # evaluations of a search at most
 EDGE = 1e-12  # relative distance from the local budget at which to look once
@@ -57,23 +60,33 @@ def of_law(
 
 
 def of_laws(
-    laws: Sequence[Callable[[float], LossLaw]], n_users: int, at_most: float, epsilon: float | None,
+    laws: Sequence[Callable[[float], AtomicLaw]], n_users: int, at_most: float, epsilon: float | None,
     delta: float | None, *, upper: bool = True,
 ) -> Certified:  # fmt: skip
     """The worst :func:`of_law` of several; laws that Chernoff's bound or one bracket rules out are passed over."""
     found = of_law(laws[0], n_users, at_most, epsilon, delta, upper=upper)
-    if not within_reach(at_most) or delta in (0, 1):
+    at = float(found) if epsilon is None else epsilon
+    if not within_reach(at_most) or delta in (0, 1) or at >= at_most:
         return found
-    for law in laws[1:]:
-        at, target = (float(found), delta) if epsilon is None else (epsilon, float(found))
-        if at >= at_most:
+    if upper and epsilon is None and len(laws) > MANY and at >= at_most * (1 - NEAR):
+        return Certified(at_most, at_most - at)
+
+    def log_target() -> float:
+        target = float(found) if delta is None else delta
+        return math.log(target) if target else -math.inf
+
+    tilt, least = inversion.tilt(laws[0](at), n_users), log_target()
+    likely = [law for law in laws[1:] if inversion.chernoff_at(law(at), n_users, tilt) > least]
+    bounded = [(inversion.chernoff(law(at), n_users), law) for law in likely]
+    for most, law in sorted(bounded, key=itemgetter(0), reverse=True):
+        at, least = float(found) if epsilon is None else epsilon, log_target()
+        if at >= at_most or most <= least:
             break
-        log_target = math.log(target) if target else -math.inf
-        if inversion.chernoff(law(at), n_users) <= log_target:
+        if divergence(law, n_users, SIEVE)(at).high <= least:
             continue
         if epsilon is None:
             bracket = divergence(law, n_users)(at)
-            if (bracket.high if upper else bracket.low) <= log_target:
+            if (bracket.high if upper else bracket.low) <= least:
                 continue
         found = max(found, of_law(law, n_users, at_most, epsilon, delta, upper=upper))
     return found

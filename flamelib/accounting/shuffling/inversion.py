@@ -418,12 +418,30 @@ def quick(law: LossLaw, n_users: int) -> float:
     return counted.high if counted else _Line(law, n_users).quick()
 
 
+def tilt(law: LossLaw, n_users: int) -> float:
+    """At which Chernoff's bound is small, for this law and for those like it; 1 where nothing is lost."""
+    return _Line(law, n_users).t if law.points[0].max() > 0 else 1.0
+
+
 def chernoff(law: LossLaw, n_users: int) -> float:
     """Chernoff's upper bound of the logarithm of the divergence; that of the counts where they are few."""
     if law.points[0].max() <= 0:
         return -math.inf
     counted = _counted(law, n_users)
     return counted.high if counted else _Line(law, n_users).most()
+
+
+def chernoff_at(law: AtomicLaw, n_users: int, t: float) -> float:
+    """Chernoff's upper bound at this tilt, which costs next to nothing."""
+    if not 0 < t * law.values.max() < 700:
+        return -math.inf if law.values.max() <= 0 else math.inf
+    gains = np.expm1(t * law.values)
+    growth = law.mass * float(law.weights @ gains)
+    # One plus a growth near -1 may lose all of it.
+    moment = law.kept + law.mass * float(law.weights @ np.exp(t * law.values))
+    log_scale = n_users * (math.log1p(growth) if growth > -0.5 else math.log(moment))
+    slack = ROUNDING * (n_users * law.mass * float(law.weights @ np.abs(gains)) + abs(log_scale) + 8)
+    return log_scale - 1 - math.log(t * law.mass * n_users) + slack
 
 
 def _counted(law: LossLaw, n_users: int) -> Bracket | None:

@@ -27,6 +27,7 @@ from flamelib.core.profiles import TableProfile
 
 MOST_CHANCES = 1_000_000  # chances of multisets of messages, over all data sets, that are enumerated
 MOST_TRIED = 64  # data sets and pairs that are tried from below
+ALIKE = 9  # digits of the logarithm of a variance by which these are told apart
 ROUNDED = 8 * UNIT  # relative error of a likelihood ratio, and of its product with a growth
 
 AtomsAt = Callable[[float], AtomicLaw]
@@ -67,8 +68,12 @@ def table_lower(
     small = enumerated(rows, n_users, list(itertools.permutations(values, 2)))
     if small:
         return answer(small, lambda at: small(at).high, most, epsilon, delta, upper=False)
-    laws = [law for others in rows for law in _laws(rows / others, others, 1.0, 0.0, -ROUNDED)]
-    return of_laws(_by_size(laws)[:MOST_TRIED], n_users, most, epsilon, delta, upper=False)
+    laws = [
+        _law(rows[one] / rows[others], rows[other] / rows[others], rows[others], 1.0, 0.0, -ROUNDED)
+        for others, *pair in _largest(rows)
+        for one, other in (pair, reversed(pair))
+    ]
+    return of_laws(_by_size(laws), n_users, most, epsilon, delta, upper=False)
 
 
 def local_budget(randomizer: TableProfile, slip: float) -> float:
@@ -82,14 +87,11 @@ def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
     ``rows``, of shape (values, letters), are the laws of the message; the others hold any of these values.  ``None``
     where there are too many data sets and multisets of messages.
     """
-    values, letters = rows.shape
-    data_sets = math.comb(n_users + values - 2, values - 1)
-    chances = math.comb(n_users + letters - 1, letters - 1) * data_sets * values
-    if chances > MOST_CHANCES or (n_users + 1) ** letters > 2**62:
+    laws = histogram_laws(rows, n_users)
+    if laws is None:
         return None
-    laws = _histogram_laws(rows, n_users)
-    error = ROUNDING * n_users * (letters + 4)
-    faint = 5e-324 * 2 * n_users * letters * laws.shape[-1]  # of products below the smallest doubles
+    error = histogram_error(rows, n_users)
+    faint = 5e-324 * 2 * n_users * rows.shape[1] * laws.shape[-1]  # of products below the smallest doubles
 
     def bracket(epsilon: float) -> Bracket:
         growth = math.exp(epsilon)
@@ -105,9 +107,21 @@ def enumerated(rows: Reals, n_users: int, pairs: Pairs) -> BracketAt | None:
     return bracket
 
 
-def _histogram_laws(rows: Reals, n_users: int) -> Reals:
-    """Chances of every multiset of messages: of which value the one in question is, by data set of the others."""
+def histogram_error(rows: Reals, n_users: int) -> float:
+    """The relative error of the chances of :func:`histogram_laws`, but for those near the smallest doubles."""
+    return float(ROUNDING * n_users * (rows.shape[1] + 4))
+
+
+def histogram_laws(rows: Reals, n_users: int) -> Reals | None:
+    """Chances of every multiset of messages: of which value the one in question is, by data set of the others.
+
+    ``None`` where there are too many data sets and multisets of messages.
+    """
     values, letters = rows.shape
+    data_sets = math.comb(n_users + values - 2, values - 1)
+    chances = math.comb(n_users + letters - 1, letters - 1) * data_sets * values
+    if chances > MOST_CHANCES or (n_users + 1) ** letters > 2**62:
+        return None
     laws, held = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
     before = np.zeros((1, letters), dtype=np.int64)
     for total in range(1, n_users + 1):
@@ -133,11 +147,27 @@ def _places(table: Wholes, wanted: Wholes, base: int) -> Wholes:
 
 def _laws(ratios: Reals, weights: Reals, mass: float, kept: float, slip: float) -> list[AtomsAt]:
     """A law for each ordered pair of values, those that are equal to the last digit once."""
-    found: dict[tuple[tuple[float, ...], ...], AtomsAt] = {}
+    found: dict[bytes, AtomsAt] = {}
     for first, second in itertools.permutations(ratios, 2):
-        atoms = sorted(zip(first.tolist(), second.tolist(), weights.tolist(), strict=True))
-        found.setdefault(tuple(atoms), _law(first, second, weights, mass, kept, slip))
+        order = np.lexsort((weights, second, first))
+        atoms = np.stack([first, second, weights])[:, order].tobytes()
+        found.setdefault(atoms, _law(first, second, weights, mass, kept, slip))
     return list(found.values())
+
+
+def _largest(rows: Reals) -> list[tuple[int, int, int]]:
+    """What the others hold and two values in question, of the largest variances at 0: each variance once."""
+    one, other = np.triu_indices(len(rows), 1)
+    found: dict[float, tuple[int, int, int]] = {}
+    for others in range(len(rows)):
+        excess = rows / rows[others] - 1
+        products = excess * rows[others] @ excess.T
+        own = np.diag(products)
+        variances = own[one] + own[other] - 2 * products[one, other]
+        seen, first = np.unique(np.round(np.log(np.maximum(variances, 1e-300)), ALIKE), return_index=True)
+        for size, at in zip(seen[-MOST_TRIED // 2 :].tolist(), first[-MOST_TRIED // 2 :].tolist(), strict=True):
+            found.setdefault(size, (others, int(one[at]), int(other[at])))
+    return [found[size] for size in sorted(found, reverse=True)[: MOST_TRIED // 2]]
 
 
 def _law(first: Reals, second: Reals, weights: Reals, mass: float, kept: float, slip: float) -> AtomsAt:

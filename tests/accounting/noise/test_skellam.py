@@ -248,6 +248,13 @@ def test_what_is_not_listed_is_as_rare_as_it_says(variance):
     assert 2 * first / (1 - second / first) <= mp.exp(noise.log_lost) * max(1, math.sqrt(variance))
 
 
+@pytest.mark.parametrize(("noise", "shift"), [(skellam_noise(1e-3), 67), (discrete_gaussian_noise(0.5), 2)])
+def test_losses_beyond_the_largest_exponential_keep_their_mass(noise, shift):
+    cells = noise.cells(shift)
+    assert max(cells.high[:-1]) > 700
+    assert float(cells.base.sum() + cells.gain.sum()) == pytest.approx(1, abs=1e-12)
+
+
 @pytest.mark.parametrize("variance", LAWS)
 def test_what_composition_sees_outright(variance):
     """After the shift, noise beyond the list of the other law: all of it has an infinite loss."""
