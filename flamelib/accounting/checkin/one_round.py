@@ -389,11 +389,11 @@ def _steep(one: Reals, other: Reals) -> Reals:
 
 def _split_cells(split: Reals, n_users: int) -> Cells:
     """Two groups of messages, one a row, for the values of the victim and that of the others: the rarer is counted."""
-    (a, b, c), (_, not_b, not_c) = split if split[0, 2] <= split[1, 2] else split[::-1]
+    (a, b, c), (not_a, not_b, not_c) = split if split[0, 2] <= split[1, 2] else split[::-1]
     counts = _window(n_users, c)
     masses, here, there = binomial.pmf(counts, n_users, c) / n_users, counts / c, (n_users - counts) / not_c
     base = b * here + not_b * there
-    return _joined(masses * base, (a - b) * (here - there) / base)
+    return _joined(masses * base, ((a - b) * here + (not_a - not_b) * there) / base)
 
 
 def _joined(masses: Reals, lift: Reals) -> Cells:

@@ -118,7 +118,8 @@ def table_account(
 
     The upper bound is the worst certified blanket divergence over all ordered pairs of values; after several rounds it
     is the bound for every randomizer with the table's local budget.  For the lower bound all others hold one value,
-    each in turn, for every pair; where there are few users, every data set is enumerated.
+    each in turn, for every pair; where there are few users, every data set is enumerated.  Of several rounds a few
+    pairs that tell most are composed, every round with the same data set.
 
     Parameters
     ----------

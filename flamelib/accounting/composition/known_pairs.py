@@ -207,8 +207,8 @@ def _sure(cells: Cells) -> tuple[Reals, Reals]:
     """Q's masses and by how much P's are larger, on the side that shows less, of the cells that are known."""
     base = (cells.base + 2 * cells.error) * (1 + ROUND)
     gain = cells.gain - 3 * cells.error - 2 * ROUND * np.maximum(-cells.gain, 0)  # base and gain in proportion
-    base = np.maximum(base, gain / math.expm1(STEEP))
-    kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base > 0) & (base + gain > 0) & (cells.high < math.inf)
+    base = np.maximum(base, np.maximum(gain / math.expm1(STEEP), 5e-324))
+    kept = (cells.error < UNSURE * (cells.base + cells.gain)) & (base + gain > 0) & (cells.high < math.inf)
     return base[kept], gain[kept]
 
 
@@ -388,12 +388,9 @@ def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSu
     kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
     kept = [order for order in kept if all((cells.base + cells.gain > 0).any() for cells, _ in order)]
     steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
+    found = [_view(order, step) for order, step in zip(kept, steps, strict=True)]
     if count > SINGLE or max(len(cells.base) for cells, _ in parts) > ATOMS:
-        return [_view(order, step) for order, step in zip(kept, steps, strict=True)]
-    found = [
-        LossSum([(below(cells, step), times) for cells, times in order])
-        for order, step in zip(kept, steps, strict=True)
-    ]
+        return found
     for order in kept:
         step = max(_step(order) / FINER, count * max(cells.range for cells, _ in order) / PLACES, LEAST_STEP)
         found.append(LossSum([(rounded_down(cells, step), times) for cells, times in order]))

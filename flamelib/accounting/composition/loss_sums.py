@@ -244,7 +244,7 @@ class LossSum:
         """Where such a window begins, its size (16 million at most), and a bound on the tilted mass outside."""
         spread = max(math.sqrt(tilt.variance), 1e-3 * self.step)
         lowest, highest = (sum(times * int(part.index[end]) for part, times in self.parts) for end in (0, -1))
-        width = math.ceil(WIDTH * spread / self.step) + 64
+        width = min(math.ceil(WIDTH * spread / self.step) + 64, WIDEST)
         sides = [[self.tilt(tilt.t + sign * rate / max(spread, self.step)) for rate in RATES] for sign in (-1, 1)]
         while width <= highest - lowest:
             size = next_fast_len(width, real=True)
