@@ -167,10 +167,13 @@ def _excess(noise: Noise, shift: int, epsilon: float) -> tuple[float, float]:
 
 
 def _exceeding(noise: Noise, shift: int, epsilon: float) -> tuple[int, bool]:
-    """The set on which the ratio of a log-concave law exceeds that of epsilon: from here on, and the shift or not."""
+    """The set on which the ratio of a log-concave law exceeds that of epsilon: from here on, and the shift or not.
+
+    Too large rather than too small: what round-off hides of a ratio near that of epsilon is part of the error.
+    """
 
     def exceeds(x: int) -> bool:
-        return _loss(noise, shift, x) > epsilon
+        return _loss(noise, shift, x) > epsilon - 2 * noise.error(x)
 
     first = least_whole(exceeds, shift // 2 + 1, shift)
     if first < shift:

@@ -307,6 +307,22 @@ def test_delta_of_a_shift_is_exact(variance):
         assert epsilon <= bound
 
 
+@pytest.mark.parametrize("noise_std", [0.3, math.sqrt(0.3)])
+def test_a_ratio_that_round_off_takes_for_epsilon_is_not_lost(noise_std):
+    """The next larger one may come with next to no chance."""
+    law, size = discrete_gaussian_noise(noise_std), mpf(noise_std)
+    with mp.workdps(60):
+        masses = [mp.exp(-((x / size) ** 2) / 2) for x in range(80)]
+        total = 2 * mp.fsum(masses) - masses[0]
+        for shift, x in product((1, 3, 6), range(4, 25)):
+            ratio = float((2 * x - shift) * shift / size**2 / 2)
+            for epsilon in (ratio, math.nextafter(ratio, 0)) if ratio < 600 else ():
+                growth = mp.exp(epsilon)
+                gains = (masses[abs(y - shift)] - growth * masses[abs(y)] for y in range(-40, 70))
+                truth = mp.fsum(max(gain, mpf(0)) for gain in gains) / total
+                assert shift_budget(law, shift, epsilon=epsilon) >= truth or truth < 1e-250
+
+
 def test_composition_lies_between_its_bounds():
     """A change of 1 in each of 16 counters, published four times: exact below Rényi, close to Gaussian noise."""
     cells = skellam_noise(200.0).cells(1)

@@ -108,6 +108,16 @@ def test_delta_is_that_of_the_best_set(n, p, q, reach):
             assert found - float(one) <= 2 * found.uncertainty + 1e-17
 
 
+def test_an_outcome_whose_ratio_round_off_takes_for_epsilon_is_not_lost():
+    n, p, q, shift = 6, 0.8, 0.2, 4
+    with mp.workdps(40):
+        law = thinned_masses(n, p, q, 100)
+        ratio = mp.log(law[0] / law[shift])
+        epsilon = float(ratio) if float(ratio) < ratio else math.nextafter(float(ratio), 0)
+        least = law[0] - mp.exp(epsilon) * law[shift]
+        assert 1e-17 < least <= thinned_sum(n, shift, p, q, epsilon=epsilon)
+
+
 @pytest.mark.parametrize(("n", "planned", "p"), [(1, 3, 0.5), (2, 3, 0.8), (3, 4, 0.3), (3, 3, 0.6), (4, 3, 0.6)])
 def test_delta_of_polya_shares(n, planned, p):
     half = polya_masses(mpf(min(n, planned)) / planned, p, 400)
