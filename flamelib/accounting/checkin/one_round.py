@@ -353,12 +353,12 @@ def table_cells(randomizer: TableProfile, n_users: int) -> list[Cells]:
     """
     rows = np.array(randomizer.table)
     rows = rows[:, rows[0] > 0]
-    pairs = sorted(itertools.combinations(rows, 2), key=lambda pair: -float(_apart(*pair)))[:MOST_PAIRS]
+    every = itertools.combinations(range(len(rows)), 2)
+    pairs = sorted(every, key=lambda pair: -float(_apart(rows[pair[0]], rows[pair[1]])))[:MOST_PAIRS]
     laws = histogram_laws(rows, n_users)
     if laws is not None:
-        of_value, found = {row.tobytes(): law for row, law in zip(rows, laws, strict=True)}, []
-        for one, other in pairs:
-            of_one, of_other = of_value[one.tobytes()], of_value[other.tobytes()]
+        found = []
+        for of_one, of_other in ((laws[one], laws[other]) for one, other in pairs):
             both = (of_one, of_other), (of_other, of_one)
             # Those far apart on the whole, and those with the largest losses.
             for others in {int(_apart(*both[0]).argmax()), *(int(_steep(*two).argmax()) for two in both)}:
@@ -369,7 +369,7 @@ def table_cells(randomizer: TableProfile, n_users: int) -> list[Cells]:
         return found
     splits: list[Reals] = []
     for one, other in pairs if n_users <= MOST_USERS else ():
-        order, laws_of = np.argsort(one / other), np.stack([one, other, *rows])
+        order, laws_of = np.argsort(rows[one] / rows[other]), np.stack([rows[one], rows[other], *rows])
         for first in range(1, len(order)):
             told = np.stack([laws_of[:, order[first:]].sum(axis=1), laws_of[:, order[:first]].sum(axis=1)])
             splits += [told[:, [0, 1, of]] for of in range(2, len(laws_of))]

@@ -73,7 +73,7 @@ def table_lower(
         for others, *pair in _largest(rows)
         for one, other in (pair, reversed(pair))
     ]
-    return of_laws(_by_size(laws), n_users, most, epsilon, delta, upper=False)
+    return of_laws(laws, n_users, most, epsilon, delta, upper=False)
 
 
 def local_budget(randomizer: TableProfile, slip: float) -> float:

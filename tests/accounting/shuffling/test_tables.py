@@ -1,0 +1,27 @@
+"""The worst pair of a table, of which most are passed over, against every pair by itself."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from flamelib.accounting.shuffling import tables
+from flamelib.accounting.shuffling.brackets import of_law
+from flamelib.core.profiles import TableProfile
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("asked", [{"epsilon": None, "delta": 1e-6}, {"epsilon": 0.05, "delta": None}], ids=str)
+def test_no_pair_is_passed_over_that_loses_more(seed, asked):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(5, 2.0), 4) * 0.9 + 0.02
+    randomizer, n_users = TableProfile((rows / rows.sum(axis=1, keepdims=True)).tolist()), 3000
+    rows, most = np.array(randomizer.table), tables.local_budget(randomizer, tables.ROUNDED)
+    blanket = rows.min(axis=0)
+    mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum()) + tables.ROUNDED
+    alone = [
+        of_law(tables._law(one * mass / blanket, other * mass / blanket, blanket / mass, mass, kept, tables.ROUNDED),
+               n_users, most, **asked)
+        for one, other in itertools.permutations(rows, 2)
+    ]  # fmt: skip
+    assert tables.table_divergence(randomizer, n_users, **asked) == pytest.approx(max(alone), rel=2e-6)
