@@ -46,7 +46,7 @@ from flamelib.accounting.shuffling.laws import AtomicLaw, LaplaceLaw, LossLaw, b
 from flamelib.accounting.shuffling.tables import histogram_error, histogram_laws
 from flamelib.core import binomial
 from flamelib.core.arrays import Complexes, Reals
-from flamelib.core.logspace import probability
+from flamelib.core.logspace import above, probability
 from flamelib.core.profiles import (
     AnyProfile,
     GaussianProfile,
@@ -254,7 +254,7 @@ def _least(*profiles: Delta) -> Delta:
 
 def _seen(epsilon0: float, rate: float) -> Delta:
     """The profile of a message that everybody sees, if there is one."""
-    return lambda epsilon: rate * math.exp(locally(epsilon0)(epsilon).high)
+    return lambda epsilon: min(above(rate * math.exp(locally(epsilon0)(epsilon).high), 4), 1.0)
 
 
 def law_from_below(randomizer: LaplaceProfile | GaussianProfile, holds: float, rate: float) -> LawAt:
@@ -383,8 +383,9 @@ def _apart(one: Reals, other: Reals) -> Reals:
 
 
 def _steep(one: Reals, other: Reals) -> Reals:
-    """The third moment of their ratio, of which the largest losses are most."""
-    return np.asarray((one * (one / np.maximum(other, SCARCE)) ** 3).sum(axis=-1))
+    """Logarithm of the third moment of their ratio, of which the largest losses are most."""
+    logs = np.log(np.maximum(one, SCARCE)), np.log(np.maximum(other, SCARCE))
+    return np.asarray(np.logaddexp.reduce(4 * logs[0] - 3 * logs[1], axis=-1))
 
 
 def _split_cells(split: Reals, n_users: int) -> Cells:

@@ -36,7 +36,7 @@ from flamelib.accounting.composition.known_pairs import Cells
 from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import SMALLEST, UNIT, probability, sum_above
+from flamelib.core.logspace import SMALLEST, UNIT, above, probability, sum_above
 from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
@@ -116,12 +116,12 @@ def _chords(value: Delta, most: float) -> Delta:
     def delta(epsilon: float) -> float:
         if epsilon <= 0 or epsilon >= most:
             return start() if epsilon <= 0 else 0.0
-        above = math.floor(RUNGS * math.log2(most / epsilon))
-        above += (_rung(most, above + 1) > epsilon) - (_rung(most, above) < epsilon)
-        low, high = _rung(most, above + 1), _rung(most, above)
+        rung = math.floor(RUNGS * math.log2(most / epsilon))
+        rung += (_rung(most, rung + 1) > epsilon) - (_rung(most, rung) < epsilon)
+        low, high = _rung(most, rung + 1), _rung(most, rung)
         left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right: near the end it is next to nothing
         right = math.expm1(epsilon - low) / math.expm1(high - low)
-        return (at(above + 1) * left + at(above) * right) * (1 + 16 * UNIT)
+        return (at(rung + 1) * left + at(rung) * right) * (1 + 16 * UNIT)
 
     return delta
 
@@ -373,7 +373,7 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
     check(times=times, slack_delta=delta)
     most = _most(parts)
     if times * most <= LEAST_EPSILON:
-        return Curve(lambda epsilon: max(0.0, -math.expm1(epsilon - most)) / (1 + math.exp(-most)), at_most=most)
+        return Curve(lambda at: above(max(0.0, -math.expm1(at - most)) / (1 + math.exp(-most)), 8), at_most=most)
     longer = [(curve, count * times) for curve, count in parts]
     found = _tabulated(longer, 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy)
     losses = [(loss, count) for (loss, _), (_, count) in zip(found.law.parts, parts, strict=True)]

@@ -115,7 +115,9 @@ class LossSum:
     @property
     def log_infinity(self) -> float:
         """Logarithm of the mass at infinity."""
-        log_kept = sum(times * math.log1p(-min(part.infinity, 1 - UNIT)) for part, times in self.parts)
+        if any(part.infinity >= 1 for part, _ in self.parts):
+            return 0.0
+        log_kept = sum(times * math.log1p(-part.infinity) for part, times in self.parts)
         return math.log(-math.expm1(log_kept)) if log_kept < 0 else -math.inf
 
     def tilt(self, t: float) -> Tilt:

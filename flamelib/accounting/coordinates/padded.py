@@ -37,7 +37,7 @@ from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw, PaddedLaplaceLaw
 from flamelib.core import binomial
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import log1mexp
+from flamelib.core.logspace import above, log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.search import least_whole
 from flamelib.core.vocabulary import DomainError, check
@@ -224,7 +224,7 @@ class Coordinate:
         """Upper bound on the divergence at ``epsilon``."""
         hidden, clear = 0.0, self.clear(epsilon)
         if epsilon < self.most:
-            local = math.exp(locally(max(self.most, self.swapped.most))(epsilon).high)
+            local = above(math.exp(locally(max(self.most, self.swapped.most))(epsilon).high), 2)
             hidden = min(local, clear, math.exp(min(self._log_delta(epsilon, bound), 0.0)))
         hidden += self.others.rest * clear
         if self.others.full * clear <= NOTHING * hidden:

@@ -10,6 +10,7 @@ from flamelib.accounting.shuffling.gaussian_cut import GaussianLaw
 from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.guarantees import Certified
+from flamelib.core.logspace import UNIT, log1mexp
 from flamelib.core.search import smallest_epsilon
 
 LawAt = Callable[[float], LossLaw | GaussianLaw]
@@ -24,6 +25,7 @@ EDGE = 1e-12  # relative distance from the local budget at which to look once
 # Of Gaussian noise: relative distance at which the edge of what doubles hold is near enough, from below.
 OUT_OF_REACH = 1e-3
 FAINTEST, LOUDEST = 1e-7, 30.0  # local budgets that the numerics answer for
+LOCAL_ROUNDINGS = 16  # of the functions in the bound by the local budget; rounding of the gap counts besides
 
 
 def divergence(law: LawAt, n_users: int, close: float = inversion.TIGHT) -> BracketAt:
@@ -124,7 +126,9 @@ def locally(epsilon0: float) -> BracketAt:
     def at(epsilon: float) -> Bracket:
         if epsilon >= epsilon0:
             return Bracket(-math.inf, -math.inf)
-        return Bracket(-math.inf, math.log(-math.expm1(epsilon - epsilon0)) - math.log1p(math.exp(-epsilon0)))
+        gap = epsilon0 - epsilon
+        most = log1mexp(gap) - math.log1p(math.exp(-epsilon0))
+        return Bracket(-math.inf, most * (1 - (LOCAL_ROUNDINGS + gap) * UNIT))
 
     return at
 
@@ -142,7 +146,8 @@ def _epsilon(
 
     def miss(at: float) -> tuple[float, float]:
         bracket = certified(at)
-        return (bracket.high - target if upper else target - bracket.low), bracket.high - bracket.low
+        width = bracket.high - bracket.low if bracket.high > -math.inf else 0.0
+        return (bracket.high - target if upper else target - bracket.low), width
 
     sign = 1 if upper else -1
     fails, holds = (0.0, at_most) if upper else (at_most, 0.0)

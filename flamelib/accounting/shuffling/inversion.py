@@ -51,6 +51,7 @@ BLOCK = 2**17  # terms held at once
 LITTLE = 0.1  # share of a bracket's width for which no long sum is worth it
 PASSES = 5  # sums at most, each with less noise
 ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
+LOST, LEAST_MOMENT = -0.5, 1e-300  # change of M from which 1 and it lose digits; M below which no delta is a double
 BUSY = 1e300  # so many times as likely to contribute as not, of which a double keeps nothing
 SELDOM, SUMMED = 1.0, 20_000  # mean number of uncommon messages, and how many combinations of them are summed
 
@@ -101,8 +102,8 @@ class _Line:
         self.active, self.passive = _parted(law)
         self.span = _span(law)
         self.t = self._saddle()
-        growth = self._growth(self.t)
-        self.moment, self.log_scale = 1 + growth, self.n * math.log1p(growth)
+        self.moment, log_moment = self._moment(self.t)
+        self.log_scale = self.n * log_moment
         tilted = self.mass * self.weights * np.exp(self.t * self.values) / self.moment
         self.spread = float(tilted @ np.abs(self.values))
         self.feet = self._feet(tilted)
@@ -168,6 +169,14 @@ class _Line:
             return self.mass * float(self.weights @ np.expm1(t * self.values))
         return self.mass * float(self.law.transform(np.array([t + 0j]))[0].real)
 
+    def _moment(self, t: float) -> tuple[float, float]:
+        """``M(t)`` and its logarithm: where it is small, by a sum of positive terms, and not below ``LEAST_MOMENT``."""
+        growth = self._growth(t)
+        if growth > LOST or not isinstance(self.law, AtomicLaw):
+            return 1 + growth, math.log1p(growth)
+        moment = max(self.law.kept + self._tilted(self.law, t)[0], LEAST_MOMENT)
+        return moment, math.log(moment)
+
     def _nobody(self) -> float:
         """Tilted chance that no user contributes anything positive; 0 where it does not count."""
         self.idle = self.law.kept + self._tilted(self.passive, self.t)[0]
@@ -227,8 +236,12 @@ class _Line:
         return Bracket(common + math.log(low) - slack if low > 0 else -math.inf, common + math.log(high) + slack)
 
     def _scale_error(self) -> float:
-        growth = np.abs(np.expm1(np.minimum(self.t * self.values, 700)))
-        inputs = self.n * (self.t * self.spread + self.mass * float(self.weights @ growth) / self.moment)
+        if self.moment < 1 + LOST and isinstance(self.law, AtomicLaw):
+            lost = 1.0
+        else:
+            growth = np.abs(np.expm1(np.minimum(self.t * self.values, 700)))
+            lost = self.mass * float(self.weights @ growth) / self.moment
+        inputs = self.n * (self.t * self.spread + lost)
         return ROUNDING * (inputs + abs(self.log_scale) + 8) + self._slip(0.0)
 
     def _slip(self, y: float) -> float:
@@ -292,8 +305,8 @@ class _Line:
         closed = dict(zip(far, self.law.transform(np.array(far, complex)).real.tolist() if far else (), strict=True))
         found = dict.fromkeys((self.t * share for share in shares), math.inf)
         for other in others:
-            growth = self.mass * closed[other] if other in closed else self._growth(other)
-            found[other] = self.n * math.log1p(growth) - self.log_scale + 2 * self.slack
+            log_moment = math.log1p(self.mass * closed[other]) if other in closed else self._moment(other)[1]
+            found[other] = self.n * log_moment - self.log_scale + 2 * self.slack
         return found
 
     def _kernel(self, s: Complexes) -> Complexes:
@@ -437,11 +450,10 @@ def chernoff_at(law: AtomicLaw, n_users: int, t: float) -> float:
         return -math.inf if law.values.max() <= 0 else math.inf
     gains = np.expm1(t * law.values)
     growth = law.mass * float(law.weights @ gains)
-    # One plus a growth near -1 may lose all of it.
     moment = law.kept + law.mass * float(law.weights @ np.exp(t * law.values))
-    if growth <= -0.5 and not moment > 0:
+    if growth <= LOST and not moment > 0:
         return math.inf
-    log_scale = n_users * (math.log1p(growth) if growth > -0.5 else math.log(moment))
+    log_scale = n_users * (math.log1p(growth) if growth > LOST else math.log(moment))
     slack = ROUNDING * (n_users * law.mass * float(law.weights @ np.abs(gains)) + abs(log_scale) + 8)
     return log_scale - 1 - math.log(t * law.mass * n_users) + slack
 

@@ -44,12 +44,20 @@ def table_divergence(
     if not randomizer.epsilon0:
         return Certified(0.0, 0.0)
     rows = np.array(randomizer.table)
+    if delta is not None and delta >= _alone(rows):
+        return Certified(0.0, 0.0)
     blanket = rows.min(axis=0)
     seen = blanket > 0
     # A difference that may cancel: the more messages are no blanket, the less is hidden.
     mass, kept = float(blanket.sum()), float((rows[0] - blanket).sum()) + ROUNDED
     laws = _laws(rows[:, seen] / (blanket[seen] / mass), blanket[seen] / mass, mass, kept, ROUNDED)
     return of_laws(_by_size(laws), n_users, local_budget(randomizer, ROUNDED), epsilon, delta)
+
+
+def _alone(rows: Reals) -> float:
+    """The largest total variation of two messages that nobody hides, rounded up: no shuffling adds to it."""
+    most = max(np.maximum(rows - row, 0.0).sum(axis=1).max() for row in rows)
+    return float(most + rows.shape[1] * ROUNDED)
 
 
 def table_lower(

@@ -242,3 +242,18 @@ class TestEdges:
         law = kary_blanket(profile, epsilon)
         found = certified(law, n_users)
         assert found.high < -700 or inversion.quick(law, n_users) == pytest.approx(found.high, abs=0.05)
+
+
+@pytest.mark.parametrize(("rare", "n_users"), [(1e-12, 30), (1e-25, 20), (1e-40, 3), (1e-40, 14)])
+def test_where_nearly_every_user_contributes_the_same_loss(rare, n_users):
+    """M is next to nothing there: one less what a user takes off it would have no digit left."""
+    law = AtomicLaw(np.array([1.0, 0.6, -1.0]), np.array([rare, rare / 3, 1.0]), 1.0, 0.0)
+    truth, found = inversion._enumerated(law, n_users), inversion._Line(law, n_users)
+    t = found.t
+    assert found.log_scale == pytest.approx(
+        n_users * math.log(math.exp(-t) + rare * math.exp(t) + rare / 3 * math.exp(0.6 * t)), rel=1e-13
+    )
+    bracket = found.bracket(inversion.TIGHT)
+    assert bracket.low <= truth.high
+    assert truth.low <= bracket.high <= found.most()
+    assert inversion.chernoff_at(law, n_users, t) == pytest.approx(found.most(), abs=1e-9)

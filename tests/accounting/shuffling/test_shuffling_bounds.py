@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 
+import mpmath as mp
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
@@ -11,6 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import shuffling as oracles
 
+from flamelib.accounting.checkin.one_round import round_curve
+from flamelib.accounting.composition.curves import together
 from flamelib.accounting.shuffling.closed_form import bennett, clones_closed, hoeffding
 from flamelib.accounting.shuffling.numerical import (
     all_equal,
@@ -19,7 +22,7 @@ from flamelib.accounting.shuffling.numerical import (
     clones_2023,
     exact_binary,
 )
-from flamelib.core.profiles import KaryProfile, LaplaceProfile
+from flamelib.core.profiles import ClonedProfile, KaryProfile, LaplaceProfile
 
 WIDE = 1 + 2e-6
 BUDGETS = st.floats(-2, 1).map(lambda x: 10**x)
@@ -285,3 +288,29 @@ def test_large_budgets_of_few_users_keep_their_digits(epsilon0, n_users, epsilon
     least = nobody * -math.expm1((epsilon - epsilon0) / 2)
     found = blanket_divergence(LaplaceProfile(epsilon0), n_users, epsilon=epsilon)
     assert least <= found <= least * (1 + 1e-6)
+
+
+LOUD = [30.1, 31.7, 40.0, 100.0, 700.0]
+
+
+def loud(epsilon0, epsilon):
+    """Delta of binary response by itself, with digits enough next to 1."""
+    p = mp.exp(epsilon0)
+    return max(p / (p + 1) - mp.exp(epsilon) / (p + 1), mp.mpf(0))
+
+
+@pytest.mark.parametrize("epsilon0", LOUD)
+@mp.workdps(400)
+def test_local_budgets_beyond_the_numerics_are_never_too_small(epsilon0):
+    for delta in (1 - 2**-53, 1 - 1e-15, 1 - 1e-12, 1 - 1e-9, 0.9, 0.5, 1e-9, 1e-300):
+        found = float(exact_binary(epsilon0, 2, delta=delta))
+        assert loud(epsilon0, found) <= mp.mpf(delta)
+        near = (1 - 1e-9) * (found - 1e-9)
+        assert found == 0 or loud(epsilon0, near) > mp.mpf(delta) or loud(epsilon0, 0) <= mp.mpf(delta)
+    curve = round_curve(ClonedProfile(epsilon0), 2)
+    for share in (0.0, 1e-9, 0.1, 0.5, 0.7, 0.95, 1 - 1e-7, 1 - 1e-15):
+        epsilon = share * epsilon0
+        truth = loud(epsilon0, epsilon)
+        for found in (float(exact_binary(epsilon0, 2, epsilon)), curve.forward(epsilon)):
+            assert truth <= mp.mpf(found) <= truth * (1 + 1e-6) + 1e-300
+        assert truth <= together([(curve, 1)], 1, 1e-6).forward(epsilon)

@@ -1,6 +1,7 @@
 """The worst pair of a table, of which most are passed over, against every pair by itself."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,3 +26,18 @@ def test_no_pair_is_passed_over_that_loses_more(seed, asked):
         for one, other in itertools.permutations(rows, 2)
     ]  # fmt: skip
     assert tables.table_divergence(randomizer, n_users, **asked) == pytest.approx(max(alone), rel=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_delta_that_messages_keep_alone_needs_no_epsilon(seed):
+    """Their largest total variation, against fractions; below it the law of the shuffled messages is asked."""
+    rows = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 4)
+    exact = [[Fraction(chance) for chance in row] for row in rows.tolist()]
+    alone = max(
+        sum(max(p - q, Fraction(0)) for p, q in zip(one, other, strict=True))
+        for one, other in itertools.permutations(exact, 2)
+    )
+    assert alone <= tables._alone(rows) <= alone + Fraction(1, 10**14)
+    randomizer = TableProfile(rows.tolist())
+    assert tables.table_divergence(randomizer, 2, delta=float(alone) + 1e-13) == 0
+    assert tables.table_divergence(randomizer, 2, delta=float(alone) / 4) > 0
