@@ -51,6 +51,7 @@ SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
 ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
 COARSE, SEEN = 1.0, 1e-60  # as ACCURACY, where values take long; a delta below which no profiles are composed there
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
+CLOSE = 1e-5  # of the logarithm of a delta from below, of which nobody needs the sixth digit of a long sum
 ROUND_OFF = 1e-13  # relative, of a few elementary functions one after the other
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
@@ -231,7 +232,8 @@ def shuffled_rounds_lower(
         return together
     held = (1.0,) if isinstance(noisy, GaussianProfile) else (0.0, 1.0)
     laws = [law_from_below(noisy, holds, checkin_rate) for holds in held]
-    return max(together, *(of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False) for law in laws))
+    found = [of_law(law, n_users, noisy.epsilon0, epsilon, delta, upper=False, close=CLOSE) for law in laws]
+    return max(together, *found)
 
 
 def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = None, delta: float | None = None) -> float:

@@ -9,7 +9,7 @@ that difference is reported.
 
 *From below.*  A coarser view of the outcomes shows less.  Cells are joined in the order of their losses, the last one
 in part, until the loss of the union is a point of the grid; what is left over in the end is rounded down.  A larger Q
-shows less as well, so that few losses of few mechanisms are also rounded down one by one, on a finer grid.
+shows less as well, so that few losses are also rounded down one by one, on a grid that begins at a likely loss.
 
 What joining adds is of second order in the width.  Masses are differences of distribution functions: ``error`` bounds
 the error of g; b has a relative one of at most ``ROUND``.  Both are counted on the safe side.  Sums are those of
@@ -32,7 +32,7 @@ from flamelib.accounting.composition.loss_sums import Loss, LossSum, Tilt
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.extras import extra
 from flamelib.core.guarantees import Certified
-from flamelib.core.logspace import UNIT, logaddexp, probability
+from flamelib.core.logspace import UNIT, logaddexp, probability, sum_above
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
@@ -45,8 +45,8 @@ UNSURE = 0.1  # relative error of a cell's mass from which it is left out from b
 LARGEST, LONGEST = 2**21, 2**22  # points of a grid of sums; mechanisms, beyond which round-off would be too much
 SHORTER = 64  # part of the longest composition that is summed for a delta from below where there are still more
 LEAST_STEP = 0.1 / LARGEST  # of grids from below
-SINGLE, ATOMS = 64, 1000  # mechanisms and losses up to which these are also rounded one by one,
-FINER, PLACES = 8, 2**14  # on a grid so much finer, of so many points at most: what more tells is below a hundredth
+ATOMS, LIKELIEST = 1000, 16  # losses up to which these are also rounded one by one, and those a grid may begin at
+PLACES, SUMMED = 2**16, 2**20  # points of such a grid, and of a window of the sum: more tells a hundredth more
 FINE, CRAMPED = 0.05, 4.0  # step in root mean square losses: wanted, and beyond which an answer is not trusted
 GRID_EFFECT, NARROW = 0.02, 2e-3  # wanted effect of the grid, and what is not seen of it, on the logarithm of delta
 SPARSE = 4  # places a mass from which those without one are not listed
@@ -193,14 +193,19 @@ def below(cells: Cells, step: float) -> Loss:
     return _law(step, np.array(places, dtype=float), np.array(masses) * (1 - 4 * ROUND), 0.0)
 
 
-def rounded_down(cells: Cells, step: float) -> Loss:
-    """The same, every loss rounded down by itself: Q's masses are made larger, by the first order of the step.
+def rounded_down(cells: Cells, step: float) -> tuple[Loss, float]:
+    """The same, every loss rounded down by itself, and where the grid begins: it is to be added to every loss.
 
-    Few likely losses, which would be joined with rare larger ones, are kept apart.
+    Q's masses are made larger, by the first order of the step.  Likely losses, which would be joined with rare larger
+    ones, are kept apart, and one of the likeliest is not rounded at all: the one with which least is lost.
     """
     base, gain = _sure(cells)
-    places = np.log1p(gain / base) / step
-    return _law(step, np.floor(places - 8 * UNIT * np.abs(places)), (base + gain) * (1 - 4 * ROUND), 0.0)
+    losses, masses = np.log1p(gain / base), (base + gain) * (1 - 4 * ROUND)
+    likeliest = losses[np.argsort(-masses)[:LIKELIEST]]
+    begins = np.append(likeliest - step * np.ceil(likeliest / step) - 32 * UNIT * np.abs(likeliest), 0.0)
+    begin = float(min(begins, key=lambda at: float(masses @ np.mod(losses - at, step))))
+    places = (losses - begin) / step
+    return _law(step, np.floor(places - 8 * UNIT * np.abs(losses) / step), masses, 0.0), begin
 
 
 def _sure(cells: Cells) -> tuple[Reals, Reals]:
@@ -365,11 +370,15 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
     if epsilon is None:
         if not delta:
             return 0.0
-        sums = _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta)
-        return max((law.epsilon_below(delta) for law in sums), default=0.0)
+        best, sums = 0.0, _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta)
+        for law, begin in sorted(sums, key=lambda one: one[0].most, reverse=True):
+            if law.most + begin > best:
+                best = max(best, -sum_above((-1, law.epsilon_below(delta)), (-1, begin)))
+        return best
     for spared in (SPARED, 0.0):
         sums = _sums_below(parts, DeltaAt(epsilon), spared)
-        found = math.exp(max((law.log_delta_below(epsilon) for law in sums), default=-math.inf))
+        logs = [law.log_delta_below(sum_above((1, epsilon), (-1, begin))) for law, begin in sums]
+        found = math.exp(max(logs, default=-math.inf))
         if found > 1e4 * spared:
             break
     return found
@@ -379,30 +388,35 @@ def _orders(parts: Parts) -> tuple[Parts, Parts]:
     return parts, [(cells.swapped(), times) for cells, times in parts]
 
 
-def _sums_below(parts: Parts, question: _Question, spared: float) -> list[LossSum]:
-    """Both orders from below, without the largest losses and the smallest, of this mass at most.
+def _sums_below(parts: Parts, question: _Question, spared: float) -> list[tuple[LossSum, float]]:
+    """Both orders from below, without the largest losses and the smallest, of this mass at most; where each begins.
 
     An order of which nothing is left then is left out.
     """
-    count, orders = _count(parts), _orders(parts)
-    kept = [[(_without(cells, spared / count), times) for cells, times in order] for order in orders]
-    kept = [order for order in kept if all((cells.base + cells.gain > 0).any() for cells, _ in order)]
-    steps = [_sized(order, question, max(_step(order), LEAST_STEP))[0] for order in kept]
-    found = [_view(order, step) for order, step in zip(kept, steps, strict=True)]
-    if count > SINGLE or max(len(cells.base) for cells, _ in parts) > ATOMS:
-        return found
-    for order in kept:
-        step = max(_step(order) / FINER, count * max(cells.range for cells, _ in order) / PLACES, LEAST_STEP)
-        found.append(LossSum([(rounded_down(cells, step), times) for cells, times in order]))
+    count, found = _count(parts), []
+    for whole in _orders(parts):
+        order = [(_without(cells, spared / count), times) for cells, times in whole]
+        if not all((cells.base + cells.gain > 0).any() for cells, _ in order):
+            continue
+        step = _sized(order, question, max(_step(order), LEAST_STEP))[0]
+        view = LossSum([(below(cells, step), times) for cells, times in order])
+        # Where likely losses differ by less than the step, all outcomes can be joined, rare gains with them.
+        if view.most > 0:
+            found.append((view, 0.0))
+        if view.most <= 0 or max(len(cells.base) for cells, _ in order) <= ATOMS:
+            found.append(_one_by_one(order, question))
     return found
 
 
-def _view(order: Parts, step: float) -> LossSum:
-    """A coarser view of the outcomes; a finer one where all of them were joined, as rare gains can be with losses."""
-    found = LossSum([(below(cells, step), times) for cells, times in order])
-    if found.most > 0 or step <= LEAST_STEP or max(float(cells.high.max()) for cells, _ in order) <= 0:
-        return found
-    return _view(order, step / 8)
+def _one_by_one(order: Parts, question: _Question) -> tuple[LossSum, float]:
+    """The sum of losses that are rounded down by themselves, and where it begins, rounded down."""
+    step = max(max(cells.range for cells, _ in order) / PLACES, LEAST_STEP)
+    while True:
+        parts = [(rounded_down(cells, step), times) for cells, times in order]
+        law = LossSum([(loss, times) for (loss, _), times in parts])
+        if law.extent(question.tilt(law))[1] <= SUMMED:
+            return law, -sum_above(*((-times, begin) for (_, begin), times in parts))
+        step *= 2
 
 
 def _worse(parts: Parts, question: _Question, spared: float, enough: float = -math.inf) -> tuple[float, float]:

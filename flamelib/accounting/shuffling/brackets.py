@@ -51,13 +51,14 @@ def estimate(law: LawAt, n_users: int) -> LogDeltaAt:
 
 
 def of_law(
-    law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True
-) -> Certified:
-    """The :func:`answer` for shuffled messages of this law."""
+    law: LawAt, n_users: int, at_most: float, epsilon: float | None, delta: float | None, *, upper: bool = True,
+    close: float = inversion.TIGHT,
+) -> Certified:  # fmt: skip
+    """The :func:`answer` for shuffled messages of this law; brackets of log delta are about so ``close``."""
     reach, here = at_most, law(0.0)
     if delta and isinstance(here, GaussianLaw):
         reach = (1 + EDGE) * float(gaussian_mechanism(1.0, here.noise_std, None, delta))  # of one message alone
-    certified, quick = divergence(law, n_users), estimate(law, n_users)
+    certified, quick = divergence(law, n_users, close), estimate(law, n_users)
     return answer(certified, quick, at_most, epsilon, delta, upper=upper, reach=reach)
 
 

@@ -524,7 +524,7 @@ def test_one_round_is_not_asked_where_all_together_lose_more(monkeypatch):
     """A single round never costs more than the local budget."""
     monkeypatch.setattr(shuffled, "of_law", lambda *_, **__: pytest.fail("asked for a single round"))
     found = shuffled_rounds_lower(LaplaceProfile(8.0), 50, 100, delta=1e-39, checkin_rate=0.1)
-    assert found == pytest.approx(78.99, abs=0.01)
+    assert found == pytest.approx(79.24, abs=0.01)
 
 
 @pytest.mark.parametrize("delta", [1e-18, 1e-40, 1e-238])

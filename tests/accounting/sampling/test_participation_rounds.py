@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles.participation import given_count
+from scipy.special import gammaln
 from scipy.stats import binom, norm
 
 from flamelib.accounting.composition import known_pairs
@@ -24,6 +25,7 @@ from flamelib.accounting.composition.known_pairs import (
     coarser,
     composed,
     composed_below,
+    rounded_down,
 )
 from flamelib.accounting.sampling import hidden as participation
 from flamelib.accounting.sampling.known import cs, ols, wcs
@@ -519,6 +521,29 @@ class TestCells:
                 for law, sign in ((high, 1), (rough, 1), (low, -1)):
                     assert sign * (level(law, 1, epsilon) - truth) >= -1e-9
                     assert sign * (level(law, 2, epsilon) - square) >= -1e-9
+                alone, begin = rounded_down(one, step)
+                assert truth - step - 1e-9 <= level(alone, 1, epsilon - begin) <= truth + 1e-9
+                assert square - 2 * step - 1e-9 <= level(alone, 2, epsilon - 2 * begin) <= square + 1e-9
+
+    @pytest.mark.parametrize("times", [1, 2, 30, 400])
+    @pytest.mark.parametrize("rare", [1e-2, 1e-5])
+    @pytest.mark.parametrize("gain", [0.3, 8.0])
+    def test_likely_losses_do_not_drown_rare_gains(self, times, rare, gain):
+        """Two likely losses nearer to each other than any grid, a rare larger one: every count, in both orders."""
+        larger = np.array([0.6, 0.4 - rare, rare])
+        smaller = larger * np.exp(-np.array([0.0, 1e-7, gain]))
+        smaller[0] = 1 - smaller[1:].sum()
+        losses = np.log(larger / smaller)
+        cells = Cells(losses, losses, smaller, larger - smaller, np.zeros(3))
+        some, few = np.meshgrid(np.arange(times + 1.0), np.arange(times + 1.0))
+        counts = np.stack([times - some - few, some, few], axis=-1)[some + few <= times]
+        ways = gammaln(times + 1) - gammaln(counts + 1).sum(axis=1)
+        first, second = (ways + counts @ np.log(law) for law in (larger, smaller))
+        for epsilon in (0.1 * gain, 0.9 * gain, 1.5 * gain):
+            truth = max(float(np.exp(p) @ -np.expm1(np.minimum(epsilon + q - p, 0)))
+                        for p, q in ((first, second), (second, first)))  # fmt: skip
+            found = composed_below([(cells, times)], epsilon=epsilon)
+            assert 0.97 * truth <= found <= truth * (1 + 1e-9)
 
     def test_wide_cells_are_covered(self):
         """Whatever the law inside a cell: all of it at the ends, or as much as can be in the middle."""
