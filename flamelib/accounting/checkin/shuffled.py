@@ -23,7 +23,7 @@ from flamelib.accounting.checkin.renyi import parts_of, shuffled_renyi_epsilon
 from flamelib.accounting.composition.curves import composed_delta, composed_epsilon
 from flamelib.accounting.composition.known_pairs import Cells, composed_below
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.accounting.shuffling.brackets import of_law, within_reach
+from flamelib.accounting.shuffling.brackets import CLOSE, of_law, within_reach
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import sum_above
@@ -51,7 +51,6 @@ SMALL, SMALL_PART, SMALLEST_DOUBLES = 1e-9, 1e-3, 1e-9
 ROUGH, LEAST_ROUGH = 1e-2, 1e-4  # error of the values that it is answered from, for one round and at least
 COARSE, SEEN = 1.0, 1e-60  # as ACCURACY, where values take long; a delta below which no profiles are composed there
 RAREST = 1e-12  # at a smaller check-in rate the lower bound is 0
-CLOSE = 1e-5  # of the logarithm of a delta from below, of which nobody needs the sixth digit of a long sum
 ROUND_OFF = 1e-13  # relative, of a few elementary functions one after the other
 LONGEST = 10**9  # more rounds are answered by budgets that add
 
@@ -229,6 +228,8 @@ def shuffled_rounds_lower(
     if not noisy or (delta is not None and together >= noisy.epsilon0):  # which one round never exceeds
         return together
     if isinstance(noisy, GaussianProfile) and noisy.noise_std > STILLEST:
+        return together
+    if delta is not None and delta >= checkin_rate:  # the chance that the user is there in a single round
         return together
     held = (1.0,) if isinstance(noisy, GaussianProfile) else (0.0, 1.0)
     laws = [law_from_below(noisy, holds, checkin_rate) for holds in held]

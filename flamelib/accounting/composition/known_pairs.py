@@ -33,7 +33,7 @@ from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.extras import extra
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT, logaddexp, probability, sum_above
-from flamelib.core.search import smallest_epsilon
+from flamelib.core.search import largest, smallest_epsilon
 from flamelib.core.vocabulary import DomainError
 
 if TYPE_CHECKING:
@@ -367,13 +367,16 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
         most = LONGEST if epsilon is None else LONGEST // SHORTER
         shorter = [(cells, times * most // count) for cells, times in parts]
         parts = [(cells, times) for cells, times in shorter if times]
+    if epsilon is None and not delta:
+        return 0.0
+    target = delta or 0.0
+    if count == 1:
+        return max(_alone_below(cells, epsilon, target) for order in _orders(parts) for cells, times in order if times)
     if epsilon is None:
-        if not delta:
-            return 0.0
-        best, sums = 0.0, _sums_below(parts, LeastEpsilon(delta), 1e-4 * delta)
+        best, sums = 0.0, _sums_below(parts, LeastEpsilon(target), 1e-4 * target)
         for law, begin in sorted(sums, key=lambda one: one[0].most, reverse=True):
             if law.most + begin > best:
-                best = max(best, -sum_above((-1, law.epsilon_below(delta)), (-1, begin)))
+                best = max(best, -sum_above((-1, law.epsilon_below(target)), (-1, begin)))
         return best
     for spared in (SPARED, 0.0):
         sums = _sums_below(parts, DeltaAt(epsilon), spared)
@@ -382,6 +385,27 @@ def composed_below(parts: Parts, epsilon: float | None = None, delta: float | No
         if found > 1e4 * spared:
             break
     return found
+
+
+def _alone_below(cells: Cells, epsilon: float | None, delta: float) -> float:
+    """One mechanism in this order, cell by cell: no grid."""
+    base, gain = _sure(cells)
+
+    def at(epsilon: float) -> float:
+        gains = np.maximum(gain - base * math.expm1(min(epsilon, STEEP)), 0)
+        return float(gains.sum()) * (1 - 4 * ROUND)
+
+    if epsilon is not None:
+        return at(epsilon)
+    if at(0.0) < delta:
+        return 0.0
+    target = math.log(delta)
+
+    def missed(epsilon: float) -> float:
+        found = at(epsilon)
+        return 2 * target - math.log(found) if found > 0 else math.inf
+
+    return largest(missed, delta, 0.0, max(math.log1p(float((gain / base).max())), 0.0))
 
 
 def _orders(parts: Parts) -> tuple[Parts, Parts]:

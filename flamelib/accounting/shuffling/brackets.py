@@ -19,8 +19,10 @@ LogDeltaAt = Callable[[float], float]
 
 SIEVE = 0.01  # width of a bracket of log delta by which laws are passed over: most are further off, and it costs little
 MANY, NEAR = 1000, 1e-3  # laws of which not each is tried where one is relatively so near to the local budget
+CLOSE = 1e-5  # width of a bracket of log delta from below of noise: nobody needs the sixth digit of a long sum
 BELOW_TARGET = 1e-8  # how far below its target the logarithm of delta may end
 STEPS = 60  # evaluations of a search at most
+UNSETTLED = 5  # those of a lower end that leave open on which side the truth lies: where they add up, none will tell
 EDGE = 1e-12  # relative distance from the local budget at which to look once
 # Of Gaussian noise: relative distance at which the edge of what doubles hold is near enough, from below.
 OUT_OF_REACH = 1e-3
@@ -161,11 +163,16 @@ def _epsilon(
         if upper == (miss(edge)[0] > 0):
             return Certified(at_most if upper else edge, EDGE * at_most)
     slope, before = _slope(quick, at, at_most), (math.nan, math.nan)
+    unsettled, most = 0, at_most
     for _ in range(STEPS):
         here, width = miss(at)
         if -max(BELOW_TARGET, 0.1 * width) <= here <= 0 or (at == 0 and upper == (here <= 0)):
             return Certified(at if here <= 0 else 0.0, min((width + BELOW_TARGET) / slope, at_most))
         fails, holds = (fails, at) if here <= 0 else (at, holds)
+        if not upper and here > 0:
+            unsettled, most = (unsettled + 1, most) if here <= width else (unsettled, min(at, most))
+            if unsettled > UNSETTLED:
+                return Certified(holds, most - holds)
         found = -sign * (here - before[1]) / (at - before[0]) if at != before[0] else math.nan
         is_stuck = holds == math.inf and here >= before[1]  # where doubles end, a larger epsilon may be bounded worse
         slope, before = (found if found > 0 and math.isfinite(found) else slope), (at, here)

@@ -18,6 +18,7 @@ import numpy as np
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling import exact_binary as binary
 from flamelib.accounting.shuffling.brackets import (
+    CLOSE,
     LOUDEST,
     BracketAt,
     LawAt,
@@ -28,6 +29,7 @@ from flamelib.accounting.shuffling.brackets import (
     within_reach,
 )
 from flamelib.accounting.shuffling.gaussian_cut import STILLEST, GaussianLaw
+from flamelib.accounting.shuffling.inversion import TIGHT
 from flamelib.accounting.shuffling.laws import (
     LaplaceLaw,
     blanket_law,
@@ -57,6 +59,7 @@ Analyzed = KaryProfile | SupportProfile | LaplaceProfile | GaussianProfile
 EXACT_UP_TO = 10**9  # users of binary response, up to which its answer is the truth but for its uncertainty
 DOUBTFUL = 1e-4  # relative uncertainty beyond which another bound is asked as well
 ROUGH = 1e-3  # width of brackets that rank the values that others may hold
+HARD = 10.0  # local budget of Laplace noise beyond which sums are long
 TRIED = (3, 4, 8)  # alphabets of k-ary response that stand for every randomizer, from below
 
 
@@ -130,7 +133,8 @@ def all_equal(
     if isinstance(randomizer, GaussianProfile) and randomizer.noise_std > STILLEST:
         return Certified(0.0, 0.0)
     law = _worst_others(randomizer, n_users, epsilon, delta)
-    found = of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False)
+    is_hard = isinstance(randomizer, LaplaceProfile) and randomizer.epsilon0 > HARD
+    found = of_law(law, n_users, randomizer.epsilon0, epsilon, delta, upper=False, close=CLOSE if is_hard else TIGHT)
     if delta is None or not isinstance(randomizer, KaryProfile | SupportProfile) or not 0 < found < randomizer.epsilon0:
         return found
     there = _worst_others(randomizer, n_users, float(found), None)  # another value may be the worst where it led

@@ -543,7 +543,11 @@ class TestCells:
             truth = max(float(np.exp(p) @ -np.expm1(np.minimum(epsilon + q - p, 0)))
                         for p, q in ((first, second), (second, first)))  # fmt: skip
             found = composed_below([(cells, times)], epsilon=epsilon)
-            assert 0.97 * truth <= found <= truth * (1 + 1e-9)
+            assert (1 - 1e-9 if times == 1 else 0.97) * truth <= found <= truth * (1 + 1e-9)
+            if truth > 0:
+                back = composed_below([(cells, times)], delta=truth)
+                assert back <= epsilon * (1 + 1e-9)
+                assert back >= ((1 - 1e-6) if times == 1 else 0.9) * epsilon
 
     def test_wide_cells_are_covered(self):
         """Whatever the law inside a cell: all of it at the ends, or as much as can be in the middle."""

@@ -14,7 +14,9 @@ from oracles import shuffling as oracles
 
 from flamelib.accounting.checkin.one_round import round_curve
 from flamelib.accounting.composition.curves import together
+from flamelib.accounting.shuffling.brackets import answer
 from flamelib.accounting.shuffling.closed_form import bennett, clones_closed, hoeffding
+from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.numerical import (
     all_equal,
     blanket_divergence,
@@ -314,3 +316,16 @@ def test_local_budgets_beyond_the_numerics_are_never_too_small(epsilon0):
         for found in (float(exact_binary(epsilon0, 2, epsilon)), curve.forward(epsilon)):
             assert truth <= mp.mpf(found) <= truth * (1 + 1e-6) + 1e-300
         assert truth <= together([(curve, 1)], 1, 1e-6).forward(epsilon)
+
+
+def test_a_lower_end_that_no_bracket_settles_is_given_up():
+    asked = []
+
+    def never_close(epsilon):
+        asked.append(epsilon)
+        return Bracket(-1.0 - epsilon, -1e-3 * epsilon if epsilon > 4 else 5.0)
+
+    found = answer(never_close, lambda epsilon: -epsilon, 20.0, None, 0.999, upper=False)
+    assert found == 0
+    assert 3.9 < found.uncertainty <= 20
+    assert len(asked) < 12
