@@ -125,10 +125,10 @@ def answered(given: Mapping[str, Any]) -> Answered:
 
     Examples
     --------
-    >>> words = {"mechanism": "rappor", "epsilon0": 10, "n_users": 100_000, "delta": 1e-9, "trust": "aggregator"}
+    >>> words = {"mechanism": "rappor", "epsilon0": 14, "n_users": 100_000, "delta": 1e-9, "trust": "aggregator"}
     >>> found = answered(words | {"unit": "one report", "rounds": 1, "adjacency": "replace-one"})
     >>> f"{found.lower:.4f} to {found.upper:.4f}"
-    '0.2973 to 0.2981'
+    '0.9504 to 0.9530'
     >>> answered(words)
     Traceback (most recent call last):
     flamelib.uses.described.Unstated: unit is unstated: whose data does the guarantee protect: ...

@@ -160,8 +160,8 @@ def rappor_sums(
 
     Examples
     --------
-    >>> [f"{rappor_sums(10.0, 100_000, side, delta=1e-9):.4f}" for side in ("lower", "upper")]
-    ['0.2973', '0.2981']
+    >>> [f"{rappor_sums(14.0, 100_000, side, delta=1e-9):.4f}" for side in ("lower", "upper")]
+    ['0.9504', '0.9530']
     """
     bit = KaryProfile(epsilon0 / 2, 2)
     if side == "lower":
