@@ -61,18 +61,16 @@
   const width = (element) => (inline(element) ? (element.firstElementChild?.getBoundingClientRect().width ?? 0) : element.scrollWidth);
   /* A formula within a line is set a little smaller if it fits then; else it scrolls on a line of its own. */
   const LEAST = 0.75;
-  const shrink = (element) => {
-    if (!inline(element)) return;
-    if (element.dataset.size) element.style.fontSize = element.dataset.size;
-    const share = element.clientWidth / width(element);
-    if (!share || width(element) <= element.clientWidth + 1) return;
-    element.dataset.size ??= element.style.fontSize;
-    if (share > LEAST) element.style.fontSize = `${Math.floor(0.99 * share * parseFloat(element.dataset.size))}%`;
+  const shrink = (elements) => {
+    const set = elements.filter((element) => element.dataset.size);
+    set.forEach((element) => (element.style.fontSize = element.dataset.size));
+    const wide = elements.map((element) => [element, element.clientWidth / width(element)]).filter(([element, share]) => share && width(element) > element.clientWidth + 1);
+    for (const [element, share] of wide) {
+      element.dataset.size ??= element.style.fontSize;
+      if (share > LEAST) element.style.fontSize = `${Math.floor(0.99 * share * parseFloat(element.dataset.size))}%`;
+    }
   };
-  const mark = (element) => {
-    card(element);
-    shrink(element);
-    const scrolls = width(element) > element.clientWidth + 1 && (inline(element) || getComputedStyle(element).overflowX !== "visible");
+  const mark = (element, scrolls) => {
     const framed = element.parentElement.classList.contains("fl-frame");
     if (!scrolls && !framed) return;
     if (!framed) frame(element);
@@ -85,11 +83,19 @@
       for (const name of [...Object.keys(ours), "aria-label", "data-reach"]) element.removeAttribute(name);
     }
   };
-  const watch = new ResizeObserver((all) => all.forEach(({ target }) => mark(target)));
-  const look = () => document.querySelectorAll(WIDE).forEach((element) => {
-    watch.observe(element);
-    mark(element);
-  });
+  /* All widths are read before anything is written: the page is laid out anew after each change that is read. */
+  const fit = (elements) => {
+    elements.forEach(card);
+    shrink(elements.filter(inline));
+    const scrolling = elements.map((element) => width(element) > element.clientWidth + 1 && (inline(element) || getComputedStyle(element).overflowX !== "visible"));
+    elements.forEach((element, at) => mark(element, scrolling[at]));
+  };
+  const watch = new ResizeObserver((all) => fit(all.map(({ target }) => target)));
+  const look = (within) => {
+    const elements = within.flatMap((part) => [...part.querySelectorAll(WIDE)]);
+    elements.forEach((element) => watch.observe(element));
+    fit(elements);
+  };
   /* No line begins with the point, comma or bracket that follows a formula. */
   addEventListener("DOMContentLoaded", () => document.querySelectorAll(".bd-article span.math").forEach((formula) => {
     const after = formula.nextSibling;
@@ -105,8 +111,9 @@
   addEventListener("DOMContentLoaded", () => document.querySelectorAll(".bd-article td").forEach((cell) => {
     if (/^[-\d.]+e-\d+$/.test(cell.textContent.trim())) cell.style.whiteSpace = "nowrap";
   }));
-  addEventListener("DOMContentLoaded", look);
-  addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(look));
+  addEventListener("DOMContentLoaded", () => look([document]));
+  addEventListener("load", () => look([document]));
+  addEventListener("formulas", ({ detail }) => look(detail));
 
   addEventListener("DOMContentLoaded", () => {
     /* Entries of a bibliography have a role of their own, which a list may not have as its children. */

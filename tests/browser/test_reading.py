@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from .conftest import BOOK, CUT, settle
+from .conftest import BOOK, CUT, DESKTOP, settle
 from .test_pages import PAGES
 
 pytestmark = pytest.mark.browser
@@ -19,6 +19,7 @@ HEAVIEST = sorted(PAGES, key=lambda path: -(BOOK / path).stat().st_size)[:6]
 # Every page is looked at on a phone where it is visited; chapters with many formulas at every width here.
 CHAPTERS = [path for path in PAGES if not path.startswith("book/api/")]
 FORMULAS = [path for path in CHAPTERS if (BOOK / path).read_text(encoding="utf-8").count('<div class="math') >= 10]
+MOST_FORMULAS = sorted(CHAPTERS, key=lambda path: -(BOOK / path).read_text(encoding="utf-8").count('class="math'))[:5]
 PICTURED = [path for path in CHAPTERS if re.search("<svg|fl-pan|fl-fig", (BOOK / path).read_text(encoding="utf-8"))]
 LEGIBLE = 10.99  # pixels
 SMALL = """(least) => [...document.querySelectorAll("article svg text")]
@@ -125,7 +126,7 @@ def test_pages_are_light(book: Path) -> None:
     assert heavy == {}
 
 
-@pytest.mark.parametrize("path", HEAVIEST)
+@pytest.mark.parametrize("path", sorted({*HEAVIEST, *MOST_FORMULAS}))
 def test_heavy_pages_load_in_time(page: Page, origins: dict[str, str], path: str) -> None:
     took = []
     for _ in range(3):  # the page's own time is the least of a few: the machine may be busy with something else
@@ -135,6 +136,26 @@ def test_heavy_pages_load_in_time(page: Page, origins: dict[str, str], path: str
         if took[-1] < PATIENT_MS:
             break
     assert min(took) < PATIENT_MS
+
+
+UNSET = """() => [...document.querySelectorAll(".math:not(:has(mjx-container))")]
+  .map((e) => e.getBoundingClientRect().top)"""
+
+
+def test_formulas_in_sight_are_set_before_all_others(page: Page, origins: dict[str, str]) -> None:
+    """When a long page is loaded nothing in sight or above is left, so that nothing moves when the rest comes."""
+    address = f"{origins['http']}/{MOST_FORMULAS[0]}"
+    page.goto(address)
+    heads = page.eval_on_selector_all("article section section[id]", "(all) => all.map((e) => e.id)")
+    for place in ("", "#" + heads[len(heads) // 2]):
+        page.goto("about:blank")
+        page.goto(address + place)
+        assert all(top >= DESKTOP["height"] for top in page.evaluate(UNSET)), place
+        before = page.evaluate("() => scrollY")
+        settle(page)
+        assert page.evaluate(UNSET) == []
+        assert page.evaluate("() => scrollY") == before
+    assert before > DESKTOP["height"]
 
 
 def test_figures_are_fetched_when_they_come_into_sight(page: Page, origins: dict[str, str]) -> None:
