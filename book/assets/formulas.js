@@ -2,6 +2,7 @@
    place that the address names. */
 (() => {
   const PIECE = 60; // formulas: about a tenth of a second, as long as a reader may be kept waiting
+  const SIGHT = 1.5; // windows: what other scripts do to the page meanwhile moves what stands below by less than half of one
   const { MathJax } = window;
   if (!MathJax || MathJax.startup) return;
   const set = async (formulas) => {
@@ -10,16 +11,22 @@
   };
   const loaded = new Promise((done) => addEventListener("load", done, { once: true }));
   const pageReady = async () => {
-    const formulas = [...document.querySelectorAll(".math")];
-    const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const sight = innerHeight + Math.max(0, place ? place.getBoundingClientRect().top : 0);
-    const near = formulas.filter((formula) => formula.getBoundingClientRect().top < sight);
-    await set(near);
+    const left = new Set(document.querySelectorAll(".math"));
+    const place = document.getElementById(location.hash.slice(1));
+    const take = (formulas) => {
+      formulas.forEach((formula) => left.delete(formula));
+      return set(formulas);
+    };
+    const near = () => {
+      const end = SIGHT * innerHeight + Math.max(0, place ? place.getBoundingClientRect().top : 0);
+      return [...left].filter((formula) => formula.getBoundingClientRect().top < end);
+    };
+    /* What is set is shorter than what was typed, so that more comes into sight. */
+    for (let formulas = near(); formulas.length; formulas = near()) await take(formulas);
     await loaded;
-    const others = formulas.filter((formula) => !near.includes(formula));
-    while (others.length) {
+    while (left.size) {
       await new Promise((next) => setTimeout(next));
-      await set(others.splice(0, PIECE));
+      await take([...left].slice(0, PIECE));
     }
   };
   MathJax.startup = { pageReady };
