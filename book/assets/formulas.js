@@ -3,6 +3,7 @@
 (() => {
   const PIECE = 60; // formulas: about a tenth of a second, as long as a reader may be kept waiting
   const SIGHT = 1.5; // windows: what other scripts do to the page meanwhile moves what stands below by less than half of one
+  /* Its settings, whose place it takes when it comes; the page of an own run brings it along and sets all at once. */
   const { MathJax } = window;
   if (!MathJax || MathJax.startup) return;
   const set = async (formulas) => {

@@ -62,10 +62,10 @@
   /* A formula within a line is set a little smaller if it fits then; else it scrolls on a line of its own. */
   const LEAST = 0.75;
   const shrink = (elements) => {
-    const set = elements.filter((element) => element.dataset.size);
-    set.forEach((element) => (element.style.fontSize = element.dataset.size));
-    const wide = elements.map((element) => [element, element.clientWidth / width(element)]).filter(([element, share]) => share && width(element) > element.clientWidth + 1);
-    for (const [element, share] of wide) {
+    elements.filter((element) => element.dataset.size).forEach((element) => (element.style.fontSize = element.dataset.size));
+    const wide = elements.map((element) => [element, element.clientWidth, width(element)]).filter(([, place, own]) => place && own > place + 1);
+    for (const [element, place, own] of wide) {
+      const share = place / own;
       element.dataset.size ??= element.style.fontSize;
       if (share > LEAST) element.style.fontSize = `${Math.floor(0.99 * share * parseFloat(element.dataset.size))}%`;
     }
@@ -75,12 +75,15 @@
     if (!scrolls && !framed) return;
     if (!framed) frame(element);
     fade(element);
-    if (scrolls && !element.hasAttribute("role")) {
-      for (const [name, value] of Object.entries(ours)) element.setAttribute(name, value);
-      element.setAttribute("aria-label", `${named(element).filter(Boolean).join(" ")}, scrolls sideways`);
-      element.dataset.reach = "";
+    if (scrolls && !("reach" in element.dataset)) {
+      /* What has a role, as a picture, has a name of its own. */
+      const wanted = element.hasAttribute("role") ? { tabindex: "0" } : { ...ours, "aria-label": `${named(element).filter(Boolean).join(" ")}, scrolls sideways` };
+      const given = Object.entries(wanted).filter(([attribute]) => !element.hasAttribute(attribute));
+      for (const [attribute, value] of given) element.setAttribute(attribute, value);
+      element.dataset.reach = given.map(([attribute]) => attribute).join(" ");
     } else if (!scrolls && "reach" in element.dataset) {
-      for (const name of [...Object.keys(ours), "aria-label", "data-reach"]) element.removeAttribute(name);
+      for (const attribute of element.dataset.reach.split(" ").filter(Boolean)) element.removeAttribute(attribute);
+      delete element.dataset.reach;
     }
   };
   /* All widths are read before anything is written: the page is laid out anew after each change that is read. */
@@ -112,7 +115,7 @@
     if (/^[-\d.]+e-\d+$/.test(cell.textContent.trim())) cell.style.whiteSpace = "nowrap";
   }));
   addEventListener("DOMContentLoaded", () => look([document]));
-  addEventListener("load", () => look([document]));
+  addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(() => look([document])));
   addEventListener("formulas", ({ detail }) => look(detail));
 
   addEventListener("DOMContentLoaded", () => {
