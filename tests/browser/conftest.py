@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request
+from playwright.sync_api import Browser, BrowserContext, Page, Request, ViewportSize
 
 from flamebook.site.book.printed import browser
 
@@ -194,7 +194,7 @@ def _visit(context: BrowserContext, address: str, folder: Path | None, path: str
         switch_theme(page, "dark")
         found.dark = _look(page, folder, path, "dark")
         switch_theme(page, "light")
-        page.set_viewport_size(PHONE)
+        resize(page, PHONE)
         found.phone = _look(page, folder, path, "phone")
     page.close()
     return found
@@ -221,6 +221,12 @@ def settle(page: Page) -> None:
         page.wait_for_function(
             "() => ['live', 'grid'].includes(document.documentElement.dataset.sliders)", timeout=PATIENCE_MS
         )
+
+
+def resize(page: Page, size: ViewportSize) -> None:
+    """Give the page another size and wait until it has drawn itself anew: it is told of the size within a frame."""
+    page.set_viewport_size(size)
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def switch_theme(page: Page, theme: str) -> None:

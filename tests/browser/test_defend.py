@@ -17,7 +17,7 @@ from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 
-from .conftest import DESKTOP, ORIGINS, PHONE, Visit, settle, switch_theme
+from .conftest import DESKTOP, ORIGINS, PHONE, Visit, resize, settle, switch_theme
 
 pytestmark = pytest.mark.browser
 
@@ -268,11 +268,11 @@ def test_the_answer_prints_by_itself(defend: Page) -> None:
 
 def test_no_column_is_off_a_phone(defend: Page) -> None:
     _ask(defend, *REQUESTS[0])
-    defend.set_viewport_size(PHONE)
+    resize(defend, PHONE)
     wide = "() => document.querySelector('.fl-defend-table').getBoundingClientRect().right - window.innerWidth"
     assert defend.evaluate(wide) <= 0
     assert defend.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
-    defend.set_viewport_size(DESKTOP)
+    resize(defend, DESKTOP)
 
 
 def test_the_chart_has_a_mark_for_every_row_of_the_table(defend: Page) -> None:

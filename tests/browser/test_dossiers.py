@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest, norm
 
-from .conftest import CUT, ORIGINS, PHONE, settle, switch_theme, watched
+from .conftest import CUT, ORIGINS, PHONE, resize, settle, switch_theme, watched
 
 pytestmark = pytest.mark.browser
 Pair = list[tuple[float, float]]
@@ -243,7 +243,7 @@ def test_it_is_turned_and_played_by_keyboard_and_says_what_happened(page: Page) 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_phone_nothing_is_cut_and_marks_stand_out(page: Page, theme: str) -> None:
     before = page.viewport_size
-    page.set_viewport_size(PHONE)
+    resize(page, PHONE)
     switch_theme(page, theme)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate(CUT) == []
@@ -256,4 +256,4 @@ def test_on_a_phone_nothing_is_cut_and_marks_stand_out(page: Page, theme: str) -
     marks = {page.eval_on_selector(f".fl-dossier-{name}", fill) for name in ("claimed", "exact")}
     assert len(marks) == 2
     switch_theme(page, "light")
-    page.set_viewport_size(before or PHONE)
+    resize(page, before or PHONE)

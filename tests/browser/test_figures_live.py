@@ -17,7 +17,7 @@ from playwright.sync_api import BrowserContext, Page
 from flamebook.site.sliders.figures import FIGURES, Figure
 from flamelib.answers import answer
 
-from .conftest import PATIENCE_MS, PHONE, Visit, settle, switch_theme
+from .conftest import PATIENCE_MS, PHONE, Visit, resize, settle, switch_theme
 from .test_accessibility import ASK, AXE, RULES
 from .test_sliders import needs_runtime
 
@@ -167,11 +167,11 @@ def test_an_open_panel_has_nothing_serious_against_it(opened: Page, theme: str) 
 
 def test_it_fits_a_phone_and_is_not_printed(opened: Page) -> None:
     before = opened.viewport_size
-    opened.set_viewport_size(PHONE)
+    resize(opened, PHONE)
     wide = "where => [...document.querySelectorAll(`${where} *`)].filter((e) => e.scrollWidth > innerWidth).length"
     assert opened.evaluate(wide, _box(ONE)) == 0
     assert opened.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-    opened.set_viewport_size(before or PHONE)
+    resize(opened, before or PHONE)
     opened.emulate_media(media="print")
     assert not opened.is_visible(_box(ONE))
     opened.emulate_media(media="screen")

@@ -15,7 +15,7 @@ from flamebook.runs import own
 from flamebook.runs.notebook import declared
 from flamebook.runs.page import built, made
 
-from .conftest import CUT, DESKTOP, FACTS, PHONE, Visit, settle, switch_theme
+from .conftest import CUT, DESKTOP, FACTS, PHONE, Visit, resize, settle, switch_theme
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +54,7 @@ def test_it_is_as_whole_as_the_books_page(own_page: Path, chromium: Browser) -> 
     dark = page.evaluate(FACTS)
     assert dark["theme"] == "dark"
     assert all(figure == {"light": [False], "dark": [True]} for figure in dark["figures"])
-    page.set_viewport_size(PHONE)
+    resize(page, PHONE)
     assert page.evaluate(FACTS)["overflow"] <= 0
     page.reload()
     settle(page)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from .conftest import BOOK, CUT, DESKTOP, settle
+from .conftest import BOOK, CUT, DESKTOP, resize, settle
 from .test_pages import PAGES
 
 pytestmark = pytest.mark.browser
@@ -41,11 +41,6 @@ def _open(page: Page, address: str, width: int) -> None:
     settle(page)
 
 
-def _resize(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
 @pytest.fixture(scope="module")
 def phone(chromium: Browser) -> Iterator[Page]:
     """A page of its own, whose width the tests change."""
@@ -58,7 +53,7 @@ def phone(chromium: Browser) -> Iterator[Page]:
 def test_nothing_is_cut_without_a_cue(phone: Page, origins: dict[str, str], path: str) -> None:
     _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
     for width in WIDTHS:
-        _resize(phone, width)
+        resize(phone, {"width": width, "height": 900})
         assert phone.evaluate(CUT) == [], width
         if "/api/" not in path:  # where formulas are those of docstrings, on one line
             scrolling = phone.eval_on_selector_all(
@@ -92,7 +87,7 @@ def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, s
         assert beyond == [], path
     labels = phone.eval_on_selector_all(".fl-cards tbody tr:first-child td", "all => all.map(one => one.dataset.label)")
     assert "certified: " in labels
-    _resize(phone, WIDTHS[2])
+    resize(phone, {"width": WIDTHS[2], "height": 900})
     assert phone.eval_on_selector(".fl-cards", "table => getComputedStyle(table).display") == "table"
 
 

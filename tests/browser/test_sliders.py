@@ -20,7 +20,7 @@ from flamelib.accounting.splitting import lemmas, rules, two_users
 from flamelib.answers import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
-from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, settle
+from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, resize, settle
 
 pytestmark = pytest.mark.browser
 
@@ -319,7 +319,7 @@ FOLLOWED = {"n_buckets": "blanket", "kept": "flame", "noise_std": "participation
 @pytest.mark.parametrize("size", [{"width": 1366, "height": 768}, {"width": 390, "height": 844}], ids=str)
 def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, size: dict[str, Any]) -> None:
     before = live.viewport_size
-    live.set_viewport_size(size)  # type: ignore[arg-type]
+    resize(live, size)  # type: ignore[arg-type]
     for name in (*TYPED, *START):
         live.focus(f"#fl-{name}-slider")
         live.keyboard.press("ArrowRight")
@@ -334,7 +334,7 @@ def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, s
         assert live.locator("#fl-legend li").count() == len(chart.curves)
     live.select_option("#fl-which", "blanket")
     live.click("#fl-reset")
-    live.set_viewport_size(before or size)  # type: ignore[arg-type]
+    resize(live, before or size)  # type: ignore[arg-type]
 
 
 @needs_runtime
