@@ -36,10 +36,22 @@ FACTS = """() => {
     ["alt", "aria-label"].some((name) => e.getAttribute(name)?.trim()) ||
     e.getAttribute("aria-labelledby")?.split(" ").some(words) ||
     e.closest("[aria-hidden=true]");
+  /* A word of a title that stands on more than one line; where it has a hyphen it may. */
+  const title = document.createTreeWalker(document.querySelector("article h1") ?? new Text(), NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (title.nextNode()) {
+    for (const { 0: word, index } of title.currentNode.data.matchAll(/[^\\s-]+/g)) {
+      const range = document.createRange();
+      range.setStart(title.currentNode, index);
+      range.setEnd(title.currentNode, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+    }
+  }
   return {
     theme: document.documentElement.dataset.theme,
     title: document.title,
     heading: document.querySelector("h1")?.textContent ?? "",
+    broken,
     overflow: document.documentElement.scrollWidth - window.innerWidth,
     raw,
     unset: maths.filter((e) => !e.querySelector("mjx-container")).map((e) => e.textContent.slice(0, 80)),

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom, binomtest
 
 from .conftest import CUT, ORIGINS, PHONE, resize, settle, switch_theme, watched
 
@@ -33,6 +33,11 @@ def page(
 # --- An oracle that shares no code with the book: outcomes listed, densities integrated -----------------------------
 
 
+def _bell(x: float, width: float = 1.0) -> float:
+    """Density of a normal law at a distance from its centre."""
+    return math.exp(-((x / width) ** 2) / 2) / (width * math.sqrt(2 * math.pi))
+
+
 def _listed(pairs: Pair, epsilon: float) -> float:
     return math.fsum(max(p - math.exp(epsilon) * q, 0.0) for p, q in pairs)
 
@@ -50,7 +55,7 @@ def _integrated(first: Mapping[float, float], second: Mapping[float, float], wid
     """Two mixtures of normal laws, weights by centre."""
 
     def excess(x: float) -> float:
-        p, q = (sum(w * norm.pdf(x, c, width) for c, w in law.items()) for law in (first, second))
+        p, q = (sum(w * _bell(x - c, width) for c, w in law.items()) for law in (first, second))
         return max(p - math.exp(epsilon) * q, 0.0)
 
     low, high = min([*first, *second]) - 10 * width, max([*first, *second]) + 10 * width
@@ -125,9 +130,7 @@ def _participation() -> Callable[[At], Answer]:
         """The divergence before sampling, in the frame that moves with the other gradients."""
 
         def excess(x: float) -> float:
-            return max(
-                norm.pdf(x) - near * norm.pdf(x + 1) - far * sum(w * norm.pdf(x + c) for c, w in centres.items()), 0
-            )
+            return max(_bell(x) - near * _bell(x + 1) - far * sum(w * _bell(x + c) for c, w in centres.items()), 0)
 
         return p * q * quad(excess, -10, 14, points=list(range(-9, 14)), limit=500)[0]
 

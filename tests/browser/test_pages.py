@@ -47,6 +47,7 @@ def _faults(found: Visit, file: Path) -> Iterator[tuple[str, object]]:
     yield "cut off without a cue", found.light["cut"]
     if found.dark and found.phone:
         yield "cut off on a phone without a cue", found.phone["cut"]
+        yield "broken within a word of the title on a phone", found.phone["broken"]
         yield "figures of the wrong theme in the dark", _wrong(found.dark, [False], [True])
         yield "no dark theme", found.light["figures"] and found.dark["theme"] != "dark"
         yield "pixels wider than a phone", max(0, found.phone["overflow"])
