@@ -173,41 +173,32 @@ def page(contexts: dict[str, BrowserContext]) -> Iterator[Page]:
     opened.close()
 
 
-@pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the pictures of this session are kept: FLAMELIB_SCREENSHOTS, or a folder of the test run."""
-    named = os.environ.get("FLAMELIB_SCREENSHOTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 @pytest.fixture
-def visit(
-    contexts: dict[str, BrowserContext], origins: dict[str, str], screenshots: Path
-) -> Callable[[str, str], Visit]:
-    """Visit a page from an origin; pictures are kept of what is seen over loopback."""
+def visit(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Callable[[str, str], Visit]:
+    """Visit a page from an origin; FLAMELIB_SCREENSHOTS names a folder for pictures of what is seen over loopback."""
+    named = os.environ.get("FLAMELIB_SCREENSHOTS")
 
     def once(path: str, origin: str) -> Visit:
-        folder = screenshots if origin == "http" else None
-        return _visit(contexts[origin], f"{origins[origin]}/{path}", folder, path)
+        stem = path.removesuffix(".html").replace("/", "-")
+        pictures = Path(named, stem) if named and origin == "http" else None
+        return _visit(contexts[origin], f"{origins[origin]}/{path}", pictures)
 
     return once
 
 
-def _visit(context: BrowserContext, address: str, folder: Path | None, path: str) -> Visit:
+def _visit(context: BrowserContext, address: str, pictures: Path | None) -> Visit:
     found = Visit(address)
     page = context.new_page()
     found.listen(page)
     page.goto(address)
     settle(page)
-    found.light = _look(page, folder, path, "light")
-    if folder is not None:  # from disk a page looks the same, as far as it loads
+    found.light = _look(page, pictures, "light")
+    if address.startswith("http"):  # from disk a page looks the same, as far as it loads
         switch_theme(page, "dark")
-        found.dark = _look(page, folder, path, "dark")
+        found.dark = _look(page, pictures, "dark")
         switch_theme(page, "light")
         resize(page, PHONE)
-        found.phone = _look(page, folder, path, "phone")
+        found.phone = _look(page, pictures, "phone")
     page.close()
     return found
 
@@ -249,9 +240,8 @@ def switch_theme(page: Page, theme: str) -> None:
             page.evaluate("() => document.querySelector('.theme-switch-button')?.click()")
 
 
-def _look(page: Page, folder: Path | None, path: str, name: str) -> dict[str, Any]:
+def _look(page: Page, pictures: Path | None, name: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"cut": page.evaluate(CUT)} | page.evaluate(FACTS)
-    if folder is not None:
-        stem = path.removesuffix(".html").replace("/", "-")
-        page.screenshot(path=folder / f"{stem}-{name}.png", animations="disabled")
+    if pictures is not None:
+        page.screenshot(path=f"{pictures}-{name}.png", animations="disabled")
     return facts
