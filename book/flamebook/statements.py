@@ -177,13 +177,14 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def ranked(values: Mapping[str, float], shown: str = "{:.3g}", largest_first: bool = True) -> str:
-    """Names in the order of their values, each with its value.
+    """Names in the order of their values, each with its value; bounds are rounded to their safe side.
 
     >>> ranked({"SS-Simple": 0.2, "SS-Topk": 0.9})
     'SS-Topk (0.9) and SS-Simple (0.2)'
     """
     order = sorted(values, key=lambda name: values[name], reverse=largest_first)
-    return listed([f"{name} ({shown.format(values[name])})" for name in order])
+    sides = {AtMost: at_most, AtLeast: at_least}
+    return listed([f"{name} ({sides.get(type(values[name]), shown.format)(values[name])})" for name in order])
 
 
 class AtMost(float):
@@ -195,7 +196,7 @@ class AtLeast(float):
 
 
 def sided(name: str, value: float, formulas: Sequence[str] = ()) -> float:
-    """The value of a curve as what its name says: lower bounds begin with ``lower``, and ``formulas`` bound nothing.
+    """The value of a curve as what its name says: lower bounds are ``lower...`` and ``aligned``, ``formulas`` none.
 
     >>> sided("lower-full", 0.1), sided("certified", 0.2), sided("withdrawn", 0.3, ["withdrawn"])
     (0.1, 0.2, 0.3)
@@ -204,7 +205,7 @@ def sided(name: str, value: float, formulas: Sequence[str] = ()) -> float:
     """
     if name in formulas:
         return float(value)
-    return AtLeast(value) if name.startswith("lower") else AtMost(value)
+    return AtLeast(value) if name.startswith(("lower", "aligned")) else AtMost(value)
 
 
 def at_most(value: float, digits: int = 4) -> str:

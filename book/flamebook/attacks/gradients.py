@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from flamebook.attacks.participation import Setting
 from flamebook.records import Parameters, columns_csv
+from flamebook.statements import AtLeast, AtMost
 from flamelib.accounting.sampling.turned_gradients import SHARPEST, Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
@@ -39,8 +40,9 @@ class Angles:
     def rows(self) -> list[tuple[str, float, float, float, float]]:
         """For each curve: at 0 degrees, the worst angle, the value there, the upper bound."""
         worst = {name: int(values.argmax()) for name, values in self.curves.items()}
+        most = {name: AtMost(level) for name, level in self.levels.items()}
         return [
-            (name, float(values[0]), float(self.angles[worst[name]]), float(values.max()), self.levels[name])
+            (name, AtLeast(values[0]), float(self.angles[worst[name]]), AtLeast(values.max()), most[name])
             for name, values in self.curves.items()
         ]
 

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom, binomtest
 
 from flamebook.records import Parameters, to_csv
-from flamebook.statements import Finding, compared, silent
+from flamebook.statements import AtMost, Finding, compared, silent
 from flamelib.accounting.sampling import known
 from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
 from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
@@ -247,7 +247,7 @@ class Counterexample:
             ("attack", self.estimate),
             ("its 95% interval (Clopper-Pearson), from", self.interval[0]),
             ("to", self.interval[1]),
-            ("outer (certified upper bound)", self.values["outer"]),
+            ("outer (certified upper bound)", AtMost(self.values["outer"])),
         ]
 
 

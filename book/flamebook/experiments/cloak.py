@@ -281,7 +281,7 @@ def recorded_words(equal: Sweep, modulus: Sweep, crowd: Sweep) -> dict[str, str]
         "clean": f"{clean.min():g}",
         "wrapped": f"{wrapped[0]:.0f} coordinates",
         "wrapped_cost": f"{accuracy[-1] - accuracy[0]:.1f} points",
-        "largest_gap": f"{abs(behind).max():.1f} points, at $\\varepsilon={at}$",
+        "largest_gap": f"{abs(behind).max():.2f} points, at $\\varepsilon={at}$",
         "noise_verdict": either(compared(abs(behind[list(equal.x).index(2.0)]), "<", 0.5), "holds", "does not hold"),
     }
 

@@ -182,7 +182,7 @@ def elsewhere(here: Runs, there: Runs, dataset: str) -> Words:
         "same_order": either(
             list(accuracies(here)) == list(accuracies(there)),
             "The order of the methods at the end is the same, the distances are not.",
-            "Neither the distances between the methods nor their whole order at the end are the same.",
+            "The distances between the methods differ, and so does their order at the end.",
         ),
         "topk_first": either(
             every(*first),

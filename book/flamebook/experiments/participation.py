@@ -255,7 +255,7 @@ def less_noise_words(first: Mapping[str, float], second: Mapping[str, float]) ->
 def experiment_words(setting: Setting, record: Learning, n_clients: int, totals: Mapping[str, float]) -> dict[str, str]:
     """What an experiment shows: clients, noise, the order of the schemes, what clipping costs, budgets in the end."""
     gaps = [record.gap(*pair) for pair in pairwise(RANKING[1:])]
-    spread = [Gap.of(record.final(name)).spread for name in RANKING[1:]]
+    spread = [Gap.of(record.final(name)).spread for name in ("inner", *RANKING[1:])]
     slow = {named(name.partition(":")[0]): record.final(name).mean() for name in record.curves if SLOW in name}
     lost, clipped = record.gap(UNPROTECTED, "outer").mean, record.gap(UNPROTECTED, NOISELESS).mean
     return {

@@ -155,7 +155,8 @@ def test_a_gap_is_told_where_there_is_one():
     binary = amplification.compute_epsilons(KaryProfile(1.0, 2), [1000], DELTA)
     gap = amplification.compute_gap([KaryProfile(1.0, 2), KaryProfile(1.0, 10)], [1000], DELTA)
     words = amplification.words_of_gap(gap, binary)
-    assert words["gap_story"].startswith("The upper bound exceeds the lower one by at most 18 %")
+    assert words["gap_story"].startswith("Among up to 1,000 users the upper bound exceeds the lower one by")
+    assert " by at most 18 % for binary response" in words["gap_story"]
     assert words["gap_story"].endswith("% for 10-ary response")
     nothing = amplification.compute_epsilons(KaryProfile(0.1, 2), [1000], 0.9)
     gap = amplification.compute_gap([KaryProfile(0.1, 2)], [1000], 0.9)
@@ -178,7 +179,8 @@ def test_the_withdrawn_bound_is_told_to_be_false_where_it_is():
     book = amplification.words_of_withdrawn(
         amplification.compute_epsilons(LaplaceProfile(0.5), [100, 10**5], DELTA, kinds)
     )
-    assert "from 100,000 users on, and below the *lower* bound from 100,000 users on" in book["withdrawn_under"]
+    assert book["withdrawn_under"].startswith("from 100,000 users on below the very quantity")
+    assert "and below the *lower* bound from 100,000 users on" in book["withdrawn_under"]
     few = amplification.words_of_withdrawn(amplification.compute_epsilons(LaplaceProfile(0.5), [100], DELTA, kinds))
     assert few["withdrawn_under"].startswith("above the quantity that it should bound")
 

@@ -331,7 +331,8 @@ def gap_story(record: Curves) -> str:
     """By how much the best upper bound exceeds the lower one, for each randomizer."""
     names = {name.partition(":")[2]: _excess(ratios) for name, ratios in record.curves.items()}
     told = [f"{share} for {NAMED[name]}" for name, share in names.items() if share]
-    return f"The upper bound exceeds the lower one by at most {listed(told)}" if told else NO_GAP
+    crowds = f"Among up to {record.x[-1]:,.0f} users"
+    return f"{crowds} the upper bound exceeds the lower one by at most {listed(told)}" if told else NO_GAP
 
 
 def words_of_gap(record: Curves, binary: Curves) -> dict[str, str]:
@@ -351,7 +352,7 @@ def words_of_rate(record: Rates) -> dict[str, str]:
         "rate_slopes": either(
             level,
             "No line rises over the crowds of the figure, as the corollary says; the lines fall since "
-            "the bound has a factor $1/n$",
+            "the bound on $\\delta$ has a factor $1/n$",
             "A line rises over the crowds of the figure, which are too small to show the rate",
             "With so few crowds no slope can be told",
         ),
@@ -364,7 +365,7 @@ def words_of_withdrawn(record: Curves) -> dict[str, str]:
     curves = record.curves
     none, false = (from_on(record.x, curves["withdrawn"] < curves[key]) for key in ("blanket", "lower"))
     under = (
-        f"below the very quantity that it should bound {none}" if none else "above the quantity that it should bound"
+        f"{none} below the very quantity that it should bound" if none else "above the quantity that it should bound"
     )
     worse = f"{false}; a budget read off there is smaller than what two explicit data sets certainly lose"
     return {

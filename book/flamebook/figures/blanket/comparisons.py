@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamebook.records import LOOKS, Curves
-from flamebook.statements import counted, ranked, times
+from flamebook.statements import counted, ranked, sided, times
 from flamelib.core.arrays import Reals
 
 SAME = 1e-6  # relative difference below which two curves are drawn as one
@@ -17,11 +17,11 @@ def as_large(ratio: float) -> str:
     """How one number compares with another, given their ratio.
 
     >>> as_large(11.2), as_large(1.001), as_large(float("nan"))
-    ('11 times as large as', 'as large as', 'not comparable with')
+    ('11 times as large as', 'about as large as', 'not comparable with')
     """
     if np.isnan(ratio):
         return "not comparable with"
-    return "as large as" if times(ratio) == "once" else f"{times(ratio)} as large as"
+    return "about as large as" if times(ratio) == "once" else f"{times(ratio)} as large as"
 
 
 def over(one: ArrayLike, other: ArrayLike) -> Reals:
@@ -89,7 +89,9 @@ def at_the_end(record: Curves) -> str:
     >>> at_the_end(Curves("n_users", "epsilon", np.array([10.0, 1000.0]), {"lower": np.array([1.0, 0.25])}))
     'at 1,000 users, from above: lower bound (0.25)'
     """
-    named = {_name(key): float(values[-1]) for key, values in record.curves.items()}
+    is_bound = record.y_name in ("epsilon", "delta")  # else a budget that is allowed, or a ratio
+    last = {key: float(values[-1]) for key, values in record.curves.items()}
+    named = {_name(key): sided(key, value) if is_bound else value for key, value in last.items()}
     known = {name: value for name, value in named.items() if np.isfinite(value)}
     silent = [name for name in named if name not in known]
     words = f"at {record.x[-1]:,.0f} users, from above: {ranked(known) if known else 'none'}"

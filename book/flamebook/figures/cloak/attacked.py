@@ -69,8 +69,8 @@ class Vectors:
         """What elimination adds to a look at each closing share alone."""
         return (
             "What elimination does: at the first row's sizes it recovers a share of "
-            f"{self.found[0].share:.2f} of the values, and a look at each closing share alone, where it can be told "
-            f"from the others, is conclusive for {too_few.closing_chance(self.cases[0][0]):.2f} of the users."
+            f"{self.found[0].share:.2f} of the values. If one knew the closing share of each user, testing each of "
+            f"them by itself would settle {too_few.closing_chance(self.cases[0][0]):.2f} of the users."
         )
 
 

@@ -211,7 +211,7 @@ def verdict_rows(
         ("any good generator will do", "alg-1/generator", "624 outputs, or 12 bits of seed", "the operating system's"),
         ("the estimate is unbiased", "alg-2/biased", f"5 users: {clipped:.3f} for 0", "centred, with room in N"),
         ("sums of messages fit 64 bits", "alg-2/overflow", "9 million messages of 40 bits", "reduction by blocks"),
-        ("every grid point has its place, in doubles", "alg-1/floor-doubles", "29 of 100",
+        ("every grid point has its place, in doubles", "alg-1/floor-doubles", "the grid point 29/100",
          "rounding stated: grid, floor or random"),
         ("subsets' sums are pairwise independent", "lemma-1/pairwise", "N = 3, m = 2",
          "exact moments; the lemma survives"),

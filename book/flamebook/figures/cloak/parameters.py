@@ -254,7 +254,7 @@ def plan_words(rows: Rows) -> str:
     >>> plan_words([])
     'no theorem has parameters at this error: it takes a larger one, or a larger budget'
     >>> plan_words([("cloak:own-3", "replace-one", 8, "101", 17, "random", "Pólya", 120, 1.9)])
-    '1 theorem has parameters; the cheapest, cloak:own-3 with the neighbours replace-one, takes 120 bits'
+    '1 choice of theorem and neighbours has parameters; the cheapest, cloak:own-3 with replace-one, takes 120 bits'
     >>> shares = [(f"cloak:own-{i}", "", m, "", 17, "", "Pólya", 15 * m, 1.9) for i, m in ((6, 6), (3, 8))]
     >>> plan_words(shares).partition("; 6")[2]
     " messages hide one user's value behind Pólya noise, where the bound for all users asks for 8"
@@ -262,8 +262,8 @@ def plan_words(rows: Rows) -> str:
     if not rows:
         return "no theorem has parameters at this error: it takes a larger one, or a larger budget"
     theorem, neighbours, *_, size, _ = rows[0]
-    count = counted(len(rows), "theorem has", "theorems have")
-    told = f"{count} parameters; the cheapest, {theorem} with the neighbours {neighbours}, takes {size:,} bits"
+    count = counted(len(rows), "choice of theorem and neighbours has", "choices of theorem and neighbours have")
+    told = f"{count} parameters; the cheapest, {theorem} with {neighbours}, takes {size:,} bits"
     shares = {row[0]: int(str(row[2])) for row in rows if row[6] == "Pólya"}
     if not {"cloak:own-3", "cloak:own-6"} <= shares.keys():
         return told
