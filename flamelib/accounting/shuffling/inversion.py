@@ -314,12 +314,18 @@ class _Line:
         return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
 
     def _lattice(self, goal: float) -> _Plan:
-        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`."""
-        period = 2 * math.pi / self.span
-        count = math.ceil(0.5 * period / self._step(goal))
-        step = period / (2 * count + 1)
-        for _, steep, near in self._nearest(goal, period / 2):
-            return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`.
+
+        The sum stops early only by the decay of pairs one step apart, which is that of the whole half period; and not
+        where N is taken off, which decays more slowly.
+        """
+        half = math.pi / self.span
+        count = math.ceil(half / self._step(goal))
+        step = 2 * half / (2 * count + 1)
+        decays = [] if self.nobody else self._nearest(goal, half)
+        for foot, steep, near in decays:
+            if foot >= 0.99999 * half:
+                return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
         return _Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
     def _early(self, goal: float) -> _Plan | None:
