@@ -10,7 +10,8 @@ import numpy as np
 from mpmath import mp, mpf
 
 DIGITS = 40
-WINDOW, AROUND = 13.0, 45  # standard deviations, and counts more, within which counts are added up
+FADED, FARTHEST = 1e-17, 4000  # what is left at the end of a line, and points on it
+WINDOW, AROUND = 12.0, 25  # standard deviations, and counts more, within which counts are added up
 
 
 def up_less_down(n, w):
@@ -134,3 +135,66 @@ def _added(windows, weights, values, n, tilt):
             gain = np.where(inside, gain, 0)
             total += weight * (inner * rest * gain * np.exp(-tilt * gain)).sum()
     return total
+
+
+def on_a_line(growth, n, spread, top, nothing=0.0, fine=1.0):
+    """Mean of the positive part by inversion in extended doubles, where the n-th power fades along a line; else None.
+
+    ``growth(s)`` is the mean of ``e^{sx} - 1`` for one variable x with largest value ``top``; ``spread`` is about its
+    standard deviation.  The line runs right of the saddle point, as far as anything is left but ``nothing``, the
+    probability that x is 0; in steps so ``fine``.  No noise, no bound.
+    """
+    wide = np.longdouble
+
+    def log_height(t):
+        return n * float(np.log1p(growth(np.array([t], dtype=np.clongdouble))[0].real)) - 2 * math.log(t)
+
+    grid = np.exp(np.linspace(math.log(0.05 / (math.sqrt(n) * spread)), math.log(600 / top), 60))
+    t = min(grid, key=log_height)
+    for share in (0.2, 0.05):
+        t = min(t * np.exp(np.linspace(-1, 1, 9) * share), key=log_height)
+    bend = (log_height(1.02 * t) - 2 * log_height(t) + log_height(0.98 * t)) / (0.02 * t) ** 2
+    t = 1.1 * t
+    width = min(1 / math.sqrt(bend), t)
+    step, far = min(2 * math.pi * t / 45, 2 * math.pi * width / 16) / fine, 14.0
+    base = np.log1p(growth(np.array([t], np.clongdouble))[0].real)
+    never = np.exp(n * (np.log(wide(nothing)) - base)) if nothing else wide(0)
+
+    def powers(y):
+        s = np.asarray(wide(t) + 1j * np.asarray(y, wide), np.clongdouble)
+        return (np.exp(n * (np.log1p(growth(s)) - base)) - never) / s**2
+
+    while np.abs(powers(far * width * np.array([0.8, 0.9, 1.0, 1.1]))).max() * far * width > FADED / t**2 * width:
+        far *= 1.5
+        if far * width > FARTHEST * step:
+            return None
+    y = wide(step) * np.arange(math.ceil(far * width / step) + 1)
+    power = np.concatenate([powers(part) for part in np.array_split(y, 1 + len(y) // 300)])
+    total = (power.real.sum() - power[0].real / 2) * wide(step) / wide(math.pi)
+    with mp.workdps(DIGITS):
+        return mp.exp(n * mpf(str(base))) * mpf(str(total))
+
+
+def of_values(values, chances):
+    """The growth of :func:`on_a_line` for a few values."""
+    values = np.array([mp.nstr(v, 30) for v in values], dtype=np.longdouble)
+    chances = np.array([mp.nstr(c, 30) for c in chances], dtype=np.longdouble)
+    return lambda s: np.expm1(np.multiply.outer(s, values)) @ chances
+
+
+def of_laplace(epsilon0, epsilon, center, mass, panels=None):
+    """The same for Laplace noise on [0, 1], inputs 0 and 1 in question, against a user at ``center``.
+
+    Integrated over the message: atoms at both ends, and panels in between.
+    """
+    places, weights = (np.asarray(one, np.longdouble) for one in np.polynomial.legendre.leggauss(24))
+    edges = [np.linspace(a, b, (panels or 8) + 1) for a, b in ((0.0, center), (center, 1.0)) if b > a]
+    half = np.concatenate([np.diff(one) / 2 for one in edges])[:, None]
+    middle = np.concatenate([one[:-1] for one in edges])[:, None] + half
+    w = np.asarray(middle + half * places, np.longdouble).ravel()
+    e0, e = np.longdouble(epsilon0), np.exp(np.longdouble(epsilon))
+    chance = ((half * weights).ravel() * e0 / 2) * np.exp(-e0 * np.abs(w - center))
+    w = np.concatenate([w, [np.longdouble(0), np.longdouble(1)]])
+    chance = np.concatenate([chance, np.exp(-e0 * np.array([center, 1 - center], np.longdouble)) / 2])
+    loss = np.exp(e0 * (np.abs(w - center) - w)) - e * np.exp(e0 * (np.abs(w - center) - (1 - w)))
+    return lambda s: np.expm1(np.multiply.outer(s, loss)) @ (np.longdouble(mass) * chance)
