@@ -53,6 +53,7 @@ PASSES = 5  # sums at most, each with less noise
 ENUMERABLE = 100_000  # combinations of atoms that are summed one by one
 LOST, LEAST_MOMENT = -0.5, 1e-300  # change of M from which 1 and it lose digits; M below which no delta is a double
 BUSY = 1e300  # so many times as likely to contribute as not, of which a double keeps nothing
+FULL = 4.0  # mean number of gains from which that of one or more is as good as sure; roundings of a sum, in ROUNDING
 SELDOM, SUMMED = 1.0, 20_000  # mean number of uncommon messages, and how many combinations of them are summed
 
 
@@ -185,17 +186,26 @@ class _Line:
         log_share = self.n * math.log1p(-self.gain / self.moment) if self.gain < self.moment else -math.inf
         return math.exp(log_share) if log_share > 2 * math.log(NEGLIGIBLE) else 0.0
 
-    def _powers(self, y: Reals) -> Complexes:
-        """``(M(t+iy)/M(t))^n``, less the event that nobody contributes anything positive where that counts."""
+    def _powers(self, y: Reals) -> tuple[Complexes, Reals]:
+        """``(M(t+iy)/M(t))^n``, less N where that counts; and the size against which its round-off is stated.
+
+        A relative error of M of one moves an n-th power by n times the power of degree n - 1, and the logarithm of a
+        small M by once more its inverse.
+        """
+        fewer = max(self.n - 2, 0)
         if not self.nobody:
-            return np.asarray(np.exp(self.n * _log1p(self.mass * self.law.turn(self.t, y) / self.moment)))
+            log = _log1p(self.mass * self.law.turn(self.t, y) / self.moment)
+            return np.asarray(np.exp(self.n * log)), np.asarray(np.exp(fewer * log.real))
         idle = self.mass * self.passive.turn(self.t, y) / self.idle
         gain = (self.gain + self.mass * self.active.turn(self.t, y)) / self.idle
-        alone, together = self.n * _log1p(idle), self.n * _log1p(idle + gain)
+        log_idle, log_all = _log1p(idle), _log1p(idle + gain)
+        alone, together = self.n * log_idle, self.n * log_all
         ratio = self.n * _log1p(gain / np.where(idle == -1, 1, 1 + idle))
         near = (ratio.real < 1) & (idle != -1)
         close = np.exp(alone) * np.expm1(np.where(near, ratio, 0))
-        return np.asarray(self.nobody * np.where(near, close, np.exp(together) - np.exp(alone)))
+        power = self.nobody * np.where(near, close, np.exp(together) - np.exp(alone))
+        some = min(self.n * self.gain / self.idle, FULL)  # of a difference of powers, against the larger one
+        return np.asarray(power), self.nobody * some * np.exp(fewer * np.maximum(log_idle.real, log_all.real))
 
     def quick(self) -> float:
         """Logarithm of the divergence without a certificate, to about 1e-3: one short sum."""
@@ -251,25 +261,28 @@ class _Line:
 
     def _sums(self, plan: _Plan) -> _Sums:
         count = 2 + math.floor(plan.cut / plan.step)
-        total = density = either = 0.0
+        total = density = either = doubtful = 0.0
         for start in range(0, count, BLOCK):
             y = plan.step * np.arange(start, min(start + BLOCK, count), dtype=float)
             s = np.asarray(self.t + 1j * y, complex)
             damping = np.exp(0.5 * (plan.noise * s) ** 2) * (plan.step / math.pi)
             if start == 0:
                 damping[0] /= 2
-            damped = self._powers(y) * damping
-            terms = damped * self._kernel(s)
-            total += float(terms.real.sum())
+            powers, sizes = self._powers(y)
+            damped, kernel = powers * damping, self._kernel(s)
+            doubts = self._doubt(y, plan.noise) * sizes * np.abs(damping)
+            total += float((damped * kernel).real.sum())
             density += float(damped.real.sum())
-            either += float(self._doubt(y) @ np.abs(terms))
-        price = plan.noise**2 * (abs(density) + plan.dense)
+            either += float(doubts @ np.abs(kernel))
+            doubtful += float(doubts.sum())
+        price = plan.noise**2 * (abs(density) + doubtful + plan.dense)
         return _Sums(total, either + plan.beyond, self._aliases(plan.step), price)
 
-    def _doubt(self, y: Reals) -> Reals:
-        """Relative error of each term: round-off of the phases, quadrature."""
-        far = np.hypot(self.t, y) > self.law.reach
-        phases = 1 + y * (max(self.largest, 0.0) + self.n * self.spread) + 2 * self.n * self.mass * far
+    def _doubt(self, y: Reals, noise: float) -> Reals:
+        """Relative error of each term: round-off of the sum, the noise and the phases; quadrature."""
+        size = np.hypot(self.t, y)
+        phases = FULL + y * (max(self.largest, 0.0) + self.n * self.spread) + (noise * size) ** 2
+        phases += 2 * self.n * self.mass * (size > self.law.reach)
         near = 14 * self.width
         return np.asarray(ROUNDING * phases + np.where(y <= near, self._slip(near), self._slip(math.inf)))
 
@@ -314,12 +327,18 @@ class _Line:
         return np.asarray((self.span / 2 / np.sinh(self.span / 2 * s)) ** 2 if self.span else s**-2)
 
     def _lattice(self, goal: float) -> _Plan:
-        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`."""
-        period = 2 * math.pi / self.span
-        count = math.ceil(0.5 * period / self._step(goal))
-        step = period / (2 * count + 1)
-        for _, steep, near in self._nearest(goal, period / 2):
-            return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
+        r"""One period of the line holds everything: no noise; the kernel is at most :math:`\pi^2/4y^2`.
+
+        The sum stops early only by the decay of pairs one step apart, which is that of the whole half period; and not
+        where N is taken off, which decays more slowly.
+        """
+        half = math.pi / self.span
+        count = math.ceil(half / self._step(goal))
+        step = 2 * half / (2 * count + 1)
+        decays = [] if self.nobody else self._nearest(goal, half)
+        for foot, steep, near in decays:
+            if foot >= 0.99999 * half:
+                return _Plan(step, 0.0, near, 2.5 * _gauss_tail(steep, near))
         return _Plan(step, 0.0, (count - 0.5) * step, 0.0)
 
     def _early(self, goal: float) -> _Plan | None:
@@ -478,17 +497,27 @@ def _combinations(law: AtomicLaw, n_users: int) -> float:
 
 
 def _enumerated(law: AtomicLaw, n_users: int) -> Bracket:
-    """Sum over all counts of the atoms: positive terms only, so the relative error is a few roundings."""
+    """Sum over all counts of the atoms: positive terms only, the relative error of whose chances is a few roundings."""
     values, chances = _cells(law)
     counts, log_ways = _every(n_users, len(values))
-    excess = values @ counts
-    gains = excess > 0
-    if not gains.any():
-        return NOTHING
-    logs = log_ways[gains] + np.log(chances) @ counts[:, gains] + np.log(excess[gains])
-    total = _logsum(logs) - math.log(law.mass * n_users)
+    low, high = _excesses(log_ways + np.log(chances) @ counts, values @ counts, np.abs(values) @ counts)
     error = ROUNDING * (gammaln(n_users + 1) + n_users * np.abs(np.log(chances)).max() + 8)
-    return Bracket(total - error, total + error)
+    scale = math.log(law.mass * n_users)
+    return Bracket(low - scale - error, high - scale + error)
+
+
+def _excesses(logs: Reals, excess: Reals, sizes: Reals) -> tuple[float, float]:
+    """Logarithm of a mean of positive parts, from below and from above.
+
+    The difference of gains and losses is known up to a rounding of their sizes, which is taken or added: where they
+    cancel, what is left is nothing but that.
+    """
+    ends = []
+    for doubt in (-ROUNDING, ROUNDING):
+        inside = excess + doubt * sizes
+        gains = inside > 0
+        ends.append(_logsum(logs[gains] + np.log(inside[gains])) if gains.any() else -math.inf)
+    return ends[0], ends[1]
 
 
 @functools.lru_cache(maxsize=4)
@@ -502,8 +531,7 @@ def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:
     r"""Sum over the counts of all atoms but the commonest, which is not positive; at most K such messages are sent.
 
     With q the chance of one and R their number, :math:`S_+ \le l R` for the largest value l, and what is left out is
-    :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.  The difference of gains and
-    losses is known up to a rounding of their sizes, which is added or taken.  None where what is left out counts.
+    :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.  None where what is left out counts.
     """
     values, chances = _cells(law)
     common = int(chances.argmax())
@@ -518,16 +546,13 @@ def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:
     excess, sizes = (v @ counts + u * (n_users - sent) for v, u in ((values, usual), (np.abs(values), abs(usual))))
     log_falling = np.append(0.0, np.log(np.maximum(n_users - np.arange(most), 1)).cumsum())
     logs = log_falling[sent] - log_orders + np.log(chances) @ counts + (n_users - sent) * math.log1p(-mean / n_users)
-    ends = []
-    for doubt in (-ROUNDING, ROUNDING):
-        inside = excess + doubt * sizes
-        ends.append(_logsum(logs[inside > 0] + np.log(inside[inside > 0])) if (inside > 0).any() else -math.inf)
+    low, high = _excesses(logs, excess, sizes)
     rest = math.log(values.max()) + (most + 1) * math.log(mean) - math.lgamma(most + 1)
-    if rest > ends[0] + math.log(NEGLIGIBLE):
+    if rest > low + math.log(NEGLIGIBLE):
         return None
     error = ROUNDING * (most * (float(np.abs(np.log(chances)).max()) + math.log(n_users)) + 8)
     scale = math.log(law.mass * n_users)
-    return Bracket(ends[0] - scale - error, float(np.logaddexp(ends[1], rest)) - scale + error)
+    return Bracket(low - scale - error, float(np.logaddexp(high, rest)) - scale + error)
 
 
 @functools.cache
