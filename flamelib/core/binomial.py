@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import _ufuncs, gammaln
 
 from flamelib.core.arrays import Reals
+from flamelib.core.logspace import UNIT
 
 _SMALL = 16  # from here on the series of Stirling is right to the last digit; smaller counts are tabled
 MOST = 2**16  # terms that others add up at most
@@ -70,12 +71,13 @@ def _corrected(name: str, count: Reals, trials: Reals, rate: Reals) -> Reals:
     r"""The same of many trials.  SciPy raises the rounded 1 - rate to their power, which costs n / 2^54 of a sum.
 
     So it is asked at the rate :math:`p'` whose 1 - rate is a double.  The logarithm of a sum is so nearly a straight
-    line in that of the rate that it is moved from there to p along its slope, :math:`\pm pnP[\mathrm{Bin}(n-1,p)=k]`
-    over the sum: what that leaves out is :math:`np(1-p'/p)^2`.  Rates that are too faint for it have short sums.
+    line in that of the rate that it is moved from there to p along its slope,
+    :math:`\pm p'nP[\mathrm{Bin}(n-1,p')=k]` over the sum: what that leaves out is about :math:`np(1-p'/p)^2`.  Rates that
+    are too faint for it have short sums.
     """
     near, faint = 1 - (1 - rate), rate < _FAINT_RATE
     found = np.clip(_law(name)(count, trials, np.where(faint, rate, near)), 0.0, 1.0)
-    slope = rate * trials * pmf(count, trials - 1, rate) * (1 if name == "sf" else -1)
+    slope = near * trials * pmf(count, trials - 1, near) * (1 if name == "sf" else -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = found * np.exp(np.log1p((rate - near) / near) * slope / found)
         terms = np.cumprod([(trials - count - j) / (count + j + 1) * (rate / (1 - rate)) for j in range(1, _TERMS)], 0)
@@ -183,7 +185,7 @@ def log_tail(counts: Reals, n: int, rate: float) -> Reals:
     hits = np.where(counts > 0, _deviance(np.maximum(counts, 1.0), *_mean(n, rate, True)), _mean(n, rate, True)[0])
     left = np.maximum(n - counts, 0.0)
     misses = np.where(left > 0, _deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
-    return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
+    return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0) * (1 - 16 * UNIT))
 
 
 def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
