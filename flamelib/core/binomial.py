@@ -72,8 +72,8 @@ def _corrected(name: str, count: Reals, trials: Reals, rate: Reals) -> Reals:
 
     So it is asked at the rate :math:`p'` whose 1 - rate is a double.  The logarithm of a sum is so nearly a straight
     line in that of the rate that it is moved from there to p along its slope,
-    :math:`\pm p'nP[\mathrm{Bin}(n-1,p')=k]` over the sum: what that leaves out is about :math:`np(1-p'/p)^2`.  Rates that
-    are too faint for it have short sums.
+    :math:`\pm p'nP[\mathrm{Bin}(n-1,p')=k]` over the sum: what that leaves out is about :math:`np(1-p'/p)^2`.
+    Rates that are too faint for it have short sums.
     """
     near, faint = 1 - (1 - rate), rate < _FAINT_RATE
     found = np.clip(_law(name)(count, trials, np.where(faint, rate, near)), 0.0, 1.0)
