@@ -9,7 +9,7 @@ from oracles.loss_sums import binomial_tails, log
 from flamelib.core import binomial
 
 TRIALS = Axis(2.0**14, 2.0**31, log=True, whole=True)
-MEAN, DEVIATIONS = Axis(1e-6, 300, log=True), Axis(-8, 8)
+MEAN, DEVIATIONS = Axis(0.1, 300, log=True), Axis(-8, 8)
 
 
 def placed(trials, mean, deviations):
