@@ -87,11 +87,15 @@ def cells(p, q):
 
 def curve(p, q):
     def profile(one, other):
-        return lambda at: sum(max(a - math.exp(min(at, 700)) * b, 0.0) for a, b in zip(one, other, strict=True)) * (
-            1 + 1e-13
-        )
+        """From above: what the difference is rounded by is as much as its larger part is."""
 
-    return Curve(profile(p, q), profile(q, p), float(np.abs(np.log(p / q)).max()) * (1 + 1e-15))
+        def at(epsilon):
+            growth = math.exp(min(epsilon, 700))
+            return sum(max(a * (1 + 1e-15) - growth * b * (1 - 1e-15), 0.0) for a, b in zip(one, other, strict=True))
+
+        return at
+
+    return Curve(profile(p, q), profile(q, p), float(np.abs(np.log(p / q)).max()) * (1 + 4e-15))
 
 
 def hunted(answer, seed, tries, *more):
