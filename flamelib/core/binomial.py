@@ -13,14 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import _ufuncs, betainc, betaincc, gammaln
+from scipy.special import _ufuncs, gammaln
 
 from flamelib.core.arrays import Reals
+from flamelib.core.logspace import UNIT
 
 _SMALL = 16  # from here on the series of Stirling is right to the last digit; smaller counts are tabled
 MOST = 2**16  # terms that others add up at most
 _DENSE = 2**13  # counts beside the largest term that are taken one by one
-_TRUSTED = 2**30  # the largest number of trials for which the incomplete beta function is trusted
+_TRUSTED = 2**30  # the largest number of trials for which sums of probabilities are trusted
+# Trials between which SciPy's sums lose some n / 2^54 of themselves; beyond, it takes another way.
+_EXACT_ENOUGH, _EXACT_AGAIN = 2**16, 2**31
+_FAINT_RATE, _TERMS = 2.0**-40, 6  # rates below have 1 - rate next to none of their digits; terms of their sums
 _RAREST = 1e-250  # a rate below which a second hit has no chance that a double holds, and SciPy's function fails
 _MARGIN = 1e-9  # its relative error, from above
 _COUNTS = np.arange(1.0, _SMALL)
@@ -31,8 +35,8 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # St
 def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
     """Probability of exactly that many hits; 0 where that is impossible.
 
-    This function, :func:`cdf` and :func:`sf` give what ``scipy.stats.binom`` gives, to the last bit, without the time
-    it takes to load; this one also works where the rate is so small that SciPy's fails.
+    This function, and up to 65536 trials :func:`cdf` and :func:`sf`, give what ``scipy.stats.binom`` gives, to the last
+    bit, without the time it takes to load; this one also works where the rate is so small that SciPy's fails.
     """
     count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
     inside = (count >= 0) & (count <= trials)
@@ -43,20 +47,42 @@ def pmf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
 
 
 def cdf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    """Probability of at most that many hits."""
+    """Probability of at most that many hits, right to 1e-11 of itself."""
     return _summed("cdf", count, trials, rate)
 
 
 def sf(count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    """Probability of more than that many hits."""
+    """Probability of more than that many hits, right to 1e-11 of itself."""
     return _summed("sf", count, trials, rate)
 
 
 def _summed(name: str, count: ArrayLike, trials: ArrayLike, rate: ArrayLike) -> Any:
-    count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
+    count, trials, rate = np.asarray(count, float), np.asarray(trials, float), np.asarray(rate, float)
     inside = (count >= 0) & (count < trials)
-    found = np.clip(_law(name)(np.where(inside, np.floor(count), 0.0), trials, rate), 0.0, 1.0)
+    at = np.where(inside, np.floor(count), 0.0)
+    found = np.clip(_law(name)(at, trials, rate), 0.0, 1.0)
+    lossy = (trials > _EXACT_ENOUGH) & (trials <= _EXACT_AGAIN) & (rate < 0.5) & (rate > 0)
+    if lossy.any():
+        found = np.where(lossy, _corrected(name, at, trials, np.where(lossy, rate, 0.25)), found)
     return np.where(inside, found, np.where((count < 0) == (name == "sf"), 1.0, 0.0))[()]
+
+
+def _corrected(name: str, count: Reals, trials: Reals, rate: Reals) -> Reals:
+    r"""The same of many trials.  SciPy raises the rounded 1 - rate to their power, which costs n / 2^54 of a sum.
+
+    So it is asked at the rate :math:`p'` whose 1 - rate is a double.  The logarithm of a sum is so nearly a straight
+    line in that of the rate that it is moved from there to p along its slope,
+    :math:`\pm p'nP[\mathrm{Bin}(n-1,p')=k]` over the sum: what that leaves out is about :math:`np(1-p'/p)^2`.
+    Rates that are too faint for it have short sums.
+    """
+    near, faint = 1 - (1 - rate), rate < _FAINT_RATE
+    found = np.clip(_law(name)(count, trials, np.where(faint, rate, near)), 0.0, 1.0)
+    slope = near * trials * pmf(count, trials - 1, near) * (1 if name == "sf" else -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = found * np.exp(np.log1p((rate - near) / near) * slope / found)
+        terms = np.cumprod([(trials - count - j) / (count + j + 1) * (rate / (1 - rate)) for j in range(1, _TERMS)], 0)
+    more = pmf(count + 1, trials, rate) * (1 + terms.sum(0))
+    return np.asarray(np.where(faint, more if name == "sf" else 1 - more, np.where(found > 0, moved, found)))
 
 
 def _law(name: str) -> Callable[..., Any]:
@@ -159,13 +185,13 @@ def log_tail(counts: Reals, n: int, rate: float) -> Reals:
     hits = np.where(counts > 0, _deviance(np.maximum(counts, 1.0), *_mean(n, rate, True)), _mean(n, rate, True)[0])
     left = np.maximum(n - counts, 0.0)
     misses = np.where(left > 0, _deviance(np.maximum(left, 1.0), *_mean(n, rate, False)), _mean(n, rate, False)[0])
-    return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0))
+    return np.where(counts > n, -np.inf, -np.maximum(hits + misses, 0.0) * (1 - 16 * UNIT))
 
 
 def log_chance(counts: Reals, n: int, rate: float, few: bool) -> Reals:
     """Logarithms of the probabilities of at most that many hits (``few``), or of at least that many (upper).
 
-    They come from the incomplete beta function where it is trusted, and are never above Chernoff's bound.
+    They come from sums of probabilities where these are trusted, and are never above Chernoff's bound.
     """
     bound = np.where(counts < n * rate if few else counts > n * rate, log_tail(np.clip(counts, 0, n), n, rate), 0.0)
     bound = np.where(counts < 0 if few else counts > n, -np.inf, bound)
@@ -180,17 +206,16 @@ def log_between(low: Reals, high: Reals, n: int, rate: float) -> Reals:
 
 
 def _tail(counts: Reals, n: int, rate: float, few: bool) -> Reals:
-    """Chances by the incomplete beta function; 0 where that may not be trusted."""
+    """Chances by sums of probabilities; 0 where these may not be trusted."""
+    tail = cdf(counts, n, rate) if few else sf(counts - 1, n, rate)
     inside = (counts >= 0) & (counts < n) if few else (counts > 0) & (counts <= n)
-    at = np.where(inside, counts, 1.0 - few)
-    tail = betaincc(at + 1, n - at, rate) if few else betainc(at, n - at + 1, rate)
     return np.where(inside & (tail > 1e-200) & (n <= _TRUSTED), tail, 0.0)
 
 
 def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     """Ends of a window such that fewer hits, and more hits, each have at most that probability: never too narrow.
 
-    They come from the incomplete beta function, or from Chernoff's bound where that function is not trusted.
+    They come from sums of probabilities, or from Chernoff's bound where these are not trusted.
     """
     trusted = n <= _TRUSTED and chance > 1e-200
     target = math.log(chance) if chance > 0 else -math.inf
@@ -198,8 +223,7 @@ def quantiles(n: int, rate: float, chance: float) -> tuple[int, int]:
     def rare(count: int, few: bool) -> bool:
         """Whether at most that many, or at least, are rare enough."""
         if trusted and 0 <= count <= n and not (few and count == n) and not (not few and count == 0):
-            tail = betaincc(count + 1, n - count, rate) if few else betainc(count, n - count + 1, rate)
-            return bool(tail * (1 + 1e-9) <= chance)
+            return bool((cdf(count, n, rate) if few else sf(count - 1, n, rate)) * (1 + _MARGIN) <= chance)
         return bool(log_tail(np.array(float(count)), n, rate) <= target)
 
     middle = math.floor(n * rate)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from oracles.loss_sums import binomial_tails
 from scipy.stats import binom
 
 from flamelib.core import binomial
-from flamelib.core.binomial import log_pmf, tilted_window, window
+from flamelib.core.binomial import log_chance, log_pmf, tilted_window, window
 
 
 def exact(j, n, rate):
@@ -76,9 +77,9 @@ def test_chances_are_those_of_scipy_to_the_last_bit(name, present, monkeypatch):
     for trials, rate in [
         (29, 0.1),
         (999, 0.001),
-        (10**6, 0.5),
-        (10**6, 1e-5),
-        (10**9, 0.3),
+        (65_536, 0.5),
+        (65_536, 1e-5),
+        (10**9, 0.5),
         (8, 1e-240),
         (5, 1.0),
         (0, 0.3),
@@ -92,6 +93,16 @@ def test_chances_are_those_of_scipy_to_the_last_bit(name, present, monkeypatch):
         assert isinstance(one, float)
     table = np.arange(5), np.arange(6)[:, None], 0.3
     assert np.array_equal(ours(*table), theirs(*table))
+
+
+@pytest.mark.parametrize(("trials", "rate", "count"), [(330_390_603, 158.386 / 330_390_603, 19), (10**9, 2.5e-9, 1),
+                                                       (2**31 - 1, 0.3, 644_200_000), (10**9, 1e-15, 0)])  # fmt: skip
+def test_sums_of_many_trials_keep_more_digits_than_those_of_scipy(trials, rate, count):
+    below, beyond = binomial_tails(trials, rate, count)
+    for truth, found in ((below, binomial.cdf(count, trials, rate)), (beyond, binomial.sf(count, trials, rate))):
+        assert truth is None or abs(float((truth / float(found)).log())) < 1e-11
+    few = log_chance(np.array([float(count)]), trials, rate, few=True)
+    assert below is None or float(few[0]) >= float(below.log())
 
 
 @pytest.mark.parametrize("rate", [1e-320, 1e-304, 1e-251])

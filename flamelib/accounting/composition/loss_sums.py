@@ -315,7 +315,10 @@ class _Window:
         t = self.tilt.t
         start = max(math.floor(epsilon / self.step) - self.first, 0)
         far = len(self.law) if t * self.step * len(self.law) <= FAR else start + 1 + math.ceil(FAR / (t * self.step))
-        excess = np.maximum(self.step * (self.first + np.arange(start, min(far, len(self.law)))) - epsilon, 0)
+        # The product and the difference are rounded, which close above epsilon is as much as what is left of them.
+        rounded = side * 4 * UNIT * (abs(epsilon) + self.step)
+        losses = self.step * (self.first + np.arange(start, min(far, len(self.law))))
+        excess = np.maximum(losses - epsilon + rounded, 0)
         weights = -np.expm1(-excess) * np.exp(-t * excess)
         total = float(self.law[start:far] @ weights) * (1 + side * len(self.law) * UNIT)
         total += side * (float(np.linalg.norm(weights)) * self.error + self.outside)

@@ -67,7 +67,8 @@ class WholeNoise:
 
     @cached_property
     def _tails(self) -> Reals:
-        return np.logaddexp.accumulate(self.logs[::-1])[::-1]
+        # No listed mass is below exp(-2 RARE), so that doubles hold all of them.
+        return np.log(_running_sums(np.exp(self.logs[::-1])))[::-1]
 
     def cells(self, shift: int) -> Cells:
         """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed."""

@@ -1,0 +1,160 @@
+"""The worst points of sums of privacy losses: windows, tilts, grids and curves against exact sums over all outcomes."""
+
+import math
+
+import numpy as np
+from attacks.boxes import Axis, hunt
+from oracles.loss_sums import log, pair_delta, sum_delta
+
+from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon, laddered
+from flamelib.accounting.composition.known_pairs import Cells, above, below, coarser, composed_below, rounded_down
+from flamelib.accounting.composition.loss_sums import Loss, LossSum
+
+# Step, span in steps, mass of the largest and smallest losses, share of no loss, times, place of epsilon, lean of tilt.
+SUMS = [Axis(1e-4, 2, log=True), Axis(2, 40, whole=True), Axis(1e-250, 0.3, log=True), Axis(1e-250, 0.5, log=True),
+        Axis(0, 0.9999), Axis(2, 60, whole=True), Axis(0, 1), Axis(0, 3)]  # fmt: skip
+
+
+def losses(step, span, top, bottom, bulk):
+    masses = {-1: (1 - bulk) / 2, 0: bulk, 1: (1 - bulk) / 2}
+    masses[-int(span)], masses[int(span)] = bottom, top
+    index = np.array(sorted(masses))
+    law = np.array([masses[place] for place in index])
+    return Loss(step, index, law / law.sum(), 0.0, 0.0)
+
+
+def ends(step, span, top, bottom, bulk, times, place, lean):
+    """Truth, upper and lower end of the logarithm of delta in the window of a tilt that need not be the best."""
+    loss, times = losses(step, span, top, bottom, bulk), int(times)
+    law = LossSum([(loss, times)])
+    mean = max(law.tilt(0.0).mean, 0.0)
+    epsilon = mean + place * (law.most - mean)
+    tilt = law.tilt(law.tilt_to(epsilon).t * lean)
+    if epsilon >= law.most or tilt.t * law.most > 5000:
+        return None
+    window = law.window(tilt)
+    masses = dict(zip(loss.index.tolist(), loss.masses.tolist(), strict=True))
+    truth = log(sum_delta(masses, times, step, 0.0, epsilon))
+    return (truth, window.log_delta(epsilon), window.log_delta_below(epsilon)) if truth > -690 else None
+
+
+def test_a_window_of_a_sum_is_never_on_the_wrong_side():
+    def miss(*place):
+        found = ends(*place)
+        if found is None or found[2] == -math.inf:
+            return -math.inf if found is None else (found[0] - found[1]) / 1e-12
+        truth, high, low = found
+        return max(truth - high, low - truth) / (high - low)
+
+    worst = hunt(miss, SUMS, seed=1, tries=60)
+    assert worst.miss <= 0, worst
+
+
+def test_next_to_the_largest_loss_no_digit_is_missing():
+    def miss(step, span, times, ulps):
+        loss = Loss(step, np.array([-1, int(span)]), np.array([0.5, 0.5]), 0.0, 0.0)
+        law = LossSum([(loss, int(times))])
+        epsilon = law.most
+        for _ in range(int(ulps)):
+            epsilon = math.nextafter(epsilon, 0)
+        truth = log(sum_delta({-1: 0.5, int(span): 0.5}, int(times), step, 0.0, epsilon))
+        return max(truth - law.log_delta(epsilon), law.log_delta_below(epsilon) - truth)
+
+    axes = [Axis(0.01, 1), Axis(2, 300, whole=True), Axis(2, 5, whole=True), Axis(1, 6, whole=True)]
+    worst = hunt(miss, axes, seed=2, tries=60)
+    assert worst.miss <= 0, worst
+
+
+# Mass and two losses of the likeliest letters, mass of the next one, split of the rest, times, place of epsilon.
+PAIRS = [Axis(1e-60, 0.45, log=True), Axis(0.01, 5, log=True), Axis(0.01, 5, log=True), Axis(1e-6, 0.45, log=True),
+         Axis(0.05, 0.95), Axis(2, 9, whole=True), Axis(0, 1)]  # fmt: skip
+
+
+def pair(top, one, two, mid, skew, times, place):
+    """Two laws on four letters, the number of draws and an epsilon; ``None`` where some letter has no mass."""
+    q = [top * math.exp(-one - two), mid * math.exp(-one)]
+    left, right = 1 - top - mid, 1 - sum(q)
+    p = np.array([top, mid, left * skew, left * (1 - skew)])
+    q = np.array([*q, min(left * skew, 0.99 * right), 0.0])
+    q[3] = 1 - q.sum()
+    return (p, q, int(times), place * times * (one + two)) if min(p.min(), q.min()) > 0 else None
+
+
+def cells(p, q):
+    loss = np.log(p / q)
+    return Cells(loss, loss, q, p - q, 4e-16 * (p + q))
+
+
+def curve(p, q):
+    def profile(one, other):
+        """From above: what the difference is rounded by is as much as its larger part is."""
+
+        def at(epsilon):
+            growth = math.exp(min(epsilon, 700))
+            return sum(max(a * (1 + 1e-15) - growth * b * (1 - 1e-15), 0.0) for a, b in zip(one, other, strict=True))
+
+        return at
+
+    return Curve(profile(p, q), profile(q, p), float(np.abs(np.log(p / q)).max()) * (1 + 4e-15))
+
+
+def hunted(answer, seed, tries, *more):
+    """A climb on how far (one, other) is on the wrong side, both logarithms of delta."""
+
+    def miss(*place):
+        found = pair(*place[: len(PAIRS)])
+        if found is None:
+            return -math.inf
+        p, q, times, epsilon = found
+        truth = log(pair_delta(p, q, times, epsilon))
+        return answer(p, q, times, epsilon, truth, *place[len(PAIRS) :]) / 1e-9 if truth > -600 else -math.inf
+
+    worst = hunt(miss, [*PAIRS, *more], seed=seed, tries=tries, starts=3)
+    assert worst.miss <= 0, worst
+
+
+STEP = Axis(3e-3, 1.0, log=True)  # of a grid, in units of the largest loss: every step gives a bound
+
+
+def test_a_pair_on_a_grid_dominates():
+    def over(p, q, times, epsilon, truth, share):
+        step = share * float(np.abs(np.log(p / q)).max())
+        grids = above(cells(p, q), step), coarser(above(cells(p, q), step))
+        return truth - min(LossSum([(grid, times)]).log_delta(epsilon) for grid in grids)
+
+    hunted(over, 3, 60, STEP)
+
+
+def test_a_coarser_view_shows_less():
+    def under(p, q, times, epsilon, truth, share):
+        step = share * float(np.abs(np.log(p / q)).max())
+        one_by_one, begin = rounded_down(cells(p, q), step)
+        views = (below(cells(p, q), step), 0.0), (one_by_one, times * begin * (1 - 1e-15))
+        return max(LossSum([(view, times)]).log_delta_below(epsilon - at) for view, at in views) - truth
+
+    hunted(under, 4, 60, STEP)
+
+
+def test_what_is_certain_of_a_composition_is_true():
+    def under(p, q, times, epsilon, truth):
+        truth = max(truth, log(pair_delta(q, p, times, epsilon)))
+        found = composed_below([(cells(p, q), times)], epsilon=epsilon)
+        return math.log(found) - truth if found else -math.inf
+
+    hunted(under, 7, 10)
+
+
+def test_a_curve_through_points_dominates():
+    def over(p, q, times, epsilon, truth):
+        found = composed_delta([(curve(p, q), times)], epsilon)
+        return truth - math.log(found) if found else math.inf
+
+    hunted(over, 5, 12)
+
+
+def test_a_laddered_curve_gives_no_smaller_epsilon():
+    def over(p, q, times, epsilon, truth):
+        found = composed_epsilon([(laddered(curve(p, q)), times)], math.exp(truth))
+        return log(pair_delta(p, q, times, float(found))) - truth
+
+    hunted(over, 6, 12)

@@ -1,0 +1,115 @@
+"""Rounds of explicit pairs of laws, as a referee would check them: densities on a grid, sums of losses by tilted FFTs.
+
+No code is shared with the library.  Sums of Gaussian densities over a grid of points are right to many digits, and
+losses are rounded down and up to a fine grid, so that each answer is a pair of ends with the truth between them.
+"""
+
+import math
+
+import numpy as np
+
+Law = tuple[np.ndarray, np.ndarray]  # losses log(p/q), and P's masses
+
+SIDE, REACH = 0.08, 9.0  # of the grid of points, in standard deviations
+
+
+def turned(p, q, n_records, mu, degrees) -> tuple[Law, Law]:
+    """Losses of a client's sum with and without its first record, both directions; others make an angle with it."""
+    n, turn = n_records - 1, math.radians(degrees)
+    flat = n == 0 or math.sin(turn) < 1e-9
+    chances = [math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1)]
+    along = [mu * j * math.cos(turn) for j in range(n + 1)]
+    across = [0.0 if flat else mu * j * math.sin(turn) for j in range(n + 1)]
+    side = SIDE / 8 if flat else SIDE
+    x = np.arange(min(along) - REACH, max(along) + mu + REACH, side)
+    y = np.zeros(1) if flat else np.arange(-REACH, max(across) + REACH, side)
+
+    def normal(at, mean):
+        return np.exp(-((at - mean) ** 2) / 2) * (side / math.sqrt(2 * math.pi))
+
+    def law(means):
+        weight = [np.ones(1) if flat else normal(y, b) for _, b in means]
+        return sum(c * np.outer(normal(x, a), w) for c, (a, _), w in zip(chances, means, weight, strict=True))
+
+    out = np.outer(normal(x, 0.0), np.ones(1) if flat else normal(y, 0.0))
+    without = law([(a, b) for a, b in zip(along, across, strict=True)])
+    drawn = law([(a + mu, b) for a, b in zip(along, across, strict=True)])
+    base = (1 - p) * out + p * without
+    more = p * q * (drawn - without)
+    return of_masses((base + more).ravel(), base.ravel()), of_masses(base.ravel(), (base + more).ravel())
+
+
+def of_masses(one, other) -> Law:
+    kept = (one > 1e-280) & (other > 1e-280)
+    return np.log(one[kept]) - np.log(other[kept]), one[kept]
+
+
+def summed(parts, epsilon, step) -> tuple[float, float]:
+    """Ends of delta of independent rounds, ``(law, times)`` each, the laws' losses being those of P against Q."""
+    return tuple(_delta([(np.floor, law, times) for law, times in parts], epsilon, step, up) for up in (False, True))
+
+
+def _delta(parts, epsilon, step, up):
+    laws = []
+    for _, (losses, masses), times in parts:
+        index = (np.ceil if up else np.floor)(losses / step).astype(np.int64)
+        first = int(index.min())
+        laws.append((first, np.bincount(index - first, masses), times))
+    tilt = _tilt(laws, epsilon, step)
+    # A window of the tilted sum about epsilon, wide enough for all of it to be seen.
+    spread = math.sqrt(sum(times * _moments(law, first, step, tilt)[2] for first, law, times in laws))
+    size = 1 << math.ceil(math.log2(max(40 * spread / step, 2 * max(len(law) for _, law, _ in laws), 64)))
+    start = round(epsilon / step) - size // 2
+    wave, log_mass, origin = np.ones(size // 2 + 1, complex), 0.0, 0
+    for first, law, times in laws:
+        total, _, _ = _moments(law, first, step, tilt)
+        grown = law * np.exp(tilt * step * (first + np.arange(len(law))) - total)
+        wave *= np.fft.rfft(np.bincount(np.arange(len(law)) % size, grown, size)) ** times
+        log_mass, origin = log_mass + times * total, origin + times * first
+    sums = np.roll(np.fft.irfft(wave, size), origin - start)
+    losses = step * (start + np.arange(size))
+    over = losses > epsilon
+    return float(np.exp(log_mass - tilt * losses[over]) @ (np.maximum(sums[over], 0) * -np.expm1(epsilon - losses[over])))
+
+
+def _moments(law, first, step, tilt):
+    losses = step * (first + np.arange(len(law)))
+    with np.errstate(divide="ignore"):
+        logs = np.log(law) + tilt * losses
+    total = float(np.logaddexp.reduce(logs))
+    share = np.exp(logs - total)
+    mean = float(share @ losses)
+    return total, mean, float(share @ (losses - mean) ** 2)
+
+
+def _tilt(laws, epsilon, step):
+    low, high = 0.0, 1.0
+
+    def mean(t):
+        return sum(times * _moments(law, first, step, t)[1] for first, law, times in laws)
+
+    if mean(0.0) >= epsilon:
+        return 0.0
+    while mean(high) < epsilon and high < 1e4:
+        high *= 2
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < epsilon else (low, middle)
+    return high
+
+
+def adaptive(choices, rounds, epsilon, step):
+    """Delta of an adversary who chooses the law of each round after the last one (from below): a program backwards."""
+    half = math.ceil((max(float(np.abs(law[0]).max()) for law in choices)) / step) + 1
+    reach = math.ceil(abs(epsilon) / step) + rounds * half if rounds < 4 else math.ceil((abs(epsilon) + 12) / step)
+    at = step * np.arange(-reach, reach + 1)
+    laws = []
+    for losses, masses in choices:
+        index = np.clip(np.floor(losses / step).astype(np.int64), -half, half)
+        laws.append(np.bincount(index + half, masses, 2 * half + 1))
+    value = np.maximum(-np.expm1(at), 0.0)
+    for _ in range(rounds):
+        # Left of the grid the value is at least that at its end; right of it at least 0.
+        padded = np.concatenate([np.full(half, value[0]), value, np.zeros(half)])
+        value = np.max([np.convolve(padded, law, "valid") for law in laws], axis=0)
+    return float(np.interp(epsilon, at, value)) if epsilon != at[reach] else float(value[reach])
