@@ -6,7 +6,7 @@
   const $ = (name) => document.getElementById(`own-${name}`);
   const box = document.getElementById("own");
   const form = box.querySelector("form");
-  const { notebook, binder } = box.dataset; // not the form's: to a form its fields are properties, "dataset" too
+  const { notebook } = box.dataset; // not the form's: to a form its fields are properties, "dataset" too
   const fields = [...form.querySelectorAll("input[data-known]")];
   const vary = form.querySelector("[name=own-vary]");
   const top = new URL(document.documentElement.dataset.content_root ?? "../", location.href);
@@ -336,7 +336,6 @@
 
   const seconds = typeof flamebookTimes === "undefined" ? 0 : flamebookTimes[notebook];
   if (seconds) $("time").textContent = `The page's own run took ${lasting(seconds)}; other values may take longer. Every value is checked before anything starts.`;
-  $("binder").hidden = !binder;
   open();
   update();
   look();
