@@ -17,7 +17,7 @@ def extra(name: str) -> Iterator[None]:
     >>> with extra("book"):
     ...     import snake_make
     Traceback (most recent call last):
-    flamelib.core.extras.MissingExtra: snake_make is not installed here; pip install '.[book]' in the source of flamelib brings it
+    flamelib.core.extras.MissingExtra: snake_make is not installed here; pip install '.[book]' in the source of ...
     """
     try:
         yield

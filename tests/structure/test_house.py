@@ -180,7 +180,8 @@ def test_words_are_spelt_in_one_way() -> None:
 def test_no_text_leads_to_a_repository_or_an_index_that_is_not_known_to_be_ours() -> None:
     """An address of this repository is asked of the checkout (``flamebook.places``), never written down."""
     # The words are put together here, lest this file be found; the change log tells of what was.
-    ours = "|".join((rf"(?:hub|lab)\.com[/:]{PROJECT['name']}\b", rf"pip install [\"']?{PROJECT['name']}\b", "co" + "lab\\."))
+    name = PROJECT["name"]
+    ours = "|".join((rf"(?:hub|lab)\.com[/:]{name}\b", rf"pip install [\"']?{name}\b", "co" + "lab\\."))
     texts = {name: text for name, text in tracked().items() if name != "CHANGELOG.md"}
     found = {name: re.findall(ours, text) for name, text in texts.items()}
     assert {name: hits for name, hits in found.items() if hits} == {}
