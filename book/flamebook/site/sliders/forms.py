@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.runs.execute import RECEIPT, receipt_of
-from flamebook.runs.notebook import WHOLE, Declared, conditions, declared
+from flamebook.runs.notebook import Declared, conditions, declared
 from flamebook.site.sliders.figures import Figure
-from flamelib.core.vocabulary import VOCABULARY, Domain
+from flamelib.core.vocabulary import Domain
 from flamelib.learning.datasets import listing
 
 _DATA = "own-data-sets"
@@ -69,7 +69,7 @@ commas (lists by semicolons), and run every combination</label>
 
 def _field(one: Declared, default: Any) -> str:
     place, told = f"own-{one.name}", f"own-{one.name}-told"
-    domain = one.domain.removeprefix("a list, each ")  # of one entry, as a refusal says it
+    domain = one.domain.rpartition(", each ")[2]  # of one entry, as a refusal says it
     known = json.dumps({"kind": one.element, "list": one.several, "domain": domain} | _bounds(one))
     words = html.escape(f"{one.about}; {one.domain}; here {written(one.default)}")
     sets = f' list="{_DATA}"' if one.name.endswith("dataset") else ""
@@ -83,9 +83,8 @@ def _field(one: Declared, default: Any) -> str:
 
 def _bounds(one: Declared) -> dict[str, Any]:
     """What a browser can check of a domain."""
-    domain = VOCABULARY.get(one.name) or Domain("", choices=("true", "false") if one.element == "bool" else ())
-    found: dict[str, Any] = {"whole": domain.whole or one.element == "int"}
-    found |= {"type": WHOLE} if found["whole"] and not domain.whole else {}
+    domain = one.one or Domain("")
+    found: dict[str, Any] = {"whole": domain.whole}
     for end in ("low", "high"):
         bound = getattr(domain, end)
         if abs(bound) != float("inf"):
