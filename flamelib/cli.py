@@ -36,7 +36,7 @@ Answers, at once:
   compare    put one request to every mechanism of the five documents
   deployment what a deployment guarantees, from its description in a file
 
-With the book (pip install 'flamelib[book]'; run, sweep, record and check in a clone of the repository):
+With the book (pip install '.[book]' in a clone of the repository, in which run, sweep, record and check work):
   run        run a notebook with parameters of your own
   sweep      run a notebook at every point of a grid
   record     record anew the results of long runs that the book shows
@@ -84,7 +84,7 @@ Answer for a deployment by its description: one JSON object, with a certified lo
 what is left open.  A description that leaves open what the answer depends on is refused with the questions to ask.
 
   FILE        lines such as "n_users: 100000", or JSON; - is standard input.  A record of the public registry of
-              deployments, and any other YAML, is read where the book is installed (pip install 'flamelib[book]').
+              deployments, and any other YAML, is read where the book is installed (pip install '.[book]').
   name=value  a field that the file leaves out, or another value for one that it has
 
 The fields:
@@ -250,7 +250,7 @@ def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -
     if given is None and words[0] == "-":
         raise DomainError("file must be a path where a description is more than JSON or lines such as n_users: 1000")
     if given is None:
-        return _book(["deployment", *words], "reading YAML of more than plain lines")
+        return _book(["deployment", *words], "a description in YAML of more than plain lines needs PyYAML, which")
     print(answers.dumps(answers.plain(answered({**given, **answers.assignments(words[1:])}))))
     return 0
 
@@ -277,20 +277,33 @@ def _plain_lines(text: str) -> dict[str, Any] | None:
 
 
 def _book(words: list[str], what: str = "") -> int:
-    if words[0] in WITH_NOTEBOOKS and not (Path(__file__).resolve().parents[1] / "notebooks").is_dir():
+    helped = bool({"-h", "--help"} & set(words))
+    if words[0] in WITH_NOTEBOOKS and not helped and not (Path(__file__).resolve().parents[1] / "notebooks").is_dir():
         raise DomainError(
             f"flamelib {words[0]} needs the notebooks, which no package holds: "
-            f"git clone {_repository()} and, in that folder, make book; then .venv/bin/flamelib {words[0]} ..."
+            f"in a clone of the repository, make book, and then .venv/bin/flamelib {words[0]} ..."
         )
     # Looked up when asked for: these commands take longer to import than an answer takes to compute.
     from importlib.metadata import entry_points
 
+    missing = ""
     for found in entry_points(group=COMMANDS):
-        with extra("book"):
-            run = found.load()
+        try:
+            with extra("book"):
+                run = found.load()
+        except MissingExtra as absent:
+            missing = f" ({absent.name} is missing here)"
+            break
         status: int = run(words)
         return status
-    raise DomainError(f"{what or f'flamelib {words[0]}'} comes with the book: pip install 'flamelib[book]'")
+    installed = f"pip install '.[book]' in the source of flamelib{missing}"
+    told = f"{what or f'flamelib {words[0]}'} comes with the book: {installed}"
+    if not helped:
+        raise DomainError(told)
+    about = next(line for line in HELP.splitlines() if line.startswith(f"  {words[0]} ")).split(maxsplit=1)[1]
+    print(f"Usage: flamelib {words[0]} ...\n\n{about.capitalize()}.")
+    print(f"Its options are told where the book is installed: {installed}.")
+    return 0
 
 
 def _version() -> str:
@@ -300,17 +313,6 @@ def _version() -> str:
         return version("flamelib")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-def _repository() -> str:
-    """Where the project's own description says that it lies."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        said = [str(line) for line in metadata("flamelib").get_all("Project-URL") or ()]
-    except PackageNotFoundError:
-        said = []
-    return next((line.partition(", ")[2] for line in said if line.startswith("Repository, ")), "the repository")
 
 
 def _stop(signum: int, _: FrameType | None) -> NoReturn:

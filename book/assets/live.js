@@ -6,7 +6,7 @@
   const $ = (name) => document.getElementById(`own-${name}`);
   const box = document.getElementById("own");
   const form = box.querySelector("form");
-  const { notebook, binder } = box.dataset; // not the form's: to a form its fields are properties, "dataset" too
+  const { notebook } = box.dataset; // not the form's: to a form its fields are properties, "dataset" too
   const fields = [...form.querySelectorAll("input[data-known]")];
   const vary = form.querySelector("[name=own-vary]");
   const top = new URL(document.documentElement.dataset.content_root ?? "../", location.href);
@@ -50,8 +50,6 @@
     for (const value of values(field)) {
       for (const one of domain.list ? value.split(",").map((part) => part.trim()) : [value]) {
         if (fits(domain, one)) continue;
-        // In its domain, but no whole number, which the notebook wants.
-        if (domain.type && inside({ ...domain, whole: false }, one)) return `${field.name} must be ${domain.type}, got ${python(Number(one))}`;
         return `${field.name} must be ${domain.domain}, got ${one.includes("'") ? `"${one}"` : `'${one}'`}`;
       }
     }
@@ -154,11 +152,13 @@
     const taken = swept() ? null : held();
     const broken = taken && jointly.find((one) => !tried(one.holds, taken, false));
     if (!broken) return "";
-    const whole = (name) => known.get(fields.find((field) => field.name === name)).whole;
-    const limit = broken.name ? tried(broken.limit, taken, null) : null;
-    const sentence = limit === null
-      ? `${broken.source} must hold, got ${broken.used.map((name) => `${name}=${told(taken[name], whole(name))}`).join(", ")}`
-      : `${broken.words}${told(limit, broken.whole)}, got ${told(taken[broken.name], whole(broken.name))}`;
+    const say = (parts) => parts.map((part) => (typeof part === "string" ? part : part[0] + told(worth(part[1], taken), part[2]))).join("");
+    let sentence = say(broken.plain);
+    try {
+      sentence = say(broken.told);
+    } catch {
+      /* The limit has no value here. */
+    }
     if (!broken.mend) return sentence;
     const [name, remedy] = broken.mend;
     const domain = known.get(fields.find((field) => field.name === name));
@@ -336,7 +336,6 @@
 
   const seconds = typeof flamebookTimes === "undefined" ? 0 : flamebookTimes[notebook];
   if (seconds) $("time").textContent = `The page's own run took ${lasting(seconds)}; other values may take longer. Every value is checked before anything starts.`;
-  $("binder").hidden = !binder;
   open();
   update();
   look();

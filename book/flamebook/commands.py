@@ -95,6 +95,8 @@ def run(
     if show_parameters:
         for one in parameters.declared(template).values():
             typer.echo(f"{one.name}: {one.kind} = {one.default}   {one.about} ({one.domain})")
+        for rule in parameters.rules(template):
+            typer.echo(f"together: {rule}")
         return 0
     folder = own.run(template, own.of_profile(template, profile) | assignments(given or []), output)
     faults = getattr(receipt_of(folder), "faults", [])

@@ -17,7 +17,7 @@ def extra(name: str) -> Iterator[None]:
     >>> with extra("book"):
     ...     import snake_make
     Traceback (most recent call last):
-    flamelib.core.extras.MissingExtra: snake_make is not installed here; pip install 'flamelib[book]' brings it
+    flamelib.core.extras.MissingExtra: snake_make is not installed here; pip install '.[book]' in the source of ...
     """
     try:
         yield
@@ -25,4 +25,5 @@ def extra(name: str) -> Iterator[None]:
         missing = str(error.name).partition(".")[0]
         if missing in OWN:
             raise
-        raise MissingExtra(f"{missing} is not installed here; pip install 'flamelib[{name}]' brings it") from None
+        told = f"{missing} is not installed here; pip install '.[{name}]' in the source of flamelib brings it"
+        raise MissingExtra(told, name=missing) from None

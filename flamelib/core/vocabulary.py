@@ -115,7 +115,8 @@ def _end(bound: float) -> str | None:
     """A bound in words, large powers of two as such; none for infinity."""
     if abs(bound) >= LARGEST_WHOLE and math.isfinite(bound):
         return f"{'-' if bound < 0 else ''}2^{int(abs(bound)).bit_length() - 1}"
-    return f"{bound:g}" if math.isfinite(bound) else None
+    short = f"{bound:g}"
+    return (short if float(short) == bound else str(bound)) if math.isfinite(bound) else None
 
 
 def _double(value: Any) -> float:

@@ -129,4 +129,5 @@ def test_without_the_package_one_sentence_says_what_to_install(module, package):
         f"try:\n    import flamelib.bridges.{module}\nexcept MissingExtra as absent:\n    print(absent)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{module} is not installed here; pip install 'flamelib[{package}]' brings it\n"
+    command = f"pip install '.[{package}]' in the source of flamelib"
+    assert done.stdout == f"{module} is not installed here; {command} brings it\n"

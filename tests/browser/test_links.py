@@ -1,11 +1,14 @@
 """Links, anchors, downloads and pictures of the built book, read off its files: each leads to something."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from flamebook.places import ROOT, repository
 
 from .conftest import BOOK
 
@@ -78,3 +81,22 @@ def test_no_page_loads_anything_from_elsewhere(book: Path) -> None:
 
 def test_no_page_shows_the_name_of_a_figure_object_instead_of_the_figure(contents: dict[Path, Contents]) -> None:
     assert [page.name for page, found in contents.items() if "<Figure size" in "".join(found.text)] == []
+
+
+# Links that are made with the repository's address, commands that name it, and an index where the name is not ours.
+_OURS = re.compile(
+    r"https?://[^\s\"'()<>\\]*/(?:edit/main|blob/main/(?:book|flamelib|notebooks|tests))/"
+    r"|https?://mybinder\.org[^\s\"'()<>\\]*|git clone\b[^\n]*?https?://[^\s\"'\\]*"
+)
+_NOT_OURS = re.compile(r"pip install (?:[\"'\\]|&\S{2,5};|<[^>]*>)*flamelib\b|colab\.research")
+
+
+def test_no_file_leads_to_a_repository_without_a_known_address(book: Path) -> None:
+    place = repository(ROOT).partition("://")[2].partition("/")[2]
+    guilty = []
+    for path in sorted(book.rglob("*")):
+        if path.suffix in (".html", ".ipynb", ".js", ".json", ".md", ".txt", ".yml"):
+            text = path.read_text(encoding="utf-8")
+            led = [found for found in _OURS.findall(text) if not place or place not in found]
+            guilty += [f"{path.relative_to(book)}: {found}" for found in (*led[:3], *_NOT_OURS.findall(text)[:3])]
+    assert guilty == []

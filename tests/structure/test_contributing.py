@@ -44,12 +44,12 @@ LOOK = """
 import json
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamebook.site.written.markup import linker, source_url
+from flamebook.site.written.markup import linker, sourced
 from flamebook.site.written import api, theorems
 from flamebook.site.sliders import pyodide
 
 judged = [ledger.judge(claim) for claim in ledger.load() if claim.item == "blanket:toy"]
-index = theorems.page(ROOT, linker(ROOT), judged, source_url)
+index = theorems.page(ROOT, linker(ROOT), judged, sourced)
 print(json.dumps({
     "root": str(ROOT),
     "ledger": [[row.claim.id, row.verdict, row.value] for row in judged],

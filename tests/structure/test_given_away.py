@@ -23,7 +23,6 @@ def test_the_description_for_machines_says_what_the_project_says() -> None:
         "softwareRequirements": PROJECT["dependencies"],
     }
     assert CODEMETA["license"].endswith(f"/{PROJECT['license']}")
-    assert CODEMETA["codeRepository"] == PROJECT["urls"]["Repository"]
     assert sorted(PROJECT["keywords"]) == sorted(CITATION["keywords"])
     assert PROJECT["requires-python"].removeprefix(">=") in CODEMETA["runtimePlatform"]
 

@@ -177,6 +177,19 @@ def test_words_are_spelt_in_one_way() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+def test_no_text_leads_to_a_repository_or_an_index_that_is_not_known_to_be_ours() -> None:
+    """An address of this repository is asked of the checkout (``flamebook.places``), never written down."""
+    # The words are put together here, lest this file be found; the change log tells of what was.
+    name = PROJECT["name"]
+    ours = "|".join((rf"(?:hub|lab)\.com[/:]{name}\b", rf"pip install [\"']?{name}\b", "co" + "lab\\."))
+    texts = {name: text for name, text in tracked().items() if name != "CHANGELOG.md"}
+    found = {name: re.findall(ours, text) for name, text in texts.items()}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+    assert "urls" not in PROJECT
+    assert "repository-code" not in yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert "codeRepository" not in (ROOT / "codemeta.json").read_text()
+
+
 def test_nothing_that_is_made_is_committed() -> None:
     words = ["git", "ls-files", "_build", ".venv", ".snakemake", "node_modules", "*.pyc", "*.egg-info"]
     made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -189,9 +202,6 @@ def test_licences_and_citation_agree_with_the_project() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["version"]
     assert citation["license"] == PROJECT["license"] == "Apache-2.0"
-    assert citation["repository-code"] == PROJECT["urls"]["Repository"]
-    config = yaml.safe_load((ROOT / "_config.yml").read_text())
-    assert config["repository"]["url"] == PROJECT["urls"]["Repository"]
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
 
 

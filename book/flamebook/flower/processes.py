@@ -133,7 +133,8 @@ def _program(name: str) -> str:
     """A program of the environment that this runs in."""
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if found is None:
-        raise DomainError(f"{name} must be installed: pip install 'flamelib[flower,learning,sealing]'")
+        command = "pip install '.[flower,learning,sealing]' in the source of flamelib"
+        raise DomainError(f"{name} must be installed: {command}")
     return found
 
 

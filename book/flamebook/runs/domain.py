@@ -5,20 +5,20 @@ the nearest admissible value of one parameter::
 
     modulus > n_users * scale  # modulus = n_users * scale + 1
 
-Only arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions of numbers and lists are understood;
+Conditions on one parameter with a constant narrow its domain, so that what is listed is what is accepted.  Only
+arithmetic, comparisons, ``and``, ``or``, ``not``, ``in`` and a few functions of numbers and lists are understood;
 nothing is executed here.  The cell itself runs with the notebook, so that conditions call what Python has built in;
 the comments may use logarithms and the like as well.
 """
 
 import ast
-import contextlib
 import math
 import operator
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import Domain, DomainError
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -72,6 +72,30 @@ _WORDS: dict[type[ast.AST], str] = {
     ast.In: "one of",
     ast.NotIn: "none of",
 }
+_NEGATED: dict[type[ast.AST], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_MIRRORED: dict[type[ast.AST], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+    ast.Eq: ast.Eq,
+    ast.NotEq: ast.NotEq,
+}
+_OF_A_LIST = {
+    "len": "the number of entries of",
+    "min": "the smallest entry of",
+    "max": "the largest entry of",
+    "sum": "the sum of",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +130,182 @@ class Condition:
 
     def sentence(self, values: Mapping[str, Any]) -> str:
         """What must hold, and what was given."""
-        tree = self.tree
-        if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.left, ast.Name):
-            [right], [sign], name = tree.comparators, tree.ops, tree.left.id
-            with contextlib.suppress(ArithmeticError, ValueError):
-                value = _text(_value(right, values))
-                limit = value if isinstance(right, ast.Constant) else f"{ast.unparse(right)} = {value}"
-                return f"{name} must be {f'{_WORDS[type(sign)]} {limit}'.strip()}, got {_text(values[name])}"
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & set(values)
-        return f"{self.source} must hold, got {', '.join(f'{name}={_text(values[name])}' for name in sorted(used))}"
+        told = [*_rule(self.tree), ", got ", *_given(self.tree)]
+        try:
+            return _told(told, values)
+        except (ArithmeticError, ValueError):
+            return _told(_without_limits(told), values)
+
+    @property
+    def rule(self) -> str:
+        """What must hold, of no values in particular.
+
+        >>> read("a.ipynb", "max(kept, 2) * rounds <= n_users  # rounds = 1", ["kept", "rounds", "n_users"])[0].rule
+        'max(kept, 2) * rounds must be at most n_users'
+        """
+        return _told(_without_limits(_rule(self.tree)), {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """In a sentence: the value of an expression, after ``before``; a limit may be left out."""
+
+    tree: ast.expr
+    before: str = ""
+    limit: bool = False
+
+
+def _told(parts: list[str | _Value], values: Mapping[str, Any]) -> str:
+    return "".join(one if isinstance(one, str) else one.before + _text(_value(one.tree, values)) for one in parts)
+
+
+def _without_limits(parts: list[str | _Value]) -> list[str | _Value]:
+    return [one for one in parts if isinstance(one, str) or not one.limit]
+
+
+def _rule(tree: ast.expr) -> list[str | _Value]:
+    """What a condition says, as a sentence about its left side; the middle of a chain is what it is about."""
+    match tree:
+        case ast.BoolOp(op=sign, values=parts):
+            joined = list[str | _Value]()
+            for part in parts:
+                joined += [" and " if isinstance(sign, ast.And) else " or ", *_rule(part)]
+            return joined[1:]
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(ops=[sign]) as inner):
+            return _rule(ast.Compare(inner.left, [_NEGATED[type(sign)]()], inner.comparators))
+        case ast.Compare():
+            (left, sign, right), *more = _pairs(tree)
+            if more and type(sign) in _MIRRORED:
+                left, sign, right = right, _MIRRORED[type(sign)](), left
+            clauses = [(sign, right), *((sign, right) for _, sign, right in more)]
+            said = list[str | _Value]([f"{_subject(left)} must be"])
+            for number, (sign, limit) in enumerate(clauses):
+                said += [" and" * (number > 0), f" {_WORDS[type(sign)]}".rstrip(), " ", *_limit(limit)]
+            return said
+    return [f"{ast.unparse(tree)} must hold"]
+
+
+def _pairs(tree: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
+    parts = [tree.left, *tree.comparators]
+    return [(parts[at], sign, parts[at + 1]) for at, sign in enumerate(tree.ops)]
+
+
+def _subject(tree: ast.expr) -> str:
+    match tree:
+        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=of)]) if name in _OF_A_LIST:
+            return f"{_OF_A_LIST[name]} {of}"
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=[*parts, last]) if parts:
+            which = "largest" if name == "max" else "smallest"
+            return f"the {which} of {', '.join(map(ast.unparse, parts))} and {ast.unparse(last)}"
+    return ast.unparse(tree)
+
+
+def _limit(tree: ast.expr) -> list[str | _Value]:
+    if isinstance(tree, ast.List | ast.Tuple):
+        return [", ".join(_text(_value(one, {})) for one in tree.elts)]
+    return [_Value(tree)] if not _names(tree) else [ast.unparse(tree), _Value(tree, " = ", limit=True)]
+
+
+def _given(tree: ast.expr) -> list[str | _Value]:
+    """What a refusal says was given: the value of the parameter that it is about, or all that are used."""
+    about = [left for left, *_ in _pairs(tree)] if isinstance(tree, ast.Compare) else []
+    about = [one for one in about if not isinstance(one, ast.Constant)]
+    if len(about) == 1 and isinstance(about[0], ast.Name):
+        return [_Value(about[0])]
+    return [
+        part
+        for number, name in enumerate(sorted(_names(tree)))
+        for part in (", " * (number > 0), _Value(ast.Name(name), f"{name}="))
+    ]
+
+
+def _names(tree: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(_FUNCTIONS)
+
+
+# --- one parameter and a constant --------------------------------------------------------------------
+
+
+def narrow(domain: Domain, name: str, conditions: list[Condition]) -> Domain:
+    """The domain of a parameter, or of each entry of a list, as far as these conditions alone narrow it.
+
+    >>> found = read("a.ipynb", "0 < delta <= 0.5\\nmin(sizes) >= 3\\nlen(sizes) == 2", ["delta", "sizes"])
+    >>> str(narrow(Domain("", low=0, high=1), "delta", found)), str(narrow(Domain(""), "sizes", found))
+    ('a number in (0, 0.5]', 'a number of at least 3')
+    """
+    for one in conditions:
+        for of, sign, limit in _narrowing(one.tree):
+            if of == name:
+                domain = _narrowed(domain, sign, limit)
+    return domain
+
+
+def entries(name: str, conditions: list[Condition]) -> str:
+    """How many entries a list has to have, in words; empty where that is free."""
+    for part in (part for one in conditions for part in _parts_of(one.tree)):
+        match part:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=of)]), ops=[sign], comparators=[limit]
+            ) if of == name:
+                return _told([f" of {_WORDS[type(sign)]} ", *_limit(limit)], {}).replace("  ", " ")
+    return ""
+
+
+def together(conditions: list[Condition]) -> list[Condition]:
+    """The conditions that join several parameters, or say more of one than a domain can."""
+    return [one for one in conditions if len(list(_narrowing(one.tree))) < len(list(_parts_of(one.tree)))]
+
+
+def _parts_of(tree: ast.expr) -> Iterator[ast.expr]:
+    """What has to hold in addition to one another; the largest of several is above each of them."""
+    match tree:
+        case ast.BoolOp(op=ast.And()):
+            for part in tree.values:
+                yield from _parts_of(part)
+        case ast.Compare():
+            for left, sign, right in _pairs(tree):
+                match left, sign:
+                    case (ast.Call(func=ast.Name(id="max"), args=[_, _, *_] as several), ast.LtE() | ast.Lt()) | (
+                        ast.Call(func=ast.Name(id="min"), args=[_, _, *_] as several), ast.GtE() | ast.Gt()
+                    ):  # fmt: skip
+                        yield from (ast.Compare(one, [sign], [right]) for one in several)
+                    case _:
+                        yield ast.Compare(left, [sign], [right])
+        case _:
+            yield tree
+
+
+def _narrowing(tree: ast.expr) -> Iterator[tuple[str, ast.cmpop, Any]]:
+    for part in _parts_of(tree):
+        match part:
+            case ast.Compare(left=left, ops=[sign], comparators=[right]):
+                if not _names(left) and type(sign) in _MIRRORED:
+                    left, sign, right = right, _MIRRORED[type(sign)](), left
+                if _names(right):
+                    continue
+                match left, sign:
+                    case (ast.Name(id=name), ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() | ast.In()):
+                        yield name, sign, _value(right, {})
+                    case (ast.Call(func=ast.Name(id="min"), args=[ast.Name(id=name)]), ast.Gt() | ast.GtE()) | (
+                        ast.Call(func=ast.Name(id="max"), args=[ast.Name(id=name)]), ast.Lt() | ast.LtE()
+                    ):  # fmt: skip
+                        yield name, sign, _value(right, {})
+
+
+def _narrowed(domain: Domain, sign: ast.cmpop, limit: Any) -> Domain:
+    match sign:
+        case ast.In():
+            return replace(domain, choices=tuple(limit))
+        case ast.Gt() | ast.GtE():
+            opened = isinstance(sign, ast.Gt)
+            if limit > domain.low or (limit == domain.low and opened):
+                # The number 0 for itself goes with what is beyond it.
+                return replace(domain, low=limit, open_low=opened, least=domain.least if limit < 0 else 0.0)
+        case _:
+            opened = isinstance(sign, ast.Lt)
+            if limit < domain.high or (limit == domain.high and opened):
+                return replace(domain, high=limit, open_high=opened)
+    return domain
 
 
 _SIGNS: dict[type[ast.AST], str] = {
@@ -154,15 +345,14 @@ def portable(conditions: list[Condition], floats: Collection[str]) -> list[dict[
 
 
 def _portable(one: Condition, floats: Collection[str]) -> dict[str, Any]:
-    tree = one.tree
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(_BUILT_IN)
-    found: dict[str, Any] = {"holds": _written(tree), "source": one.source, "used": sorted(used)}
-    if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.left, ast.Name):
-        [right], [sign] = tree.comparators, tree.ops
-        words = f"{tree.left.id} must be {_WORDS[type(sign)]}".strip()
-        formula = "" if isinstance(right, ast.Constant) else f"{ast.unparse(right)} = "
-        found |= {"name": tree.left.id, "words": f"{words} {formula}", "limit": _written(right)}
-        found["whole"] = not _is_float(right, floats)
+    def parts(told: list[str | _Value]) -> list[Any]:
+        return [
+            part if isinstance(part, str) else [part.before, _written(part.tree), not _is_float(part.tree, floats)]
+            for part in told
+        ]
+
+    told = [*_rule(one.tree), ", got ", *_given(one.tree)]
+    found: dict[str, Any] = {"holds": _written(one.tree), "told": parts(told), "plain": parts(_without_limits(told))}
     return found | ({"mend": [one.remedy[0], _written(one.remedy[1])]} if one.remedy else {})
 
 

@@ -13,9 +13,10 @@ import difflib
 import hashlib
 import html
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -192,10 +193,20 @@ def _shown(name: str, known: Mapping[str, Any]) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if value >= _GROUPED_FROM else str(value)
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return _digits(value)
     if isinstance(value, list):
         return ", ".join(_shown(name, {name: one}) for one in value)
     return Path(value).name if str(value).endswith(".npz") else str(value)
+
+
+def _digits(value: float) -> str:
+    """Four digits, or as many as it takes to tell a probability from 1.
+
+    >>> _digits(0.123456), _digits(0.999999), _digits(1.0), _digits(12345.678)
+    ('0.1235', '0.999999', '1', '1.235e+04')
+    """
+    near = abs(1 - value) if 0.5 < value < 1 else math.inf
+    return next(text for n in range(4, 18) if abs(float(text := f"{value:.{n}g}") - value) <= 0.001 * near)
 
 
 def tokens(notebook: Notebook) -> Iterator[str]:
@@ -210,7 +221,6 @@ _BY_TYPE = {
     "float": Domain(""),
     "bool": Domain("", choices=("true", "false")),
 }
-WHOLE = str(_BY_TYPE["int"])  # the domain of a whole number of which nothing else is said
 _TYPES = ("int", "float", "str", "bool", "list[int]", "list[float]", "list[str]")
 
 
@@ -226,6 +236,7 @@ class Declared:
     kind: str
     default: Any
     about: str
+    conditions: tuple[domain.Condition, ...] = ()
 
     @property
     def element(self) -> str:
@@ -238,10 +249,20 @@ class Declared:
         return self.kind.startswith("list")
 
     @property
+    def one(self) -> Domain | None:
+        """The domain of one value; ``None`` for a text of which nothing is known."""
+        found = VOCABULARY.get(self.name) or _BY_TYPE.get(self.element)
+        if found and self.element == "int" and not found.whole:
+            least = math.floor(found.low) + 1 if found.open_low else found.low
+            found = replace(found, whole=True, low=least, open_low=False, high=min(found.high, LARGEST_WHOLE))
+        return domain.narrow(found or Domain(""), self.name, self.conditions) if found or self.conditions else None
+
+    @property
     def domain(self) -> str:
         """The domain in words, as a refusal prints it."""
-        one = VOCABULARY.get(self.name) or _BY_TYPE.get(self.element) or "a text"
-        return f"a list, each {one}" if self.several else str(one)
+        one = self.one
+        words = "a text" if one is None or (self.element == "str" and not one.choices) else str(one)
+        return f"a list{domain.entries(self.name, self.conditions)}, each {words}" if self.several else words
 
     def accept(self, value: Any) -> Any:
         """The value converted to the declared type; a refusal names the parameter and its domain.
@@ -256,16 +277,15 @@ class Declared:
         return [self._accept_one(part) for part in parts]
 
     def _accept_one(self, value: Any) -> Any:
+        one = self.one
         if self.element == "bool":
             return _BY_TYPE["bool"].accept(self.name, str(value).lower()) == "true"
         if self.element == "str":
             if not isinstance(value, str):
                 raise DomainError(f"{self.name} must be a text, got {value!r}")
             value = _file_of_own(self.name, value) if self.name.endswith("dataset") else value
-            return VOCABULARY[self.name].accept(self.name, value) if self.name in VOCABULARY else value
-        if self.name in VOCABULARY:
-            value = VOCABULARY[self.name].accept(self.name, value)
-        number = _BY_TYPE[self.element].accept(self.name, value)
+            return one.accept(self.name, value) if one and one.choices else value
+        number = (one or Domain("")).accept(self.name, value)
         return float(number) if self.element == "float" else number
 
 
@@ -287,7 +307,9 @@ def declared(notebook: Path) -> dict[str, Declared]:
     DomainError
         If the file is no notebook, or a line of the cell is not ``name: type = default``.
     """
-    return _read_cell(notebook.name, _tagged(notebook, "parameters"))
+    found = _read_cell(notebook.name, _tagged(notebook, "parameters"))
+    conditions = tuple(domain.read(notebook.name, _tagged(notebook, "domain"), found))
+    return {name: replace(one, conditions=conditions) for name, one in found.items()}
 
 
 def _tagged(notebook: Path, tag: str) -> str:
@@ -342,7 +364,13 @@ def conditions(notebook: Path) -> list[dict[str, Any]]:
     """What joins the notebook's parameters, for a page to check; see :func:`flamebook.runs.domain.portable`."""
     allowed = declared(notebook)
     floats = [name for name, one in allowed.items() if one.element != "int"]
-    return domain.portable(domain.read(notebook.name, _tagged(notebook, "domain"), allowed), floats)
+    return domain.portable(domain.together(domain.read(notebook.name, _tagged(notebook, "domain"), allowed)), floats)
+
+
+def rules(notebook: Path) -> list[str]:
+    """The same in words."""
+    found = domain.read(notebook.name, _tagged(notebook, "domain"), declared(notebook))
+    return [one.rule for one in domain.together(found)]
 
 
 def _refuse_jointly(notebook: Path, allowed: Mapping[str, Declared], taken: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from flamebook.places import ROOT
 from flamebook.runs import notebook
 from flamebook.runs.execute import receipt_of
 from flamebook.runs.notebook import Declared
-from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError
+from flamelib.core.vocabulary import Domain, DomainError
 
 CHANGED = 0.6  # chance that a parameter is changed
 EDGE = 0.1  # chance that it goes to an end of its domain
@@ -54,7 +54,7 @@ def drawn(template: Path, generator: np.random.Generator) -> dict[str, str]:
 
 
 def _word(one: Declared, generator: np.random.Generator) -> str:
-    domain = VOCABULARY.get(one.name, Domain("", whole=one.element == "int"))
+    domain = one.one or Domain("")
     if one.element in ("str", "bool"):
         return str(generator.choice(domain.choices)) if domain.choices else ""
     values = one.default if one.several else [one.default]

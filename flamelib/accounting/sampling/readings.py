@@ -126,13 +126,13 @@ def inner_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: fl
 def aligned_estimate(p: float, q: float, n_records: int, ratio: float, epsilon: float) -> Estimate:
     """All gradients of the client equal, larger data set first: a lower bound, at most ``error`` below the truth."""
     if ratio < FAINT_RATIO or epsilon > FURTHEST:
-        return NOTHING
+        return UNKNOWN
     # A smaller ratio has less to give away, and from here on hardly less.
     enough = SEPARATE + 4 * math.sqrt(unsampled_epsilon(epsilon, q))
     pair = _pair(p, q, min(ratio * DOWN, enough), epsilon)
     low, width = _aligned(pair, n_records - 1, q)
     if low == -math.inf:
-        return NOTHING
+        return UNKNOWN
     found = _scaled(p, q, Estimate(low, 0.0))
     return Estimate(found.log - found.error, width + 2 * found.error)
 
@@ -161,7 +161,7 @@ def _averaged(pair: Pair, n: int, rate: float, offset: int) -> Estimate:
     return Estimate(log, cost + 64 * EPS)
 
 
-NOTHING, CERTAIN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0)
+NOTHING, CERTAIN, UNKNOWN = Estimate(-math.inf, 0.0), Estimate(0.0, 0.0), Estimate(-math.inf, math.inf)
 
 
 def _log_terms(pair: Pair, k: Reals) -> Logs:
@@ -214,12 +214,21 @@ def _scaled(p: float, q: float, found: Estimate) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """_Counts that may matter, with the logarithms of their chances, and whether they begin and end the law."""
+    """Counts that may matter, with the logarithms of their chances, and whether they begin and end the law.
 
+    Thresholds are measured from the first of them, ``base``: a double holds no fraction of a large count.
+    """
+
+    base: int
     j: Reals
     chances: Reals
     first: bool
     last: bool
+
+    @property
+    def beyond(self) -> Reals:
+        """How far each count lies above the first."""
+        return self.j - float(self.base)
 
 
 @lru_cache(maxsize=16)
@@ -228,7 +237,7 @@ def _counts(n: int, rate: float, above: float) -> _Counts | None:
     if high - low > MOST:
         return None
     j = np.arange(low, high + 1, dtype=float)
-    return _Counts(j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
+    return _Counts(low, j, log_pmf(j, n, rate), low == 0 or rate == 1, high == n)
 
 
 def _aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
@@ -248,17 +257,18 @@ def _aligned(pair: Pair, n: int, rate: float) -> tuple[float, float]:
 
 
 def _threshold(pair: Pair, counts: _Counts) -> float:
-    """About where the densities cross: the logarithm of their ratio rises."""
+    """About where the densities cross, beyond the first count: the logarithm of their ratio rises."""
     mu = pair.ratio
-    falls = mu * mu * (counts.j[:-1] + 0.5) - np.diff(counts.chances)
+    falls = mu * mu * (counts.beyond[:-1] + 0.5) - np.diff(counts.chances)
+    first = counts.base * mu
 
     @cache
     def level(s: float) -> float:
-        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - s * s / 2)
+        under = logaddexp(pair.near + _log_density(counts, falls, s, mu), pair.far - (first + s) ** 2 / 2)
         return _log_density(counts, falls, s - mu, mu) - under
 
     low = mu / 2 + pair.near / mu
-    high = (float(counts.j[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
+    high = (float(counts.beyond[-1]) + 0.5) * mu + logaddexp(pair.near, pair.far) / mu
     low, high = low - NEAR * (1 + abs(low)), high + NEAR * (1 + high)
     if level(low) >= 0 or level(high) <= 0:
         return low if level(low) >= 0 else high
@@ -266,7 +276,7 @@ def _threshold(pair: Pair, counts: _Counts) -> float:
 
 
 def _log_density(counts: _Counts, falls: Reals, s: float, mu: float) -> float:
-    """Logarithm of the mixture's density at s, up to a constant.
+    """Logarithm of the mixture's density at s beyond the first count, up to a constant.
 
     The logarithm of a component's part is concave in the count; ``falls`` is how fast it falls at s = 0.
     """
@@ -275,22 +285,22 @@ def _log_density(counts: _Counts, falls: Reals, s: float, mu: float) -> float:
     peak = int(np.searchsorted(falls, mu * s))
     reach = math.ceil(min(math.sqrt(2 * SHALLOW / (mu * mu + 4 / (counts.j[-1] + 1))), len(counts.j))) + 2
     near = slice(max(peak - reach, 0), peak + reach + 1)
-    logs = counts.chances[near] - ((k - counts.j[near]) * mu + rest) ** 2 / 2
+    logs = counts.chances[near] - ((k - counts.beyond[near]) * mu + rest) ** 2 / 2
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def _at(pair: Pair, counts: _Counts, k: int, rest: float) -> tuple[float, float]:
-    """The difference at the threshold ``k mu + rest``, less all errors and all that is left out."""
-    mu = pair.ratio
-    weights = counts.chances + log_ndtr((counts.j - k + 1) * mu - rest)
+    """The difference at ``k mu + rest`` beyond the first count, less all errors and all that is left out."""
+    mu, beyond = pair.ratio, counts.beyond
+    weights = counts.chances + log_ndtr((beyond - k + 1) * mu - rest)
     top = float(weights.max())
     heavy = weights >= top - DEPTH - pair.near
     below = pair.near + float(weights[0]) - float(counts.chances[0]) - DEPTH
     ends = -math.inf if counts.first else below, -math.inf if counts.last else -ABOVE
     missed = float(np.exp(np.minimum(np.array(ends) - top, FULL)).sum()) + len(weights) * math.exp(-DEPTH)
     j, chances, sizes = counts.j[heavy], counts.chances[heavy], np.exp(weights[heavy] - top)
-    t = (k - j) * mu + rest
+    t = (k - beyond[heavy]) * mu + rest
     falls = _log_fall(t - mu, np.full(t.shape, mu))
     exponents = pair.near + falls
     lost = np.exp(np.minimum(weights[heavy] - top + exponents, FULL))

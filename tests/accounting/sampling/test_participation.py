@@ -251,6 +251,31 @@ def test_counts_too_many_to_add_up_are_bracketed():
     assert slow - slow.uncertainty >= 0
 
 
+@pytest.mark.parametrize(
+    ("p", "n_records", "misses"), [(1.0, 2**53, 0.0), (1.0, 10**15, 2.0**-50), (0.3, 10**12, 2.0**-38)]
+)
+@pytest.mark.parametrize(("ratio", "epsilon"), [(1.0, 0.01), (3.7, 2.0)])
+def test_a_double_holds_no_fraction_of_a_large_count(p, n_records, misses, ratio, epsilon):
+    """Hardly any record is missing, and who stays away is far off: all is measured from the count of all others."""
+    others, q = n_records - 1, 1 - mpf(misses)
+    chances = [mp.binomial(others, m) * mpf(misses) ** m * q ** (others - m) for m in range(30 if misses else 1)]
+    one = [(w * q, (1 - m) * mpf(ratio)) for m, w in enumerate(chances)]
+    other = [(w, -m * mpf(ratio)) for m, w in enumerate(chances)]
+    alpha = mp.exp(mpf(epsilon))
+    one += [(w * (1 - q), m) for w, m in other]
+
+    def excess(x):
+        return oracle.density(one, x) - alpha * oracle.density(other, x)
+
+    cut = oracle.halved(excess, -60 * mpf(ratio) - 1, 9 * mpf(ratio) + 9 / mpf(ratio))
+    beyond = [sum(w * oracle.tail(cut - m) for w, m in mixture) for mixture in (one, other)]
+    truth = p * (beyond[0] - alpha * beyond[1])
+    found = aligned_estimate(p, float(q), n_records, ratio, epsilon)
+    gap = float(mpf(found.log) - mp.log(truth))
+    assert -found.error <= gap <= 0
+    assert found.error < 1e-8
+
+
 # --- epsilon at a delta ------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Conditions that join a notebook's parameters: what is understood, what is refused, and what would do instead."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from flamebook.places import ROOT
 from flamebook.runs import domain, sweep
+from flamebook.runs import notebook as notebook_module
 from flamebook.runs.notebook import declared, values
 from flamelib.core.vocabulary import DomainError
 
@@ -29,15 +31,22 @@ def notebook(folder: Path, conditions: str) -> Path:
     [
         ("modulus > n_users * 100  # modulus = n_users * 100 + 1", {"modulus": 601},
          "modulus must be above n_users * 100 = 2000, got 601; the nearest admissible value is modulus=2001"),
-        ("n_users <= 50  # n_users = 50", {"n_users": 70},
-         "n_users must be at most 50, got 70; the nearest admissible value is n_users=50"),
+        ("n_users <= 50  # n_users = 50", {"n_users": 70}, "n_users must be a whole number in [2, 50], got 70"),
+        ("n_users <= modulus  # n_users = modulus", {"n_users": 7e3},
+         "n_users must be at most modulus = 4096, got 7000; the nearest admissible value is n_users=4096"),
         ("n_users + modulus < 5000", {"modulus": 5000},
-         "n_users + modulus < 5000 must hold, got modulus=5000, n_users=20"),
-        ("len(sizes) == 2", {"sizes": "1,2,3"}, "len(sizes) == 2 must hold, got sizes=1,2,3"),
-        ("n_users > 2 or label in ('a', 'b')", {"n_users": 2, "label": "c"}, "must hold, got label=c, n_users=2"),
+         "n_users + modulus must be below 5000, got modulus=5000, n_users=20"),
+        ("len(sizes) == 2  # sizes = [5, 6]", {"sizes": "1,2,3"},
+         "the number of entries of sizes must be 2, got sizes=1,2,3; the nearest admissible value is sizes=5,6"),
+        ("min(sizes) >= 3", {"sizes": "4,2"}, "sizes must be a whole number in [3, 2^53], got '2'"),
+        ("max(n_users, 2 * len(sizes)) <= 5", {"sizes": "1,2,3", "n_users": 5},
+         "the largest of n_users and 2 * len(sizes) must be at most 5, got n_users=5, sizes=1,2,3"),
+        ("n_users > 2 or label in ('a', 'b')", {"n_users": 2, "label": "c"},
+         "n_users must be above 2 or label must be one of a, b, got label=c, n_users=2"),
+        ("not label == 'a'", {}, "label must be other than a, got label=a"),
         ("modulus > 10**9 / (n_users - 20)", {},
-         "modulus > 10**9 / (n_users - 20) must hold, got modulus=4096, n_users=20"),
-        ("n_users <= 50  # n_users = -7", {"n_users": 70}, "n_users must be at most 50, got 70"),
+         "modulus must be above 10 ** 9 / (n_users - 20), got 4096"),
+        ("n_users < modulus  # n_users = -7", {"n_users": 4096}, "n_users must be below modulus = 4096, got 4096"),
     ],
 )  # fmt: skip
 def test_values_that_do_not_go_together_are_refused(tmp_path, condition, given, refusal):
@@ -52,7 +61,7 @@ def test_values_that_go_together_pass(tmp_path):
     assert values(path, {"n_users": 4096})["n_users"] == 4096
     mixed = sweep.plan(path, {"n_users": "30,200", "modulus": "100"})
     assert list(mixed.refused.values()) == [
-        "0 < n_users <= modulus must hold, got modulus=100, n_users=200; the nearest admissible value is n_users=100"
+        "n_users must be above 0 and at most modulus = 100, got 200; the nearest admissible value is n_users=100"
     ]
 
 
@@ -78,6 +87,41 @@ def test_the_books_own_values_go_together(path):
     for profile in ("quick", "paper"):
         given = yaml.safe_load((ROOT / "book" / "parameters" / f"{profile}.yml").read_text()).get(path.stem) or {}
         assert values(path, given).keys() == declared(path).keys()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_listed_domains_are_the_real_ones(path):
+    """Each end of what is listed is accepted, but for what joins several parameters, which is listed, too."""
+    rules = notebook_module.rules(path)
+    for name, one in declared(path).items():
+        ends = {end for end in (one.one.low, one.one.high) if one.one.contains(end)} if one.one else set()
+        for end in {*ends, *(one.one.choices if one.one else ())}:
+            given = [end] * len(one.default) if one.several else end
+            told = _refusal(path, {name: given})
+            assert told == "" or any(told.startswith(rule) for rule in rules), f"{name}={end}: {told}"
+    assert not [rule for rule in rules if rule.endswith("must hold")]
+
+
+def _refusal(path, given):
+    try:
+        values(path, given)
+    except DomainError as refusal:
+        return str(refusal)
+    return ""
+
+
+def test_values_outside_a_listed_domain_are_refused_with_it(tmp_path):
+    conditions = "3 <= n_users < 50  # n_users = 3\nlabel in ['a', 'b']\nmax(sizes) < 9 and len(sizes) <= 4"
+    path = notebook(tmp_path, conditions)
+    listed = {name: one.domain for name, one in declared(path).items()}
+    assert listed["n_users"] == "a whole number in [3, 50)"
+    assert listed["label"] == "one of a, b"
+    assert listed["sizes"] == "a list of at most 4, each a whole number in [-2^53, 9)"
+    for name, value in (("n_users", 2), ("n_users", 50), ("n_users", 3.5), ("label", "c")):
+        with pytest.raises(DomainError, match=rf"^{name} must be {re.escape(listed[name])}, got "):
+            values(path, {name: value})
+    both = "the largest entry of sizes must be below 9 and the number of entries of sizes must be at most 4"
+    assert notebook_module.rules(path) == [both]
 
 
 def test_a_condition_without_numbers_does_not_hold():

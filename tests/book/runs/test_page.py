@@ -16,10 +16,10 @@ import pytest
 
 from flamebook.figures import present
 from flamebook.figures.curves import draw_curves
-from flamebook.places import ROOT
+from flamebook.places import ROOT, repository
 from flamebook.records import Curves
 from flamebook.runs import own
-from flamebook.runs.page import built, folded, head, made, plain
+from flamebook.runs.page import built, folded, head, plain
 from flamebook.site.book import build
 
 RAW = re.compile(r"\{[a-z:]+\}`|:::|\(sec-[a-z-]+\)=|@[a-z_]+@|\$\$ *\(eq-")
@@ -209,7 +209,7 @@ class TestWithoutABook:
 
 
 class TestNotebook:
-    def test_it_is_plain_and_runs_from_any_folder(self, run: Path, tmp_path: Path) -> None:
+    def test_it_is_plain_and_runs_from_any_folder(self, run: Path, checkout: Path, tmp_path: Path) -> None:
         page = nbformat.read(run / "survey.ipynb", as_version=4)
         nbformat.validate(page)
         texts = [cell.source for cell in page.cells if cell.cell_type == "markdown"]
@@ -218,7 +218,7 @@ class TestNotebook:
         assert "**Figure 1.1.** With 50, [(1)](../_build/html/book/index.html#eq-tiny)." in texts
         assert any("a = b \\tag{1.1}" in text for text in texts)
         assert page.cells[0].metadata.tags == [plain.ONLY_HERE]
-        assert "git clone --quiet --depth 1 https://github.com/flamelib/flamelib" in page.cells[0].source
+        assert ("git clone" in page.cells[0].source) == bool(repository(checkout))
         shutil.copy(run / "survey.ipynb", tmp_path / "survey.ipynb")
         words = [sys.executable, "-m", "papermill", "survey.ipynb", "out.ipynb", "-p", "n_users", "60"]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -246,6 +246,8 @@ class TestNotebook:
         texts = "\n".join(cell["source"] for cell in page["cells"] if cell["cell_type"] == "markdown")
         assert "# A survey of `n_users`" in texts
         assert "install the checkout" in texts
+        cloned = plain.notebook(notebook(), plain.Book(), "https://git.example.org/a/b", beside=False)["cells"][0]
+        assert "!git clone --quiet --depth 1 https://git.example.org/a/b flamelib-checkout" in cloned["source"]
 
 
 class TestPlain:
@@ -359,8 +361,3 @@ def test_a_figure_that_was_not_made_is_said_to_be_so(tmp_path: Path) -> None:
     assert folded.fold(page, lambda to: "") == "See <em>what was not made in this run</em>."
 
 
-def test_where_the_repository_lies(tmp_path: Path) -> None:
-    assert made.clone(ROOT).startswith("https://")
-    assert made.clone(tmp_path) == ""
-    (tmp_path / "_config.yml").write_text("title: x\n")
-    assert made.clone(tmp_path) == ""

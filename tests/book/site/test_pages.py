@@ -13,7 +13,7 @@ import pytest
 
 from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
-from flamebook.places import ROOT
+from flamebook.places import ADDRESS, ROOT
 from flamebook.site.book import pages
 from flamebook.site.written import unknown
 from flamebook.site.written.markup import anchor, linker
@@ -32,6 +32,7 @@ def _staged(source: Path, judged: list[Judged]) -> Path:
     shutil.copytree(ROOT / "notebooks", source / "notebooks")
     brackets = _brackets()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ADDRESS, "https://github.com/somebody/a-book")
         patch.setattr(ledger, "judge_all", lambda jobs: judged)
         patch.setattr(unknown, "brackets", lambda jobs: brackets)
         pages.write(source / "runs", source / "book")

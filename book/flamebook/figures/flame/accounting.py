@@ -189,7 +189,7 @@ class ThenAndNow:
     def order(self) -> Finding:
         """Whether every lower bound is below the upper bound of the same assumptions."""
         pairs = (
-            *(("lower", "certified"), ("lower-full", "certified-full"), ("lower", "lower-full")),
+            *(("lower", "certified"), ("lower-full", "certified-full")),
             *(("lower-before", "lower"), ("certified", "certified-before")),
         )
         given = [
@@ -242,17 +242,21 @@ def compute_then_and_now(setting: Setting, protocols: Sequence[str] = PROTOCOLS)
             found |= {"certified": setting.epsilon(protocol)}
         found |= {"lower": setting.lower(protocol)}
         if protocol == "topk":
-            found |= {"lower-before": found["lower"], "lower": setting.weighed()} | _overflowing(setting)
+            found |= {"lower-before": found["lower"], "lower": setting.weighed()}
+            found |= _overflowing(setting, found["lower"], found["certified"])
         budgets[protocol] = found
     return ThenAndNow(budgets, asdict(setting))
 
 
-def _overflowing(setting: Setting) -> dict[str, float]:
-    """Upper and lower bound where a full bag keeps ``padded`` of its reports at random."""
+def _overflowing(setting: Setting, lower: float, certified: float) -> dict[str, float]:
+    """Upper and lower bound where a full bag keeps ``padded`` of its reports at random, from those without."""
+    if setting.n_users <= setting.padded:
+        return {"certified-full": certified, "lower-full": lower}  # there is room for everybody
     topk = (setting.kept, setting.padded, setting.epsilon0)
-    upper = topk_truncated(*topk, setting.delta)
-    lower = attacks.full_lower(setting.n_users, setting.dimension, *topk, setting.delta)
-    return {"certified-full": float(upper), "lower-full": float(lower)}
+    upper = float(topk_truncated(*topk, setting.delta))
+    # The data sets of the other lower bound fill no bag, so that it holds here, too.
+    full = float(attacks.full_lower(setting.n_users, setting.dimension, *topk, setting.delta))
+    return {"certified-full": upper, "lower-full": max(full, lower)}
 
 
 def draw_then_and_now(ax: Axes, record: ThenAndNow, pen: Pen) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.figures.present import BOOK_RUN
+from flamebook.places import repository
 from flamebook.runs.page import built, folded, head, plain
 
 HTML = Path("_build/html")
@@ -69,7 +70,7 @@ class _Page:
             text, made = "", f" This page was made without the book's builder: {why}."
         there = self.address(f"notebooks/{self.name}.html")
         back = self.back(there) + (made if there else "")
-        notebook = plain.notebook(self.with_head(back), known, clone(self.root), beside=True)
+        notebook = plain.notebook(self.with_head(back), known, repository(self.root), beside=True)
         (self.work / f"{self.name}.html").write_text(text or _plain_page(self.name, notebook), encoding="utf-8")
         written = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         (self.work / f"{self.name}.ipynb").write_text(written, encoding="utf-8")
@@ -128,15 +129,6 @@ class _Page:
 def _root(template: Path) -> Path:
     """The checkout of a notebook: the folder above its own."""
     return template.resolve().parent.parent
-
-
-def clone(root: Path) -> str:
-    """The address of the repository, as the book's settings have it; empty where they name none."""
-    import yaml
-
-    settings = root / "_config.yml"
-    found = yaml.safe_load(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
-    return str((found.get("repository") or {}).get("url") or "")
 
 
 _ALONE = """\

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import yaml
 
-from flamebook.places import FINGERPRINT, revision
+from flamebook.places import BRANCH, FINGERPRINT, repository, revision
 from flamebook.runs import execute, files, inputs, notebook, schedule
-from flamebook.runs.page import built, made, plain
+from flamebook.runs.page import built, plain
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
@@ -55,10 +55,11 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     Raises
     ------
     DomainError
-        For an unknown profile, notebook or parameter.
+        For an unknown profile, notebook or parameter, or an address that is none.
     BookFailed
         If the pages do not build without a warning.  The book of an earlier build stays.
     """
+    repository(root)  # a wrong address is refused before anything runs
     outcome = schedule.carry_out(schedule.plan(root, profile), jobs, options)
     if outcome.failed:
         return outcome
@@ -75,7 +76,7 @@ def edition(root: Path, profile: str) -> str:
 
 def _with_pages(root: Path, told: str, outcome: Outcome, pages: Pages, finish: Finish, lock: IO[str]) -> Outcome:
     """Make the pages from the runs, unless those in place are made from just these."""
-    wanted = hashlib.sha256(f"{told}\n{fingerprint(root)}".encode()).hexdigest()
+    wanted = hashlib.sha256(f"{told}\n{repository(root)}\n{fingerprint(root)}".encode()).hexdigest()
     if _current(root) == wanted and (root / built.SEED).is_dir():
         say("current  the pages")
         return outcome
@@ -131,10 +132,22 @@ def stage(root: Path, pages: Pages) -> Path:
 
 
 def _write_config(root: Path, told: str) -> None:
-    """The book's settings with the edition at the foot of every page."""
+    """The book's settings with the edition at the foot of every page, and what leads to the repository."""
     settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     settings.setdefault("html", {})["extra_footer"] = f'<p class="fl-edition">{told}</p>'
+    if address := repository(root):
+        _add_buttons(settings, address)
     (root / CONFIG).write_text(yaml.safe_dump(settings, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+
+def _add_buttons(settings: dict[str, Any], address: str) -> None:
+    """Repository, issues and edit buttons on every page, and Binder on those with a notebook."""
+    settings.setdefault("repository", {}).update(url=address, branch=BRANCH)
+    settings["html"] |= {f"use_{name}_button": True for name in ("repository", "issues", "edit_page")}
+    # The environment of Binder is environment.yml; Colab would lack it.
+    settings["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": "https://mybinder.org"}
+    options = settings.setdefault("sphinx", {}).setdefault("config", {}).setdefault("html_theme_options", {})
+    options["repository_provider"] = "gitlab" if "gitlab" in address else "github"
 
 
 def _jupyter_book(root: Path, lock: IO[str]) -> Path:
@@ -164,7 +177,7 @@ def _copy_results(root: Path, html: Path) -> None:
 
 def _write_downloads(root: Path, html: Path) -> None:
     """The notebooks that pages offer for download, in Markdown that any Jupyter shows."""
-    known, clone = plain.book(html, root / "book" / "references.bib"), made.clone(root)
+    known, clone = plain.book(html, root / "book" / "references.bib"), repository(root)
     for page in sorted((html / "_sources" / "notebooks").glob("*.ipynb")):
         notebook.write(page, plain.notebook(notebook.read(page), known, clone, beside=False))
 

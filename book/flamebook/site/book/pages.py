@@ -13,12 +13,12 @@ import yaml
 from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
-from flamebook.places import DATA, ROOT, revision
+from flamebook.places import DATA, ROOT, repository, revision
 from flamebook.runs.execute import RECEIPT
 from flamebook.site.measured import bench, beside, spread, status
 from flamebook.site.sliders import forms
 from flamebook.site.written import api, coverage, crowd, dossiers, falls, ledger_page, refuted, theorems, unknown
-from flamebook.site.written.markup import linker, source_url
+from flamebook.site.written.markup import linker, sourced
 
 
 def write(runs_folder: Path, book_folder: Path) -> None:
@@ -58,7 +58,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
             _text(book_folder / "dossiers.md"), _text(ROOT / "book" / "refuted.md"), judged, link
         ),
         book_folder / "falls.md": falls.page(judged, rests),
-        book_folder / "theorems.md": theorems.page(ROOT, link, judged, source_url),
+        book_folder / "theorems.md": theorems.page(ROOT, link, judged, sourced),
         book_folder / "unknown.md": unknown.page(brackets, link),
         book_folder / "beside.md": beside.page(beside.recorded()),
         book_folder / "figures.md": coverage.page(ROOT, link),
@@ -124,7 +124,7 @@ def citation(root: Path) -> str:
         "author": " and ".join(f"{{{author['name']}}}" for author in entry["authors"]),
         **({"year": found[1][:4], "month": found[1][5:7]} if found else {}),
         "version": entry["version"],
-        "url": entry["repository-code"],
+        **({"url": repository(root)} if repository(root) else {}),
         **({"note": f"Revision {found[0]} of {found[1]}"} if found else {}),
     }
     lines = [f"  {name:<8}= {{{value}}}," for name, value in fields.items()]

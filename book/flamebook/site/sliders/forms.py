@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flamebook.runs.execute import RECEIPT, receipt_of
-from flamebook.runs.notebook import WHOLE, Declared, conditions, declared
+from flamebook.runs.notebook import Declared, conditions, declared
 from flamebook.site.sliders.figures import Figure
-from flamelib.core.vocabulary import VOCABULARY, Domain
+from flamelib.core.vocabulary import Domain
 from flamelib.learning.datasets import listing
 
 _DATA = "own-data-sets"
@@ -36,13 +36,15 @@ def form(page: Path, template: Path, binder: str = "") -> str:
         return ""
     fields = "\n".join(_field(one, defaults.get(name, one).default) for name, one in here.items())
     sets = "".join(f'<option value="{entry.name}"></option>' for entry in listing())
-    name, link = html.escape(page.stem), html.escape(binder)
+    name = html.escape(page.stem)
+    opened = f'; or <a id="own-binder" href="{html.escape(binder)}">open the notebook on Binder</a>'
+    launched = f"{opened} and give the command in a terminal there" if binder else ""
     jointly = json.dumps(conditions(template), separators=(",", ":"))
     # Within single quotes, for it is full of double ones.
     jointly = html.escape(jointly, quote=False).replace("'", "&#39;")
     return f"""\
 <link rel="stylesheet" href="../_static/live.css">
-<details class="fl-own" id="own" data-notebook="{name}" data-binder="{link}" data-jointly='{jointly}'>\
+<details class="fl-own" id="own" data-notebook="{name}" data-jointly='{jointly}'>\
 <summary>Run this page with other values</summary>
 <form class="fl-own-form" novalidate>
 <p id="own-time"></p>
@@ -59,8 +61,7 @@ commas (lists by semicolons), and run every combination</label>
 <p>In a clone of the repository: <code id="own-command"></code> <button type="button" id="own-copy">Copy</button></p>
 <p id="own-more"><button type="button" id="own-file">Parameters as a file</button>\
 <span id="own-papermill"> for <code>papermill notebooks/{name}.ipynb mine.ipynb -f {name}.yml</code></span>\
-<span id="own-binder" hidden>; or <a href="{link}">open the notebook on Binder</a> and give the command in a terminal \
-there</span>.</p>
+{launched}.</p>
 </form></details>
 <script src="../_static/run_times.js" defer></script><script src="../_static/live.js" defer></script>
 """
@@ -68,7 +69,7 @@ there</span>.</p>
 
 def _field(one: Declared, default: Any) -> str:
     place, told = f"own-{one.name}", f"own-{one.name}-told"
-    domain = one.domain.removeprefix("a list, each ")  # of one entry, as a refusal says it
+    domain = one.domain.rpartition(", each ")[2]  # of one entry, as a refusal says it
     known = json.dumps({"kind": one.element, "list": one.several, "domain": domain} | _bounds(one))
     words = html.escape(f"{one.about}; {one.domain}; here {written(one.default)}")
     sets = f' list="{_DATA}"' if one.name.endswith("dataset") else ""
@@ -82,9 +83,8 @@ def _field(one: Declared, default: Any) -> str:
 
 def _bounds(one: Declared) -> dict[str, Any]:
     """What a browser can check of a domain."""
-    domain = VOCABULARY.get(one.name) or Domain("", choices=("true", "false") if one.element == "bool" else ())
-    found: dict[str, Any] = {"whole": domain.whole or one.element == "int"}
-    found |= {"type": WHOLE} if found["whole"] and not domain.whole else {}
+    domain = one.one or Domain("")
+    found: dict[str, Any] = {"whole": domain.whole}
     for end in ("low", "high"):
         bound = getattr(domain, end)
         if abs(bound) != float("inf"):

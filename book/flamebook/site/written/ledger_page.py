@@ -12,7 +12,8 @@ from typing import Any
 
 from flamebook.claims import ledger, proofs
 from flamebook.claims.ledger import Claim, Judged, Value, shown
-from flamebook.site.written.markup import anchor, source_url, verdict
+from flamebook.places import source_url
+from flamebook.site.written.markup import anchor, sourced, verdict
 from flamelib.core.statements import DOCUMENTS
 
 SAYS = {
@@ -83,11 +84,16 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
         stated,
         "" if row.value is None else _figures(row.value),
         _graded(claim) + claim.evidence,
-        f"{claim.where}; {link(claim.page)}; [test]({source_url(claim.test.split('::')[0])})",
+        f"{claim.where}; {link(claim.page)}; {_test(claim)}",
         claim.kind,
         claim.said_by,
     ]
     return "* - " + "\n  - ".join(cells)
+
+
+def _test(claim: Claim) -> str:
+    path = claim.test.split("::")[0]
+    return sourced("test", path) if source_url(path) else f"`{path}`"
 
 
 def _records(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:

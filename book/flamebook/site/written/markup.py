@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from flamebook.claims.ledger import Claim, Judged, shown
-from flamebook.places import ROOT
+from flamebook.places import source_url
 from flamelib.core.vocabulary import DomainError
 
 
@@ -48,10 +46,10 @@ def _written(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def source_url(path: str, line: int | None = None) -> str:
-    """Address of a file of the repository on the site that ``_config.yml`` names."""
-    found = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    return f"{found['url']}/blob/{found['branch']}/{path}" + (f"#L{line}" if line else "")
+def sourced(said: str, path: str, line: int | None = None) -> str:
+    """A link to a file of the repository, or its words alone where the repository has no address."""
+    address = source_url(path, line)
+    return f"[{said}]({address})" if address else said
 
 
 def linker(source: Path) -> Callable[[str], str]:

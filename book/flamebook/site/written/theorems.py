@@ -58,7 +58,7 @@ def page(
     root: Path,
     link: Callable[[str], str],
     judged: Iterable[Judged],
-    url: Callable[[str, int | None], str],
+    sourced: Callable[[str, str, int | None], str],
 ) -> str:
     """The page in MyST.
 
@@ -70,8 +70,8 @@ def page(
         From a page to a link in MyST.
     judged : iterable of Judged
         Rows of the ledger; a statement links to the rows that it computes.
-    url : callable
-        From a path in the checkout and a line to an address.
+    sourced : callable
+        From words, a path in the checkout and a line to a link in MyST, or to words where it has no address.
     """
     documented = api.documented(root / "flamelib")
     tests, notebooks = list(_tests(root)), _notebooks(root)
@@ -93,7 +93,7 @@ def page(
             _told(statement.rests_on),
             str(statement.adjacency),
             ", ".join(statement.randomizers) or "its own",
-            _links([test for test in tests if _mentions(test.text, statement)], url),
+            _links([test for test in tests if _mentions(test.text, statement)], sourced),
             ", ".join(shelf) or "none",
         ]
         return "* - " + "\n  - ".join(cells)
@@ -131,8 +131,8 @@ def _mentions(text: str, statement: Statement) -> bool:
     return statement.id in text or re.search(rf"(?<![\w\"']){name}\b(?=[(,)\]])", text) is not None
 
 
-def _links(tests: list[_Test], url: Callable[[str, int | None], str]) -> str:
-    shown = [f"[{t.name.removeprefix('test_').replace('_', ' ')}]({url(t.path, t.line)})" for t in tests[:_MOST]]
+def _links(tests: list[_Test], link: Callable[[str, str, int | None], str]) -> str:
+    shown = [link(t.name.removeprefix("test_").replace("_", " "), t.path, t.line) for t in tests[:_MOST]]
     return ("; ".join(shown) or "none") + (f"; {len(tests) - _MOST} more" if len(tests) > _MOST else "")
 
 
