@@ -176,7 +176,7 @@ def exported(protocol: Round, rounds: int = 1, delta: float = 1e-9, step: float 
     >>> 0.16 < pld.self_compose(20).get_epsilon_for_delta(1e-6) < 0.18
     True
     """
-    check(rounds=rounds, slack_delta=delta)
+    rounds, delta = check(rounds=rounds, slack_delta=delta).values()
     if not isinstance(protocol, Shuffled | Checkin | Participation | Sampled):
         raise DomainError(f"protocol must be Shuffled, Checkin, Participation or Sampled, got {protocol!r}")
     cells = dominating_pair(protocol, rounds, delta).removed

@@ -102,7 +102,7 @@ def history_account(
     >>> history_account([(training, 1000), (survey, 20)], delta=1e-5)
     (2.986, 1e-05)-DP, replace-one; proven
     """
-    one_budget(epsilon, delta)
+    epsilon, delta = one_budget(epsilon, delta).values()
     every = _merged(history)
     native = {_adjacency(one) for one in every}
     wanted = adjacency or (Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in native else Adjacency.ADD_REMOVE)

@@ -264,8 +264,8 @@ class Declared:
             value = _file_of_own(self.name, value) if self.name.endswith("dataset") else value
             return VOCABULARY[self.name].accept(self.name, value) if self.name in VOCABULARY else value
         if self.name in VOCABULARY:
-            value = VOCABULARY[self.name].accept(self.name, value)
-        number = _BY_TYPE[self.element].accept(self.name, value)
+            value = VOCABULARY[self.name].read(self.name, value)
+        number = _BY_TYPE[self.element].read(self.name, value)
         return float(number) if self.element == "float" else number
 
 

@@ -297,7 +297,7 @@ def distributed_rounds(
     lowest = effective_rate(checkin_rate, dropout)
     if given["rounds"] > 1:
         return distributed_schedule(n_users, [(checkin_rate, rounds)], noise_std, epsilon, delta, dropout)
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     found = counted(given["n_users"], lowest, given["checkin_rate"], noise_std, MANY)
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
@@ -318,7 +318,7 @@ def distributed_schedule(
     :func:`distributed_rounds`.
     """
     n_users = check(n_users=n_users)["n_users"]
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     cells = [
         (both_orders(distributed_cells(n_users, rate, noise_std, effective_rate(rate, dropout))), rounds)
         for rate, rounds in parts_of(schedule)
@@ -346,7 +346,7 @@ def distributed_rounds_lower(
     Arguments are those of :func:`distributed_rounds`.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
         return 0.0
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)

@@ -228,8 +228,10 @@ def aligned_rounds_lower(
     larger one; beyond 1000 records it is that for 1000.  Exactly one of ``epsilon`` and ``delta`` is given; the answer
     is the other one, 0 where nothing can be said.
     """
-    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
-    one_budget(epsilon, delta, clip_norm=clip_norm, rounds=rounds)
+    participation_rate, record_rate, n_records, noise_std = check(
+        participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std
+    ).values()
+    epsilon, delta, clip_norm, rounds = one_budget(epsilon, delta, clip_norm=clip_norm, rounds=rounds).values()
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
     cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
     return composed_below([(cells, rounds)], epsilon, delta)

@@ -187,7 +187,7 @@ def single_user_budget(
 
 def log_ratio(smoothness: float) -> float:
     r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness."""
-    check(smoothness=smoothness)
+    smoothness = check(smoothness=smoothness)["smoothness"]
     return math.log1p(smoothness) - math.log1p(-smoothness)
 
 

@@ -160,8 +160,8 @@ def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
 
 def default_scale(n_users: int, scale: int | None) -> int:
     """The scale given, or ten steps for every user."""
-    check(n_users=n_users, **({} if scale is None else {"scale": scale}))
-    return 10 * n_users if scale is None else scale
+    given = check(n_users=n_users, **({} if scale is None else {"scale": scale}))
+    return int(given.get("scale", 10 * given["n_users"]))
 
 
 def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
@@ -235,7 +235,7 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
 
 def grid_scale(n_users: int, error: float) -> int:
     r"""The least k whose n/k, as a double, is not above ``error``."""
-    check(n_users=n_users, error=error)
+    n_users, error = check(n_users=n_users, error=error).values()
     if error >= n_users:
         return 1
     # What is below the middle between two doubles is rounded down; the middle itself may be rounded up.
@@ -264,7 +264,7 @@ def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: 
 
 def positive_budget(epsilon: float, delta: float) -> None:
     """Refuse budgets for which a rule has no parameters."""
-    check(epsilon=epsilon, delta=delta)
+    epsilon, delta = check(epsilon=epsilon, delta=delta).values()
     if not 0 < epsilon <= LARGEST_EPSILON:
         raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
     if delta == 0:
