@@ -5,13 +5,17 @@ command line is a word of :data:`VOCABULARY`.  A refusal names the argument and 
 Standard library only: the closed forms run in a browser.
 """
 
+import functools
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LARGEST_WHOLE = 2**53  # up to here every whole number is a double
 LARGEST_MODULUS = 2**256  # whole numbers that are no doubles, of a group in which shares add up
@@ -161,6 +165,24 @@ def number(value: Any) -> Any:
 
     ratio = getattr(value, "as_integer_ratio", None)
     return Fraction(*ratio()) if ratio else float(value)
+
+
+def plainly(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function take numbers of every type: each argument that is one comes as Python has it."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = map(_plain, args)
+        return function(*given, **{name: _plain(value) for name, value in kwargs.items()})  # type: ignore[arg-type]
+
+    return called
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (float, int, str, bool, type(None)):
+        return value
+    found = number(value)
+    return value if found is None else found if isinstance(found, int) else _double(found)
 
 
 def shown(value: Any) -> str:

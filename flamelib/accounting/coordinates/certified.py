@@ -42,7 +42,7 @@ from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check, plainly
 
 SPARED = 1e-6  # share of a coordinate's delta that is set aside for an overflow
 SHARED_REST = 1e-20  # the same, of whatever delta: squared as often as a smaller delta asks for
@@ -116,6 +116,7 @@ def account(
     return vector.certified(delta, bound)
 
 
+@plainly
 def shared_account(
     protocol: str,
     dimension: int,
@@ -147,6 +148,7 @@ def _shared_curve(coordinate: Coordinate, bound: Bound) -> Curve:
     return laddered(coordinate.curve(bound))
 
 
+@plainly
 def central_limit(
     protocol: str,
     dimension: int,

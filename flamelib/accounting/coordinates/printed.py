@@ -21,7 +21,7 @@ from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.logspace import product_above
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, plainly
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +249,7 @@ def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> f
     return math.sqrt(summation_plan(padded, epsilon, delta).mse) / sampled
 
 
+@plainly
 def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: float) -> float:
     r"""Largest standard deviation of a padded coordinate's estimated mean (exact), inputs in [0, 1].
 

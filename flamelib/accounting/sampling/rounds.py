@@ -51,7 +51,7 @@ from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import check, one_budget
+from flamelib.core.vocabulary import check, one_budget, plainly
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
 # The same for a delta below FAINT, and a mass above all that doubles lose at their lower end.
@@ -125,6 +125,7 @@ def participation_rounds(
     return found
 
 
+@plainly
 def dominated_rounds(
     scheme: str,
     participation_rate: float,
@@ -191,6 +192,7 @@ def _always(rounds: int, noise_std: float, clip_norm: float, epsilon: float | No
     return gaussian_mechanism(longer, noise_std, epsilon, delta)
 
 
+@plainly
 def round_cells(
     scheme: str,
     participation_rate: float,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flamelib.accounting.shuffling.closed_form import blankets_needed, histogram_blanket_mass
 from flamelib.core.logspace import below
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import Domain, DomainError, check
+from flamelib.core.vocabulary import Domain, DomainError, check, plainly
 
 UNIT = Domain("a user's value", low=0, high=1)
 
@@ -55,6 +55,7 @@ def _coin_variance(n_levels: int, mass: float) -> float:
     return mass * (2 * n_levels + 1) / (6 * n_levels) - mass * mass / 4
 
 
+@plainly
 def worst_input(n_levels: int, blanket_mass: float) -> float:
     r"""The value in [0, 1/2] at which a user adds most to the error (exact); its mirror image adds as much.
 
@@ -64,6 +65,7 @@ def worst_input(n_levels: int, blanket_mass: float) -> float:
     return max(0.0, 1 - blanket_mass * n_levels) / (2 * (1 - blanket_mass) * n_levels)
 
 
+@plainly
 def summation_worst_mse(n_users: int, n_levels: int, blanket_mass: float) -> float:
     r"""Greatest mean squared error over all inputs (exact): every user at :func:`worst_input`.
 
@@ -79,6 +81,7 @@ def _worst_per_user(n_levels: int, mass: float) -> float:
     return (rounding + _coin_variance(n_levels, mass)) / (1 - mass) ** 2
 
 
+@plainly
 def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> float:
     r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper)."""
     _check(n_levels, blanket_mass, n_users)
