@@ -44,7 +44,7 @@ def load_all() -> dict[str, Statement]:
     return {key: STATEMENTS[key] for key in homes()}
 
 
-def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def answer(key: str, inputs: Mapping[str, Any], text: bool = True) -> dict[str, Any]:
     """The answer of a statement to named inputs, ready for :func:`json.dumps`.
 
     Parameters
@@ -52,7 +52,9 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     key : str
         An id such as ``blanket:lem-hoeffding``.
     inputs : mapping
-        Numbers, or their text; ``randomizer`` is a word and stands beside its own parameters.
+        Numbers; ``randomizer`` is a word and stands beside its own parameters.
+    text : bool
+        Whether a number may also be written as text, as on the command line.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def answer(key: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         If the id is unknown or an input is unknown, missing or outside its domain.
     """
     found = statement(key)
-    accepted = accept(found, inputs)
+    accepted = accept(found, inputs, text)
     arguments = admit(found, assemble(found, accepted))
     value = found.function(**arguments)
     reply = {
@@ -95,12 +97,13 @@ def assignments(words: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def accept(found: Statement, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs as plain numbers and words of their domains, in the order given."""
+def accept(found: Statement, inputs: Mapping[str, Any], text: bool = True) -> dict[str, Any]:
+    """The inputs, of which numbers may be written as text, as plain numbers and words of their domains, in order."""
     allowed = flat(found, _kind(found, inputs))
     what = found.id + (f" with randomizer={inputs['randomizer']}" if "randomizer" in inputs else "")
     known(inputs, allowed, [name for name, required in allowed.items() if required], what)
-    return {name: found.domain(name).accept(name, value) for name, value in inputs.items()}
+    domains = {name: found.domain(name) for name in inputs}
+    return {name: (one.read if text else one.accept)(name, inputs[name]) for name, one in domains.items()}
 
 
 def flat(found: Statement, kind: str | None) -> dict[str, bool]:

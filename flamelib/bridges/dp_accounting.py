@@ -11,15 +11,16 @@ Source: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, Connect the Dots, 2022 (th
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, to_dp_accounting
-from flamelib.bridges.histories import Pair, Round, Sampled, disclosing, dominating_pair, history_account
+from flamelib.bridges.histories import NOISE, RATE, Pair, Round, Sampled, disclosing, dominating_pair, history_account
 from flamelib.core.extras import extra
 from flamelib.core.guarantees import Adjacency, RestsOn
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import LARGEST_WHOLE, Domain, DomainError, check
 from flamelib.front.checkin import Checkin
 from flamelib.front.results import Guarantee
 from flamelib.front.shuffled import Shuffled
@@ -36,8 +37,16 @@ ADJACENCIES = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: Adjacency.ADD_REMOVE,
     NeighboringRelation.REPLACE_ONE: Adjacency.REPLACE_ONE,
 }
+# What events of theirs hold, whatever their kind.
+_WHOLE, _LEAST = Domain("", whole=True, low=0, high=LARGEST_WHOLE), Domain("", low=0)
+_HELD = {
+    "noise_multiplier": NOISE, "standard_deviation": NOISE, "sampling_probability": RATE, "num_buckets": _WHOLE,
+    "sensitivity": _WHOLE, "dataset_size": _WHOLE, "truncated_batch_size": _WHOLE, "noise_parameter": _LEAST,
+    "sensitivities": replace(_LEAST, several=True), "sampling_probs": replace(RATE, several=True),
+}  # fmt: skip
 # Distance of losses in what is handed on, theirs too; the part of delta that is given to losses too large for a grid.
 STEP, SPARED_SHARE = 1e-4, 1e-4
+STEP_DOMAIN = Domain("distance of losses", low=0, open_low=True, high=1)
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -94,12 +103,18 @@ class CertifiedAccountant(PrivacyAccountant):  # type: ignore[misc]
                 f"neighboring_relation must be ADD_OR_REMOVE_ONE or REPLACE_ONE, got {neighboring_relation!r}"
             )
         super().__init__(neighboring_relation)
-        self._step = value_discretization_interval
+        self._step = STEP_DOMAIN.accept("value_discretization_interval", value_discretization_interval)
         self._history: list[tuple[Round, int]] = []
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
-        if isinstance(event, dp_event.SelfComposedDpEvent):
-            return self._maybe_compose(event.event, event.count * count, do_compose)
+        try:
+            count = _WHOLE.accept("count", count)
+            if isinstance(event, dp_event.SelfComposedDpEvent):
+                return self._maybe_compose(event.event, _WHOLE.accept("count", event.count) * count, do_compose)
+            if isinstance(event, dp_event.ComposedDpEvent) and not isinstance(event.events, list | tuple):
+                raise DomainError(f"events must be a list of events, got {event.events!r}")
+        except DomainError as error:
+            return PrivacyAccountant.CompositionErrorDetails(event, str(error))
         if isinstance(event, dp_event.ComposedDpEvent):
             errors = (self._maybe_compose(part, count, do_compose) for part in event.events)
             return next((error for error in errors if error is not None), None)
@@ -126,15 +141,24 @@ class CertifiedAccountant(PrivacyAccountant):  # type: ignore[misc]
             if adjacency == Adjacency.ADD_REMOVE and kind is not Participation:
                 raise DomainError("neighboring_relation must be REPLACE_ONE where users shuffle or check in")
             return protocol
+        event = _checked(event)
         inner = event.event if isinstance(event, dp_event.PoissonSampledDpEvent) else event
         if isinstance(inner, dp_event.GaussianDpEvent):
             rate = 1.0 if inner is event else event.sampling_probability
             return Sampled(inner.noise_multiplier, rate)
-        # Replacing is removing and adding where theirs knows only the latter.
-        for relation in (self.neighboring_relation, NeighboringRelation.ADD_OR_REMOVE_ONE):
+        # Replacing moves the sum of a Laplace mechanism twice as far; else it is removing and adding.
+        known = [(event, self.neighboring_relation, adjacency)]
+        if adjacency == Adjacency.REPLACE_ONE:
+            twice = _twice_as_far(event)
+            as_if = adjacency if twice is not event else Adjacency.ADD_REMOVE
+            known.append((twice, NeighboringRelation.ADD_OR_REMOVE_ONE, as_if))
+        for asked, relation, holds in known:
             theirs = PLDAccountant(relation, self._step)
-            if theirs.supports(event):
-                return _shown(theirs.compose(event), ADJACENCIES[relation]) if wanted else None
+            if theirs.supports(asked):
+                try:
+                    return _shown(theirs.compose(asked), holds) if wanted else None
+                except (ValueError, ArithmeticError, TypeError) as error:
+                    raise DomainError(f"event must be one that PLDAccountant composes: {error}") from None
         raise DomainError("event must be one that PLDAccountant supports, or one of flamelib")
 
     def guarantee(self, target_delta: float) -> Guarantee:
@@ -149,6 +173,28 @@ class CertifiedAccountant(PrivacyAccountant):  # type: ignore[misc]
         """The certified delta (upper)."""
         adjacency = ADJACENCIES[self.neighboring_relation]
         return history_account(self._history, epsilon=target_epsilon, adjacency=adjacency).delta
+
+
+def _checked(event: Any) -> Any:
+    """The event with plain numbers, those inside included; a number that means nothing is refused by its name."""
+    if not attr.has(type(event)):
+        raise DomainError(f"event must be a DpEvent, got {event!r}")
+    held = {one.name: getattr(event, one.name) for one in attr.fields(type(event))}
+    kind = type(event).__name__
+    told = {name: _HELD[name].accept(f"{name} of {kind}", value) for name, value in held.items() if name in _HELD}
+    told |= {name: _checked(value) for name, value in held.items() if isinstance(value, dp_event.DpEvent)}
+    if kind == "RandomizedResponseDpEvent":
+        RATE.accept(f"noise_parameter of {kind}", told["noise_parameter"])
+    return attr.evolve(event, **told) if told else event
+
+
+def _twice_as_far(event: Any) -> Any:
+    """The same noise where the sum moves twice as far, of the kinds for which that is all that replacing is."""
+    if isinstance(event, dp_event.LaplaceDpEvent):
+        return attr.evolve(event, noise_multiplier=event.noise_multiplier / 2)
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return attr.evolve(event, sensitivity=2 * event.sensitivity)
+    return event
 
 
 def _shown(theirs: PLDAccountant, adjacency: Adjacency) -> Pair:
@@ -176,7 +222,8 @@ def exported(protocol: Round, rounds: int = 1, delta: float = 1e-9, step: float 
     >>> 0.16 < pld.self_compose(20).get_epsilon_for_delta(1e-6) < 0.18
     True
     """
-    check(rounds=rounds, slack_delta=delta)
+    rounds, delta = check(rounds=rounds, slack_delta=delta).values()
+    step = STEP_DOMAIN.accept("step", step)
     if not isinstance(protocol, Shuffled | Checkin | Participation | Sampled):
         raise DomainError(f"protocol must be Shuffled, Checkin, Participation or Sampled, got {protocol!r}")
     cells = dominating_pair(protocol, rounds, delta).removed

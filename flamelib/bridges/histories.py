@@ -23,12 +23,18 @@ import numpy as np
 from flamelib.accounting.checkin.one_round import round_curve
 from flamelib.accounting.checkin.summed import distributed_cells
 from flamelib.accounting.checkin.surveys import cloned, rests_on
-from flamelib.accounting.composition.curves import Curve, dominating_cells
-from flamelib.accounting.composition.known_pairs import Cells, above, both_orders, composed, composed_in_order
+from flamelib.accounting.composition.curves import (
+    LARGEST_LOSS,
+    Curve,
+    composed_delta,
+    composed_epsilon,
+    dominating_cells,
+)
+from flamelib.accounting.composition.known_pairs import ROUND, Cells, above, both_orders, composed, composed_in_order
 from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
-from flamelib.core.vocabulary import DomainError, check, one_budget
+from flamelib.core.vocabulary import Domain, DomainError, check, keep, one_budget
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
 from flamelib.front.results import Guarantee
@@ -44,6 +50,7 @@ SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 FIRST_SPARED, SPARED_SHARE = 1e-14, 1e-4
 # Levels of noise that are told apart, each of which takes some hundredths of a second.
 MOST_LEVELS = 100
+NOISE, RATE = Domain("standard deviation of noise over a sensitivity", low=0), Domain("chance", low=0, high=1)
 # Mass without a loss, at least, of a record that is nearly always seen: more than there is, and of no use to anybody.
 LEAST_REST = 0.5
 
@@ -64,10 +71,8 @@ class Sampled:
     sample_rate: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.noise_multiplier < math.inf:
-            raise DomainError(f"noise_multiplier must be a finite number of at least 0, got {self.noise_multiplier!r}")
-        if not 0 <= self.sample_rate <= 1:
-            raise DomainError(f"sample_rate must be a number in [0, 1], got {self.sample_rate!r}")
+        keep(self, noise_multiplier=NOISE.accept("noise_multiplier", self.noise_multiplier))
+        keep(self, sample_rate=RATE.accept("sample_rate", self.sample_rate))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,7 +107,7 @@ def history_account(
     >>> history_account([(training, 1000), (survey, 20)], delta=1e-5)
     (2.986, 1e-05)-DP, replace-one; proven
     """
-    one_budget(epsilon, delta)
+    epsilon, delta = one_budget(epsilon, delta).values()
     every = _merged(history)
     native = {_adjacency(one) for one in every}
     wanted = adjacency or (Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in native else Adjacency.ADD_REMOVE)
@@ -115,6 +120,12 @@ def history_account(
     if found is not None:
         return found
     total = sum(times for _, times in rounds)
+    if total == 1 and native != {wanted}:
+        pair = dominating_pair(rounds[0][0], 1, delta, wanted)
+        if pair.adjacency != wanted:
+            part = [(_replaced(pair), 1)]
+            once = composed_delta(part, epsilon or 0.0) if delta is None else composed_epsilon(part, delta)
+            return _guarantee(once, epsilon, delta, wanted, pair.rests_on)
     pairs = [(_under(wanted, dominating_pair(one, total, delta, wanted), total, delta), times) for one, times in rounds]
     weak = weakest(*(pair.rests_on for pair, _ in pairs))
     return _guarantee(_composed(pairs, epsilon, delta), epsilon, delta, wanted, weak)
@@ -215,28 +226,49 @@ def disclosing(rate: float) -> Cells:
 
 
 def _under(wanted: Adjacency, pair: Pair, total: int, delta: float | None) -> Pair:
-    """The pair, or one for a record that is replaced: removed and another one added."""
+    """The pair, or one for a record that is replaced."""
     if pair.adjacency == wanted:
         return pair
-    removing, adding = _profile(pair.removed), _profile(pair.removed.swapped() if pair.added is None else pair.added)
+    return Pair(dominating_cells(_replaced(pair), total, _near(delta)), None, wanted, pair.rests_on)
+
+
+def _replaced(pair: Pair) -> Curve:
+    """The profile of a record that is replaced: removed and another one added (upper)."""
+    added = pair.removed.swapped() if pair.added is None else pair.added
+    (removing, most), (adding, other) = _profile(pair.removed), _profile(added)
+
+    def at(epsilon: float) -> float:
+        # Beyond its largest finite loss removing keeps what it loses at once; more of epsilon would multiply the rest.
+        shares = (min(part * epsilon, most) for part in SHARES)
+        return min(removing(one) + math.exp(one) * adding(epsilon - one) * (1 + 4 * UNIT) for one in shares)
+
+    # Profiles fall, and this bound does not where it multiplies a mass at infinity: it stays where it is least.
+    places = [(most + other) * 2 ** (-rung / 8) for rung in range(81)]
+    end = min((place for place in places if place < LARGEST_LOSS), key=at, default=LARGEST_LOSS)
 
     def replacing(epsilon: float) -> float:
-        return min(removing(part * epsilon) + math.exp(part * epsilon) * adding((1 - part) * epsilon) * (1 + 4 * UNIT)
-                   for part in SHARES)  # fmt: skip
+        return at(min(epsilon, end))
 
-    return Pair(dominating_cells(Curve(replacing), total, _near(delta)), None, wanted, pair.rests_on)
+    return Curve(replacing, at_most=most + other if at(most + other) == 0 else math.inf)
 
 
-def _profile(cells: Cells) -> Callable[[float], float]:
-    """Delta of one round in the order of the cells, as a function of epsilon (upper)."""
-    loss = above(cells, max(FINE * math.sqrt(cells.second_moment), cells.range / MOST, 1e-12))
-    losses, masses = loss.losses, loss.masses * (1 + (len(loss.masses) + 8) * UNIT)
+def _profile(cells: Cells) -> tuple[Callable[[float], float], float]:
+    """Delta of one round in the order of the cells, as a function of epsilon (upper), and where it stops to fall."""
+    if np.array_equal(cells.low, cells.high):  # atoms, whose losses need no grid
+        order = np.argsort(cells.high)
+        high, mass = cells.high[order], np.maximum(cells.base * (1 + ROUND) + cells.gain + cells.error, 0)[order]
+        finite, shown = np.isfinite(high), float(mass[np.isposinf(high)].sum())
+        losses, masses = high[finite], mass[finite]
+    else:
+        loss = above(cells, max(FINE * math.sqrt(cells.second_moment), cells.range / MOST, 1e-12))
+        losses, masses, shown = loss.losses, loss.masses, loss.infinity
+    masses, shown = (part * (1 + (len(masses) + 8) * UNIT) for part in (masses, shown))
 
     def delta(epsilon: float) -> float:
         there = int(np.searchsorted(losses, epsilon))
-        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + loss.infinity
+        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + shown
 
-    return delta
+    return delta, max(float(losses[-1]), 0.0) if len(losses) else 0.0
 
 
 def _composed(pairs: list[tuple[Pair, int]], epsilon: float | None, delta: float | None) -> Certified:

@@ -26,7 +26,7 @@ def hockey_stick(left: Law | ArrayLike, right: Law | ArrayLike, epsilon: float) 
     Both are mappings from outcome to probability, or arrays of one shape.  At epsilon 0 it is the total variation
     distance.
     """
-    check(epsilon=epsilon)
+    epsilon = check(epsilon=epsilon)["epsilon"]
     p, q = _as_law("left", left), _as_law("right", right)
     return _beyond(p, q, math.exp(epsilon))
 
@@ -54,7 +54,7 @@ def shuffled_delta(table: ArrayLike, n_users: int, epsilon: float) -> float:
 
 def shuffled_deltas(table: ArrayLike, n_users: int, epsilon: Sequence[float]) -> list[float]:
     """:func:`shuffled_delta` at several epsilons, the laws enumerated once."""
-    check(n_users=n_users)
+    n_users = check(n_users=n_users)["n_users"]
     for one in epsilon:
         check(epsilon=one)
     rows = _as_table(table)
@@ -70,7 +70,7 @@ def shuffled_deltas(table: ArrayLike, n_users: int, epsilon: Sequence[float]) ->
 
 def kary_table(n_buckets: int, epsilon0: float) -> NDArray[np.float64]:
     """Probabilities of k-ary randomized response: row x, column y, shape (n_buckets, n_buckets)."""
-    check(n_buckets=n_buckets, epsilon0=epsilon0)
+    n_buckets, epsilon0 = check(n_buckets=n_buckets, epsilon0=epsilon0).values()
     other = 1 / (math.expm1(epsilon0) + n_buckets)
     table = np.full((n_buckets, n_buckets), other)
     np.fill_diagonal(table, other * math.exp(epsilon0))
@@ -89,7 +89,7 @@ def three_component_clone_pair(
     distance that is left, after the other buckets are merged, on the data set in which all others hold a third value.
     An outcome is the number of messages that equal the old value, and of those that equal the new one.
     """
-    check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0)
+    n_users, n_buckets, epsilon0 = check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0).values()
     clone = 1 / (math.expm1(epsilon0) + n_buckets)
     own = clone * math.exp(epsilon0)
     others = _trinomial(n_users - 1, clone)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import check, keep
 
 
 class Adjacency(StrEnum):
@@ -55,7 +55,7 @@ class Certified(float):
 
     def __new__(cls, value: float, uncertainty: float) -> Self:
         self = super().__new__(cls, value)
-        self.uncertainty = uncertainty
+        self.uncertainty = float(uncertainty)
         return self
 
 
@@ -68,4 +68,4 @@ class ApproxDP:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        check(epsilon=self.epsilon, delta=self.delta)
+        keep(self, **check(epsilon=self.epsilon, delta=self.delta))

@@ -5,12 +5,17 @@ command line is a word of :data:`VOCABULARY`.  A refusal names the argument and 
 Standard library only: the closed forms run in a browser.
 """
 
+import functools
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LARGEST_WHOLE = 2**53  # up to here every whole number is a double
 LARGEST_MODULUS = 2**256  # whole numbers that are no doubles, of a group in which shares add up
@@ -58,7 +63,7 @@ class Domain:
             return f"{kind} {'above' if self.open_low else 'of at least'} {low}"
         return kind if high is None else f"{kind} {'below' if self.open_high else 'of at most'} {high}"
 
-    def contains(self, value: float | Decimal) -> bool:
+    def contains(self, value: Any) -> bool:
         """Whether a finite number lies between the bounds (NaN and infinities never do)."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
@@ -68,7 +73,9 @@ class Domain:
     def accept(self, name: str, value: Any) -> Any:
         """The value as a plain ``int``, ``float`` or ``str``; :class:`DomainError` if it does not belong.
 
-        A list comes back as a tuple.  Where whole numbers may pass 2^53, none is rounded to a double on its way.
+        Numbers of every type are taken for what they are (:func:`number`), whole ones exactly, others as the double
+        next to them; a text is a word and no number (:meth:`read` takes it for one), and so is a truth value.  A list
+        comes back as a tuple.
         """
         if self.rows:
             return self._accept_rows(name, value)
@@ -76,39 +83,133 @@ class Domain:
             return self._accept_each(name, value)
         if self.choices:
             if isinstance(value, str) and value in self.choices:
-                return value
-            raise DomainError(f"{name} must be {self}, got {value!r}")
-        number = _exact(value) if self.whole and LARGEST_WHOLE < self.high < math.inf else _double(value)
-        if not self.contains(number):
-            raise DomainError(f"{name} must be {self}, got {value!r}")
-        return int(value) if isinstance(value, int) else int(number) if self.whole else number
+                return str(value)
+            raise self._refusal(name, value)
+        found = number(value)
+        if self.whole:
+            if found is None or not self.contains(found):
+                raise self._refusal(name, value)
+            return int(found)
+        double = math.nan if found is None else _double(found)
+        if not (self.contains(double) and self.contains(found)):
+            raise self._refusal(name, value)
+        # A whole number stays one while it is a double as well; zero has no sign.
+        return found if isinstance(found, int) and abs(found) <= LARGEST_WHOLE else double + 0.0
+
+    def read(self, name: str, value: Any) -> Any:
+        """As :meth:`accept`, where numbers, lists and tables may also be written as text: on a command line."""
+        if self.choices or not isinstance(value, str):
+            if self.several and isinstance(value, list | tuple):
+                value = [_written(one, self.whole) if isinstance(one, str) else one for one in value]
+            return self.accept(name, value)
+        try:
+            return self.accept(name, _written(value, self.whole, self.several, self.rows))
+        except (DomainError, ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            raise self._refusal(name, value) from None
+
+    def _refusal(self, name: str, value: Any) -> DomainError:
+        return DomainError(f"{name} must be {self}, got {shown(value)}")
 
     def _accept_rows(self, name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
         listed = value.tolist() if hasattr(value, "tolist") else value
         one = replace(self, rows=False)
-        try:
-            if isinstance(listed, str):
-                from ast import literal_eval  # for a table alone
-
-                listed = literal_eval(listed.strip())
-            if isinstance(listed, list | tuple) and all(isinstance(row, list | tuple) for row in listed):
+        if isinstance(listed, list | tuple) and all(isinstance(row, list | tuple) for row in listed):
+            try:
                 return tuple(tuple(one.accept(name, entry) for entry in row) for row in listed)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # no list, or an entry is refused
-            pass
+            except DomainError:
+                pass
         raise DomainError(f"{name} must be {self}, got {str(value)[:200]!r}")
 
     def _accept_each(self, name: str, value: Any) -> tuple[Any, ...]:
         listed = value.tolist() if hasattr(value, "tolist") else value
-        if isinstance(value, str) and (text := value.strip()):
-            text = text[1:-1] if text[0] == "[" and text[-1] == "]" else text
-            listed = text.split(",") if text.strip() else []
         one = replace(self, several=False)
         try:
             if isinstance(listed, list | tuple) and len(listed) >= self.shortest:
                 return tuple(one.accept(name, entry) for entry in listed)
         except DomainError:
             pass
-        raise DomainError(f"{name} must be {self}, got {value!r}")
+        raise self._refusal(name, value)
+
+
+def number(value: Any) -> Any:
+    """The number as the standard library has it (int, float, Decimal or Fraction), no digit lost; or ``None``.
+
+    Numbers are those of Python, numpy, torch and whatever else registers as a real number, arrays without an axis
+    included.  Texts, truth values of any library, masked entries and dates are none.
+
+    >>> number(True), number("1"), number(2.5)
+    (None, None, 2.5)
+    """
+    if isinstance(value, bool | str):
+        return None
+    if hasattr(value, "ndim") and hasattr(value, "item"):
+        if value.ndim or getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
+            return None
+        if getattr(value, "mask", False):
+            return None
+        try:
+            held = value.item()
+        except (TypeError, ValueError, RuntimeError):
+            return None
+        if type(held) is not type(value):  # what is wider than a double comes back as it is
+            return number(held)
+    if isinstance(value, Integral):
+        return operator.index(value)
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else None
+    if not isinstance(value, Real):
+        return None
+    if isinstance(value, float) or not math.isfinite(value):
+        return float(value)
+    from fractions import Fraction  # for rare types alone
+
+    ratio = getattr(value, "as_integer_ratio", None)
+    return Fraction(*ratio()) if ratio else float(value)
+
+
+def plainly(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function take numbers of every type: each argument that is one comes as Python has it."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = map(_plain, args)
+        return function(*given, **{name: _plain(value) for name, value in kwargs.items()})  # type: ignore[arg-type]
+
+    return called
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (float, int, str, bool, type(None)):
+        return value
+    found = number(value)
+    return value if found is None else found if isinstance(found, int) else _double(found)
+
+
+def shown(value: Any) -> str:
+    """The value in a refusal, at most 200 characters of it."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python spells out no number of thousands of digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _written(text: str, whole: bool, several: bool = False, rows: bool = False) -> Any:
+    """What a text means where a number, a list or a table is due."""
+    if rows:
+        from ast import literal_eval  # for a table alone
+
+        return literal_eval(text.strip())
+    if several:
+        inner = text.strip()
+        if not inner:
+            return None
+        inner = inner[1:-1] if inner[0] == "[" and inner[-1] == "]" else inner
+        return [_written(one, whole) for one in inner.split(",")] if inner.strip() else []
+    try:
+        return Decimal(text) if whole else float(text)
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _end(bound: float) -> str | None:
@@ -119,22 +220,11 @@ def _end(bound: float) -> str | None:
     return (short if float(short) == bound else str(bound)) if math.isfinite(bound) else None
 
 
-def _double(value: Any) -> float:
+def _double(found: Any) -> float:
     try:
-        return float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
+        return float(found)
+    except (ValueError, OverflowError):
         return math.nan
-
-
-def _exact(value: Any) -> int | float | Decimal:
-    """The number that is meant, no digit lost; NaN for what is no number."""
-    if isinstance(value, bool | float):
-        return _double(value)
-    try:
-        number = Decimal(value) if isinstance(value, str) else operator.index(value)
-    except (TypeError, ArithmeticError):
-        return _double(value)
-    return number if not isinstance(number, Decimal) or number.is_finite() else math.nan
 
 
 def _positive(about: str, high: float = math.inf) -> Domain:
@@ -289,24 +379,36 @@ VOCABULARY: dict[str, Domain] = {
 
 
 def check(**named: Any) -> dict[str, Any]:
-    """Every named value, converted by the domain of its name."""
+    """Every named value, in this order, as a plain number or word of the domain of its name."""
     return {name: VOCABULARY[name].accept(name, value) for name, value in named.items()}
 
 
+def read(**named: Any) -> dict[str, Any]:
+    """As :func:`check`, of values that may be texts: words of a command line."""
+    return {name: VOCABULARY[name].read(name, value) for name, value in named.items()}
+
+
+def keep(record: Any, **checked: Any) -> None:
+    """Store what was checked in a frozen record that is being made."""
+    for name, value in checked.items():
+        object.__setattr__(record, name, value)
+
+
 class Checked:
-    """A record all of whose fields are words of the vocabulary: each is checked when the record is made."""
+    """A record all of whose fields are words of the vocabulary: each is checked, and plain, when it is made."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        check(**{one.name: getattr(self, one.name) for one in fields(self)})  # type: ignore[arg-type]
+        keep(self, **check(**{one.name: getattr(self, one.name) for one in fields(self)}))  # type: ignore[arg-type]
 
 
 def one_budget(epsilon: float | None, delta: float | None, **others: Any) -> dict[str, Any]:
-    """As :func:`check`, with the one of epsilon and delta that is given; both or neither are refused."""
+    """As :func:`check`, with epsilon and delta first, of which one is given; both or neither are refused."""
     if (epsilon is None) == (delta is None):
         raise DomainError("exactly one of epsilon and delta must be given")
-    return check(**others, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    given = check(**({"epsilon": epsilon} if delta is None else {"delta": delta}), **others)
+    return {"epsilon": None, "delta": None} | given
 
 
 def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[str], what: str) -> None:
@@ -322,7 +424,7 @@ def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[s
 
 def honest(n_users: int, colluding: int) -> int:
     """Users who do not collude; refused where fewer than two are left."""
-    check(n_users=n_users, colluding=colluding)
+    n_users, colluding = check(n_users=n_users, colluding=colluding).values()
     if colluding > n_users - 2:
         raise DomainError(f"colluding must be a whole number in [0, {n_users - 2}] of {n_users} users, got {colluding}")
     return n_users - colluding

@@ -37,7 +37,7 @@ def evaluate(statement: str, /, **inputs: Any) -> Answer:
 
     if not isinstance(statement, str):
         raise DomainError(f"id must be a text, got {statement!r}")
-    return Answer(answers.answer(statement, inputs))
+    return Answer(answers.answer(statement, inputs, text=False))
 
 
 class Comparison(Sequence[Any]):

@@ -17,7 +17,7 @@ from flamelib.accounting.checkin.surveys import at_least, largest_budget, many
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.guarantees import Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.front import questions
 from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import Shuffled, calibrated, estimated, fewest_users, guarantee, messages, with_budget
@@ -51,8 +51,7 @@ class Summed:
     noise_std: float
 
     def __post_init__(self) -> None:
-        for name, value in check(n_users=self.n_users, noise_std=self.noise_std).items():
-            object.__setattr__(self, name, value)
+        keep(self, **check(n_users=self.n_users, noise_std=self.noise_std))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from flamelib.core.guarantees import Adjacency, ApproxDP, RestsOn
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import check, keep
 
 # Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
 DIGITS = 4
@@ -65,7 +65,8 @@ class Guarantee(ApproxDP):
     assumes: str = ""
 
     def __post_init__(self) -> None:
-        check(delta=self.delta, **({} if self.epsilon == math.inf else {"epsilon": self.epsilon}))
+        asked = {} if self.epsilon == math.inf else {"epsilon": self.epsilon}
+        keep(self, **({"epsilon": math.inf} | check(delta=self.delta, **asked)))
 
     def __repr__(self) -> str:
         assumed = f", if {self.assumes}" if self.assumes else ""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Floats, Reals, Wholes
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
 from flamelib.learning.records import History, Records, follow, tester
 from flamelib.mechanisms.vectors import VectorRandomizer
@@ -36,7 +36,7 @@ class Scheme:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        check(learning_rate=self.learning_rate)
+        keep(self, **check(learning_rate=self.learning_rate))
 
 
 def train(

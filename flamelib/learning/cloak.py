@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import Domain, DomainError, check, keep
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE
 from flamelib.mechanisms.integers.noise import WIDEST, SkellamShare
 from flamelib.mechanisms.integers.randomness import Randomness, Simulation
@@ -68,12 +68,10 @@ class CloakAverage:
     colluding: int = 0
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus)
-        check(n_messages=self.n_messages, colluding=self.colluding)
-        if not self.scale <= self.norm_limit <= _LONGEST:
-            raise DomainError(f"norm_limit must be a number in [{self.scale}, {_LONGEST:g}], got {self.norm_limit}")
-        if not 0 <= self.variance < math.inf:
-            raise DomainError(f"variance must be a number of at least 0, got {self.variance}")
+        keep(self, **check(n_users=self.n_users, clip_norm=self.clip_norm, scale=self.scale, modulus=self.modulus))
+        keep(self, **check(n_messages=self.n_messages, colluding=self.colluding))
+        keep(self, norm_limit=Domain("", low=self.scale, high=_LONGEST).accept("norm_limit", self.norm_limit))
+        keep(self, variance=Domain("", low=0).accept("variance", self.variance))
         if self.colluding >= self.n_users:
             raise DomainError(f"colluding must be below n_users = {self.n_users}, got {self.colluding}")
         if self.modulus > LARGEST_MACHINE:

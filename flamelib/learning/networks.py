@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.extras import extra
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.learning.models import Model, Weights
 
 with extra("learning"):
@@ -66,7 +66,7 @@ class ConvolutionalNetwork(Model):
     hidden: int = 128
 
     def __post_init__(self) -> None:
-        check(n_classes=self.n_classes)
+        keep(self, **check(n_classes=self.n_classes), hidden=check(dimension=self.hidden)["dimension"])
 
     @property
     def n_inputs(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flamelib.core.vocabulary import check
+from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
 from flamelib.learning.records import History, Records, follow, tester
 from flamelib.mechanisms.vectors import check_noise
@@ -31,8 +31,7 @@ class Scheme:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        check(learning_rate=self.learning_rate)
-        check_noise(self.noise_std, self.clip_norm)
+        keep(self, **check(learning_rate=self.learning_rate), **check_noise(self.noise_std, self.clip_norm))
 
 
 def train(

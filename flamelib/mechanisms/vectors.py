@@ -28,7 +28,7 @@ from scipy.special import betaincc, betainccinv, betaln
 
 from flamelib.core.arrays import Reals, reals
 from flamelib.core.search import root
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep, number
 
 _HIGHEST_THRESHOLD = 1 - 2.0**-30  # so near to 1 that 1 - t^2 keeps seven digits
 
@@ -46,11 +46,13 @@ class CapMessages:
     threshold: float
 
     def __post_init__(self) -> None:
-        check(dimension=self.dimension, epsilon0=self.epsilon0, clip_norm=self.clip_norm)
+        keep(self, **check(dimension=self.dimension, epsilon0=self.epsilon0, clip_norm=self.clip_norm))
         if self.dimension < 2:
             raise DomainError("dimension must be a whole number of at least 2: a line has no caps")
-        if not 0 <= self.threshold <= _HIGHEST_THRESHOLD:
+        threshold = number(self.threshold)
+        if threshold is None or not 0 <= threshold <= _HIGHEST_THRESHOLD:
             raise DomainError(f"threshold must be a number in [0, 1 - 2^-30], got {self.threshold!r}")
+        keep(self, threshold=float(threshold))
 
     @classmethod
     def duchi(cls, dimension: int, epsilon0: float, clip_norm: float) -> Self:
@@ -129,8 +131,8 @@ class GaussianMessages:
     noise_std: float
 
     def __post_init__(self) -> None:
-        check(dimension=self.dimension)
-        check_noise(self.noise_std, self.clip_norm)
+        keep(self, **check(dimension=self.dimension))
+        keep(self, **check_noise(self.noise_std, self.clip_norm))
 
     def sample(self, vectors: ArrayLike, rng: np.random.Generator) -> Reals:
         """One message for each row, clipped first; shape (n, dimension) for both."""
@@ -149,18 +151,18 @@ class GaussianMessages:
 VectorRandomizer = CapMessages | GaussianMessages
 
 
-def check_noise(noise_std: float, clip_norm: float) -> None:
-    """Refuse what is outside of its domain; ``noise_std`` may be 0, and then ``clip_norm`` infinite."""
-    if noise_std != 0 or clip_norm != math.inf:
-        check(clip_norm=clip_norm)
-    if noise_std != 0:
-        check(noise_std=noise_std)
+def check_noise(noise_std: float, clip_norm: float) -> dict[str, float]:
+    """Both, plain, or a refusal; ``noise_std`` may be 0, and then ``clip_norm`` infinite."""
+    silent = number(noise_std) == 0
+    given = {"noise_std": 0.0} if silent else check(noise_std=noise_std)
+    unclipped = silent and number(clip_norm) == math.inf
+    return given | ({"clip_norm": math.inf} if unclipped else check(clip_norm=clip_norm))
 
 
 def clip_factors(norms: NDArray[np.floating], clip_norm: float) -> NDArray[np.floating]:
     """What each vector of these norms is multiplied by, at most 1; an infinite ``clip_norm`` clips nothing."""
     if clip_norm != math.inf:
-        check(clip_norm=clip_norm)
+        clip_norm = check(clip_norm=clip_norm)["clip_norm"]
     with np.errstate(over="ignore"):  # a vector of nothing
         factors = np.minimum(1, clip_norm / np.maximum(norms, np.finfo(norms.dtype).tiny))
     return np.asarray(factors, dtype=norms.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals
-from flamelib.core.vocabulary import Checked, DomainError, check
+from flamelib.core.vocabulary import Checked, DomainError, check, keep
 
 Updates = NDArray[np.floating]
 _ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cache
@@ -52,8 +52,10 @@ class SparseAverage:
     kept: int
 
     def __post_init__(self) -> None:
-        if check(clip_norm=self.clip_norm, kept=self.kept)["kept"] % 1:
+        keep(self, **check(clip_norm=self.clip_norm, kept=self.kept))
+        if self.kept % 1:
             raise DomainError(f"kept must be a whole number of coordinates, got {self.kept!r}")
+        keep(self, kept=int(self.kept))
 
     def run(self, updates: ArrayLike, rng: np.random.Generator) -> Mean:
         """The mean; ``rng`` is not used."""

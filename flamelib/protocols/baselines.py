@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from flamelib.core.arrays import one_per_user
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.search import smallest_epsilon
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.randomizers import KaryResponse
 
@@ -36,7 +36,8 @@ class UnarySumProtocol:
     blanket_mass: float
 
     def __post_init__(self) -> None:
-        if check(n_users=self.n_users, n_messages=self.n_messages, blanket_mass=self.blanket_mass)["blanket_mass"] == 1:
+        keep(self, **check(n_users=self.n_users, n_messages=self.n_messages, blanket_mass=self.blanket_mass))
+        if self.blanket_mass == 1:
             raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message depends on its input")
         if self.n_messages > _MOST_MESSAGES:
             raise DomainError(f"n_messages must be a whole number in [1, {_MOST_MESSAGES}], got {self.n_messages}")

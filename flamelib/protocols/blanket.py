@@ -19,7 +19,7 @@ from flamelib.accounting.shuffling.closed_form import histogram_blanket_mass, hi
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.encoding import round_randomly
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
@@ -36,8 +36,8 @@ class HistogramProtocol:
     blanket_mass: float
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, n_buckets=self.n_buckets)
-        _open_mass(self.blanket_mass)
+        keep(self, **check(n_users=self.n_users, n_buckets=self.n_buckets))
+        keep(self, blanket_mass=_open_mass(self.blanket_mass))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class SummationProtocol:
     blanket_mass: float
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, n_levels=self.n_levels)
-        _open_mass(self.blanket_mass)
+        keep(self, **check(n_users=self.n_users, n_levels=self.n_levels))
+        keep(self, blanket_mass=_open_mass(self.blanket_mass))
 
     @property
     def n_buckets(self) -> int:
@@ -169,6 +169,8 @@ def _known(accounting: str) -> str:
     raise DomainError(f"accounting must be one of theorem, blanket, got {accounting!r}")
 
 
-def _open_mass(blanket_mass: float) -> None:
-    if check(blanket_mass=blanket_mass)["blanket_mass"] == 1:
+def _open_mass(blanket_mass: float) -> float:
+    found: float = check(blanket_mass=blanket_mass)["blanket_mass"]
+    if found == 1:
         raise DomainError("blanket_mass must be a number in (0, 1): at 1 no message depends on its input")
+    return found

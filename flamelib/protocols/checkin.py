@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 
 Message = NDArray[Any]
 
@@ -37,7 +37,7 @@ class CheckinProtocol:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        check(checkin_rate=self.checkin_rate, dropout=self.dropout)
+        keep(self, **check(checkin_rate=self.checkin_rate, dropout=self.dropout))
 
     @property
     def effective_rate(self) -> float:
@@ -66,7 +66,7 @@ def aggregate(messages: Sequence[ArrayLike], dimension: int) -> tuple[Reals, int
 
     There may be none: then the sum is zero, without any noise, and the count says so.
     """
-    check(dimension=dimension)
+    dimension = check(dimension=dimension)["dimension"]
     received = [reals("messages", message) for message in messages]
     if any(one.shape != (dimension,) for one in received):
         raise DomainError(f"messages must be vectors of {dimension} coordinates")

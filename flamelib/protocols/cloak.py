@@ -28,7 +28,7 @@ from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.swaps import shares_delta
 from flamelib.core.arrays import Reals, Shape, one_per_user
 from flamelib.core.guarantees import Adjacency, ApproxDP
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.encoding import floor_of_product, grid_multiples, round_exactly
 from flamelib.mechanisms.integers.modular import (
     Residues,
@@ -85,8 +85,7 @@ class CloakProtocol:
 
     def __post_init__(self) -> None:
         shape = check(n_users=self.n_users, modulus=self.modulus, scale=self.scale, n_messages=self.n_messages)
-        for name, value in (shape | check(noise_rate=self.noise_rate)).items():
-            object.__setattr__(self, name, value)
+        keep(self, **shape, **check(noise_rate=self.noise_rate))
         if self.modulus <= self.full:
             raise DomainError(f"modulus must be above n_users * scale = {self.full}, got {self.modulus}")
         if self.n_messages < 2:

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Flags, Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms import coordinates, sealing
 from flamelib.mechanisms.coordinates import ROWS_AT_ONCE, Messages, Randomizer, largest, random_subsets
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -137,8 +137,7 @@ Protocol = FlameSimple | FlameDouble | FlameTopk
 
 def _convert(protocol: Protocol, *names: str) -> None:
     """Replace the named public parameters by their plain numbers, checked; check the randomizer."""
-    for name, value in check(**{name: getattr(protocol, name) for name in names}).items():
-        object.__setattr__(protocol, name, value)
+    keep(protocol, **check(**{name: getattr(protocol, name) for name in names}))
     if not isinstance(protocol.randomizer, Randomizer):
         raise DomainError(f"randomizer must be LaplaceNoise or KaryResponse, got {protocol.randomizer!r}")
 

@@ -83,7 +83,7 @@ def audit(
     the event; the bound is valid with probability ``confidence`` over the runs.  Without ``rng`` the answer can be
     repeated.
     """
-    check(trials=trials, confidence=confidence, delta=delta)
+    trials, confidence, delta = check(trials=trials, confidence=confidence, delta=delta).values()
     if len(neighbours) != 2:
         raise DomainError(f"neighbours must be two data sets, got {len(neighbours)}")
     first, second = (
@@ -101,7 +101,7 @@ def certified(first: ArrayLike, second: ArrayLike, confidence: float = 0.95, *, 
     left, right = reals("first", first), reals("second", second)
     if left.shape != right.shape or left.ndim != 1:
         raise DomainError(f"first and second must be lists of one length, got shapes {left.shape} and {right.shape}")
-    check(trials=len(left), confidence=confidence, delta=delta)
+    _, confidence, delta = check(trials=len(left), confidence=confidence, delta=delta).values()
     half = len(left) // 2
     event, exchanged = _chosen(left[:half], right[:half], confidence, delta)
     held = (left[half:], right[half:])

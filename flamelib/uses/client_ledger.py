@@ -23,7 +23,7 @@ from typing import Any
 from flamelib.accounting.composition.known_pairs import LONGEST, Parts, composed
 from flamelib.accounting.sampling.rounds import LARGEST_RATIO, SCHEMES, round_cells
 from flamelib.core.guarantees import Certified
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 
 _FORMAT = {"format": "flamelib client ledger", "version": 1}
 
@@ -39,7 +39,7 @@ class Announcement:
     scheme: str = "outer"
 
     def __post_init__(self) -> None:
-        check(**asdict(self))
+        keep(self, **check(**asdict(self)))
         if self.scheme not in SCHEMES:
             raise DomainError(f"scheme must be one of {', '.join(SCHEMES)} here, got {self.scheme!r}")
         if self.clip_norm / self.noise_std > LARGEST_RATIO:
@@ -70,17 +70,17 @@ class ClientLedger:
 
     def epsilon(self, delta: float) -> Certified:
         """Least epsilon for this delta of all rounds together (upper, both directions)."""
-        check(delta=delta)
+        delta = check(delta=delta)["delta"]
         return composed(self._parts(), delta=delta) if self._rounds else Certified(0.0, 0.0)
 
     def delta(self, epsilon: float) -> Certified:
         """Delta at this epsilon of all rounds together (upper, both directions)."""
-        check(epsilon=epsilon)
+        epsilon = check(epsilon=epsilon)["epsilon"]
         return composed(self._parts(), epsilon=epsilon) if self._rounds else Certified(0.0, 0.0)
 
     def remaining(self, announced: Announcement, epsilon: float, delta: float) -> int:
         """Further rounds of this kind within a budget, up to 4 million: never too many, at most 1/1000 too few."""
-        check(epsilon=epsilon, delta=delta)
+        epsilon, delta = check(epsilon=epsilon, delta=delta).values()
         if delta == 1:
             return LONGEST - self.rounds
         parts, cells = self._parts(), self._cells(announced)

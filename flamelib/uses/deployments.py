@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from flamelib.core.search import greatest
-from flamelib.core.vocabulary import DomainError, check, known
+from flamelib.core.vocabulary import DomainError, check, known, read
 from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
@@ -125,10 +125,10 @@ def compared(given: Mapping[str, Any], jobs: int = 1) -> Iterator[Row | Refusal]
     ['local', 'blanket', 'simple', 'double', 'shuffled check-in']
     """
     known(given, dict.fromkeys((*REQUESTED, *BUDGETS, "mechanism")), ["n_users"], "compare")
-    numbers = check(**{name: given[name] for name in (*REQUESTED, "epsilon") if name in given and name != "task"})
+    numbers = read(**{name: given[name] for name in (*REQUESTED, "epsilon") if name in given and name != "task"})
     epsilon = numbers.pop("epsilon", None)
     request = Request(**numbers, **{name: given[name] for name in given if name == "task"})
-    budgets = [check(epsilon0=one)["epsilon0"] for one in str(given.get("epsilon0") or "").split(",") if one]
+    budgets = [read(epsilon0=one)["epsilon0"] for one in str(given.get("epsilon0") or "").split(",") if one]
     if epsilon is None and len(budgets) > 1:
         raise DomainError(f"epsilon0 must be one number where epsilon is not given, got {given['epsilon0']!r}")
     asked = (given["mechanism"],) if "mechanism" in given else mechanisms()

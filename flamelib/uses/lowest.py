@@ -15,6 +15,7 @@ from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.core.logspace import MARGIN
 from flamelib.core.profiles import KaryProfile
+from flamelib.core.vocabulary import plainly
 from flamelib.uses.requests import Request, Row
 
 
@@ -25,6 +26,7 @@ def bracketed(found: Row, request: Request) -> Row:
     return found if lower is None else replace(found, lower=min(max(float(lower), 0.0), found.epsilon))
 
 
+@plainly
 def repeated_lower(epsilon0: float, chance: float, times: int, delta: float) -> float:
     r"""Epsilon that so many reports of one person, seen together, lose at least (lower).
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from flamelib.core.guarantees import Adjacency, RestsOn
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 
 TASKS = ("mean", "histogram")
 REAL_BITS = 64  # a number is sent as a double
@@ -28,8 +28,9 @@ class Request:
     sampling_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, dimension=self.dimension, rounds=self.rounds, sampling_rate=self.sampling_rate)
-        if not 0 < check(delta=self.delta)["delta"] < 1:
+        keep(self, **check(n_users=self.n_users, dimension=self.dimension, rounds=self.rounds))
+        keep(self, **check(sampling_rate=self.sampling_rate, delta=self.delta))
+        if not 0 < self.delta < 1:
             raise DomainError(f"delta must be a number in (0, 1), got {self.delta!r}")
         if self.task not in TASKS:
             raise DomainError(f"task must be one of {', '.join(TASKS)}, got {self.task!r}")

@@ -30,7 +30,7 @@ from flamelib.accounting.splitting.lemmas import bits_sent
 from flamelib.core.arrays import Reals, Wholes, one_per_user, reals, wholes
 from flamelib.core.guarantees import Adjacency, ApproxDP
 from flamelib.core.logspace import probability
-from flamelib.core.vocabulary import DomainError, check, honest
+from flamelib.core.vocabulary import DomainError, check, honest, keep
 from flamelib.mechanisms.integers.modular import add_up, centred
 from flamelib.mechanisms.integers.noise import PolyaShare
 from flamelib.mechanisms.integers.randomness import Randomness
@@ -58,8 +58,10 @@ class SketchRelease:
     colluding: int = 0
 
     def __post_init__(self) -> None:
-        check(n_users=self.n_users, security_bits=self.security_bits, colluding=self.colluding)
-        if self.epsilon is not None and not check(epsilon=self.epsilon)["epsilon"] > 0:
+        keep(self, **check(n_users=self.n_users, security_bits=self.security_bits, colluding=self.colluding))
+        if self.epsilon is not None:
+            keep(self, **check(epsilon=self.epsilon))
+        if self.epsilon == 0:
             raise DomainError("epsilon must be a number above 0, or left out where no noise is wanted, got 0")
         if self.residues and self.epsilon is not None:
             raise DomainError("epsilon must be left out for random weights: noise would drown which buckets are empty")

@@ -285,7 +285,7 @@ class Declared:
                 raise DomainError(f"{self.name} must be a text, got {value!r}")
             value = _file_of_own(self.name, value) if self.name.endswith("dataset") else value
             return one.accept(self.name, value) if one and one.choices else value
-        number = (one or Domain("")).accept(self.name, value)
+        number = (one or Domain("")).read(self.name, value)
         return float(number) if self.element == "float" else number
 
 

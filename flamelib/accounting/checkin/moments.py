@@ -17,7 +17,7 @@ from flamelib.accounting.checkin.closed_form import over_variance
 from flamelib.core.arrays import Flags, Reals, Wholes
 from flamelib.core.binomial import log_between, log_chance, log_pmf, log_tail, window
 from flamelib.core.logspace import log1mexp
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, plainly
 
 LogTerms = Callable[[Reals, Reals, Reals], Reals]
 
@@ -69,6 +69,7 @@ def gaussian_terms(noise_std: float) -> LogTerms:
     return terms
 
 
+@plainly
 def single_divergence(noise_std: float) -> float:
     r"""The Rényi divergence of order 2 of one noisy report, :math:`4/\sigma^2`."""
     return over_variance(4, noise_std)
@@ -134,6 +135,7 @@ def three_way(n_users: int, checkin_rate: float, tried: Reals) -> _Pieces:
     return _Pieces(firsts, lasts, np.stack([below, middle, above], -1))
 
 
+@plainly
 def many_pieces(n_users: int, checkin_rate: float) -> _Pieces:
     """A fine split: narrow pieces about the mean, and pieces that grow by a tenth far from it (upper).
 

@@ -125,7 +125,9 @@ def shuffled_rounds(
     Theorem 2 where that is less; a delta below 1e-300 counts as 0.  Rounds of Gaussian noise cost no more than if
     messages were seen unshuffled, and below a delta of 1e-60 that cost is the answer.
     """
-    one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
+    epsilon, delta, n_users, rounds, checkin_rate = one_budget(
+        epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate
+    ).values()
     seen = None
     if isinstance(randomizer, GaussianProfile) and checkin_rate:
         # What messages that everybody sees would cost is a bound as well.
@@ -166,9 +168,8 @@ def shuffled_history(history: Sequence[Alike], epsilon: float | None = None, del
 
     ``epsilon`` and ``delta`` are of the whole, as for :func:`shuffled_rounds`; the order of rounds does not matter.
     """
-    one_budget(epsilon, delta)
-    for _, n_users, rate, rounds in history:
-        check(n_users=n_users, checkin_rate=rate, rounds=rounds)
+    epsilon, delta = one_budget(epsilon, delta).values()
+    history = [(one, *check(n_users=n, checkin_rate=rate, rounds=r).values()) for one, n, rate, r in history]
     if sum(rate * rounds * _apart(one) for one, _, rate, rounds in history) <= (delta or 0.0):
         return Certified(0.0, 0.0)
     if (total := sum(rounds for *_, rounds in history)) > LONGEST:
@@ -218,7 +219,9 @@ def shuffled_rounds_lower(
     rounds as many are counted.  Beyond a billion users, or some millions of outcomes to be told apart, or where the
     victim hardly ever takes part, the answer is 0.
     """
-    one_budget(epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate)
+    epsilon, delta, n_users, rounds, checkin_rate = one_budget(
+        epsilon, delta, n_users=n_users, rounds=rounds, checkin_rate=checkin_rate
+    ).values()
     if checkin_rate < RAREST or checkin_rate * rounds <= (delta or 0.0) or not randomizer.epsilon0:
         return 0.0
     noisy, together = randomizer if isinstance(randomizer, LaplaceProfile | GaussianProfile) else None, 0.0
@@ -242,10 +245,10 @@ def shuffled_history_lower(history: Sequence[Alike], epsilon: float | None = Non
 
     Rounds for which no lower bound is known are left out, which can only make the answer smaller.
     """
-    one_budget(epsilon, delta)
+    epsilon, delta = one_budget(epsilon, delta).values()
+    history = [(one, *check(n_users=n, checkin_rate=rate, rounds=r).values()) for one, n, rate, r in history]
     chosen = []
     for one, n_users, rate, rounds in history:
-        check(n_users=n_users, checkin_rate=rate, rounds=rounds)
         if rate >= RAREST and one.epsilon0:
             cells = _cells_from_below(one, n_users, rate)
             chosen += [(cells[-1], rounds)] if cells else []
@@ -295,7 +298,9 @@ def largest_epsilon0(
     At the answer the certified epsilon is at most ``epsilon``, which is above 0, and within two thousandths of it; the
     answer is at most 30.  The other arguments are those of :func:`checkin_shuffled`, without its two Rényi routes.
     """
-    check(n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, delta=delta, epsilon=epsilon)
+    n_users, rounds, checkin_rate, delta, epsilon = check(
+        n_users=n_users, rounds=rounds, checkin_rate=checkin_rate, delta=delta, epsilon=epsilon
+    ).values()
     if not epsilon:
         raise DomainError(f"epsilon must be above 0 for a budget, got {epsilon!r}")
 

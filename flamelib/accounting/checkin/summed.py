@@ -56,7 +56,7 @@ from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import UNIT, probability
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check, one_budget
+from flamelib.core.vocabulary import DomainError, check, one_budget, plainly
 
 UNLIKELY = 69.0  # minus the logarithm of the chance of counts that are only grouped by doubling
 MOST_GROUPS, MANY = 1024, 2**15  # groups of counts for many rounds, and for a single one
@@ -155,6 +155,7 @@ def _ends(n_users: int, rate: float, most: int) -> Wholes:
     return np.array(sorted(found))
 
 
+@plainly
 def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowest_rate: float | None = None) -> Cells:
     """Cells of a pair (P, Q) that dominates one round in one direction; rates down to ``lowest_rate``, if given."""
     found = counted(n_users, checkin_rate if lowest_rate is None else lowest_rate, checkin_rate, noise_std)
@@ -164,6 +165,7 @@ def distributed_cells(n_users: int, checkin_rate: float, noise_std: float, lowes
     return joined([*parts, alike(rest, ROUND / 10)])
 
 
+@plainly
 def occurring_cells(n_users: int, checkin_rate: float, noise_std: float) -> Cells:
     """Cells of a pair that the records (-1, ..., -1, +1) and (-1, ..., -1) dominate: for bounds from below."""
     found = counted(n_users, checkin_rate, checkin_rate, noise_std, below=True)
@@ -282,6 +284,7 @@ def distributed(
     return distributed_renyi_epsilon(n_users, checkin_rate, noise_std, rounds, delta, route)
 
 
+@plainly
 def distributed_rounds(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
     delta: float | None = None, dropout: float = 0.0,
@@ -297,7 +300,7 @@ def distributed_rounds(
     lowest = effective_rate(checkin_rate, dropout)
     if given["rounds"] > 1:
         return distributed_schedule(n_users, [(checkin_rate, rounds)], noise_std, epsilon, delta, dropout)
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     found = counted(given["n_users"], lowest, given["checkin_rate"], noise_std, MANY)
     if checkin_rate == 0:
         return Certified(0.0, 0.0)
@@ -318,7 +321,7 @@ def distributed_schedule(
     :func:`distributed_rounds`.
     """
     n_users = check(n_users=n_users)["n_users"]
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     cells = [
         (both_orders(distributed_cells(n_users, rate, noise_std, effective_rate(rate, dropout))), rounds)
         for rate, rounds in parts_of(schedule)
@@ -337,6 +340,7 @@ def _composed(cells: Parts, epsilon: float | None, delta: float | None) -> Certi
     return composed(cells, epsilon, delta)
 
 
+@plainly
 def distributed_rounds_lower(
     n_users: int, checkin_rate: float, noise_std: float, rounds: int, epsilon: float | None = None,
     delta: float | None = None,
@@ -346,7 +350,7 @@ def distributed_rounds_lower(
     Arguments are those of :func:`distributed_rounds`.
     """
     given = check(n_users=n_users, checkin_rate=checkin_rate, rounds=rounds)
-    one_budget(epsilon, delta, noise_std=noise_std)
+    epsilon, delta, noise_std = one_budget(epsilon, delta, noise_std=noise_std).values()
     if checkin_rate * rounds <= (delta or 0.0):  # perhaps she is never there
         return 0.0
     cells = occurring_cells(given["n_users"], given["checkin_rate"], noise_std)
@@ -359,6 +363,7 @@ def effective_rate(checkin_rate: float, dropout: float) -> float:
     return float(given["checkin_rate"] * (1 - given["dropout"]))
 
 
+@plainly
 def distributed_noise(
     n_users: int, checkin_rate: float, rounds: int, epsilon: float, delta: float, dropout: float = 0.0
 ) -> float:

@@ -370,7 +370,7 @@ def together(parts: Parts, times: int, delta: float, symmetric: bool = False, ac
     It is a valid bound whatever it is used for; points are placed for the stated use.  ``symmetric`` says that
     exchanging all pairs gives the same composition, as for a pair and its exchanged pair.
     """
-    check(times=times, slack_delta=delta)
+    times, delta = check(times=times, slack_delta=delta).values()
     most = _most(parts)
     if times * most <= LEAST_EPSILON:
         return Curve(lambda at: above(max(0.0, -math.expm1(at - most)) / (1 + math.exp(-most)), 8), at_most=most)
@@ -385,7 +385,7 @@ def dominating_cells(curve: Curve, times: int, delta: float, accuracy: float = A
 
     As with :func:`together` it is a bound whatever it is used for; points are placed for ``times`` and ``delta``.
     """
-    check(times=times, slack_delta=delta)
+    times, delta = check(times=times, slack_delta=delta).values()
     found = _tabulated(
         [(curve, times)], 0.01 * SPARED_SHARE * delta, lambda law: law.tilt_for(math.log(delta)), accuracy
     )
@@ -419,7 +419,7 @@ def _most(parts: Parts) -> float:
     if not parts:
         raise DomainError("parts must hold at least one curve with its number of times")
     for _, times in parts:
-        check(times=times)
+        times = check(times=times)["times"]
     return sum_above(*((times, curve.at_most) for curve, times in parts))
 
 

@@ -106,7 +106,7 @@ def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iter
 
     Source: Liew, Hasegawa, Takahashi 2022, Lemma 2.
     """
-    check(delta=delta)
+    delta = check(delta=delta)["delta"]
     return min(converted(order, curve(order), delta) for order in orders)
 
 

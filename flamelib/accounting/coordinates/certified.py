@@ -42,7 +42,7 @@ from flamelib.accounting.shuffling import closed_form, numerical
 from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check, plainly
 
 SPARED = 1e-6  # share of a coordinate's delta that is set aside for an overflow
 SHARED_REST = 1e-20  # the same, of whatever delta: squared as often as a smaller delta asks for
@@ -116,6 +116,7 @@ def account(
     return vector.certified(delta, bound)
 
 
+@plainly
 def shared_account(
     protocol: str,
     dimension: int,
@@ -130,7 +131,9 @@ def shared_account(
     Questions that differ in ``delta`` or in the number of coordinates alone share what they ask of a coordinate; the
     answers are larger than those of :func:`account` by some thousandths (``double``: where few report, by more).
     """
-    check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
+    protocol, dimension, n_users, epsilon0, delta = check(
+        protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
+    ).values()
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
     if protocol == "topk":
         return vector.most_reported(delta, "blanket", _shared_curve, SHARED_ACCURACY)
@@ -145,6 +148,7 @@ def _shared_curve(coordinate: Coordinate, bound: Bound) -> Curve:
     return laddered(coordinate.curve(bound))
 
 
+@plainly
 def central_limit(
     protocol: str,
     dimension: int,
@@ -160,7 +164,9 @@ def central_limit(
     :math:`\chi^2 = \int(\mu_0-\mu_1)^2/\omega`: t = d and n = ``n_users`` for ``simple`` (:math:`\beta = 1`), t = d
     and n = ``padded`` for ``double``, t = k and :math:`\beta = 1` for ``topk``.
     """
-    check(protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta)
+    protocol, dimension, n_users, epsilon0, delta = check(
+        protocol=protocol, dimension=dimension, n_users=n_users, epsilon0=epsilon0, delta=delta
+    ).values()
     vector = _vector(protocol, dimension, n_users, epsilon0, kept, padded)
     variance, cross = moments(vector.noise)
     times = vector.kept if protocol == "topk" else dimension
@@ -284,7 +290,7 @@ def topk_truncated(kept: float, padded: int, epsilon0: float, delta: float, boun
 
 def _all_real(sets: int, kept: float, padded: int, epsilon0: float, delta: float, bound: Bound) -> Certified:
     """Epsilon where all coordinates of so many sets change, among messages that are all real in the worst case."""
-    check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta)
+    kept, padded, epsilon0, delta = check(kept=kept, padded=padded, epsilon0=epsilon0, delta=delta).values()
     if kept > LARGEST_WHOLE / 2:
         raise DomainError(f"kept must be a number in (0, 2^52] here, got {kept!r}")
     if bound not in ("bennett", "hoeffding", "blanket"):

@@ -33,7 +33,7 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import GOLDEN, least_whole
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, plainly
 
 LONG = 10**8  # more fair messages than this are listed over a shorter window
 BLOCK = 1024  # summed at a time, so that round-off grows with the blocks and not with the places
@@ -211,6 +211,7 @@ def topk_lower(
     return _answer(Count(whole * (padded - 1), whole, *_chances(epsilon0)), epsilon, delta)
 
 
+@plainly
 def disjoint_lower(
     kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:
@@ -224,6 +225,7 @@ def disjoint_lower(
     return _answer(Count(whole * (2 * padded - 1), whole, *_chances(epsilon0)), epsilon, delta)
 
 
+@plainly
 def double_lower(
     dimension: int,
     sampling_rate: float,
@@ -244,6 +246,7 @@ def double_lower(
     return _answer(Count(whole * (padded - 1), whole, 0.5 + bias, 0.5 - bias), epsilon, delta)
 
 
+@plainly
 def exactly_lower(
     n_users: int,
     dimension: int,
@@ -279,6 +282,7 @@ def exactly_lower(
     return _answer(count, None, (delta or 0.0) + granted) if granted < 1 - (delta or 0.0) else Certified(0.0, 0.0)
 
 
+@plainly
 def simple_lower(
     dimension: int, n_users: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

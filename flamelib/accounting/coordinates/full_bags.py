@@ -70,7 +70,7 @@ def full_bags_lower(
 
 def full_bags(n_users: int, kept: float, padded: int) -> int:
     """Coordinates of one user that the others can fill, in two disjoint groups of as many (exact)."""
-    check(n_users=n_users, kept=kept, padded=padded)
+    n_users, kept, padded = check(n_users=n_users, kept=kept, padded=padded).values()
     whole = math.floor(kept)
     return min(whole, (n_users - 1) * whole // (2 * padded)) if n_users > padded else 0
 

@@ -57,7 +57,7 @@ def multiples_range(sampling_rate: float, index_privacy: float) -> MultiplesRang
 
     Source: Liu et al. 2021, Algorithm 4 and Proposition 2; Figure 4 draws it.
     """
-    check(sampling_rate=sampling_rate, index_privacy=index_privacy)
+    sampling_rate, index_privacy = check(sampling_rate=sampling_rate, index_privacy=index_privacy).values()
     most = math.ceil(1 / (Fraction(sampling_rate) * (1 + ROUNDED)))
     return MultiplesRange(least_multiples(sampling_rate, index_privacy), most)
 

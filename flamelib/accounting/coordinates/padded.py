@@ -40,7 +40,7 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import above, log1mexp
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 from flamelib.core.search import least_whole
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, one_budget
 
 _Padded = KaryProfile | LaplaceProfile
 Bound = Literal["bennett", "hoeffding", "blanket"]
@@ -143,9 +143,7 @@ def padded_divergence(
 
     Source: Liu et al. 2021, Theorem 3, by the reduction of Balle, Bell, Gascon, Nissim 2019, Section 5.
     """
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(padded=padded, **({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    epsilon, delta, padded = one_budget(epsilon, delta, padded=padded).values()
     if real is not None and not (real == int(real) and 1 <= real <= padded):
         raise DomainError(f"real must be a whole number in [1, {padded}], at most padded, got {real!r}")
     others = all_real(randomizer, padded) if real is None else some_real(randomizer, padded, int(real))

@@ -21,7 +21,7 @@ from flamelib.accounting.shuffling.closed_form import histogram_epsilon
 from flamelib.core.logspace import product_above
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, plainly
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
 
     Source: Liu et al. 2021, Theorem 2, with the coordinate's budget in both places.
     """
-    check(n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, sampling_rate=sampling_rate, delta=delta)
+    n_users, n_buckets, epsilon0, sampling_rate, delta = check(
+        n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, sampling_rate=sampling_rate, delta=delta
+    ).values()
     return _sampled(n_buckets, epsilon0, sampling_rate * n_users, sampling_rate, delta)
 
 
@@ -153,7 +155,9 @@ def simple_ratio(dimension: int, n_users: int, n_buckets: int, epsilon0: float, 
     ``delta`` is the vector's; 0 where Lemma 1 is silent.  The local budget is :math:`d\varepsilon_0`, composed by the
     basic theorem, while the central one is composed by the advanced: a good part of the ratio is composition.
     """
-    check(dimension=dimension, n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
+    dimension, n_users, n_buckets, epsilon0, delta = check(
+        dimension=dimension, n_users=n_users, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta
+    ).values()
     each = delta / (dimension + 1)
     epsilon = shuffled_kary(n_users, n_buckets, epsilon0, each)
     return 0.0 if math.isinf(epsilon) else dimension * epsilon0 / simple_vector(dimension, epsilon, each).epsilon
@@ -164,7 +168,9 @@ def double_ratio(dimension: int, kept: float, padded: int, n_buckets: int, epsil
 
     ``delta`` is the vector's; 0 where Theorem 3 is silent.
     """
-    check(dimension=dimension, kept=kept, padded=padded, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta)
+    dimension, kept, padded, n_buckets, epsilon0, delta = check(
+        dimension=dimension, kept=kept, padded=padded, n_buckets=n_buckets, epsilon0=epsilon0, delta=delta
+    ).values()
     if kept > dimension:
         raise DomainError(f"kept must be a number in (0, {dimension}], at most dimension, got {kept!r}")
     each = delta / (2 * kept + 1)
@@ -179,7 +185,7 @@ def generic_rate(epsilon0: float, n_users: int, delta: float) -> float:
 
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log(1/\delta))`, ``inf`` above.
     """
-    check(epsilon0=epsilon0, n_users=n_users, delta=delta)
+    epsilon0, n_users, delta = check(epsilon0=epsilon0, n_users=n_users, delta=delta).values()
     tail = -math.log(delta) if delta > 0 else math.inf
     return _rate(epsilon0, n_users, tail, math.sqrt(tail / n_users))
 
@@ -191,7 +197,9 @@ def simple_rate(epsilon0: float, dimension: int, n_users: int, delta: float) -> 
 
     for :math:`\varepsilon_0 \le \tfrac12\log(n/\log((d+1)/\delta))`, ``inf`` above; ``delta`` is the vector's.
     """
-    check(epsilon0=epsilon0, dimension=dimension, n_users=n_users, delta=delta)
+    epsilon0, dimension, n_users, delta = check(
+        epsilon0=epsilon0, dimension=dimension, n_users=n_users, delta=delta
+    ).values()
     if delta == 0:
         return math.inf
     size = math.log(dimension / delta) * math.sqrt(dimension / n_users)
@@ -207,7 +215,9 @@ def double_rate(epsilon0: float, dimension: int, sampling_rate: float, padded: i
     for :math:`\varepsilon_0 \le \tfrac12\log\big(n_p/\log\frac{2\beta^2d+\beta}\delta\big)`, ``inf`` above and
     where a logarithm is not positive; ``delta`` is the vector's.
     """
-    check(epsilon0=epsilon0, dimension=dimension, sampling_rate=sampling_rate, padded=padded, delta=delta)
+    epsilon0, dimension, sampling_rate, padded, delta = check(
+        epsilon0=epsilon0, dimension=dimension, sampling_rate=sampling_rate, padded=padded, delta=delta
+    ).values()
     many, few = sampling_rate * dimension, sampling_rate**2 * dimension
     if few <= delta:
         return math.inf
@@ -239,6 +249,7 @@ def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> f
     return math.sqrt(summation_plan(padded, epsilon, delta).mse) / sampled
 
 
+@plainly
 def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: float) -> float:
     r"""Largest standard deviation of a padded coordinate's estimated mean (exact), inputs in [0, 1].
 
@@ -248,7 +259,7 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
 
     Source: Liu et al. 2021, Algorithm 3.
     """
-    check(n_levels=n_levels, blanket_mass=blanket_mass)
+    n_levels, blanket_mass = check(n_levels=n_levels, blanket_mass=blanket_mass).values()
     _not_above(sampled, padded)
     users = sampled * summation_worst_mse(2, n_levels, blanket_mass) / 2
     dummies = (padded - sampled) * (n_levels + 2) / (12 * n_levels * (1 - blanket_mass) ** 2)
@@ -256,6 +267,6 @@ def padded_deviation(padded: int, sampled: int, n_levels: int, blanket_mass: flo
 
 
 def _not_above(sampled: int, padded: int) -> None:
-    check(padded=padded, sampled=sampled)
+    padded, sampled = check(padded=padded, sampled=sampled).values()
     if sampled > padded:
         raise DomainError(f"sampled must be a whole number in [1, {padded}], at most padded, got {sampled}")

@@ -30,6 +30,7 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import GOLDEN
 from flamelib.core.statements import states
+from flamelib.core.vocabulary import plainly
 
 FINEST, PLACES = 16, 7000  # weights are whole numbers up to the first; deviation of the sum at most, about
 MOST_WEIGHED = 10**8  # messages that are weighed at most
@@ -187,6 +188,7 @@ def _power(*factors: tuple[Complexes, int]) -> tuple[Complexes, float]:
 
 @states("flame", "weighed", item="SS-Topk, bags that users of one value fill, messages weighed", gives="lower",
         rests_on="proven")  # fmt: skip
+@plainly
 def weighed_lower(
     n_users: int, kept: float, padded: int, epsilon0: float, epsilon: float | None = None, delta: float | None = None
 ) -> Certified:

@@ -126,7 +126,7 @@ def noise_bound(modulus: int, scale: int, decay: float, noise_rate: float, n_use
 
     .. math:: \frac1k\sqrt{q\,n\,\frac{2p(1+p)}{(1-p)^2(1+p-2p^{(N+1)/2})}}
     """
-    check(scale=scale, noise_rate=noise_rate, n_users=n_users)
+    scale, noise_rate, n_users = check(scale=scale, noise_rate=noise_rate, n_users=n_users).values()
     return math.sqrt(noise_rate * n_users * variance_bound(modulus, decay)) / scale * (1 + MARGIN)
 
 
@@ -152,7 +152,7 @@ def random_rounding_std(n_users: int, scale: int) -> float:
 
     Rounding down is biased: it loses less than :math:`n/k`, and :math:`n/(2k)` where values are spread.
     """
-    check(n_users=n_users, scale=scale)
+    n_users, scale = check(n_users=n_users, scale=scale).values()
     return math.sqrt(n_users) / 2 / scale
 
 

@@ -20,7 +20,7 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import MARGIN, probability
 from flamelib.core.search import WIDTH, smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, plainly
 
 LOG_DENSITY = -math.log(2 * math.pi) / 2  # of a standard normal law at 0
 FARTHEST = 1e150  # standard deviations whose square is a double
@@ -70,6 +70,7 @@ def log_delta(sensitivity: float, noise_std: float, epsilon: float) -> float:
     return _log_delta(given["sensitivity"], given["noise_std"], given["epsilon"])[0]
 
 
+@plainly
 def analytic_noise_std(sensitivity: float, epsilon: float, delta: float) -> float:
     r"""Least noise that gives (epsilon, delta), never too small and 1e-11 of itself too large at most (upper side).
 
@@ -85,6 +86,7 @@ def analytic_noise_std(sensitivity: float, epsilon: float, delta: float) -> floa
     return _least(lambda std: _log_delta(unit, std, epsilon)[0] if std else 0.0, delta, unit / ratio)
 
 
+@plainly
 def classical_noise_std(sensitivity: float, epsilon: float, delta: float) -> float:
     r"""Noise of the classical formula :math:`\sigma = \Delta\sqrt{2\log(1.25/\delta)}/\varepsilon` (a value).
 

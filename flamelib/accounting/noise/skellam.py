@@ -49,7 +49,7 @@ def skellam_renyi(
     Source: Agarwal, Kairouz, Liu 2021, The Skellam Mechanism for Differentially Private Federated Learning,
     Theorem 3.5 and Corollary 3.6.
     """
-    check(order=order, sensitivity_2=sensitivity_2, variance=variance)
+    order, sensitivity_2, variance = check(order=order, sensitivity_2=sensitivity_2, variance=variance).values()
     return _curve(sensitivity_2, variance, _norm_1(sensitivity_2, sensitivity_1, dimension))(order)
 
 

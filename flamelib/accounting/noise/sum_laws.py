@@ -34,7 +34,7 @@ from flamelib.core.arrays import NODES, WEIGHTS, Reals
 from flamelib.core.binomial import log_tail
 from flamelib.core.logspace import UNIT, log1mexp, logaddexp
 from flamelib.core.search import least_whole
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 
 RARE = 200.0  # a chance of exp(-200) is left out, and told as lost
 MOST_NUMBERS = 512  # numbers that add up at most: the work grows with the square
@@ -79,7 +79,7 @@ class ThinnedNoise:
     concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check(decay=self.decay, noise_rate=self.noise_rate)
+        keep(self, **check(decay=self.decay, noise_rate=self.noise_rate))
         if self.last > MOST_NUMBERS:
             raise DomainError(
                 f"n_users times noise_rate must leave at most {MOST_NUMBERS} numbers to add up, got {self.last}"

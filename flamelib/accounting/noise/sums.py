@@ -18,7 +18,7 @@ from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import log1mexp, logaddexp, probability
 from flamelib.core.search import least_whole, least_whole_beyond, smallest_epsilon
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check, honest, odd
+from flamelib.core.vocabulary import DomainError, check, honest, odd, one_budget
 
 SLOPE_STEP = 1e-4  # of epsilon, relative: over it the slope of log delta is taken, for the uncertainty
 LARGEST_LOSS = 1e4  # a loss beyond is not searched: the largest of all is the answer
@@ -92,9 +92,7 @@ def polya_sum(
     planned = honest(n_users, colluding)
     if missing >= n_users:
         raise DomainError(f"missing must be a whole number in [0, {n_users - 1}] of {n_users} users, got {missing}")
-    if (epsilon is None) == (delta is None):
-        raise DomainError("exactly one of epsilon and delta must be given")
-    check(**({"epsilon": epsilon} if delta is None else {"delta": delta}))
+    epsilon, delta = one_budget(epsilon, delta).values()
     there = given["n_users"] - given["missing"]
     times = min(there // planned, MOST_NUMBERS)
     noise = ThinnedNoise(times, decay, 1.0) if times > 1 else PolyaNoise(there, planned, decay)
@@ -103,7 +101,7 @@ def polya_sum(
 
 def counted_users(n_users: int, noise_rate: float) -> int:
     """The most of these users of whom hardly ever more than ``MOST_NUMBERS`` add noise at a time."""
-    check(n_users=n_users, noise_rate=noise_rate)
+    n_users, noise_rate = check(n_users=n_users, noise_rate=noise_rate).values()
     return least_whole(lambda few: rare_count(few + 1, noise_rate) > MOST_NUMBERS, 0, n_users)
 
 

@@ -66,7 +66,7 @@ def added_epsilon(epsilon: float, sampling_rate: float) -> float:
 
     .. math:: -\log\big(1-\beta(1-e^{-\varepsilon})\big)
     """
-    check(epsilon=epsilon, sampling_rate=sampling_rate)
+    epsilon, sampling_rate = check(epsilon=epsilon, sampling_rate=sampling_rate).values()
     lost = sampling_rate * -math.expm1(-epsilon)
     if lost < 0.5:
         return -math.log1p(-lost)
@@ -79,7 +79,7 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
 
     .. math:: \log\big(1+(e^{\varepsilon}-1)/(r_1r_2\cdots)\big)
     """
-    check(epsilon=epsilon)
+    epsilon = check(epsilon=epsilon)["epsilon"]
     grown = math.expm1(epsilon) if epsilon < LARGE else math.inf
     for rate in sampling_rates:
         grown /= check(sampling_rate=rate)["sampling_rate"]
@@ -90,7 +90,7 @@ def unsampled_epsilon(epsilon: float, *sampling_rates: float) -> float:
 
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     r"""Epsilon after sampling at a rate: :math:`\log(1+\beta(e^{\varepsilon}-1))`, without overflow or cancellation."""
-    check(epsilon=epsilon, sampling_rate=sampling_rate)
+    epsilon, sampling_rate = check(epsilon=epsilon, sampling_rate=sampling_rate).values()
     if epsilon < LARGE:
         return min(epsilon, above(math.log1p(product_above(sampling_rate, math.expm1(epsilon))), 8))
     # log(beta e^epsilon + 1 - beta), the greater of the two summands set apart.

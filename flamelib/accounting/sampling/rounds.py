@@ -51,7 +51,7 @@ from flamelib.core.guarantees import Certified, Gives
 from flamelib.core.logspace import UNIT
 from flamelib.core.search import least_whole
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import check, one_budget
+from flamelib.core.vocabulary import check, one_budget, plainly
 
 REACH = 16.0  # standard deviations, or nats of a loss, beyond which a normal law counts as nothing
 # The same for a delta below FAINT, and a mass above all that doubles lose at their lower end.
@@ -125,6 +125,7 @@ def participation_rounds(
     return found
 
 
+@plainly
 def dominated_rounds(
     scheme: str,
     participation_rate: float,
@@ -191,6 +192,7 @@ def _always(rounds: int, noise_std: float, clip_norm: float, epsilon: float | No
     return gaussian_mechanism(longer, noise_std, epsilon, delta)
 
 
+@plainly
 def round_cells(
     scheme: str,
     participation_rate: float,
@@ -228,8 +230,10 @@ def aligned_rounds_lower(
     larger one; beyond 1000 records it is that for 1000.  Exactly one of ``epsilon`` and ``delta`` is given; the answer
     is the other one, 0 where nothing can be said.
     """
-    check(participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std)
-    one_budget(epsilon, delta, clip_norm=clip_norm, rounds=rounds)
+    participation_rate, record_rate, n_records, noise_std = check(
+        participation_rate=participation_rate, record_rate=record_rate, n_records=n_records, noise_std=noise_std
+    ).values()
+    epsilon, delta, clip_norm, rounds = one_budget(epsilon, delta, clip_norm=clip_norm, rounds=rounds).values()
     ratio = min(clip_norm / noise_std, LARGEST_RATIO)
     cells = aligned_cells(participation_rate, record_rate, min(n_records, MOST_ALIGNED), ratio)
     return composed_below([(cells, rounds)], epsilon, delta)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flamelib.accounting.shuffling.closed_form import blankets_needed, histogram_blanket_mass
 from flamelib.core.logspace import below
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import Domain, DomainError, check
+from flamelib.core.vocabulary import Domain, DomainError, check, plainly
 
 UNIT = Domain("a user's value", low=0, high=1)
 
@@ -55,6 +55,7 @@ def _coin_variance(n_levels: int, mass: float) -> float:
     return mass * (2 * n_levels + 1) / (6 * n_levels) - mass * mass / 4
 
 
+@plainly
 def worst_input(n_levels: int, blanket_mass: float) -> float:
     r"""The value in [0, 1/2] at which a user adds most to the error (exact); its mirror image adds as much.
 
@@ -64,6 +65,7 @@ def worst_input(n_levels: int, blanket_mass: float) -> float:
     return max(0.0, 1 - blanket_mass * n_levels) / (2 * (1 - blanket_mass) * n_levels)
 
 
+@plainly
 def summation_worst_mse(n_users: int, n_levels: int, blanket_mass: float) -> float:
     r"""Greatest mean squared error over all inputs (exact): every user at :func:`worst_input`.
 
@@ -79,6 +81,7 @@ def _worst_per_user(n_levels: int, mass: float) -> float:
     return (rounding + _coin_variance(n_levels, mass)) / (1 - mass) ** 2
 
 
+@plainly
 def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> float:
     r"""The paper's bound :math:`\frac{n}{(1-\gamma)^2}\big(\frac{1}{4k^2}+\frac\gamma2\big)` of the error (upper)."""
     _check(n_levels, blanket_mass, n_users)
@@ -146,7 +149,7 @@ def summation_lower(n_users: int, epsilon: float, delta: float) -> float:
 
 def best_cells(n_users: int, epsilon: float, delta: float) -> int:
     """Number of cells, at least 2, at which the lower bound of :func:`summation_lower` is greatest."""
-    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    n_users, epsilon, delta = check(n_users=n_users, epsilon=epsilon, delta=delta).values()
     if delta >= 0.5:
         return 2
     # For k >= 2 the root lies between the cube root of the right-hand side and that cube root plus one half.
@@ -166,7 +169,7 @@ def cell_distances(n_cells: int, cell: int) -> float:
     With :math:`l` cells to the left of the cell of ``b`` and :math:`r` to its right it is
     :math:`\big(l(4l^2-1)+r(4r^2-1)\big)/(12k^2)`; the midpoints of the k cells are :math:`(2i-1)/(2k)`.
     """
-    check(n_cells=n_cells)
+    n_cells = check(n_cells=n_cells)["n_cells"]
     cell = Domain("one of the cells", whole=True, low=0, high=n_cells - 1).accept("cell", cell)
     left, right = cell, n_cells - 1 - cell
     return (left * (4 * left**2 - 1) + right * (4 * right**2 - 1)) / (12 * n_cells**2)
@@ -174,13 +177,13 @@ def cell_distances(n_cells: int, cell: int) -> float:
 
 def cell_distances_least(n_cells: int) -> float:
     r"""Least value of :func:`cell_distances`, at a middle cell; :math:`(k-1)(k-2)/(12k)` for odd k (exact)."""
-    check(n_cells=n_cells)
+    n_cells = check(n_cells=n_cells)["n_cells"]
     return cell_distances(n_cells, (n_cells - 1) // 2)
 
 
 def cell_distances_bound(n_cells: int) -> float:
     r"""Lemma 4.3: :math:`\frac{k}{48}\big(1-\frac{1}{k^2}\big)` (lower bound of :func:`cell_distances`)."""
-    check(n_cells=n_cells)
+    n_cells = check(n_cells=n_cells)["n_cells"]
     return (n_cells - 1 / n_cells) / 48
 
 
@@ -192,7 +195,7 @@ def rounding_error_bound(hits: Sequence[Sequence[float]]) -> float:
     where ``hits[a][b]`` is the probability that the message of midpoint ``a`` falls into cell ``b``.
     """
     k = len(hits)
-    check(n_cells=k)
+    k = check(n_cells=k)["n_cells"]
     if any(len(row) != k or min(row) < 0 or not abs(math.fsum(row) - 1) < 1e-9 for row in hits):
         raise DomainError("hits must be a square table of probabilities whose rows add up to 1")
     far = cell_distances_bound(k) / k
@@ -207,7 +210,7 @@ def hit_thresholds(n_users: int, epsilon: float, delta: float) -> tuple[float, f
     The answer is the pair of right-hand sides of :math:`p_{a,a} < 1-\tfrac12e^{-\varepsilon}` and
     :math:`p_{b,a} \ge (\tfrac12-\delta)/n`, for :math:`\delta < \tfrac12`.
     """
-    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    n_users, epsilon, delta = check(n_users=n_users, epsilon=epsilon, delta=delta).values()
     if delta >= 0.5:
         raise DomainError(f"delta must be a number in [0, 0.5) for Lemma 4.5, got {delta!r}")
     return 1 - math.exp(-epsilon) / 2, (0.5 - delta) / n_users

@@ -12,6 +12,7 @@ from flamelib.accounting.shuffling.laws import AtomicLaw, LossLaw
 from flamelib.core.guarantees import Certified
 from flamelib.core.logspace import UNIT, log1mexp
 from flamelib.core.search import smallest_epsilon
+from flamelib.core.vocabulary import plainly
 
 LawAt = Callable[[float], LossLaw | GaussianLaw]
 BracketAt = Callable[[float], Bracket]
@@ -118,6 +119,7 @@ def answer(
     return _epsilon(certified, quick, at_most, math.log(delta), upper, at_most if reach is None else reach)
 
 
+@plainly
 def within_reach(epsilon0: float) -> bool:
     """Whether a local budget is one the numerics answer for (``inf``, which Gaussian noise has, is)."""
     return epsilon0 == math.inf or FAINTEST <= epsilon0 <= LOUDEST

@@ -36,7 +36,9 @@ def least_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: floa
     below 1.
     Adjacency: replace-one.
     """
-    check(n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta)
+    n_users, n_buckets, epsilon, delta = check(
+        n_users=n_users, n_buckets=n_buckets, epsilon=epsilon, delta=delta
+    ).values()
     return _read_back(n_users, n_buckets, _least_mass(n_users, n_buckets, epsilon, delta), epsilon, delta)
 
 

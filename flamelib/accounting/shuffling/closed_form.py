@@ -53,7 +53,7 @@ def erlingsson(epsilon0: float, n_users: int, delta: float) -> float:
 
 def erlingsson_epsilon0(n_users: int, epsilon: float, delta: float) -> float:
     """Greatest local budget, at most one half, for which :func:`erlingsson` gives ``epsilon``; 0 outside its regime."""
-    check(n_users=n_users, epsilon=epsilon, delta=delta)
+    n_users, epsilon, delta = check(n_users=n_users, epsilon=epsilon, delta=delta).values()
     factor = _erlingsson_factor(n_users, delta)
     if factor > 1:
         return 0.0
@@ -411,7 +411,7 @@ def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: 
 
 def blankets_needed(n_buckets: int, epsilon: float, delta: float) -> float:
     r"""Expected number of blanket messages that Theorem 3.1 asks for: its mass times :math:`n - 1`."""
-    check(n_buckets=n_buckets, epsilon=epsilon, delta=delta)
+    n_buckets, epsilon, delta = check(n_buckets=n_buckets, epsilon=epsilon, delta=delta).values()
     if epsilon == 0 or delta == 0:
         return math.inf
     return n_buckets * max(14 * math.log(2 / delta) / epsilon / epsilon, 27 / epsilon)
@@ -425,7 +425,9 @@ def histogram_epsilon(n_users: int, n_buckets: int, blanket_mass: float, delta: 
 
     ``inf`` above 1, where the theorem is silent.  Source: Balle, Bell, Gascon, Nissim 2019, Theorem 3.1.
     """
-    check(n_users=n_users, n_buckets=n_buckets, blanket_mass=blanket_mass, delta=delta)
+    n_users, n_buckets, blanket_mass, delta = check(
+        n_users=n_users, n_buckets=n_buckets, blanket_mass=blanket_mass, delta=delta
+    ).values()
     if delta == 0:
         return math.inf
     per_bucket = (n_users - 1) * blanket_mass / n_buckets
@@ -440,7 +442,7 @@ def kary_epsilon0(n_buckets: int, blanket_mass: float) -> float:
 
     Source: Balle, Bell, Gascon, Nissim 2019, Algorithm 1.
     """
-    check(n_buckets=n_buckets, blanket_mass=blanket_mass)
+    n_buckets, blanket_mass = check(n_buckets=n_buckets, blanket_mass=blanket_mass).values()
     return math.log1p(n_buckets * (1 - blanket_mass) / blanket_mass)
 
 
@@ -540,7 +542,7 @@ def largest_epsilon0(
     there.  The ``bound`` is asked for its delta, ``bound(randomizer, n_users, epsilon=...)``, and ``profile_of`` makes
     a randomizer of a local budget, as ``LaplaceProfile`` does.
     """
-    check(n_users=n_users, epsilon=epsilon, delta=delta, epsilon0=at_most)
+    n_users, epsilon, delta, at_most = check(n_users=n_users, epsilon=epsilon, delta=delta, epsilon0=at_most).values()
 
     def log_delta(epsilon0: float) -> float:
         found = bound(profile_of(epsilon0), n_users, epsilon=epsilon) if epsilon0 > epsilon else 0.0

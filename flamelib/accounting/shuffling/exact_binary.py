@@ -31,6 +31,7 @@ import numpy as np
 
 from flamelib.accounting.shuffling.inversion import NOTHING, ROUNDING, Bracket
 from flamelib.core.arrays import Complexes, Reals, Wholes
+from flamelib.core.vocabulary import plainly
 
 EXHAUSTIVE = 1500  # numbers of ones that are all tried
 COVER = 256  # stretches of numbers of ones of the quick ceiling
@@ -41,6 +42,7 @@ ENOUGH = 1e-7  # width of the bracket, of the logarithm of the divergence
 KNOTS = np.sort(np.concatenate([[0.0], *(sign * 1e-4 * 1.15 ** np.arange(72) for sign in (1, -1))]))
 
 
+@plainly
 def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
     """Bracket of the logarithm of the divergence, maximized over the other users and both directions."""
     if epsilon >= epsilon0:
@@ -51,6 +53,7 @@ def worst(epsilon0: float, n_users: int, epsilon: float) -> Bracket:
     return pair.searched()
 
 
+@plainly
 def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
     """Upper end of the same by dropping users, and by nothing else: about that of 1 % fewer users, and quick."""
     if epsilon >= epsilon0 or n_users <= COVER:
@@ -60,6 +63,7 @@ def ceiling(epsilon0: float, n_users: int, epsilon: float) -> float:
     return Pair(epsilon0, n_users - width + 1, epsilon).best_of(starts).high
 
 
+@plainly
 def at_the_end(epsilon0: float, n_users: int, epsilon: float) -> float:
     """Logarithm of the divergence when all other users hold the same value."""
     if epsilon >= epsilon0:

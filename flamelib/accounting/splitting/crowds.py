@@ -81,7 +81,9 @@ def least_messages(security_bits: float, n_users: int, modulus: int, colluding: 
 
     The least number by :func:`users_distance` for ``security_bits`` :math:`\sigma`; refused beyond 100,000.
     """
-    check(security_bits=security_bits, n_users=n_users, modulus=modulus, colluding=colluding)
+    security_bits, n_users, modulus, colluding = check(
+        security_bits=security_bits, n_users=n_users, modulus=modulus, colluding=colluding
+    ).values()
     users, target = honest(n_users, colluding), -security_bits * math.log(2)
     if not _within(target, modulus, MANY_MESSAGES, users):
         raise DomainError(f"security_bits must be within reach of {MANY_MESSAGES:,} messages, got {security_bits}")

@@ -10,7 +10,7 @@ import math
 from flamelib.accounting.composition.closed_form import Budget
 from flamelib.core.logspace import MARGIN, added_up, exp_or_inf, log_expm1, logaddexp
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check, honest, odd
+from flamelib.core.vocabulary import DomainError, check, honest, odd, plainly
 
 LEAST_MESSAGES = 4  # Lemma 1 is silent below
 
@@ -52,6 +52,7 @@ def bits_sent(modulus: int, n_messages: int, dimension: int = 1) -> int:
     return dimension * n_messages * modulus_bits(modulus)
 
 
+@plainly
 def modulus_bits(modulus: int) -> int:
     r"""Bits of one message, :math:`\lceil\log_2N\rceil`."""
     return (modulus - 1).bit_length()
@@ -187,16 +188,18 @@ def single_user_budget(
 
 def log_ratio(smoothness: float) -> float:
     r"""The :math:`\ln\beta = \ln\frac{1+\gamma}{1-\gamma}` of a smoothness."""
-    check(smoothness=smoothness)
+    smoothness = check(smoothness=smoothness)["smoothness"]
     return math.log1p(smoothness) - math.log1p(-smoothness)
 
 
+@plainly
 def log_failure(modulus: int, n_messages: int, smoothness: float) -> float:
     """Logarithm of :func:`smooth_failure`, for a modulus of any size; ``inf`` outside the regime of the lemma."""
     repeated = added_up(math.log(2), 2 * math.log(n_messages), -math.log(odd(modulus)))
     return logaddexp(repeated, log_unsmooth(modulus, n_messages, smoothness)) + MARGIN
 
 
+@plainly
 def log_unsmooth(modulus: int, n_messages: int, smoothness: float) -> float:
     """Logarithm of the second term of :func:`smooth_failure`, messages that do not repeat."""
     root, subsets, slack = math.log(n_messages) / 2, n_messages * math.log(4), math.log(smoothness)

@@ -40,7 +40,7 @@ from flamelib.core.guarantees import Adjacency
 from flamelib.core.logspace import MARGIN, probability
 from flamelib.core.search import least_whole, least_whole_beyond
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check, honest
+from flamelib.core.vocabulary import LARGEST_MODULUS, DomainError, check, honest, plainly
 
 WRAPPED, WRAPPED_SHARE = 2.0**-40, 2.0**-20  # largest chance that a sum wraps around, and that as a share of the error
 
@@ -245,6 +245,7 @@ class SumPlan:
     rounding_std: float
 
 
+@plainly
 def recommended(
     n_users: int, epsilon: float, wraparound: float, security_bits: float, colluding: int = 0, scale: int | None = None
 ) -> SumPlan:

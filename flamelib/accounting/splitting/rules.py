@@ -25,7 +25,7 @@ from flamelib.accounting.splitting.lemmas import (
 from flamelib.accounting.splitting.two_users import log_two_user_delta
 from flamelib.core.logspace import MARGIN, SMALLEST, exp_or_inf, least_double
 from flamelib.core.statements import states
-from flamelib.core.vocabulary import DomainError, check, honest
+from flamelib.core.vocabulary import DomainError, check, honest, plainly
 
 KEPT = 1 - 4 * MARGIN  # of a budget, after what its logarithms may be wrong by
 LARGEST_EPSILON = 700.0  # its exponential is a double
@@ -118,6 +118,7 @@ def noisy_rule(epsilon: float, delta: float, n_users: int, scale: int | None = N
     return shape.rule(n_messages, modulus, failure, delta)
 
 
+@plainly
 def sharp_noisy_rule(
     epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0
 ) -> NoisyRule:
@@ -134,6 +135,7 @@ def sharp_noisy_rule(
     return shape.rule(n_messages, modulus, exp_or_inf(log_two_user_delta(modulus, n_messages, leak)), delta)
 
 
+@plainly
 def mix_rule(epsilon: float, delta: float, n_users: int, scale: int | None = None, colluding: int = 0) -> MixRule:
     r"""Split-and-mix by ``cloak:best-1`` around Pólya noise: (epsilon, delta)-private for one user's value (upper).
 
@@ -160,8 +162,8 @@ def security_needed(epsilon: float, delta: float, dimension: int = 1) -> float:
 
 def default_scale(n_users: int, scale: int | None) -> int:
     """The scale given, or ten steps for every user."""
-    check(n_users=n_users, **({} if scale is None else {"scale": scale}))
-    return 10 * n_users if scale is None else scale
+    given = check(n_users=n_users, **({} if scale is None else {"scale": scale}))
+    return int(given.get("scale", 10 * given["n_users"]))
 
 
 def noise_shares(epsilon: float, delta: float, crowd: int) -> tuple[float, float]:
@@ -219,6 +221,7 @@ def exact_rule(epsilon: float, delta: float, n_users: int, error: float, colludi
     return ExactRule(n_messages, modulus, scale, smoothness, n_messages * modulus_bits(modulus))
 
 
+@plainly
 def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, colluding: int = 0) -> ExactRule:
     r"""As :func:`exact_rule`, with ``cloak:own-2`` for each swap in place of Lemma 5 (upper).
 
@@ -235,7 +238,7 @@ def sharp_exact_rule(epsilon: float, delta: float, n_users: int, error: float, c
 
 def grid_scale(n_users: int, error: float) -> int:
     r"""The least k whose n/k, as a double, is not above ``error``."""
-    check(n_users=n_users, error=error)
+    n_users, error = check(n_users=n_users, error=error).values()
     if error >= n_users:
         return 1
     # What is below the middle between two doubles is rounded down; the middle itself may be rounded up.
@@ -264,7 +267,7 @@ def _chain(epsilon: float, delta: float, n_users: int, error: float, colluding: 
 
 def positive_budget(epsilon: float, delta: float) -> None:
     """Refuse budgets for which a rule has no parameters."""
-    check(epsilon=epsilon, delta=delta)
+    epsilon, delta = check(epsilon=epsilon, delta=delta).values()
     if not 0 < epsilon <= LARGEST_EPSILON:
         raise DomainError(f"epsilon must be a number in (0, {LARGEST_EPSILON:g}] for this rule, got {epsilon!r}")
     if delta == 0:

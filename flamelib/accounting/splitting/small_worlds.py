@@ -220,7 +220,7 @@ def smooth_ratio(smoothness: float) -> float:
 
 def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
     """How many of the subsets of half the messages add up to each residue; residues that none reaches are left out."""
-    check(messages=messages, modulus=modulus)
+    messages, modulus = check(messages=messages, modulus=modulus).values()
     half, odd_one = divmod(len(messages), 2)
     if odd_one or not half:
         raise DomainError(f"messages must be a list of 2, 4, 6 ... entries, got {len(messages)}")
@@ -254,7 +254,7 @@ def subset_moments(modulus: int, n_messages: int) -> Moments:
 
     Source: this project, on the proof of Lemma 1 of Ghazi, Pagh, Velingker 2019.
     """
-    check(modulus=modulus, n_messages=n_messages)
+    modulus, n_messages = check(modulus=modulus, n_messages=n_messages).values()
     if n_messages > MANY_MESSAGES:
         raise DomainError(f"n_messages must be a whole number in [1, {MANY_MESSAGES}] here, got {n_messages}")
     others, share = math.comb(2 * n_messages, n_messages) - 2, Fraction(1, odd(modulus))

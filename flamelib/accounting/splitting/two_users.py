@@ -9,6 +9,7 @@ import math
 
 from flamelib.core.logspace import added_up, log_expm1, logaddexp, probability
 from flamelib.core.statements import states
+from flamelib.core.vocabulary import plainly
 
 MOST = 600.0  # a logarithm whose exponential is a double, with room; far beyond it a bound says nothing
 OUTRIGHT = 512  # messages up to which the binomial coefficient is computed outright
@@ -59,6 +60,7 @@ def two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     return probability(found) if found < math.inf else math.inf
 
 
+@plainly
 def log_two_user_delta(modulus: int, n_messages: int, epsilon: float) -> float:
     """Logarithm of :func:`two_user_delta` for a modulus of any size; may exceed 0."""
     if n_messages < 2 or epsilon == 0:

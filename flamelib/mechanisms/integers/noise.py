@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flamelib.core.arrays import Shape, Wholes
-from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check, keep
 from flamelib.mechanisms.integers.enclosures import (
     GUARD,
     WORD,
@@ -51,7 +51,7 @@ class TruncatedLaplace:
     decay: float
 
     def __post_init__(self) -> None:
-        _keep(self, **check(modulus=self.modulus, decay=self.decay))
+        keep(self, **check(modulus=self.modulus, decay=self.decay))
         if self.modulus % 2 == 0:
             raise DomainError(f"modulus must be odd, so that the law is symmetric, got {self.modulus}")
 
@@ -94,7 +94,7 @@ class PolyaShare:
     decay: float
 
     def __post_init__(self) -> None:
-        _keep(self, n_users=_SHARES.accept("n_users", self.n_users), **check(decay=self.decay))
+        keep(self, n_users=_SHARES.accept("n_users", self.n_users), **check(decay=self.decay))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
         """Independent draws."""
@@ -124,7 +124,7 @@ class SkellamShare:
     def __post_init__(self) -> None:
         n_users = _SHARES.accept("n_users", self.n_users)
         largest = replace(VOCABULARY["variance"], high=WIDEST * n_users)
-        _keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
+        keep(self, n_users=n_users, variance=largest.accept("variance", self.variance))
 
     def sample(self, shape: Shape, randomness: Randomness) -> Wholes:
         """Independent draws."""
@@ -236,12 +236,6 @@ def _polya_terms(n_users: int, decay: float) -> Law:
 @lru_cache(maxsize=16)
 def _skellam_half(n_users: int, variance: float) -> Law:
     return _poisson(rational(Fraction(variance) / (2 * n_users)))
-
-
-def _keep(law: object, **parameters: float) -> None:
-    """Parameters as the numbers they were accepted as."""
-    for name, value in parameters.items():
-        object.__setattr__(law, name, value)
 
 
 def _size(shape: Shape) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.sketches.hashing import Hashes
 from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
 
@@ -23,7 +23,7 @@ class _Hashed:
     seed: int
 
     def __post_init__(self) -> None:
-        check(columns=self.columns, rows=self.rows, seed=self.seed)
+        keep(self, **check(columns=self.columns, rows=self.rows, seed=self.seed))
         if self.columns * self.rows > MOST_COUNTERS:
             raise DomainError(f"rows times columns must be at most 2^28, got {self.rows} times {self.columns}")
 
@@ -60,7 +60,7 @@ class CountMin(_Hashed):
     @classmethod
     def within(cls, accuracy: float, failure: float, seed: int) -> Self:
         """The smallest sketch of this form with the guarantee."""
-        check(accuracy=accuracy, failure=failure)
+        accuracy, failure = check(accuracy=accuracy, failure=failure).values()
         return cls(math.ceil(math.e / accuracy), math.ceil(-math.log(failure)), seed)
 
     def cells(self, items: ArrayLike) -> tuple[Wholes, Wholes]:
@@ -113,7 +113,7 @@ class CountSketch(_Hashed):
 
     def failure(self, accuracy: float) -> float:
         r"""Upper bound on the chance of an error above :math:`\alpha \lVert f \rVert_2`, by Chebyshev's inequality."""
-        check(accuracy=accuracy)
+        accuracy = check(accuracy=accuracy)["accuracy"]
         return majority_failure(min(1.0, 1 / (self.columns * accuracy**2)), self.rows)
 
 

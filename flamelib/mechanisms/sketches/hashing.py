@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals, Wholes, wholes
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, check, keep
 
 PRIME = 2**61 - 1  # a Mersenne prime: 2^61 is 1, so that products stay within 64 bits
 _LETTERS = "abcdefghijklmnopqrstuvwxyz'"
@@ -39,7 +39,8 @@ class Hashes:
     part: int = 0
 
     def __post_init__(self) -> None:
-        check(rows=self.rows, independence=self.independence, seed=self.seed)
+        keep(self, **check(rows=self.rows, independence=self.independence, seed=self.seed))
+        keep(self, part=VOCABULARY["seed"].accept("part", self.part))
 
     def values(self, items: ArrayLike) -> Words64:
         """Hash values of whole numbers in [0, 2^61 - 1), of shape (rows, n)."""

@@ -63,7 +63,7 @@ def direct_table(sketch: Sketch, items: ArrayLike, counts: ArrayLike | None = No
 
 def majority_failure(rate: float, rows: int) -> float:
     """Upper bound on the probability that at least half of independent rows fail, so that their median may fail."""
-    check(rows=rows)
+    rows = check(rows=rows)["rows"]
     return min(1.0, float(binomial.sf((rows + 1) // 2 - 1, rows, reals("rate", rate, 0, 1))) * (1 + 1e-9))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gamma, gammaincc
 
 from flamelib.core.arrays import Reals, Wholes, reals
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.sketches.hashing import keyed_uniforms
 from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, majority_failure, shaped
 
@@ -33,7 +33,7 @@ class _Stable(ABC):
     seed: int
 
     def __post_init__(self) -> None:
-        check(rows=self.rows, cutoff=self.cutoff, grid=self.grid, seed=self.seed)
+        keep(self, **check(rows=self.rows, cutoff=self.cutoff, grid=self.grid, seed=self.seed))
         if self.rows > MOST_COUNTERS or self.cutoff * self.grid > 2**40:
             raise DomainError("rows must be at most 2^28, and cutoff * grid at most 2^40")
 
@@ -93,7 +93,7 @@ class CauchyNorm(_Stable):
         :math:`1 \pm (\alpha - r)`, where :math:`r`, the ``rounding``, is what rounding and noise may move a counter,
         as a fraction of the norm.  Half of all counters have to fail.
         """
-        check(accuracy=accuracy, support=support)
+        accuracy, support = check(accuracy=accuracy, support=support).values()
         reals("noise_tail", noise_tail, 0, 1)
         room = accuracy - float(reals("rounding", rounding, 0))
         if room <= 0:
@@ -165,7 +165,7 @@ class StableEntropy(_Stable):
 def _noise_factor(decay: float, step: float) -> float:
     r"""Mean of :math:`e^{sW}` for discrete Laplace noise; infinite where the noise is too wide for that."""
     if decay != 0:
-        check(decay=decay)
+        decay = check(decay=decay)["decay"]
     if decay * math.exp(min(step, 700.0)) >= 1:
         return math.inf
     return (1 - decay) ** 2 / ((1 - decay * math.exp(step)) * (1 - decay * math.exp(-step)))

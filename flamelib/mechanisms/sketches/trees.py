@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Reals, Wholes, reals, wholes
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch
 from flamelib.mechanisms.sketches.hashing import PRIME
 from flamelib.mechanisms.sketches.linear import MOST_COUNTERS, Table, shaped
@@ -32,7 +32,7 @@ class DyadicQuantiles:
     levels: int
 
     def __post_init__(self) -> None:
-        check(levels=self.levels)
+        keep(self, **check(levels=self.levels))
         if 2 ** (self.levels + 1) > MOST_COUNTERS:
             raise DomainError(f"levels must be a whole number in [1, 27], got {self.levels}")
 
@@ -100,7 +100,7 @@ class PrefixSearch:
     ended: bool = False
 
     def __post_init__(self) -> None:
-        check(base=self.base, levels=self.levels, columns=self.columns, rows=self.rows, seed=self.seed)
+        keep(self, **check(base=self.base, levels=self.levels, columns=self.columns, rows=self.rows, seed=self.seed))
         if self.base**self.levels >= PRIME:
             raise DomainError(f"base to the power of levels must be below 2^61 - 1, got {self.base}^{self.levels}")
         if math.prod(self.shape) > MOST_COUNTERS:
