@@ -114,8 +114,9 @@ def execute(
     run = Run(template, values(template, parameters))
     part = _part(output_folder)
     try:
-        receipt = _execute_into(part, run, name or template.stem, edition, tolerant)
-        files.put_in_place(part, output_folder)
+        with files.filled(part):
+            receipt = _execute_into(part, run, name or template.stem, edition, tolerant)
+            files.put_in_place(part, output_folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return receipt
@@ -125,8 +126,9 @@ def _part(output_folder: Path) -> Path:
     if output_folder.is_file() or (output_folder.is_dir() and not _ours(output_folder)):
         raise DomainError(f"output_folder must be new, empty or hold an earlier run, got {str(output_folder)!r}")
     part = output_folder.with_name(f".{output_folder.name}.part")
+    if not files.remove_left(part):
+        raise DomainError(f"output_folder must be one that no other run fills now, got {str(output_folder)!r}")
     try:
-        shutil.rmtree(part, ignore_errors=True)
         (part / "figures").mkdir(parents=True)
     except OSError as fault:
         raise DomainError(f"output_folder must be writable, got {str(output_folder)!r} ({fault.strerror})") from None

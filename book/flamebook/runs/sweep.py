@@ -287,9 +287,12 @@ def _run_points(grid: Grid, folder: Path, jobs: int, extra: Sequence[str]) -> di
         due = list(schedule.outdated({name: execute.Run(grid.template, one) for name, one in asked.items()}, points))
         if due:
             words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
-            words += ["--rerun-triggers", "mtime", *cluster.words(extra, len(due), jobs)]
+            words += cluster.words(extra, len(due), jobs)
             tell = partial(_tell, points=points, due=due, total=len(asked))
-            schedule.snakemake(words, folder / "snakemake.log", lock, tell)
+            try:
+                schedule.snakemake(words, folder / "snakemake.log", lock, tell)
+            finally:
+                schedule.remove_parts(points, due)
         said = schedule.faults(points, due, folder / "snakemake.log")
     return {name: words.strip() or schedule.UNSAID for name, words in said.items()}
 
@@ -303,8 +306,8 @@ def _tell(ticks: Iterator[None], points: Path, due: Sequence[str], total: int) -
             print(f"{total - len(due) + done} of {total} points", file=sys.stderr, flush=True)
 
 
-def _refuse_in_use(folder: Path) -> None:
-    raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use")
+def _refuse_in_use(folder: Path, who: str) -> None:
+    raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use by {who}")
 
 
 def _refuse_foreign(folder: Path, template: Path) -> None:
