@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all, and folders that one process at a time may use."""
 
+import errno
 import fcntl
 import os
 import platform
@@ -15,6 +16,7 @@ from flamebook.runs import tied
 from flamelib.core.vocabulary import DomainError
 
 ROOM = 2**20  # bytes that a disk must have to begin with: one run leaves about as much
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a system says of a disk, or a share of one, that is full
 PATIENCE = 10.0  # seconds in which what a killed process started has ended as well
 _STEP = 0.1  # seconds between two tries
 

@@ -4,6 +4,7 @@ What is current is decided by content, from the receipts; Snakemake brings the o
 way to a cluster.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -22,6 +23,7 @@ from flamebook.runs import cluster, execute, files, inputs, tied
 from flamebook.runs.execute import Run
 from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError, known
+from flamelib.learning.datasets import DataError
 
 RUNS = Path("_build/runs")
 PROFILES = ("quick", "paper")
@@ -60,7 +62,8 @@ class Plan:
     def key(self, name: str) -> str:
         """Everything that the result of a run depends on, by content, as one text."""
         run = self.runs[name]
-        return json.dumps([run.parameters, inputs.digests(run.template, run.root)], sort_keys=True)
+        with _own_cache():
+            return json.dumps([run.parameters, inputs.digests(run.template, run.root)], sort_keys=True)
 
     def words(self, name: str) -> str:
         """What :data:`COMMAND` is told to make one run: nothing of where the checkout lies, for it may be moved."""
@@ -201,6 +204,8 @@ def _tell(ticks: Iterator[None], folder: Path, due: Sequence[str]) -> None:
                 done.add(name)
                 state = "failed" if _message(folder, name).exists() else "ran"
                 say(f"{state:8} {name} in {now - begun.get(name, now):.0f} s ({len(done)} of {len(due)})")
+                for sentence in getattr(execute.receipt_of(folder / name), "stand_ins", {}).values():
+                    say(f"no data  {name}: {sentence}")
         if now - news > NEWS_SECONDS:
             news = now
             for name in sorted(begun.keys() - done):
@@ -248,6 +253,18 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
+@contextlib.contextmanager
+def _own_cache() -> Iterator[None]:
+    """While this lasts, data sets are looked for in the user's own cache, inside of Snakemake as well."""
+    before = os.environ.get(_CACHE)
+    os.environ.update({_CACHE: os.environ[_OWN_CACHE]} if _OWN_CACHE in os.environ else {})
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[_CACHE] = before
+
+
 def main(words: Sequence[str]) -> int:
     """One job of the scheduler: template, folder, parameters as JSON, and the edition that it belongs to, if any."""
     tied.tie()
@@ -256,7 +273,7 @@ def main(words: Sequence[str]) -> int:
     template, folder, parameters, *edition = Path(words[0]), Path(words[1]), json.loads(words[2]), *words[3:]
     try:
         execute.execute(template, folder, parameters, edition="".join(edition), tolerant=not edition)
-    except (execute.RunFailed, DomainError, OSError) as fault:
+    except (execute.RunFailed, DataError, DomainError, OSError) as fault:
         message = _message(folder.parent, folder.name)
         message.parent.mkdir(exist_ok=True)
         message.write_text(f"{fault}\n", encoding="utf-8")

@@ -261,17 +261,21 @@ def sweep(
     _refuse_foreign(folder, template)
     kept = {"made_by": MADE_BY, "notebook": str(template), "asked": dict(given), "swept": grid.swept}
     kept |= {"points": grid.points, "refused": grid.refused}
+    files.make_room(folder, own.ROOM)
     files.write(folder / "sweep.json", json.dumps(kept, indent=1) + "\n")
     failed = _run_points(grid, folder, jobs, extra)
     combine(folder)
-    if failed:
-        from flamebook.runs.execute import RunFailed
+    from flamebook.runs import execute  # here with what it needs: a refusal should not wait for it
 
+    receipts = [execute.receipt_of(folder / "points" / name) for name in grid.points]
+    for sentence in dict.fromkeys(one for found in receipts if found for one in found.stand_ins.values()):
+        print(sentence, file=sys.stderr, flush=True)
+    if failed:
         told = [", ".join(f"{key}={_cell(value)}" for key, value in grid.points[name].items()) for name in failed]
         lines = [f"{point}: {why}" for point, why in zip(told, failed.values(), strict=True)]
         done = f"{len(failed)} of {len(grid.points)} points failed; the table of all lies in {folder}"
         more = ["..."] if len(lines) > 5 else []
-        raise RunFailed("\n".join([*lines[:5], *more, f"{done}, and the same command tries them again"]))
+        raise execute.RunFailed("\n".join([*lines[:5], *more, f"{done}, and the same command tries them again"]))
     return folder
 
 
@@ -350,7 +354,8 @@ def _status(folder: Path, name: str, refused: Mapping[str, str]) -> tuple[str, s
     if name in refused:
         return "refused", refused[name]
     if receipt := execute.receipt_of(folder / "points" / name):
-        return ("partly", "; ".join(receipt.faults)) if receipt.faults else ("done", "")
+        said = "; ".join([*receipt.faults, *receipt.stand_ins.values()])
+        return ("partly", said) if said else ("done", "")
     fault = next(iter(schedule.failure(folder / "points", name).splitlines()), schedule.UNSAID)
     return cluster.status(fault), fault
 
