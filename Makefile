@@ -16,6 +16,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
+# Before anything is built for it: can the place be listened at?
+define LISTEN
+import os, socket, sys
+host, port = os.environ["HOST"], os.environ["PORT"]
+try:
+    socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+except (OSError, OverflowError, ValueError) as fault:
+    sys.exit(f"HOST and PORT must be an address of this machine and a free port in 0..65535, got {host}:{port} ({fault})")
+endef
+export LISTEN
 # The PyTorch project's index of builds without CUDA.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -47,7 +57,9 @@ run: venv ## one notebook with parameters of your own: make run NOTEBOOK=blanket
 sweep: venv ## a grid of parameters: make sweep NOTEBOOK=blanket_histogram ARGS="-p epsilon=0.5,1"
 	@$(BIN)/flamelib sweep $(NOTEBOOK) $(ARGS)
 
-live: book ## the book served here, its notebooks to run from their pages (PORT=8000; HOST=127.0.0.1: only this machine)
+live: ## the book served here, its notebooks to run from their pages (PORT=8000; HOST=127.0.0.1: only this machine)
+	@HOST='$(HOST)' PORT='$(PORT)' $(PYTHON) -c "$$LISTEN"
+	@$(MAKE) book
 	@exec $(BIN)/python -m flamebook.site.book.live --host $(HOST) --port $(PORT)
 
 zip: book ## the book as one file that opens from disk, under _build
@@ -91,11 +103,13 @@ clean: ## forget everything that was made, the environment too
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made anew only when what it is made from differs from what it was made from. A mark says
-# that an installation is at work: one that was killed is started over.
+# that an installation is at work: one that was killed is started over. So is one that was copied or moved with its
+# clone, for its programs and the path to this code are those of the place where it was made.
 venv:
-	@if cat requirements.lock pyproject.toml | cmp -s - $(VENV)/installed.txt; then exit 0; fi; \
+	@place="$$(cat $(VENV)/place.txt 2>/dev/null || pwd -P)"; \
+	if [ "$$place" = "$$(pwd -P)" ] && cat requirements.lock pyproject.toml | cmp -s - $(VENV)/installed.txt; then exit 0; fi; \
 	echo "installing the environment into $(VENV)"; \
-	if [ -e $(VENV)/installing ]; then rm -rf $(VENV); fi; \
+	if [ -e $(VENV)/installing ] || [ "$$place" != "$$(pwd -P)" ]; then rm -rf $(VENV); fi; \
 	mkdir -p $(VENV); touch $(VENV)/installing; rm -f $(VENV)/installed.txt; \
 	[ -x $(BIN)/python ] || $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 	|| { echo "the lock is for Python 3.11, and $(PYTHON) is another: make PYTHON=python3.11" >&2; exit 1; }; \
@@ -110,4 +124,4 @@ venv:
 	echo "  the packages of requirements.lock"; \
 	$$pip install -q -r requirements.lock 2> $(VENV)/pip.log || { grep -v '^WARNING' $(VENV)/pip.log >&2; exit 1; }; \
 	$$pip install -q --no-deps --no-build-isolation -e . 2> $(VENV)/pip.log || { cat $(VENV)/pip.log >&2; exit 1; }; \
-	cat requirements.lock pyproject.toml > $(VENV)/installed.txt; rm -f $(VENV)/installing
+	pwd -P > $(VENV)/place.txt; cat requirements.lock pyproject.toml > $(VENV)/installed.txt; rm -f $(VENV)/installing

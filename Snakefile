@@ -9,6 +9,7 @@ from pathlib import Path
 from flamebook.runs import schedule
 
 PLAN = schedule.plan(Path(), config.get("profile", "quick"))
+COMMAND = schedule.COMMAND  # no parameter: where Python lies is no reason to run anything again
 
 
 # On a cluster the runs of a group follow one another; here the cores decide how many run at a time.
@@ -34,7 +35,7 @@ rule notebook:
         f"{PLAN.folder}/{{run}}/receipt.json",
     params:
         key=lambda wildcards: PLAN.key(wildcards.run),
-        command=lambda wildcards: PLAN.command(wildcards.run),
+        words=lambda wildcards: PLAN.words(wildcards.run),
     threads: 1
     group:
         "runs"
@@ -42,7 +43,7 @@ rule notebook:
         run=1,
         mem_mb=2000,
     shell:
-        "{params.command}"
+        "{COMMAND} {params.words}"
 
 
 # The longest runs begin first, so that none is left for the end, when the other cores have nothing to do.

@@ -3,6 +3,7 @@
 Descriptions of deployments that are more than plain lines are read here as well.
 """
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import typer
 
 from flamebook.claims import ledger, proofs
 from flamebook.figures.together.trial import described
-from flamebook.runs import editions, own
+from flamebook.runs import editions, files, inputs, own
 from flamebook.runs import notebook as parameters
 from flamebook.runs import record as recorder
 from flamebook.runs import sweep as sweeps
@@ -63,6 +64,11 @@ def run_app(words: list[str]) -> int:
         raise KeyboardInterrupt from None
     except (RunFailed, DataError) as fault:
         typer.echo(fault, err=True)
+        return 1
+    except OSError as fault:
+        if fault.errno not in files.FULL:
+            raise
+        typer.echo(f"the disk must have room for the result: {fault}", err=True)
         return 1
     except click.ClickException as fault:
         return cli.refused(fault.format_message())
@@ -262,11 +268,19 @@ def fetch(names: Names = None) -> None:
 
 @data.command("verify", epilog="Examples:\n\nflamelib data verify\n\nFLAMELIB_DATA=here flamelib data verify mnist")
 def verify(names: Names = None) -> int:
-    """Say of every file where it lies and whether its digest is the published one; status 1 unless all are good."""
+    """Say of every file where it lies and whether its digest is the published one; status 1 unless all are good.
+
+    Files are looked for in the folder that the environment variable FLAMELIB_DATA names, then in the user's cache.
+    """
     states = [state for name in _chosen(names) for state in datasets.verify(name)]
     for state in states:
         typer.echo(f"{state.state:<8} {state.dataset}/{state.file} ({state.where})")
-    return 0 if all(state.state == "good" for state in states) else 1
+    if all(state.state == "good" for state in states):
+        return 0
+    named = os.environ.get(inputs.DATA_SETS)
+    where = f"{inputs.DATA_SETS} names {named}" if named else f"{inputs.DATA_SETS} names no folder"
+    typer.echo(f"{where}; set it to the folder where the files lie, or fetch them: flamelib data fetch", err=True)
+    return 1
 
 
 def _chosen(names: list[str] | None) -> list[str]:

@@ -34,6 +34,8 @@ _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own
 _OWN_KEPT_FOR_TEST = 6  # of so many rows of one's own file one, drawn with this seed
 _OWN_SEED = 0
+_LARGEST = {"images": 255, "labels": 2**16 - 1}  # of one's own whole numbers; a class is a bucket of a histogram
+_AXES = {"images": 3, "labels": 1}
 _SECONDS_TO_ANSWER = 15  # of an origin, before it counts as silent
 
 
@@ -70,7 +72,7 @@ class Dataset:
     n: int
     classes: int
     notice: str
-    readers: Mapping[str, Callable[[], Bytes]] = field(repr=False, compare=False)
+    readers: Mapping[str, Callable[[], NDArray[Any]]] = field(repr=False, compare=False)
 
     @functools.cached_property
     def images(self) -> Bytes:
@@ -78,8 +80,8 @@ class Dataset:
         return self._read("images")
 
     @functools.cached_property
-    def labels(self) -> Bytes:
-        """Classes from 0 on, shape ``(n,)``."""
+    def labels(self) -> NDArray[np.integer[Any]]:
+        """Classes from 0 on, shape ``(n,)``: bytes, or 64-bit whole numbers where one exceeds 255."""
         return self._read("labels")
 
     @functools.cached_property
@@ -87,7 +89,7 @@ class Dataset:
         """Mean pixel of each picture as a number in [0, 1], shape ``(n,)``."""
         return np.asarray(self.images.mean(axis=(1, 2), dtype=np.float64) / 255)
 
-    def _read(self, array: str) -> Bytes:
+    def _read(self, array: str) -> NDArray[Any]:
         if array not in self.readers:
             raise DomainError(f"{array} of {self.name} were not loaded; at hand: {', '.join(self.readers)}")
         return self.readers[array]()
@@ -145,11 +147,11 @@ def load(
     """The set of this name, or the first of ``fallback`` that can be had; the record says which.
 
     ``name`` is one of :func:`listing`, or the path of your own ``.npz`` file with arrays ``images`` (whole numbers
-    0..255, three axes) and ``labels`` (whole numbers from 0 on), either or both.  Of a file with both, a model can be
-    trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, every sixth row is, drawn
-    with a fixed seed.  A file with only one of them has no test part: all of its rows are answers of users.  ``want``
-    names the arrays that are needed.  The names of ``fallback`` are tried in order when the set is not on this machine
-    and cannot be had; a file that is not the published one is never passed over, but raises :class:`DataError`.
+    0..255, three axes) and ``labels`` (whole numbers 0..65535, one axis), either or both.  Of a file with both, a model
+    can be trained: ``test_images`` and ``test_labels`` are its test part, and where it has none, every sixth row is,
+    drawn with a fixed seed.  A file with only one of them has no test part: all of its rows are answers of users.
+    ``want`` names the arrays that are needed.  The names of ``fallback`` are tried in order when the set is not on this
+    machine and cannot be had; a file that is not the published one is never passed over, but raises :class:`DataError`.
     """
     for candidate in (name, *fallback):
         _known(candidate, part, want)
@@ -162,10 +164,55 @@ def load(
     raise reason or DataError(f"{name} cannot be had")
 
 
+def refuse(argument: str, name: str, want: Sequence[str] = ()) -> None:
+    """Refuse a name that :func:`load` does not know, or a set without these arrays; the sentence names the argument.
+
+    A file of one's own has to be there; what it holds is not looked at.
+    """
+    names = [listed.name for listed in listing() if listed.classes]
+    if name.endswith(".npz") and Path(name).is_file():
+        return
+    if name not in names:
+        raise DomainError(
+            f"{argument} must be one of {', '.join(names)}, or the path of an .npz file that exists, got {name!r}"
+        )
+    lacking = [array for array in want if name in _registry() and array not in _registry()[name]["parts"]["train"]]
+    if lacking:
+        raise DomainError(f"{argument} must be a data set with {' and '.join(lacking)}, got {name!r}")
+
+
+def stand_in(
+    name: str,
+    want: Sequence[str] | None = None,
+    parts: Sequence[Part] = _PARTS,
+    fallback: Sequence[str] = ("mnist", _DIGITS),
+) -> tuple[str, str] | None:
+    """The set that :func:`load` returns in place of this one, and why; ``None`` where the set itself can be had.
+
+    Raises
+    ------
+    DataError
+        If a file is not the published one.
+    """
+    for part in parts:
+        try:
+            load(name, part, want, fallback=())
+        except MissingData as missing:
+            return load(name, part, want, fallback).name, str(missing)
+    return None
+
+
 def fetch(name: str) -> tuple[Path, ...]:
     """Every file of the set on this machine, downloaded where missing; their paths."""
     _known(name, "train", None)
     return tuple(_locate(name, _registry()[name], file) for file in _files(_registry().get(name, {"parts": {}})))
+
+
+def places(name: str) -> tuple[tuple[str, int], ...]:
+    """The files of the set that are on this machine, good or not: ``set/file`` and bytes."""
+    entry = _registry().get(name, {"parts": {}})
+    found = ((file["name"], _present(entry, file)[1]) for file in _files(entry))
+    return tuple((f"{name}/{file}", path.stat().st_size) for file, path in found if path)
 
 
 def verify(name: str) -> tuple[FileState, ...]:
@@ -228,30 +275,68 @@ def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataE
 
 def _own(name: str, part: str, want: Sequence[str] | None) -> Dataset:
     title = Path(name).name
-    try:
-        with np.load(name, allow_pickle=False) as file:
-            stored = {array: file[array] for array in file.files if array.removeprefix("test_") in _ARRAYS}
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise DataError(f"{title} is not a readable .npz file: {error}") from None
+    stored = {array: _fitting(title, array, values) for array, values in _arrays_in(name, title).items()}
     held = {array: stored[array] for array in _ARRAYS if array in stored}
     kept = {array: stored[f"test_{array}"] for array in _ARRAYS if f"test_{array}" in stored}
     lacking = [array for array in (want or ()) if array not in held]
-    if lacking or not (_rows(held) and (_rows(kept) if kept else True)):
-        raise DataError(f"{title} must hold images or labels of dtype uint8, as many of each")
-    classes = int(held["labels"].max(initial=0)) + 1 if "labels" in held else 0
+    if lacking:
+        raise DataError(f"{title} must hold {' and '.join(lacking)}, and it holds {', '.join(stored)} alone")
+    _equally_many(title, held)
+    _equally_many(title, kept, "test_")
+    classes = 1 + max((int(one["labels"].max()) for one in (held, kept) if "labels" in one), default=-1)
     taken, told = _part_of_own(title, part, held, kept)
     readers = {array: functools.partial(taken.__getitem__, array) for array in taken}
     return Dataset(name, name, part, title, "", "your own", _rows(taken), classes, f"Your own data: {told}.", readers)
 
 
-def _rows(held: Mapping[str, Bytes]) -> int:
-    """How many rows these arrays have; 0 where they are not bytes, or not as many of each."""
-    sizes = {len(array) for array in held.values() if array.ndim}
-    fitting = len(sizes) == 1 and all(array.ndim and array.dtype == np.uint8 for array in held.values())
-    return sizes.pop() if fitting else 0
+def _arrays_in(name: str, title: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that have one of our names; one of them at least is no test array."""
+    names = [f"{test}{array}" for test in ("", "test_") for array in _ARRAYS]
+    try:
+        if not zipfile.is_zipfile(name):
+            raise DataError("it is not whole, or no archive of arrays as np.savez writes it")
+        with np.load(name, allow_pickle=False) as file:
+            found = list(file.files)
+            stored = {array: np.asarray(file[array]) for array in names if array in found}
+    except Exception as error:  # whatever the readers of zip files, headers and arrays make of a file that is damaged
+        raise DataError(f"{title} is not a readable .npz file: {str(error) or type(error).__name__}") from None
+    if not any(array in stored for array in _ARRAYS):
+        raise DataError(f"{title} must hold images or labels, and it holds {', '.join(found[:5]) or 'nothing'}")
+    return stored
 
 
-def _part_of_own(title: str, part: str, held: dict[str, Bytes], kept: dict[str, Bytes]) -> tuple[dict[str, Bytes], str]:
+def _fitting(title: str, array: str, values: NDArray[Any]) -> NDArray[Any]:
+    """One array of one's own, in bytes where they suffice; refused unless it is what its name says."""
+    kind = array.removeprefix("test_")
+    what = f"{title} must hold {array} that are whole numbers in 0..{_LARGEST[kind]}"
+    if values.dtype.kind not in "iu":
+        unknown = values.dtype.kind in "fc" and bool(np.isnan(values).any())
+        raise DataError(f"{what}, got {'NaN' if unknown else f'dtype {values.dtype}'}")
+    if values.ndim != _AXES[kind]:
+        wanted = "one axis" if _AXES[kind] == 1 else "three axes"
+        raise DataError(f"{title} must hold {array} with {wanted}, one row a person, got shape {values.shape}")
+    if not values.size:
+        raise DataError(f"{title} must hold {array} that are not empty, got shape {values.shape}")
+    if values.min() < 0 or values.max() > _LARGEST[kind]:
+        outside = values.min() if values.min() < 0 else values.max()
+        raise DataError(f"{what}, got {outside}")
+    return values.astype(np.uint8 if values.max() <= 255 else np.int64)
+
+
+def _equally_many(title: str, held: Mapping[str, NDArray[Any]], test: str = "") -> None:
+    if len({len(values) for values in held.values()}) > 1:
+        sizes = " and ".join(str(len(held[array])) for array in _ARRAYS)
+        raise DataError(f"{title} must hold as many {test}images as {test}labels, got {sizes}")
+
+
+def _rows(held: Mapping[str, NDArray[Any]]) -> int:
+    """How many rows these arrays have."""
+    return len(next(iter(held.values())))
+
+
+def _part_of_own(
+    title: str, part: str, held: dict[str, NDArray[Any]], kept: dict[str, NDArray[Any]]
+) -> tuple[dict[str, NDArray[Any]], str]:
     """The arrays of a part, and what is said of them."""
     n = _rows(held)
     if len(held) == 1:
@@ -261,6 +346,8 @@ def _part_of_own(title: str, part: str, held: dict[str, Bytes], kept: dict[str, 
     if kept:
         if kept.keys() != held.keys():
             raise DataError(f"{title} must hold both test_images and test_labels, or neither")
+        if kept["images"].shape[1:] != held["images"].shape[1:]:
+            raise DataError(f"{title} must hold test_images of the size of its images")
         return (held, kept)[part == "test"], f"{title}, {n:,} rows to train and {_rows(kept):,} to test"
     if n < 2:
         raise DataError(f"{title} must hold two rows or more, for a model to be trained and tested")

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
 from flamebook.records import Curves
+from flamebook.runs.recorded import stand_ins
 from flamebook.statements import FAILS, HOLDS, SILENT, AtLeast, AtMost, Finding, found
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
@@ -174,14 +175,16 @@ def checks(*statements: tuple[Condition, str]) -> Html:
 
     Each sentence holds in the editions of the book: a build of one stops where it does not
     (:class:`CheckError`).  A run with values of one's own shows it with the numbers, beside the book's verdict.
+    Where another data set stands in for one that the run lacks, there is no verdict, in a build neither.
 
     >>> from flamebook.statements import compared
     >>> checks((compared(0.84, ">", 1.0), "the claim exceeds the lower bound"))
     does not hold here: the claim exceeds the lower bound (0.84 against 1; it holds in the book)
     """
-    told = [(found(condition), sentence) for condition, sentence in statements]
+    lacking = "; ".join(stand_ins().values())
+    told = [(_Unjudged(None, lacking) if lacking else found(condition), sentence) for condition, sentence in statements]
     edition = os.environ.get("FLAMELIB_EDITION", "")
-    wrong = [_told(*one) for one in told if one[0].holds is not True]
+    wrong = [_told(*one) for one in told if one[0].holds is not True and not lacking]
     if edition and wrong:
         raise CheckError(f"edition {edition}: {'; '.join(wrong)}")
     if "FLAMELIB_RUN_FOLDER" in os.environ:
@@ -196,7 +199,13 @@ def checks(*statements: tuple[Condition, str]) -> Html:
 _MARKS = {HOLDS: "\N{CHECK MARK}", FAILS: "\N{BALLOT X}", SILENT: "\N{EN DASH}"}
 
 
+class _Unjudged(Finding):
+    """No verdict, for the data are not those that the sentence is about."""
+
+
 def _told(finding: Finding, sentence: str) -> str:
+    if isinstance(finding, _Unjudged):
+        return f"not judged: {sentence} ({finding.numbers})"
     if finding.holds:
         return f"{HOLDS}: {sentence}"
     words = "does not hold here" if finding.holds is False else "says nothing here"
@@ -206,14 +215,20 @@ def _told(finding: Finding, sentence: str) -> str:
 def tell(**texts: str) -> None:
     """Words for the page's own text: ``@name@`` in a text, heading or caption of the notebook becomes them.
 
-    They are kept in ``texts.json`` of the run; unlike results they are not shown where they are told.
+    They are kept in ``texts.json`` of the run; unlike results they are not shown where they are told.  Where another
+    data set stands in for one that the run lacks, a verdict is none.
     """
     for name, text in texts.items():
         if not isinstance(text, str):
             raise DomainError(f"{name} must be a text, got {text!r}")
+    if stand_ins():
+        texts = {name: UNJUDGED if "verdict" in name else text for name, text in texts.items()}
     path = run_folder() / "texts.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     _replace(path, (json.dumps(known | texts, indent=1, sort_keys=True) + "\n").encode())
+
+
+UNJUDGED = "not judged without the data"
 
 
 def _append(name: str, entries: list[Any]) -> None:
@@ -350,6 +365,7 @@ def _card(record: Record, files: Iterable[str]) -> str:
         lines.append(f"<p>Computed from: {_listed(own)}</p>")
     if run:
         lines.append(f"<p>Remake it: <code>{html.escape(_command(run))}</code></p>")
+        lines += [f"<p>Made without the data: {html.escape(one)}.</p>" for one in stand_ins().values()]
     return f'<details class="fl-card"><summary>Data and provenance</summary>{"".join(lines)}</details>'
 
 

@@ -50,6 +50,15 @@ def words(options: Sequence[str], due: int, jobs: int) -> list[str]:
     return [word for name, value in defaults.items() if name not in named for word in (name, value)] + given
 
 
+def elsewhere(options: Sequence[str]) -> bool:
+    """Whether these words send jobs to other machines.
+
+    >>> elsewhere(["--executor", "slurm"]), elsewhere(["-e=kubernetes"]), elsewhere(["--cores", "2"])
+    (True, True, False)
+    """
+    return any(word.partition("=")[0] in ("--executor", "-e", "--profile", "--workflow-profile") for word in options)
+
+
 def endings(log: str) -> dict[str, str]:
     """How the scheduler ended the jobs of a log of Snakemake, by run; runs that failed by themselves are left out."""
     jobs = {

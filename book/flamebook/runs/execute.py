@@ -6,6 +6,7 @@ receipt names everything the result depends on by content, and is what decides w
 
 import contextlib
 import json
+import logging
 import os
 import resource
 import shutil
@@ -31,7 +32,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class RunFailed(RuntimeError):
-    """A cell of a notebook raised an error; the message shows the cell and the error."""
+    """A notebook has no result, for a cell raised an error or its process died; the message shows where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Receipt:
         Python and the packages that compute.
     faults : list of str
         What cells raised in a run that went on.
+    stand_ins : dict of str to str
+        Of data sets that could not be had: the parameter that names one, and a sentence on what stands in, and why.
     """
 
     notebook: str
@@ -76,6 +79,7 @@ class Receipt:
     inputs: dict[str, str]
     outputs: dict[str, str]
     faults: list[str] = field(default_factory=list)
+    stand_ins: dict[str, str] = field(default_factory=dict)
 
 
 def execute(
@@ -109,13 +113,14 @@ def execute(
         For a parameter that is not declared or does not belong to its domain, a folder that holds
         other things or cannot be written; before anything is started.
     RunFailed
-        If a cell raises an error, unless ``tolerant``.
+        If a cell raises an error, unless ``tolerant``, or the process of the notebook dies.
     """
     run = Run(template, values(template, parameters))
     part = _part(output_folder)
     try:
-        receipt = _execute_into(part, run, name or template.stem, edition, tolerant)
-        files.put_in_place(part, output_folder)
+        with files.filled(part):
+            receipt = _execute_into(part, run, name or template.stem, edition, tolerant)
+            files.put_in_place(part, output_folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return receipt
@@ -125,8 +130,9 @@ def _part(output_folder: Path) -> Path:
     if output_folder.is_file() or (output_folder.is_dir() and not _ours(output_folder)):
         raise DomainError(f"output_folder must be new, empty or hold an earlier run, got {str(output_folder)!r}")
     part = output_folder.with_name(f".{output_folder.name}.part")
+    if not files.remove_left(part):
+        raise DomainError(f"output_folder must be one that no other run fills now, got {str(output_folder)!r}")
     try:
-        shutil.rmtree(part, ignore_errors=True)
         (part / "figures").mkdir(parents=True)
     except OSError as fault:
         raise DomainError(f"output_folder must be writable, got {str(output_folder)!r} ({fault.strerror})") from None
@@ -139,12 +145,15 @@ def _ours(folder: Path) -> bool:
 
 def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool) -> Receipt:
     used = inputs.digests(run.template, run.root, run.parameters)
+    lacking = stand_ins(run)
+    for sentence in lacking.values():
+        print(sentence, file=sys.stderr, flush=True)
     page = part / run.template.name
     template = part / ".template.ipynb"
     filled = stamp.with_values(stamp.read(run.template), run.parameters)
     stamp.write(template, stamp.going_on(filled) if tolerant else filled)
     started = time.perf_counter()
-    with _surroundings(part, run, name, edition):
+    with _surroundings(part, run, name, edition, lacking):
         _papermill(template, page, tolerant)
     seconds = time.perf_counter() - started
     template.unlink()
@@ -161,9 +170,33 @@ def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool)
         inputs=used,
         outputs={path.relative_to(part).as_posix(): inputs.sha256(path) for path in _files(part)},
         faults=faults,
+        stand_ins=lacking,
     )
     (part / RECEIPT).write_text(json.dumps(asdict(receipt), indent=1) + "\n", encoding="utf-8")
     return receipt
+
+
+def stand_ins(run: Run) -> dict[str, str]:
+    """What stands in for the data sets of a run that cannot be had, by the parameters that name them, in sentences.
+
+    Raises
+    ------
+    DataError
+        If a file of a data set is not the published one.
+    """
+    found = {}
+    for name, reads in stamp.data_sets(run.template).items():
+        # Imported here: most notebooks read no data.
+        from flamelib.learning import datasets
+
+        asked = run.parameters[name]
+        if instead := datasets.stand_in(asked, reads.want or None, reads.parts):
+            other, why = instead
+            found[name] = (
+                f"{name}: {other} stands in for {asked}, and nothing is said of {asked} by it: {why}; "
+                "FLAMELIB_DATA may name the folder where its files lie"
+            )
+    return found
 
 
 def _papermill(template: Path, page: Path, tolerant: bool) -> None:
@@ -172,6 +205,7 @@ def _papermill(template: Path, page: Path, tolerant: bool) -> None:
     from papermill.exceptions import PapermillExecutionError
     from traitlets.config import Config
 
+    logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says of a fault, we say
     # Kernels that start together race for TCP ports; sockets in the file system do not.
     sockets = Config({"KernelManager": {"transport": "ipc"}})
     try:
@@ -192,6 +226,16 @@ def _papermill(template: Path, page: Path, tolerant: bool) -> None:
             f"{page.stem}: cell {fault.cell_index + 1} raised {fault.ename}: {fault.evalue}\n"
             + "\n".join(f"    | {line}" for line in fault.source.splitlines())
         ) from None
+    except RuntimeError as fault:
+        why = f"the kernel ended before its work was done, perhaps for want of memory ({fault})"
+        raise RunFailed(f"{page.stem}: {_at(page)}{why}") from None
+
+
+def _at(page: Path) -> str:
+    """The last cell that was begun on a page that papermill has left, in words; empty where none was."""
+    cells = stamp.read(page)["cells"] if page.is_file() else []
+    begun = [at for at, cell in enumerate(cells, 1) if cell["metadata"].get("papermill", {}).get("start_time")]
+    return f"in cell {begun[-1]} " if begun else ""
 
 
 def _keep_failed(page: Path) -> None:
@@ -201,14 +245,16 @@ def _keep_failed(page: Path) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings(folder: Path, run: Run, name: str, edition: str) -> Iterator[None]:
+def _surroundings(
+    folder: Path, run: Run, name: str, edition: str, lacking: Mapping[str, str]
+) -> Iterator[None]:
     """The kernel's environment: one thread, the run's folder, and no settings of the user's own."""
     path = os.pathsep.join(part for part in (str(run.root), os.environ.get("PYTHONPATH", "")) if part)
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="flamelib-") as private:
         own = {"FLAMELIB_RUN": name, "FLAMELIB_RUN_FOLDER": str(folder.resolve()), "PYTHONPATH": path}
         own |= {"FLAMELIB_EDITION": edition}
-        own |= {"FLAMELIB_RUN_PARAMETERS": json.dumps(run.parameters)}
+        own |= {recorded.PARAMETERS: json.dumps(run.parameters), recorded.STAND_INS: json.dumps(lacking)}
         own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
         own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         if data := os.environ.get(inputs.DATA_SETS):

@@ -149,9 +149,12 @@ def _named(source: str) -> set[str]:
 
 
 def listing() -> str:
-    """Digest of which data files are there, by name and size."""
+    """Digest of which files of the data sets are there, by name and size, wherever they lie."""
     # The registry holds the digest of every data file; which of them are there decides what a notebook reads.
-    folder = os.environ.get(DATA_SETS)
-    files = sorted(path for path in Path(folder).rglob("*") if path.is_file()) if folder else []
-    text = "\n".join(f"{path.relative_to(folder or '.').as_posix()} {path.stat().st_size}" for path in files)
-    return hashlib.sha256(text.encode()).hexdigest()
+    from flamelib.learning import datasets
+
+    try:
+        states = [one for listed in datasets.listing() for one in datasets.places(listed.name)]
+    except datasets.DataError as fault:  # the folder is not there: the run will say so
+        states = [(str(fault), 0)]
+    return hashlib.sha256("\n".join(f"{name} {size}" for name, size in states).encode()).hexdigest()

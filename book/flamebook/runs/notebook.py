@@ -10,6 +10,7 @@ inputs give equal bytes.  Standard library only, so that a refusal comes at once
 
 import ast
 import difflib
+import functools
 import hashlib
 import html
 import json
@@ -18,7 +19,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flamebook.places import ROOT
 from flamebook.runs import domain
@@ -294,9 +295,79 @@ def _file_of_own(name: str, value: str) -> str:
     if not value.endswith(".npz"):
         return value
     path = Path(value).expanduser().resolve()
-    if not path.is_file():
-        raise DomainError(f"{name} must be the name of a data set, or an .npz file that exists, got {value!r}")
-    return str(path)
+    return str(path) if path.is_file() else value
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a notebook reads the data set that a parameter names: by which function, and what it is given beside."""
+
+    function: str = "load"
+    given: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def want(self) -> tuple[str, ...]:
+        """The arrays that it needs; empty where that cannot be told."""
+        return tuple(dict(self.given).get("want", ())) if self.function == "load" else ("images", "labels")
+
+    @property
+    def parts(self) -> tuple[Literal["train", "test"], ...]:
+        """The parts that it reads."""
+        return ("train",) if self.function == "load" and self.want else ("train", "test")
+
+
+def data_sets(notebook: Path) -> dict[str, Reads]:
+    """The parameters of a notebook that name data sets, each with how it is read."""
+    allowed = declared(notebook)
+    found = {name: Reads() for name, one in allowed.items() if name.endswith("dataset") and one.kind == "str"}
+    calls = [node for node in ast.walk(ast.parse(code(read(notebook)))) if isinstance(node, ast.Call)] if found else []
+    for call in calls:
+        function = ast.unparse(call.func).rpartition(".")[2]
+        first = call.args[0] if call.args else None
+        if function in _READERS and isinstance(first, ast.Name) and first.id in found:
+            given = [(word.arg, word.value) for word in call.keywords if word.arg]
+            known = ((name, ast.literal_eval(value)) for name, value in given if isinstance(value, _LITERAL))
+            found[first.id] = Reads(function, tuple(known))
+    return found
+
+
+_READERS = ("load", "load_users", "load_records", "compute_federation")
+_LITERAL = (ast.Constant, ast.Tuple, ast.List)
+
+
+def _refuse_data(notebook: Path, taken: Mapping[str, Any]) -> None:
+    """Refuse a data set that is not known or lacks what the notebook reads, and a file of one's own that is not fit."""
+    for name, reads in data_sets(notebook).items():
+        # Imported here with numpy: other refusals need not wait for it.
+        from flamelib.learning import datasets
+
+        datasets.refuse(name, taken[name], reads.want)
+        if taken[name].endswith(".npz"):
+            path = Path(taken[name])
+            fault = _unfit(path, path.stat().st_mtime_ns, path.stat().st_size, reads)
+            if fault:
+                raise DomainError(f"{name} must be usable data, and {fault}")
+
+
+@functools.lru_cache(maxsize=64)
+def _unfit(path: Path, changed: int, size: int, reads: Reads) -> str:
+    """What the function by which the notebook reads a file of one's own finds wrong with it; empty if nothing."""
+    from flamelib.learning import datasets
+
+    try:
+        if reads.function in ("load_users", "compute_federation"):
+            from flamelib.learning.federated import load_users
+
+            load_users(str(path))
+        elif reads.function == "load_records":
+            from flamelib.learning.records import load_records
+
+            load_records(str(path), **dict(reads.given))
+        else:
+            datasets.load(str(path), want=reads.want)
+    except (datasets.DataError, DomainError) as fault:
+        return str(fault)
+    return ""
 
 
 def declared(notebook: Path) -> dict[str, Declared]:
@@ -351,12 +422,14 @@ def values(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     DomainError
-        For a name that is not declared, a value outside its domain, or values that do not go together.
+        For a name that is not declared, a value outside its domain, values that do not go together, or data that
+        the notebook cannot read.
     """
     allowed = declared(notebook)
     known(given, allowed or {"no parameters": None}, (), notebook.name)
     taken = {name: one.accept(given[name]) if name in given else one.default for name, one in allowed.items()}
     _refuse_jointly(notebook, allowed, taken)
+    _refuse_data(notebook, taken)
     return taken
 
 

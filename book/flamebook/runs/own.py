@@ -19,6 +19,7 @@ from flamebook.runs import files, notebook
 from flamelib.core.vocabulary import DomainError
 
 MARK = "own.json"
+ROOM = 16 * 2**20  # bytes to begin with: about what the largest page and its figures take, twice
 
 
 def default_folder(kind: str, name: str, digest: str) -> Path:
@@ -114,13 +115,21 @@ def replaced(folder: Path) -> Iterator[Path]:
     """A path in a hidden sibling to put the result at; it takes the folder's place at the end, or vanishes."""
     _refuse_foreign(folder)
     made = _make_parents(folder)
+    files.make_room(folder.parent, ROOM)
+    for left in folder.parent.glob(f".{folder.name}.part-*"):
+        files.remove_left(left, patience=0)
     try:
         desk = Path(tempfile.mkdtemp(prefix=f".{folder.name}.part-", dir=folder.parent))
     except OSError as fault:
         raise files.unwritable(folder, fault) from None
     try:
-        yield desk / "result"
-        files.put_in_place(desk / "result", folder)
+        with files.filled(desk):
+            yield desk / "result"
+            files.put_in_place(desk / "result", folder)
+    except OSError as fault:
+        if fault.errno not in files.FULL:
+            raise
+        raise files.unwritable(folder, fault) from None
     finally:
         shutil.rmtree(desk, ignore_errors=True)
         for parent in made:

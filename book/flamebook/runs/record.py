@@ -130,8 +130,10 @@ def main(words: Sequence[str] = (), again: bool = False, listed: bool = False, s
     Raises
     ------
     DomainError
-        If a word names nothing.
+        If a word names nothing, or git does not tell the commit.
     """
+    if not listed:
+        revision()  # refuses before the work where it cannot be told
     found = find()
     chosen = _chosen(found, words)
     if listed:

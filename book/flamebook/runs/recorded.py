@@ -11,10 +11,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flamebook.places import RESULTS
+from flamebook.places import RESULTS, ROOT
 from flamelib.core.vocabulary import DomainError
 
 PARAMETERS = "FLAMELIB_RUN_PARAMETERS"  # of the run that is under way, as JSON
+STAND_INS = "FLAMELIB_RUN_STAND_INS"  # sentences on the data sets that it lacks, by the parameters' names, as JSON
 
 Row = Mapping[str, str]
 K = TypeVar("K")
@@ -39,11 +40,22 @@ def data_of_this_run(recorded: Sequence[str]) -> str:
 
 
 def same_data(name: str) -> bool:
-    """Whether the run that is under way is on the data set of this name; true outside of runs."""
+    """Whether the run that is under way is on the data set of this name; true outside of runs.
+
+    It is not where another set stands in for it.
+    """
+    if "dataset" in stand_ins():
+        return False
     try:
         return data_of_this_run((name,)) == name
     except NotRecorded:
         return False
+
+
+def stand_ins() -> dict[str, str]:
+    """What stands in for the data sets that the run under way lacks, in sentences by the parameters' names."""
+    found: dict[str, str] = json.loads(os.environ.get(STAND_INS, "{}"))
+    return found
 
 
 @functools.cache
@@ -87,6 +99,18 @@ def _version(package: str) -> str:
 
 
 def revision() -> str:
-    """Revision of the code that is running."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
-    return done.stdout.strip()
+    """Revision of the code that is running.
+
+    Raises
+    ------
+    DomainError
+        Where git does not tell: a recording says from which commit it was made.
+    """
+    git = ["git", "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as fault:
+        why = "git is not installed" if isinstance(fault, OSError) else "it is no clone"
+        raise DomainError(
+            f"checkout must be a clone whose commit git can tell, for a recording names it, got {str(ROOT)!r} ({why})"
+        ) from None

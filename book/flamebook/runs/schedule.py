@@ -4,10 +4,10 @@ What is current is decided by content, from the receipts; Snakemake brings the o
 way to a cluster.
 """
 
+import contextlib
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -19,16 +19,19 @@ from typing import IO, Any
 import yaml
 
 from flamebook.places import ROOT
-from flamebook.runs import cluster, execute, files, inputs
+from flamebook.runs import cluster, execute, files, inputs, tied
 from flamebook.runs.execute import Run
 from flamebook.runs.notebook import values
 from flamelib.core.vocabulary import DomainError, known
+from flamelib.learning.datasets import DataError
 
 RUNS = Path("_build/runs")
 PROFILES = ("quick", "paper")
 LOG = ".snakemake.log"
 UNSAID = "ended without a message"
 _CACHE, _OWN_CACHE = "XDG_CACHE_HOME", "FLAMELIB_OWN_CACHE"  # an empty one counts as none
+COMMAND = shlex.join([sys.executable, "-m", "flamebook.runs.schedule"])  # makes one run
+_ENGINE = "from snakemake.cli import main; main()"
 STEP_SECONDS = 0.3  # between two looks at what is finished
 NEWS_SECONDS = 20.0  # between two lines about what takes long
 
@@ -59,13 +62,13 @@ class Plan:
     def key(self, name: str) -> str:
         """Everything that the result of a run depends on, by content, as one text."""
         run = self.runs[name]
-        return json.dumps([run.parameters, inputs.digests(run.template, run.root)], sort_keys=True)
+        with _own_cache():
+            return json.dumps([run.parameters, inputs.digests(run.template, run.root)], sort_keys=True)
 
-    def command(self, name: str) -> str:
-        """The shell command that makes one run."""
+    def words(self, name: str) -> str:
+        """What :data:`COMMAND` is told to make one run: nothing of where the checkout lies, for it may be moved."""
         words = [str(self.runs[name].template), str(self.folder / name), json.dumps(self.runs[name].parameters)]
-        words += [self.profile]
-        return shlex.join([sys.executable, "-m", "flamebook.runs.schedule", *words])
+        return shlex.join([*words, self.profile])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +112,21 @@ def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome
         Further words for Snakemake, such as ``--executor slurm``.
     """
     files.make_room(plan.folder)
-    with files.held(plan.folder, lambda: say(f"waiting  another build is at work in {plan.folder}")) as lock:
+
+    def busy(who: str) -> None:
+        say(f"waiting  another build is at work in {plan.folder}: {who}")
+
+    with files.held(plan.folder, busy) as lock:
         why = outdated(plan.runs, plan.folder)
         for name, reason in why.items():
             say(f"due      {name}: {reason}")
         if why:
             words = ["--snakefile", str(plan.root / "Snakefile"), "--directory", str(plan.root), "--cores", str(jobs)]
             words += ["--config", f"profile={plan.profile}", *cluster.words(options, len(why), jobs)]
-            snakemake(words, plan.folder / LOG, lock, lambda ticks: _tell(ticks, plan.folder, list(why)))
+            try:
+                snakemake(words, plan.folder / LOG, lock, lambda ticks: _tell(ticks, plan.folder, list(why)))
+            finally:
+                remove_parts(plan.folder, why)
         unsaid = f"{UNSAID}; {plan.folder / LOG} may say why"
         said = faults(plan.folder, why, plan.folder / LOG)
         failed = {name: words or f"{name}: {unsaid}" for name, words in said.items()}
@@ -134,28 +144,41 @@ def outdated(runs: Mapping[str, Run], folder: Path) -> dict[str, str]:
     for name in due:
         (folder / name / execute.RECEIPT).unlink(missing_ok=True)
         _message(folder, name).unlink(missing_ok=True)
-        shutil.rmtree(folder / f".{name}.part", ignore_errors=True)  # what a killed run left is no progress
+    remove_parts(folder, due)  # what a killed run left is no progress
     return due
+
+
+def remove_parts(folder: Path, names: Iterable[str]) -> None:
+    """Take away what was begun of these runs and has no end."""
+    for name in names:
+        files.remove_left(folder / f".{name}.part")
 
 
 def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[Iterator[None]], None]) -> None:
     """Run Snakemake with these words to its end, while ``tell`` goes through its ticks and says how far it is."""
     # A lock that Snakemake left behind is stale, for ours is held here; so its own is not asked for.
     # Receipts appear whole: what a run left is kept, also where the job that it belonged to was cancelled later.
-    command = [sys.executable, "-m", "snakemake", "--keep-going", "--nolock", "--nocolor"]
-    command += ["--rerun-incomplete", "--ignore-incomplete", "--keep-incomplete", *words]
+    # They say what is current, and those of what is not are gone: what Snakemake remembers of earlier builds, perhaps
+    # in another place or by another Snakefile, is no reason to make anything again.
+    command = [*tied.command(_ENGINE), "--keep-going", "--nolock", "--nocolor", "--rerun-triggers", "mtime"]
+    command += ["--ignore-incomplete", "--keep-incomplete", *words]
     places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
     surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Its cache would lie in the user's home, which may be missing or read-only; jobs are given the user's own again.
     surroundings |= {_OWN_CACHE: os.environ.get(_CACHE, ""), _CACHE: str(log.resolve().parent / ".snakemake")}
+    # Of a job elsewhere it is the scheduler that knows whether it is still wanted.
+    here = not cluster.elsewhere(words)
+    surroundings |= tied.surroundings() if here else {}
     with log.open("w", encoding="utf-8") as out:
         # The child holds our lock too, should this process be killed alone.
         engine = subprocess.Popen(command, stdout=out, stderr=out, pass_fds=[lock.fileno()], env=surroundings)
         try:
             tell(_ticks(engine))
         finally:
-            if engine.poll() is None:
-                engine.terminate()
+            if engine.poll() is None and here:
+                tied.end(engine.pid)
+            elif engine.poll() is None:
+                engine.terminate()  # politely, so that it cancels its jobs
             engine.wait()
 
 
@@ -181,6 +204,8 @@ def _tell(ticks: Iterator[None], folder: Path, due: Sequence[str]) -> None:
                 done.add(name)
                 state = "failed" if _message(folder, name).exists() else "ran"
                 say(f"{state:8} {name} in {now - begun.get(name, now):.0f} s ({len(done)} of {len(due)})")
+                for sentence in getattr(execute.receipt_of(folder / name), "stand_ins", {}).values():
+                    say(f"no data  {name}: {sentence}")
         if now - news > NEWS_SECONDS:
             news = now
             for name in sorted(begun.keys() - done):
@@ -228,14 +253,27 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
+@contextlib.contextmanager
+def _own_cache() -> Iterator[None]:
+    """While this lasts, data sets are looked for in the user's own cache, inside of Snakemake as well."""
+    before = os.environ.get(_CACHE)
+    os.environ.update({_CACHE: os.environ[_OWN_CACHE]} if _OWN_CACHE in os.environ else {})
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[_CACHE] = before
+
+
 def main(words: Sequence[str]) -> int:
     """One job of the scheduler: template, folder, parameters as JSON, and the edition that it belongs to, if any."""
+    tied.tie()
     if _OWN_CACHE in os.environ:
         os.environ[_CACHE] = os.environ.pop(_OWN_CACHE)
     template, folder, parameters, *edition = Path(words[0]), Path(words[1]), json.loads(words[2]), *words[3:]
     try:
         execute.execute(template, folder, parameters, edition="".join(edition), tolerant=not edition)
-    except (execute.RunFailed, DomainError, OSError) as fault:
+    except (execute.RunFailed, DataError, DomainError, OSError) as fault:
         message = _message(folder.parent, folder.name)
         message.parent.mkdir(exist_ok=True)
         message.write_text(f"{fault}\n", encoding="utf-8")

@@ -261,17 +261,21 @@ def sweep(
     _refuse_foreign(folder, template)
     kept = {"made_by": MADE_BY, "notebook": str(template), "asked": dict(given), "swept": grid.swept}
     kept |= {"points": grid.points, "refused": grid.refused}
+    files.make_room(folder, own.ROOM)
     files.write(folder / "sweep.json", json.dumps(kept, indent=1) + "\n")
     failed = _run_points(grid, folder, jobs, extra)
     combine(folder)
-    if failed:
-        from flamebook.runs.execute import RunFailed
+    from flamebook.runs import execute  # here with what it needs: a refusal should not wait for it
 
+    receipts = [execute.receipt_of(folder / "points" / name) for name in grid.points]
+    for sentence in dict.fromkeys(one for found in receipts if found for one in found.stand_ins.values()):
+        print(sentence, file=sys.stderr, flush=True)
+    if failed:
         told = [", ".join(f"{key}={_cell(value)}" for key, value in grid.points[name].items()) for name in failed]
         lines = [f"{point}: {why}" for point, why in zip(told, failed.values(), strict=True)]
         done = f"{len(failed)} of {len(grid.points)} points failed; the table of all lies in {folder}"
         more = ["..."] if len(lines) > 5 else []
-        raise RunFailed("\n".join([*lines[:5], *more, f"{done}, and the same command tries them again"]))
+        raise execute.RunFailed("\n".join([*lines[:5], *more, f"{done}, and the same command tries them again"]))
     return folder
 
 
@@ -287,9 +291,12 @@ def _run_points(grid: Grid, folder: Path, jobs: int, extra: Sequence[str]) -> di
         due = list(schedule.outdated({name: execute.Run(grid.template, one) for name, one in asked.items()}, points))
         if due:
             words = ["--snakefile", str(folder / "Snakefile"), "--directory", str(folder), "--cores", str(jobs)]
-            words += ["--rerun-triggers", "mtime", *cluster.words(extra, len(due), jobs)]
+            words += cluster.words(extra, len(due), jobs)
             tell = partial(_tell, points=points, due=due, total=len(asked))
-            schedule.snakemake(words, folder / "snakemake.log", lock, tell)
+            try:
+                schedule.snakemake(words, folder / "snakemake.log", lock, tell)
+            finally:
+                schedule.remove_parts(points, due)
         said = schedule.faults(points, due, folder / "snakemake.log")
     return {name: words.strip() or schedule.UNSAID for name, words in said.items()}
 
@@ -303,8 +310,8 @@ def _tell(ticks: Iterator[None], points: Path, due: Sequence[str], total: int) -
             print(f"{total - len(due) + done} of {total} points", file=sys.stderr, flush=True)
 
 
-def _refuse_in_use(folder: Path) -> None:
-    raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use")
+def _refuse_in_use(folder: Path, who: str) -> None:
+    raise DomainError(f"output must be a folder that no other sweep uses now, and {folder} is in use by {who}")
 
 
 def _refuse_foreign(folder: Path, template: Path) -> None:
@@ -347,7 +354,8 @@ def _status(folder: Path, name: str, refused: Mapping[str, str]) -> tuple[str, s
     if name in refused:
         return "refused", refused[name]
     if receipt := execute.receipt_of(folder / "points" / name):
-        return ("partly", "; ".join(receipt.faults)) if receipt.faults else ("done", "")
+        said = "; ".join([*receipt.faults, *receipt.stand_ins.values()])
+        return ("partly", said) if said else ("done", "")
     fault = next(iter(schedule.failure(folder / "points", name).splitlines()), schedule.UNSAID)
     return cluster.status(fault), fault
 

@@ -64,7 +64,9 @@ def head(own: Run, book: Run | None, defaults: Mapping[str, Any], back: str) -> 
         A sentence that leads to the page of the book; empty where it is not at hand.
     """
     again = command(str(own.receipt["notebook"]), own.parameters, defaults)
+    lacking = [f"**Made without the data**: {code(one)}." for one in own.receipt.get("stand_ins", {}).values()]
     lines = [*_changed(own, book, defaults), "", *_compared(own, book), "", f"Make this page again: {code(again)}", ""]
+    lines += [line for one in lacking for line in (one, "")]
     return "\n".join([*OPENED, "", *lines, _receipt(own), "", back, ":::"])
 
 

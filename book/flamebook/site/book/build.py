@@ -6,6 +6,7 @@ Whether there is anything to do is decided by content, never by time stamps.
 
 import argparse
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from typing import IO, Any
 import yaml
 
 from flamebook.places import BRANCH, FINGERPRINT, repository, revision
-from flamebook.runs import execute, files, inputs, notebook, schedule
-from flamebook.runs.page import built, plain
+from flamebook.runs import execute, files, inputs, notebook, schedule, tied
+from flamebook.runs.page import built, made, plain
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
@@ -63,7 +64,7 @@ def build(root: Path, profile: str, jobs: int, options: Sequence[str], pages: Pa
     outcome = schedule.carry_out(schedule.plan(root, profile), jobs, options)
     if outcome.failed:
         return outcome
-    with files.held(root / "_build", lambda: say("waiting  another build makes the pages")) as lock:
+    with files.held(root / "_build", lambda who: say(f"waiting  another build makes the pages: {who}")) as lock:
         return _with_pages(root, edition(root, profile), outcome, pages, finish, lock)
 
 
@@ -157,10 +158,11 @@ def _jupyter_book(root: Path, lock: IO[str]) -> Path:
     work.mkdir(parents=True)
     words = ["build", str(SOURCE), "--config", str(CONFIG), "--toc", "book/_toc.yml", "--path-output", str(WORK)]
     with (root / LOG).open("w+", encoding="utf-8") as log:
-        command = [sys.executable, "-c", JUPYTER_BOOK, *words, *STRICT]
-        # The child holds our lock too, should this process be killed alone.
-        held = [lock.fileno()]
-        done = subprocess.run(command, cwd=root, stdout=log, stderr=subprocess.STDOUT, check=False, pass_fds=held)
+        command = [*tied.command(JUPYTER_BOOK), *words, *STRICT]
+        options: dict[str, Any] = {"cwd": root, "env": os.environ | tied.surroundings()}
+        # The child holds our lock too, until it notices that this process was killed.
+        options |= {"stdout": log, "stderr": subprocess.STDOUT, "pass_fds": [lock.fileno()]}
+        done = subprocess.run(command, check=False, **options)
         log.seek(0)
         told = [line.rstrip() for line in log]
     if done.returncode != 0:

@@ -19,10 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-import psutil
-
 from flamebook.places import ROOT
-from flamebook.runs import execute, inputs, notebook, own, schedule, sweep
+from flamebook.runs import execute, inputs, notebook, own, schedule, sweep, tied
 from flamebook.site.sliders.forms import written
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import DataError
@@ -264,37 +262,24 @@ def _refuse_files(texts: "Iterator[tuple[str, str]]") -> None:
 async def _end(child: asyncio.subprocess.Process) -> None:
     """End a process and all that it started: politely, then not."""
     given, _ = _pipes(child)
-    begun = _started_by(child.pid) if child.returncode is None else []
+    begun = tied.started_by(child.pid) if child.returncode is None else []
     if child.returncode is None:
         child.terminate()
         try:
             await asyncio.wait_for(child.wait(), 2 * PATIENCE)
         except TimeoutError:
-            begun += _started_by(child.pid)
+            begun += tied.started_by(child.pid)
             child.kill()
             await child.wait()
     given.close()
     with contextlib.suppress(OSError):
         await given.wait_closed()
-    _kill(begun)
+    tied.kill(begun)
 
 
 def _pipes(child: asyncio.subprocess.Process) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
     """Where a process is told what to do, and where it answers: both were asked for when it was started."""
     return cast(asyncio.StreamWriter, child.stdin), cast(asyncio.StreamReader, child.stdout)
-
-
-def _started_by(pid: int) -> list[psutil.Process]:
-    try:
-        return list(psutil.Process(pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _kill(processes: list[psutil.Process]) -> None:
-    for one in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
 
 
 # --- the process of a job ---------------------------------------------------------------------------
@@ -325,7 +310,7 @@ def main() -> int:
         print(f"{type(fault).__name__}: {fault}".splitlines()[0], file=out, flush=True)
         return 1
     finally:
-        _kill(_started_by(os.getpid()))
+        tied.kill(tied.started_by(os.getpid()))
     return 0
 
 
@@ -339,7 +324,7 @@ def _end_with_the_server() -> None:
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(PATIENCE)
-    _kill(_started_by(os.getpid()))
+    tied.kill(tied.started_by(os.getpid()))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
