@@ -76,12 +76,6 @@ def least_failure(n_users: int) -> arb:
     return least
 
 
-@encloses("cloak:thm-1/remembered")
-def repeats_over_delta(n_users: int, epsilon: float, delta: float, n_messages: int) -> arb:
-    modulus = 30 * n_users**2 + 10 / fitted(delta) + 10 / fitted(epsilon)
-    return 2 * n_messages**2 / modulus / fitted(delta)
-
-
 @encloses("cloak:thm-1/tail")
 def printed_tail(epsilon: float, delta: float, n_users: int) -> arb:
     """All users add noise, since log(2 / delta) is more than there are."""

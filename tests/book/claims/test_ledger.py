@@ -114,7 +114,6 @@ def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> 
         "cloak:neigh/reveals",
         "cloak:lemma-1/pairwise",
         "cloak:lemma-1/three",
-        "cloak:thm-1/remembered",
         "cloak:thm-1/tail",
         "cloak:thm-2/from-lemma-1",
         "cloak:seed/units",

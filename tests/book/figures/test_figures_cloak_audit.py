@@ -235,12 +235,6 @@ def test_the_chance_of_no_noise_is_no_lower_bound_on_delta() -> None:
     assert rows[1][1] < 1e-14
 
 
-def test_a_modulus_without_messages_squared_leaves_repeats() -> None:
-    n_messages, modulus, left = audit.repeats_left(1000, 10**4, 1.0, 1e-6)
-    assert (n_messages, modulus % 2) == (432, 1)
-    assert left == pytest.approx(9.3e-3, rel=0.01)
-
-
 def test_lemma_1_never_gives_an_error_of_two_to_the_minus_m() -> None:
     for n, expected in ((2, 27), (100, 51), (1000, 65)):
         m, modulus, failure = audit.tiny_error(n, 1.0, 1e-6)
