@@ -18,7 +18,7 @@ def one_swap(modulus: int, n_messages: int, n_users: int = 2) -> arb:
 
 @encloses("cloak:neigh/reveals")
 def sums_are_told(modulus: int, n_messages: int, inputs_a: list[int], inputs_b: list[int]) -> int:
-    """All messages add up to the sum of the inputs, so that different sums are told apart."""
+    """All messages add up to the sum of the inputs, so that different sums are distinguished with certainty."""
     assert sum(inputs_a) % modulus != sum(inputs_b) % modulus
     return 1
 

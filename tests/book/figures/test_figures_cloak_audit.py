@@ -273,7 +273,7 @@ def test_a_larger_crowd_changes_nothing_with_two_messages() -> None:
 
 def test_the_verdicts_of_readings_are_the_ledgers() -> None:
     known = ledger.verdicts("cloak.yml")
-    numbers = dict.fromkeys(("loose", "tight", "clipped", "silent", "left"), 0.5)
+    numbers = dict.fromkeys(("loose", "tight", "clipped"), 0.5)
     rows = audit.verdict_rows(known, four=1.0, units=0.0, **numbers)
     assert [known[row[2]] for row in rows] == [row[1] for row in rows]
     assert {row[1] for row in rows} == {"refuted", "deviates"}

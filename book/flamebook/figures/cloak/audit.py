@@ -165,7 +165,6 @@ def verdict_rows(
     loose: float,
     tight: float,
     clipped: float,
-    silent: float,
 ) -> list[tuple[str, ...]]:
     """For a table: a reading of the documents, verdict and row of the ledger, a case against it, what is true instead.
 
@@ -181,8 +180,6 @@ def verdict_rows(
         The same with one message of eight encrypted, at a modulus with room and at the smallest.
     clipped : float
         Expectation of the clipped estimate of 0, five users.
-    silent : float
-        The printed tail for two users.
     """  # fmt: skip
     readings = [
         ("few messages suffice in practice", "alg-1/smaller",
@@ -191,18 +188,10 @@ def verdict_rows(
          f"3 messages, 2 coordinates: {_recovered(units)}", "each coordinate shuffled on its own"),
         ("encrypting one message is enough, even where the output is seen", "encrypt-one/all-sides",
          f"{_recovered(loose)} at a loose N, {_recovered(tight)} at the tightest", "all messages encrypted"),
-        ("any good generator will do", "alg-1/generator", "624 outputs, or 12 bits of seed", "the operating system's"),
         ("the estimate is unbiased", "alg-2/biased", f"5 users: {clipped:.3f} for 0", "centred, with room in N"),
-        ("sums of messages fit 64 bits", "alg-2/overflow", "9 million messages of 40 bits", "reduction by blocks"),
-        ("every grid point has its place, in doubles", "alg-1/floor-doubles", "the grid point 29/100",
-         "rounding stated: grid, floor or random"),
         ("subsets' sums are pairwise independent", "lemma-1/pairwise", "N = 3, m = 2",
          "exact moments; the lemma survives"),
-        ("exp(-qn) is the tail", "thm-1/tail", f"2 users: {silent:.3f} for 0", "(1 - q)^n, which is smaller"),
-        ("the chance of no noise is a delta", "doubt-9/nobody", "T1's example at epsilon 0.5",
-         "exact accounting of the sum"),
         ("error 2^-m follows from Lemma 1", "thm-2/from-lemma-1", "every n and m", "true by two users' bound"),
-        ("sum-preserving privacy hides values", "neigh/reveals", "distance 1 where sums differ", "noise"),
     ]  # fmt: skip
     return [(said, verdicts[f"cloak:{row}"], f"cloak:{row}", case, true) for said, row, case, true in readings]
 
