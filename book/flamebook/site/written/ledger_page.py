@@ -67,7 +67,7 @@ def _figures(value: Value) -> str:
 
 
 def _graded(claim: Claim) -> str:
-    """What stands before the evidence: the weight of a refutation, and whether the formula was lost in our text."""
+    """What stands before the evidence: the weight of a refutation, and whether our copy has lost the formula."""
     words = [claim.weight.capitalize()] if claim.weight else []
     return "".join(f"*{word}.* " for word in [*words, *(["Reconstructed"] * claim.reconstructed)])
 

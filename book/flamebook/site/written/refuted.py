@@ -26,7 +26,7 @@ from flamelib.core.vocabulary import DomainError
 
 STORY = re.compile(r"^### (.+)\n\n@story ([^@]+)@$", re.M)
 SECTION = re.compile(r"^## (.+)$", re.M)
-EVERY = re.compile(r"^@every ([a-z-]+) (document|reading)@$", re.M)
+EVERY = re.compile(r"^@every ([a-z-]+) (document|reading|elsewhere)@$", re.M)
 NUMBER = re.compile(r"@([a-z]+:[^\s@\[]+)(?: (\w+))?(?:\[(\d+)\])?@")
 _SPEAKERS = {
     "document": "the document's statement",
