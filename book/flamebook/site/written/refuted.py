@@ -138,7 +138,7 @@ def head(template: str, judged: Iterable[Judged], name: str, link: Callable[[str
     """Verdict, weight and command of one row, and where its story is told."""
     rows = {row.claim.id: row for row in judged}
     label = _label([rows[one] for one in _story(template, name)[0]])
-    return f"{_said([rows[name]], link)} The story is told {{ref}}`here <{label}>`."
+    return f"{_said([rows[name]], link)} The finding stands {{ref}}`here <{label}>`."
 
 
 def _story(template: str, name: str) -> tuple[list[str], str]:
