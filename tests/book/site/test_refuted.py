@@ -57,7 +57,8 @@ def test_stories_stand_by_weight_and_the_list_names_each() -> None:
 
 def test_the_table_counts_findings_and_not_rows() -> None:
     found = refuted.findings(TEXT, JUDGED)
-    counts = [list(map(int, line)) for line in re.findall(r"^\| [a-z ]+ \|[^|]+\| (\d+) \| (\d+) \| (\d+) \|$", _page(), re.M)]
+    lines = re.findall(r"^\| [a-z ]+ \|[^|]+\| (\d+) \| (\d+) \| (\d+) \|$", _page(), re.M)
+    counts = [list(map(int, line)) for line in lines]
     assert [sum(line) for line in counts] == [
         sum(one.section == section for one in found) for section in (*ledger.WEIGHTS, refuted.WAITS)
     ]

@@ -113,8 +113,9 @@ def copies(judged: list[Judged]) -> str:
 We work from text copies of the five documents, taken from public web pages. The documents themselves are public and
 whole. Our copies are not: many formulas are missing in four of them, and that of the privacy blanket breaks off in
 Lemma 4.5. *Our copy* always means this text. Where it has lost a formula, we restored the formula from the words and
-the steps of proofs that remain, and say *reconstructed*. **{waiting} rows of the {{doc}}`ledger </book/ledger>` are marked
-so and wait for somebody with the printed documents.** If one of these formulas fails, that counts against nobody.
+the steps of proofs that remain, and say *reconstructed*. **{waiting} rows of the {{doc}}`ledger </book/ledger>` are
+marked so and wait for somebody with the printed documents.** If one of these formulas fails, that counts against
+nobody.
 :::
 """
 

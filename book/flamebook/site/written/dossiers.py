@@ -1,10 +1,10 @@
-r"""The page "Three refutations to take apart": every assumption of a finding is a switch, and the attack is played there.
+r"""The page "Three refutations to take apart": each assumption of a finding is a switch, the attack is played.
 
 A dossier enumerates its switches.  For each combination it knows what is claimed, the exact :math:`\delta` of the two
 data sets, and the outcomes that the best attack watches for; the page's script draws rounds of the protocol, counts how
 many of them fall among these outcomes, and computes no :math:`\delta` of its own.
 
-An outcome is a pair of what is seen openly, a whole number, and of a number: a count, or a mixture of normal distributions.
+An outcome is a pair of what is seen openly, a whole number, and of a number: a count, or a mixture of normals.
 ``book/dossiers.md`` is a template: ``@head ROW@`` becomes the row's verdict, ``@play ROW@`` its dossier, and
 ``@part ROW Claim@`` a part of its story.
 """

@@ -3,8 +3,8 @@ r"""The page "What does not hold": stories written by hand, every number in them
 ``book/refuted.md`` is a template of few kinds of words.  ``@story ROW ROW@`` under a heading opens the story of these
 rows, its weightiest first, and becomes what is said of them; ``@weights@`` becomes the table of weights, ``@list@`` the
 list of all stories, ``@every VERDICT SPEAKER@`` a list of all rows of that verdict that this speaker states.  ``@ROW@``
-is the row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]`` after
-the word takes one number of several.  A page that leaves out a refuted row, tells one that is not, or tells one in
+is the row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]``
+after the word takes one number of several.  A page that leaves out a refuted row, tells one that is not, or tells one in
 another section than its own, is refused.
 
 A story is a *finding*, and findings are what this page and the front page count.  A story whose formulas only our copy
@@ -187,8 +187,8 @@ def _place(row: Judged) -> int:
 def _weights(found: Iterable[Finding]) -> str:
     """Each weight with what it means, and how many findings have it, by whose statement fails."""
     number = Counter((WAITS if one.waits else one.weight, one.said_by) for one in found)
-    lines = ["| weight | what it means | printed | readings | others' |", "|---|---|--:|--:|--:|"]
-    for name, means in (WEIGHS | {WAITS: "what fails is a formula that we restored; it is counted nowhere else"}).items():
+    lines = ["| weight | what it means | the documents' own | readings | others' |", "|---|---|--:|--:|--:|"]
+    for name, means in {**WEIGHS, WAITS: "what fails is a formula that we restored; it counts against nobody"}.items():
         others = number[name, "elsewhere"] + number[name, "this book"]
         lines.append(f"| {name} | {means} | {number[name, 'document']} | {number[name, 'reading']} | {others} |")
     return "\n".join(lines)
