@@ -4,8 +4,8 @@ r"""The page "What does not hold": stories written by hand, every number in them
 rows, its weightiest first, and becomes what is said of them; ``@weights@`` becomes the table of weights, ``@list@`` the
 list of all stories, ``@every VERDICT SPEAKER@`` a list of all rows of that verdict that this speaker states.  ``@ROW@``
 is the row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]``
-after the word takes one number of several.  A page that leaves out a refuted row, tells one that is not, or tells one in
-another section than its own, is refused.
+after the word takes one number of several.  A page that leaves out a refuted row, tells one that is not, or tells one
+in another section than its own, is refused.
 
 A story is a *finding*, and findings are what this page and the front page count.  A story whose formulas only our copy
 of a document has lost stands in the section :data:`WAITS` and is counted against nobody.
