@@ -495,12 +495,6 @@ def noise_ratio(epsilon: float, delta: float, n_users: int, colluding: int) -> f
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def remembered_repeats(n_users: int, epsilon: float, delta: float, n_messages: int) -> float:
-    """First term of Lemma 1's failure at the modulus ``3 k n + 10/delta + 10/epsilon``, k = 10 n, over delta."""
-    modulus = 30 * n_users**2 + 10 / delta + 10 / epsilon
-    return 2 * n_messages**2 / modulus / delta
-
-
 def tail_of_rule(epsilon: float, delta: float, n_users: int) -> float:
     """The printed tail ``exp(-q n)`` of Rule T1 over half of delta."""
     rate = evaluate("cloak:thm-1", {"epsilon": epsilon, "delta": delta, "n_users": n_users}, "noise_rate")

@@ -86,16 +86,21 @@ def signed_error(n_users: int, bound: float, scale: int, seed: int) -> float:
     return abs(found - math.fsum(values)) / (2 * bound * n_users / scale)
 
 
-def sealed_sum(n_users: int, modulus: int, scale: int, n_messages: int, seed: int) -> bool:
-    """Whether messages that are sealed, shuffled as envelopes and opened give the sum, and another key opens none."""
+def sealed_sum(reader: str, n_users: int, modulus: int, scale: int, n_messages: int, seed: int) -> bool:
+    """Whether messages that are sealed for the shuffler or the analyzer give the sum, and another key opens none."""
     protocol = CloakProtocol(n_users, modulus, scale, n_messages)
     rng = np.random.default_rng(seed)
     steps = rng.integers(0, scale + 1, n_users)
     messages = pool(encode(protocol, np.minimum(steps + 0.5, scale) / scale, Simulation(rng)))
     key, name = AnalyzerKey(), new_round()
-    bag = seal(key.public, name, np.zeros(messages.size, dtype=int), messages)[rng.permutation(messages.size)][None]
-    opened, other = open_bags(key, name, bag), open_bags(AnalyzerKey(), name, bag)
-    found = float(analyze(protocol, total(protocol, opened.values[0].astype(np.int64))))
+    envelopes = seal(key.public, name, np.zeros(messages.size, dtype=int), messages)
+    order = rng.permutation(messages.size)
+    if reader == "shuffler":  # opens first, and hands on what it read in another order
+        shuffled = open_bags(key, name, envelopes[None]).values[0][order]
+    else:
+        shuffled = open_bags(key, name, envelopes[order][None]).values[0]
+    other = open_bags(AnalyzerKey(), name, envelopes[None])
+    found = float(analyze(protocol, total(protocol, shuffled.astype(np.int64))))
     return bool(found == steps.sum() / scale) and other.refused["unreadable"] == messages.size
 
 

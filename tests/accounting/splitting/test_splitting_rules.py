@@ -297,16 +297,6 @@ def test_colluding_users_cost(epsilon, delta, n_users):
     assert mixes[0].mean_error <= mixes[1].mean_error
 
 
-def test_the_modulus_remembered_from_the_paper_does_not_do():
-    """One modulus in circulation leaves repeated messages a hundred thousand times too likely."""
-    n_users, epsilon, delta, m = 1000, 1.0, 1e-6, 432
-    modulus = odd_above(3 * 10 * n_users * n_users + 10 / delta + 10 / epsilon)
-    repeated = 2 * m**2 / modulus
-    assert repeated == pytest.approx(9e-3, rel=0.05)
-    rule = splitting_rules.noisy_rule(epsilon, delta, n_users)
-    assert 2 * rule.n_messages**2 / rule.modulus <= delta / 4
-
-
 def test_the_exact_binomials_behind_the_sharper_rule():
     rule = splitting_rules.sharp_noisy_rule(1.0, 1e-6, 1000)
     e, n = mpf(lemmas.log_ratio(rule.smoothness)), rule.modulus

@@ -18,7 +18,7 @@ def one_swap(modulus: int, n_messages: int, n_users: int = 2) -> arb:
 
 @encloses("cloak:neigh/reveals")
 def sums_are_told(modulus: int, n_messages: int, inputs_a: list[int], inputs_b: list[int]) -> int:
-    """All messages add up to the sum of the inputs, so that different sums are told apart."""
+    """All messages add up to the sum of the inputs, so that different sums are distinguished with certainty."""
     assert sum(inputs_a) % modulus != sum(inputs_b) % modulus
     return 1
 
@@ -74,12 +74,6 @@ def least_failure(n_users: int) -> arb:
     for one in found[1:]:
         least = least.min(one)
     return least
-
-
-@encloses("cloak:thm-1/remembered")
-def repeats_over_delta(n_users: int, epsilon: float, delta: float, n_messages: int) -> arb:
-    modulus = 30 * n_users**2 + 10 / fitted(delta) + 10 / fitted(epsilon)
-    return 2 * n_messages**2 / modulus / fitted(delta)
 
 
 @encloses("cloak:thm-1/tail")

@@ -15,8 +15,6 @@ WITHOUT = {
     "checkin:fig-1a/tight": "two Renyi curves, each the least over orders and slacks",
     "checkin:rem-2/numerical": "a hundred thousand rounds to three percent, and the least over three thousand orders",
     "checkin:thm-3/budget": "a thousand rounds of ten million clients, from above for every randomizer",
-    "cloak:alg-1/generator": "an attack that is run",
-    "cloak:doubt-9/nobody": "a thousand users' noise, far out; its statement is judged for few users",
     "cloak:encrypt-one/all-sides": "an attack that is run",
     "cloak:encrypt-one/two": "an attack that is run",
     "cloak:seed/units": "an attack that is run",

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from flamebook.claims.record import recorded
 from flamebook.places import ROOT
 from flamebook.site.sliders.figures import FIGURES
 from flamelib.answers import answer, load_all
@@ -62,6 +63,13 @@ def test_messages_of_a_cloaked_sum() -> None:
         if plan["adjacency"] == "replace-one"
     }
     assert (found["cloak:own-3"], found["cloak:thm-1"]) == ((few, short), (many, long))
+
+
+def test_the_budget_of_the_footnote_holds_with_a_factor_to_spare() -> None:
+    [told] = _told(r"holds with a factor of (\d+) to spare")
+    certified = recorded()["flame:claim-0.24/topk-upper"][1]
+    assert isinstance(certified, float)
+    assert told == math.floor(20.53 / certified)
 
 
 def test_as_many_panels_as_figures_that_move() -> None:

@@ -15,7 +15,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ADDRESS, ROOT
 from flamebook.site.book import pages
-from flamebook.site.written import unknown
+from flamebook.site.written import refuted, unknown
 from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
@@ -111,19 +111,29 @@ def test_what_is_unknown_can_be_downloaded_with_its_inputs(staged: Path) -> None
     )
 
 
-def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
+def test_the_front_page_counts_findings(staged: Path, judged: list[Judged]) -> None:
     text = (staged / "book" / "generated" / "counts.md").read_text(encoding="utf-8")
-    documents, refuted, readings, others = map(int, re.findall(r"\*\*(\d+)\*\*", text))
-    assert documents + readings + others == len(judged)
-    rest = re.search(r"(\d+) reproduced, (\d+) deviating, (\d+) not checkable", text)
-    assert rest is not None
-    assert documents == refuted + sum(map(int, rest.groups()))
-    assert refuted == sum(row.verdict == "refuted" and row.claim.said_by == "document" for row in judged)
-    assert "0 notebooks executed" in text
-    found = load_all().values()
-    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are| this d)", text))
-    assert of == len(found) == proven + cited + rest
-    assert proven == sum(statement.rests_on == "proven" for statement in found)
+    found = refuted.findings((ROOT / "book" / "refuted.md").read_text(encoding="utf-8"), judged)
+    printed, readings, waits, figures = map(int, re.findall(r"\*\*(\d+)\*\*", text))
+    assert waits == sum(one.section == refuted.WAITS for one in found)
+    others = sum(one.said_by in ("elsewhere", "this book") for one in found)
+    assert printed + readings + waits + others == len(found)
+    parts = re.search(r"(\d+) break .* (\d+) are bounds .* (\d+) steps of proofs, (\d+) slips", text)
+    assert parts is not None
+    assert printed == sum(map(int, parts.groups()))
+    assert int(parts[1]) == sum(one.weight == "budget broken" for one in found) == 2
+    assert (figures, "from 0 executed notebooks" in text) == (0, True)
+    statements = load_all().values()
+    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are (?!bounds)| this d)", text))
+    assert of == len(statements) == proven + cited + rest
+    assert proven == sum(statement.rests_on == "proven" for statement in statements)
+
+
+def test_the_box_says_how_many_rows_wait_for_the_print(staged: Path, judged: list[Judged]) -> None:
+    text = (staged / "book" / "generated" / "copies.md").read_text(encoding="utf-8")
+    assert f"**{sum(row.claim.reconstructed for row in judged)} rows" in text
+    pages = {path.name for path in (ROOT / "book").glob("*.md") if "generated/copies.md" in path.read_text()}
+    assert "index.md" in pages
 
 
 def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path) -> None:

@@ -47,17 +47,33 @@ def test_a_story_has_its_seven_parts(story: str) -> None:
 
 
 def test_stories_stand_by_weight_and_the_list_names_each() -> None:
-    weights = [ROWS[refuted.told(f"### {story}")[0]].claim.weight for story in STORIES]
-    assert list(dict.fromkeys(weights)) == list(ledger.WEIGHTS)
-    assert weights == sorted(weights, key=ledger.WEIGHTS.index)
+    found = refuted.findings(TEXT, JUDGED)
+    assert list(dict.fromkeys(one.section for one in found)) == [*ledger.WEIGHTS, refuted.WAITS]
     page = _page()
     labels = re.findall(r"^- \[.+\]\(#(story-[a-z0-9-]+)\)", page, re.M)
-    assert len(labels) == len(STORIES)
+    assert len(labels) == len(STORIES) == len(found)
     assert all(f"({label})=\n### " in page for label in labels)
 
 
+def test_the_table_counts_findings_and_not_rows() -> None:
+    found = refuted.findings(TEXT, JUDGED)
+    lines = re.findall(r"^\| [a-z ]+ \|[^|]+\| (\d+) \| (\d+) \| (\d+) \|$", _page(), re.M)
+    counts = [list(map(int, line)) for line in lines]
+    assert [sum(line) for line in counts] == [
+        sum(one.section == section for one in found) for section in (*ledger.WEIGHTS, refuted.WAITS)
+    ]
+    assert sum(map(sum, counts)) == len(found) < len(refuted.told(TEXT))
+
+
+def test_what_only_our_copy_has_lost_stands_apart() -> None:
+    for one in refuted.findings(TEXT, JUDGED):
+        assert one.waits is (one.section == refuted.WAITS) is all(row.claim.reconstructed for row in one.rows)
+    with pytest.raises(DomainError, match=r"of another weight than its section: .*Shuffled among the clients"):
+        _page(TEXT.replace("## Waits for the print\n", ""))
+
+
 def test_a_story_under_another_weight_is_refused() -> None:
-    lighter = TEXT.replace("## Bound wrong\n", "").replace("## Proof gap\n", "")
+    lighter = TEXT.replace("## Bound wrong\n", "")
     with pytest.raises(DomainError, match=r"of another weight than its section: .*The withdrawn Bennett bound"):
         _page(lighter)
     turned = TEXT.replace(
@@ -116,7 +132,7 @@ def test_a_word_that_names_no_number_is_refused(word: str) -> None:
 def test_numbers_are_those_of_the_ledger() -> None:
     name = "flame:claim-0.24/topk-delta"
     moved = [replace(row, value=0.0765432) if row.claim.id == name else row for row in JUDGED]
-    assert r"have $\delta=0.0765$ at the claimed" in _page(judged=moved)
+    assert r"has $\delta=0.0765$ at the claimed" in _page(judged=moved)
     row = "cloak:alg-1/floor-doubles"
     assert _page(f"{TEXT}|@{row}[1]@|@{row} grid[1]@|@{row} stated[0]@|${{}}=@{row} grid[1]@$|").endswith(
         "|573|10,000|0|${}=10{,}000$|"

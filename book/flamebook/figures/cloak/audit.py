@@ -74,20 +74,6 @@ def released(epsilon: float, delta: float, n_users: int, budgets: Sequence[float
     return [(budget, float(thinned_sum(*given, epsilon=budget)), silent) for budget in budgets]
 
 
-def repeats_left(n_users: int, scale: int, epsilon: float, delta: float) -> tuple[int, int, float]:
-    """Messages, modulus and 2m^2/N where N is just above 3nk + 10/delta + 10/epsilon and m is 10 log2(nk/(eps delta)).
-
-    Examples
-    --------
-    >>> n_messages, modulus, left = repeats_left(1000, 10**4, 1.0, 1e-6)
-    >>> n_messages, modulus, round(left, 4)
-    (432, 40000011, 0.0093)
-    """
-    n_messages = math.ceil(10 * math.log2(n_users * scale / (epsilon * delta)))
-    modulus = _odd_above(3 * n_users * scale + round(10 / delta) + round(10 / epsilon))
-    return n_messages, modulus, 2 * n_messages**2 / modulus
-
-
 def tiny_error(n_users: int, epsilon: float, delta: float) -> tuple[int, int, float]:
     """Fewest messages m with error 2^-m, by two users' bound and swaps; the modulus; and delta by Lemma 1 instead.
 
@@ -115,11 +101,11 @@ def _odd_above(bound: int) -> int:
 
 
 def tiny_rows(users: Sequence[int], epsilon: float, delta: float) -> list[tuple[object, ...]]:
-    """For a table: users, those messages beside 10 log2(n / (epsilon delta)), bits of the modulus, that delta."""
+    """For a table: users, those messages, bits of the modulus, that delta."""
     rows: list[tuple[object, ...]] = []
     for n in users:
         n_messages, modulus, failure = tiny_error(n, epsilon, delta)
-        rows.append((n, n_messages, 10 * math.log2(n / (epsilon * delta)), math.log2(modulus), failure))
+        rows.append((n, n_messages, math.log2(modulus), failure))
     return rows
 
 
@@ -179,8 +165,6 @@ def verdict_rows(
     loose: float,
     tight: float,
     clipped: float,
-    silent: float,
-    left: float,
 ) -> list[tuple[str, ...]]:
     """For a table: a reading of the documents, verdict and row of the ledger, a case against it, what is true instead.
 
@@ -196,10 +180,6 @@ def verdict_rows(
         The same with one message of eight encrypted, at a modulus with room and at the smallest.
     clipped : float
         Expectation of the clipped estimate of 0, five users.
-    silent : float
-        The printed tail for two users.
-    left : float
-        What repeated messages leave at a modulus of 10 / delta.
     """  # fmt: skip
     readings = [
         ("few messages suffice in practice", "alg-1/smaller",
@@ -208,20 +188,10 @@ def verdict_rows(
          f"3 messages, 2 coordinates: {_recovered(units)}", "each coordinate shuffled on its own"),
         ("encrypting one message is enough, even where the output is seen", "encrypt-one/all-sides",
          f"{_recovered(loose)} at a loose N, {_recovered(tight)} at the tightest", "all messages encrypted"),
-        ("any good generator will do", "alg-1/generator", "624 outputs, or 12 bits of seed", "the operating system's"),
         ("the estimate is unbiased", "alg-2/biased", f"5 users: {clipped:.3f} for 0", "centred, with room in N"),
-        ("sums of messages fit 64 bits", "alg-2/overflow", "9 million messages of 40 bits", "reduction by blocks"),
-        ("every grid point has its place, in doubles", "alg-1/floor-doubles", "the grid point 29/100",
-         "rounding stated: grid, floor or random"),
         ("subsets' sums are pairwise independent", "lemma-1/pairwise", "N = 3, m = 2",
          "exact moments; the lemma survives"),
-        ("exp(-qn) is the tail", "thm-1/tail", f"2 users: {silent:.3f} for 0", "(1 - q)^n, which is smaller"),
-        ("the chance of no noise is a delta", "doubt-9/nobody", "T1's example at epsilon 0.5",
-         "exact accounting of the sum"),
-        ("10/delta in the modulus is enough", "thm-1/remembered", f"2m^2/N = {left:.2g} at delta = 1e-6",
-         "8m^2/delta, or a bound without repeats"),
         ("error 2^-m follows from Lemma 1", "thm-2/from-lemma-1", "every n and m", "true by two users' bound"),
-        ("sum-preserving privacy hides values", "neigh/reveals", "distance 1 where sums differ", "noise"),
     ]  # fmt: skip
     return [(said, verdicts[f"cloak:{row}"], f"cloak:{row}", case, true) for said, row, case, true in readings]
 

@@ -25,7 +25,7 @@ class Budget:
     mechanism : str
     printed : float
     least, most : float
-        Certified from below, 0 where nothing is, and from above; equal where the epsilon is known exactly.
+        Certified from below and from above; equal where the epsilon is known exactly.
     """
 
     mechanism: str
@@ -59,23 +59,22 @@ class Budgets:
     parameters: Parameters
 
     def words(self) -> dict[str, str]:
-        """Words for the page: on which side of their bars the crosses lie, and how far apart two errors are."""
+        """Words for the page: on which side of their bars the crosses lie, and how safe the paper's footnote is."""
         small = sum(one.printed < one.least for one in self.budgets)
         safe = sum(one.printed >= one.most for one in self.budgets)
         named = {one.mechanism: one for one in self.budgets}
-        sampled, alone = named[SAMPLED], named[ALONE]
+        alone = named[ALONE]
         crosses = counted(len(self.budgets), "printed budget")
         return {
             "budgets_alt": f"{crosses} as crosses beside bars of what is certified: {small} left of their bars, "
             f"{len(self.budgets) - small - safe} on them, {safe} right of them.",
             "alone_too_large": times(_down(alone.printed / alone.most)),
-            "errors_apart": times(alone.printed / sampled.printed),
         }
 
     def rows(self) -> list[tuple[object, ...]]:
         """For a table, as in ``HEADER``."""
         return [
-            (one.mechanism, one.printed, AtLeast(one.least) if one.least else "none", AtMost(one.most), one.verdict)
+            (one.mechanism, one.printed, AtLeast(one.least), AtMost(one.most), one.verdict)
             for one in self.budgets
         ]
 
@@ -87,15 +86,14 @@ class Budgets:
 def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
     """A bar from the lower to the upper bound under its name, and a cross where the document puts the budget."""
     at = range(len(record.budgets))
-    left = min(one.least or one.most / 4 for one in record.budgets) / 1.6
+    left = min(one.least for one in record.budgets) / 1.6
     for place, one in enumerate(record.budgets):
         nearest = min(max(one.printed, one.least), one.most)
         ax.plot([one.printed, nearest], [place, place], color=pen.theme.ink, linewidth=1.2, linestyle=":")
-        ax.plot([one.least or left, one.most], [place, place], color=pen.colour("sky"), linewidth=7,
-                solid_capstyle="butt")  # fmt: skip
-    proven = [(one.least, place) for place, one in enumerate(record.budgets) if one.least]
+        ax.plot([one.least, one.most], [place, place], color=pen.colour("sky"), linewidth=7, solid_capstyle="butt")
     bars = {"linestyle": "", "marker": "|", "markersize": 14, "markeredgewidth": 2}
-    ax.plot(*zip(*proven, strict=True), **pen.line("lower", label="certified lower bound", **bars))
+    least = [one.least for one in record.budgets]
+    ax.plot(least, at, **pen.line("lower", label="certified lower bound", **bars))
     ax.plot([one.most for one in record.budgets], at, **pen.line("certified", **bars))
     ax.plot([one.printed for one in record.budgets], at, color=pen.colour("vermillion"), linestyle="", marker="X",
             markersize=9, label="printed")  # fmt: skip
@@ -108,7 +106,7 @@ def draw_budgets(ax: Axes, record: Budgets, pen: Pen) -> None:
 
 
 # A name, the row that states the printed budget, the row of a certified upper bound, and that of a lower one.
-ROWS: tuple[tuple[str, str, str, str | None], ...] = (
+ROWS: tuple[tuple[str, str, str, str], ...] = (
     (SAMPLED, "flame:claim-0.24/topk-epsilon", "flame:claim-0.24/topk-upper",
      "flame:weighed/fiftieth"),
     ("FLAME: baseline DP-FL, 20.53", "flame:claim-20.53/printed", "flame:claim-20.53/dp-fl-exact",
@@ -124,7 +122,6 @@ ROWS: tuple[tuple[str, str, str, str | None], ...] = (
     ("FLAME: SS-Simple", "flame:claim-0.91/guarantee", "flame:account/simple", "flame:claim-0.91/lower"),
     (ALONE, "flame:claim-20.53/guarantee", "flame:claim-0.24/topk-upper",
      "flame:weighed/fiftieth"),
-    ("check-in: 2000 rounds", "checkin:claim-0.67/reachable", "checkin:claim-0.67/reachable", None),
 )  # fmt: skip
 
 
@@ -139,7 +136,7 @@ def compute_budgets() -> Budgets:
     """
     stated, found = {claim.id: claim.stated for claim in load()}, recorded()
     budgets = tuple(
-        Budget(name, *map(_number, (stated[printed], found[lower][1] if lower else 0.0, found[upper][1])))
+        Budget(name, *map(_number, (stated[printed], found[lower][1], found[upper][1])))
         for name, printed, upper, lower in ROWS
     )
     return Budgets(budgets, {"ledger": "data/results/ledger.csv"})

@@ -5,7 +5,6 @@ and receipts they are the same, byte for byte.
 """
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import yaml
@@ -19,6 +18,7 @@ from flamebook.site.measured import bench, beside, spread, status
 from flamebook.site.sliders import forms
 from flamebook.site.written import api, coverage, crowd, dossiers, falls, ledger_page, refuted, theorems, unknown
 from flamebook.site.written.markup import linker, sourced
+from flamebook.site.written.refuted import Finding
 
 
 def write(runs_folder: Path, book_folder: Path) -> None:
@@ -48,7 +48,8 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "brackets.csv": unknown.as_csv(brackets),
         book_folder / "assets" / "bench_grid.js": bench.script(),
         book_folder / "assets" / "run_times.js": forms.times(runs_folder),
-        generated / "counts.md": counts(judged, runs_folder),
+        generated / "counts.md": counts(refuted.findings(_text(book_folder / "refuted.md"), judged), runs_folder),
+        generated / "copies.md": copies(judged),
         generated / "crowd.md": crowd.table(),
         generated / "citation.md": citation(ROOT),
         generated / "beside.md": beside.summary(beside.recorded()),
@@ -78,41 +79,45 @@ def _text(path: Path) -> str:
 # --- the front page --------------------------------------------------------------------------------
 
 
-def _of_refuted(rows: list[Judged]) -> tuple[list[bool], list[bool]]:
-    return [row.claim.weight == ledger.WEIGHTS[0] for row in rows], [row.claim.reconstructed for row in rows]
-
-
-def counts(judged: list[Judged], runs_folder: Path) -> str:
-    """A fragment for the front page: the documents' own statements apart from ours, what answers rest on."""
-    number = Counter((row.claim.said_by, row.verdict) for row in judged)
-    said = Counter(row.claim.said_by for row in judged)
-    own = [row for row in judged if row.claim.said_by == "document" and row.verdict == "refuted"]
-    broken, restored = (sum(bool(found) for found in each) for each in _of_refuted(own))
-    runs, figures = (len(list(runs_folder.glob(f"*/{found}"))) for found in (RECEIPT, "figures/*.csv"))
-    documents, ledgers = said["document"], "{doc}`ledger </book/ledger>`"
-    fails = "{doc}`what does not hold </book/refuted>`"
+def counts(found: list[Finding], runs_folder: Path) -> str:
+    """A fragment for the front page: findings by whose statement fails, and what answers rest on."""
+    printed = [one for one in found if one.said_by == "document" and not one.waits]
+    broken, proofs = (sum(one.weight == ledger.WEIGHTS[at] for one in printed) for at in (0, 2))
+    readings = sum(one.said_by == "reading" and not one.waits for one in found)
+    waits = sum(one.waits for one in found)
+    runs, figures = (len(list(runs_folder.glob(f"*/{name}"))) for name in (RECEIPT, "figures/*.csv"))
+    slips = sum(one.weight == ledger.WEIGHTS[4] for one in printed)
+    wrong = len(printed) - broken - proofs - slips
     facts = [
         (
-            documents,
-            "statements of the five documents",
-            f"{number['document', 'reproduced']} reproduced, {number['document', 'deviates']} deviating, "
-            f"{number['document', 'not-checkable']} not checkable; {ledgers}",
+            len(printed),
+            "findings against what is printed",
+            f"{broken} break a promised budget, {wrong} are bounds or comparisons, {proofs} steps of proofs, "
+            f"{slips} slips of notation; {{doc}}`what does not hold </book/refuted>`",
         ),
-        (
-            len(own),
-            "of them refuted",
-            f"{broken} break promised privacy, {restored} *reconstructed*; {fails}",
-        ),
-        (said["reading"], "readings of unclear passages", f"{number['reading', 'refuted']} of them fail"),
-        (
-            said["this book"] + said["elsewhere"],
-            "statements of ours and of later work",
-            f"{runs} notebooks executed, {figures} figures with data, {{doc}}`status </book/status>`",
-        ),
+        (readings, "readings that fail", "of passages that can be read in more than one way"),
+        (waits, "findings wait for the print", "our copy has lost the formula; they count against nobody"),
+        (figures, "figures with data", f"from {runs} executed notebooks, {{doc}}`status </book/status>`"),
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     grounds = f"{theorems.grounds()} The {{doc}}`theorem index </book/theorems>` has each."
     return "\n".join(["::::{grid} 1 2 2 4", ":gutter: 2", "", *cards, "::::", "", grounds, ""])
+
+
+def copies(judged: list[Judged]) -> str:
+    """A fragment for three pages: from which copies of the documents the book works, and what waits for the print."""
+    waiting = sum(row.claim.reconstructed for row in judged)
+    return f"""\
+:::{{admonition}} From which copies this book works
+:class: note
+We work from text copies of the five documents, taken from public web pages. The documents themselves are public and
+whole. Our copies are not: many formulas are missing in four of them, and that of the privacy blanket breaks off in
+Lemma 4.5. *Our copy* always means this text. Where it has lost a formula, we restored the formula from the words and
+the steps of proofs that remain, and say *reconstructed*. **{waiting} rows of the {{doc}}`ledger </book/ledger>` are
+marked so and wait for somebody with the printed documents.** If one of these formulas fails, that counts against
+nobody.
+:::
+"""
 
 
 def citation(root: Path) -> str:

@@ -1,10 +1,10 @@
-r"""The page "Three refutations to take apart": every assumption of a story is a switch, and the attack is played there.
+r"""The page "Three refutations to take apart": each assumption of a finding is a switch, the attack is played.
 
 A dossier enumerates its switches.  For each combination it knows what is claimed, the exact :math:`\delta` of the two
 data sets, and the outcomes that the best attack watches for; the page's script draws rounds of the protocol, counts how
 many of them fall among these outcomes, and computes no :math:`\delta` of its own.
 
-An outcome is a pair of what is seen openly, a whole number, and of a number: a count, or a sum of mixed normal laws.
+An outcome is a pair of what is seen openly, a whole number, and of a number: a count, or a mixture of normals.
 ``book/dossiers.md`` is a template: ``@head ROW@`` becomes the row's verdict, ``@play ROW@`` its dossier, and
 ``@part ROW Claim@`` a part of its story.
 """
@@ -61,7 +61,7 @@ class Switch:
 
 
 class Seen(NamedTuple):
-    """The two laws of the number, given what is seen openly: weights of centres with a normal law of this width.
+    """Both distributions of the number, given what is seen openly: weights of centres with normal noise of this width.
 
     The width 0 stands for the centres themselves.
     """
@@ -112,7 +112,7 @@ class Dossier:
 
 
 def loss(laws: Mapping[int, Seen], epsilon: float) -> tuple[float, dict[int, Outcomes]]:
-    """Exact delta of the first law against the second, and where it exceeds ``exp(epsilon)`` times the second."""
+    """Exact delta of the first distribution against the second, and where it exceeds ``exp(epsilon)`` times that."""
     watched = {seen: found for seen, law in laws.items() if (found := _watched(law, epsilon))}
     parts = [laws[seen].chance * _gain(laws[seen], found, epsilon) for seen, found in watched.items()]
     return math.fsum(parts), watched
@@ -145,7 +145,7 @@ def _log_density(x: float | Reals, weights: Reals, centres: Reals, width: float)
 
 
 def _gain(law: Seen, watched: Outcomes, epsilon: float) -> float:
-    """The first law of these outcomes less ``exp(epsilon)`` times the second."""
+    """The first distribution of these outcomes less ``exp(epsilon)`` times the second."""
     centres = np.asarray(law.centres, dtype=float)
     if law.width:
         inside = sum(ndtr((centres - low) / law.width) - ndtr((centres - high) / law.width) for low, high in watched)
@@ -179,7 +179,7 @@ def topk(padded: int, epsilon0: float, sampling_rate: float, delta: float) -> Do
     switches = (
         Switch("choice", "Which coordinates does the user report?", (
             Position("largest", "the largest of the update, so this one for certain"),
-            Position("drawn", f"drawn by a coin, whatever the data: this one with chance {sampling_rate:g}"),
+            Position("drawn", f"drawn by a coin, whatever the data: this one with probability {sampling_rate:g}"),
         )),
         Switch("other", "What does the update hold here in the other data set?", (
             Position("opposite", "−C: reported as well"),
@@ -233,7 +233,7 @@ def dropout(n_users: int, checkin_rate: float, lost: float, noise_std: float, ep
             Position("shuffled", "every client, by randomized response; the messages are shuffled"),
         )),
         Switch("dropouts", "Who checks in and does not send?", (
-            Position("some", f"each with chance {lost:g}"),
+            Position("some", f"each with probability {lost:g}"),
             Position("none", "nobody"),
         )),
         Switch("account", "What does the account assume?", (
@@ -270,7 +270,7 @@ def inner(participation_rate: float, record_rate: float, n_records: int, epsilon
     drawn = binomial.pmf(np.arange(n_records), others, q)
 
     def law(counts: Mapping[int, float], own: bool, moved: bool) -> Reals:
-        """Weights of 0, 1, ... gradients in the sum, the others' counts having these chances."""
+        """Weights of 0, 1, ... gradients in the sum, the others' counts having these probabilities."""
         found = np.zeros(n_records + 1)
         found[0] += 1 - p
         for j, chance in counts.items():

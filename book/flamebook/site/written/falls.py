@@ -37,12 +37,16 @@ def page(judged: Sequence[Judged], rests: Mapping[str, Sequence[str]]) -> str:
     for proof, _, low in found:
         own = sum(proof.label in labels for labels in rests.values())
         refuted = Counter(rows[name].verdict for name in low)["refuted"]
-        lines.append(f"| {_link(proof)} ({proof.page}) | {own} | {len(low)} | {refuted} |")
+        lines.append(f"| {_link(proof)} ({_page(proof)}) | {own} | {len(low)} | {refuted} |")
     return HEAD + "\n".join([*lines, "", *(_one(*one) for one in found), ""])
 
 
 def _link(proof: Proof) -> str:
     return f"{{prf:ref}}`{proof.title} <{proof.label}>`"
+
+
+def _page(proof: Proof) -> str:
+    return proof.page.replace("_", ", ")
 
 
 def _one(proof: Proof, down: Sequence[str], low: Sequence[str]) -> str:
@@ -53,7 +57,7 @@ def _one(proof: Proof, down: Sequence[str], low: Sequence[str]) -> str:
     named = ", ".join(f"[`{name}`](#{anchor(name)})" for name in low)
     return "\n".join(
         [
-            f":::{{dropdown}} {proof.title} ({proof.page}): {len(low)} rows",
+            f":::{{dropdown}} {proof.title} ({_page(proof)}): {len(low)} rows",
             "",
             through,
             "",

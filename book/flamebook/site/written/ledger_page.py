@@ -32,7 +32,7 @@ def page(judged: list[Judged], head: str, link: Callable[[str], str]) -> str:
         "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`; "
         "what the fields mean: {download}`ledger.schema.json <generated/ledger.schema.json>`.",
         "",
-        "What is refuted is told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
+        "The findings are told, with numbers and attacks, on the page {doc}`What does not hold <refuted>`.",
         *("", "## Every row", ""),
         '<link rel="stylesheet" href="../_static/ledger.css">',
         '<div id="ledger-controls" role="search" aria-label="Rows of the ledger"></div>',
@@ -68,7 +68,7 @@ def _figures(value: Value) -> str:
 
 
 def _graded(claim: Claim) -> str:
-    """What stands before the evidence: the weight of a refutation, and whether the formula was lost in our text."""
+    """What stands before the evidence: the weight of a refutation, and whether our copy has lost the formula."""
     words = [claim.weight.capitalize()] if claim.weight else []
     return "".join(f"*{word}.* " for word in [*words, *(["Reconstructed"] * claim.reconstructed)])
 

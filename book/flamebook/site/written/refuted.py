@@ -2,16 +2,22 @@ r"""The page "What does not hold": stories written by hand, every number in them
 
 ``book/refuted.md`` is a template of few kinds of words.  ``@story ROW ROW@`` under a heading opens the story of these
 rows, its weightiest first, and becomes what is said of them; ``@weights@`` becomes the table of weights, ``@list@`` the
-list of all stories, ``@every VERDICT@`` a list of all rows of that verdict.  ``@ROW@`` is the row's computed value,
-``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]`` after the word takes one number
-of several.  A page that leaves out a refuted row, tells one that is not, or tells one under another weight, is refused.
+list of all stories, ``@every VERDICT SPEAKER@`` a list of all rows of that verdict that this speaker states.  ``@ROW@``
+is the row's computed value, ``@ROW stated@`` what it is compared with, ``@ROW n_users@`` one of its inputs; ``[0]``
+after the word takes one number of several.  A page that leaves out a refuted row, tells one that is not, or tells one
+in another section than its own, is refused.
+
+A story is a *finding*, and findings are what this page and the front page count.  A story whose formulas only our copy
+of a document has lost stands in the section :data:`WAITS` and is counted against nobody.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from itertools import groupby
 from typing import Any
 
 from flamebook.claims.ledger import WEIGHTS, Judged
@@ -20,7 +26,7 @@ from flamelib.core.vocabulary import DomainError
 
 STORY = re.compile(r"^### (.+)\n\n@story ([^@]+)@$", re.M)
 SECTION = re.compile(r"^## (.+)$", re.M)
-EVERY = re.compile(r"^@every ([a-z-]+)@$", re.M)
+EVERY = re.compile(r"^@every ([a-z-]+) (document|reading|elsewhere)@$", re.M)
 NUMBER = re.compile(r"@([a-z]+:[^\s@\[]+)(?: (\w+))?(?:\[(\d+)\])?@")
 _SPEAKERS = {
     "document": "the document's statement",
@@ -43,11 +49,46 @@ WEIGHS = {
     "reading only": "one reading of an unclear passage fails; another may be meant",
     "slip of notation": "the printed line is wrong, and what is meant is clear and right",
 }
+WAITS = "waits for the print"  # the section of stories about formulas that our copy has lost
 
 _SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
 _IN_FULL, _DIGITS = 4, 3
 
 Rows = Mapping[str, Judged]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A story with its rows, the weightiest first."""
+
+    title: str
+    section: str
+    rows: tuple[Judged, ...]
+
+    @property
+    def weight(self) -> str:
+        """That of its first row."""
+        return str(self.rows[0].claim.weight)
+
+    @property
+    def said_by(self) -> str:
+        """Whose statement its first row is."""
+        return self.rows[0].claim.said_by
+
+    @property
+    def waits(self) -> bool:
+        """Whether all its formulas are restored, because our copy has lost them."""
+        return all(row.claim.reconstructed for row in self.rows)
+
+
+def findings(template: str, judged: Iterable[Judged]) -> list[Finding]:
+    """Every story, in the order of the page."""
+    rows = {row.claim.id: row for row in judged}
+    return [
+        Finding(title, section.lower(), tuple(rows[name] for name in names.split()))
+        for section, text in _pairs(SECTION.split(template))
+        for title, names in STORY.findall(text)
+    ]
 
 
 def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) -> str:
@@ -68,9 +109,12 @@ def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) ->
     """
     rows = {row.claim.id: row for row in judged}
     _complete(template, rows)
-    text = template.replace("@weights@", _weights(rows.values())).replace("@list@", _contents(template, rows))
-    text = STORY.sub(lambda found: _head(found[1], [rows[name] for name in found[2].split()], link), text)
-    text = EVERY.sub(lambda found: _list([row for row in rows.values() if row.verdict == found[1]]), text)
+    found = findings(template, rows.values())
+    text = template.replace("@weights@", _weights(found)).replace("@list@", _contents(found))
+    text = STORY.sub(lambda word: _head(word[1], [rows[name] for name in word[2].split()], link), text)
+    text = EVERY.sub(
+        lambda word: _list([r for r in rows.values() if (r.verdict, r.claim.said_by) == word.groups()]), text
+    )
     return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
 
 
@@ -94,7 +138,7 @@ def head(template: str, judged: Iterable[Judged], name: str, link: Callable[[str
     """Verdict, weight and command of one row, and where its story is told."""
     rows = {row.claim.id: row for row in judged}
     label = _label([rows[one] for one in _story(template, name)[0]])
-    return f"{_said([rows[name]], link)} The story is told {{ref}}`here <{label}>`."
+    return f"{_said([rows[name]], link)} The finding stands {{ref}}`here <{label}>`."
 
 
 def _story(template: str, name: str) -> tuple[list[str], str]:
@@ -114,22 +158,19 @@ def told(template: str) -> list[str]:
 def _complete(template: str, rows: Rows) -> None:
     stories = Counter(told(template))
     refuted = {name for name, row in rows.items() if row.verdict == "refuted"}
-    sections = SECTION.split(template)
-    weights = {title: weight.lower() for weight, text in _pairs(sections) for title, _ in STORY.findall(text)}
-    firsts = {title: rows[names.split()[0]].claim.weight for title, names in STORY.findall(template)}
-    heavier = {
-        title
-        for title, names in STORY.findall(template)
-        if any(_place(rows[name]) < _place(rows[names.split()[0]]) for name in names.split())
-    }
     faults = {
         "refuted, and without a story": refuted - set(stories),
         "told, and not refuted": set(stories) - refuted,
         "told more than once": {name for name, times in stories.items() if times > 1},
     }
     if not any(faults.values()):
-        faults["of another weight than its section"] = {one for one in firsts if weights[one] != firsts[one]}
-        faults["whose first row is not its weightiest"] = heavier
+        found = findings(template, rows.values())
+        faults["of another weight than its section"] = {
+            one.title for one in found if one.section != (WAITS if one.waits else one.weight)
+        }
+        faults["whose first row is not its weightiest"] = {
+            one.title for one in found if any(_place(row) < _place(one.rows[0]) for row in one.rows)
+        }
     for what, names in faults.items():
         if names:
             raise DomainError(f"book/refuted.md: {what}: {', '.join(sorted(names))}")
@@ -143,28 +184,25 @@ def _place(row: Judged) -> int:
     return WEIGHTS.index(row.claim.weight) if row.claim.weight else len(WEIGHTS)
 
 
-def _weights(rows: Iterable[Judged]) -> str:
-    """Each weight with what it means, and whose statements have it."""
-    number = Counter((row.claim.weight, row.claim.said_by) for row in rows)
+def _weights(found: Iterable[Finding]) -> str:
+    """Each weight with what it means, and how many findings have it, by whose statement fails."""
+    number = Counter((WAITS if one.waits else one.weight, one.said_by) for one in found)
     lines = ["| weight | what it means | the documents' own | readings | others' |", "|---|---|--:|--:|--:|"]
-    for name in WEIGHTS:
+    for name, means in {**WEIGHS, WAITS: "what fails is a formula that we restored; it counts against nobody"}.items():
         others = number[name, "elsewhere"] + number[name, "this book"]
-        lines.append(f"| {name} | {WEIGHS[name]} | {number[name, 'document']} | {number[name, 'reading']} | {others} |")
+        lines.append(f"| {name} | {means} | {number[name, 'document']} | {number[name, 'reading']} | {others} |")
     return "\n".join(lines)
 
 
-def _contents(template: str, rows: Rows) -> str:
-    """Every story by its title, under its weight, with its document and a mark where a formula was lost."""
+def _contents(found: Iterable[Finding]) -> str:
+    """Every story by its title, under its section, with its document and a mark where a formula was lost."""
     lines = []
-    for weight, text in _pairs(SECTION.split(template)):
-        stories = STORY.findall(text)
-        if not stories:
-            continue
-        lines += [f"**{weight}**", ""]
-        for title, names in stories:
-            own = [rows[name] for name in names.split()]
-            mark = ", *reconstructed*" if any(row.claim.reconstructed for row in own) else ""
-            lines.append(f"- [{title}](#{_label(own)}) ({NAMES[own[0].claim.document]}{mark})")
+    for section, stories in groupby(found, lambda one: one.section):
+        lines += [f"**{section.capitalize()}**", ""]
+        for one in stories:
+            mark = ", *reconstructed*" if any(row.claim.reconstructed for row in one.rows) else ""
+            label, document = _label(list(one.rows)), NAMES[one.rows[0].claim.document]
+            lines.append(f"- [{one.title}](#{label}) ({document}{mark})")
         lines.append("")
     return "\n".join(lines).rstrip()
 
