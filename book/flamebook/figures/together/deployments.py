@@ -62,7 +62,7 @@ def keyboard(record: Crossing, request: Request) -> dict[str, str]:
             f"{_bits(best)} in place of {_bits(shares)} in {counted(round(shares.messages), 'message')}."
         ]
     if shares and curator:
-        # Discrete Laplace noise has a slightly smaller variance than the curator's continuous noise at the same epsilon.
+        # Discrete Laplace noise varies slightly less than the curator's continuous noise of the same epsilon.
         why = ", whose noise is continuous; noise in whole numbers varies a little less"
         below = why * (shares.error < curator.error)
         said += [f"The sum of shares has an error {as_large(shares.error / curator.error)} the curator's{below}."]
