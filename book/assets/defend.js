@@ -202,19 +202,21 @@ const flamelibDefend = (() => {
 
   const bytes = (one) => `${counted(one.bytes)} ${one.bytes === 1 ? "byte" : "bytes"}`;
   const odds = (one, asked) =>
-    `For somebody who thinks two versions of a person's data equally likely, either of them becomes at most ${sure(one.upper)}, except with chance δ = ${asked.delta}.`;
+    `For somebody who thinks two versions of a person's data equally likely, either of them becomes at most ${sure(one.upper)}, except with probability δ = ${asked.delta}.`;
 
   function review(one, asked) {
     const { mechanism } = one;
     const local = mechanism.asked === "epsilon0" ? `, with a local budget of ε₀ = ${one.budget} for every report` : ", with noise tuned to this budget";
-    const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "this bound uses a theorem of the document named above, which the book cites and does not prove";
+    const proof = mechanism.rests_on === "proven" ? "this bound and its numerical error are proven in the book that comes with the library" : "the book cites this theorem and does not prove it";
+    const { version, date } = grid.edition;
     const upper = one.point ? `It was computed for the next harder recorded request (${listed(one.point)}), whose true ε is no smaller than ours` : "It is the budget for which the noise is chosen";
     const rounds = asked.rounds === 1 ? "in the one round" : "in all rounds together";
     return [
       held(asked),
       `We use the mechanism “${mechanism.title}” (${mechanism.document})${local}.`,
       `It is (ε, δ)-differentially private ${rounds} with ε at most ${written(one.upper)} (rounded up) and δ = ${asked.delta}; neighbouring data sets differ in the data of one person, all of which may be replaced by any other (${mechanism.adjacency}).`,
-      `${upper}; ${proof}.`,
+      `${upper}, by flamelib ${version} of ${date}.`,
+      `The bound rests on ${mechanism.theorem} (statement ${mechanism.statement} of the theorem index of flamelib); ${proof}.`,
       one.lower ? `Conversely, explicit data sets lose ε = ${written(one.lower)} (rounded down), so that no analysis can promise less.` : `No lower bound is stated here, and the true ε may be smaller; where a lower bound is known, it is the “lower” in the answer of ${command(asked, one)}.`,
       odds(one, asked),
       `The root mean squared error of one published number is at most ${written(one.error)}, and a person sends about ${bytes(one)} a round.`,
@@ -231,6 +233,9 @@ const flamelibDefend = (() => {
       asked: { [asked.asked]: asked.size },
       mechanism: mechanism.name,
       document: mechanism.document,
+      statement: mechanism.statement,
+      theorem: mechanism.theorem,
+      edition: grid.edition,
       parameter: { [mechanism.asked]: one.budget },
       epsilon: { at_most: one.upper, at_least: one.lower, computed_at: one.point },
       delta: asked.delta,

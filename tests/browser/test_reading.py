@@ -79,7 +79,7 @@ def test_the_cue_goes_away_at_the_end_and_comes_on_the_other_side(phone: Page, o
 
 
 def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, str]) -> None:
-    for path in ("book/notation.html", "notebooks/cloak_accounting.html", "notebooks/deployments.html"):
+    for path in ("book/glossary.html", "notebooks/cloak_accounting.html", "notebooks/deployments.html"):
         _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
         beyond = phone.evaluate("""() => [...document.querySelectorAll("article tbody :is(td, th)")]
           .filter((e) => e.getClientRects().length && e.getBoundingClientRect().right > innerWidth)

@@ -1,5 +1,6 @@
 """The house around the library: one lock, commands that exist, nothing of any one machine in what is committed."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -201,8 +202,13 @@ def test_licences_and_citation_agree_with_the_project() -> None:
     assert "CC-BY-4.0" in (ROOT / "LICENSE-text").read_text()
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["version"]
+    described = json.loads((ROOT / "codemeta.json").read_text())
+    assert (described["version"], described["datePublished"]) == (PROJECT["version"], str(citation["date-released"]))
     assert citation["license"] == PROJECT["license"] == "Apache-2.0"
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+    # The newest section is that of this version, or of what comes after it.
+    dated = f"## {citation['version']} - {citation['date-released']}"
+    headings = re.findall(r"^## .*$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert dated in [heading for heading in headings if heading != "## Unreleased"][:1]
 
 
 def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> None:

@@ -20,7 +20,7 @@ def promised(scheme: str, epsilon: float, **setting: Any) -> arb:
 
 @encloses(
     "participation:thm-4.1/inner-five", "participation:thm-4.1/inner-two", "participation:thm-4.1/inner-experiment",
-    "participation:fig-1/small",
+    "participation:fig-1/two-records",
 )  # fmt: skip
 def equal_over(scheme: str, epsilon: float, **setting: Any) -> arb:
     """What equal gradients lose when the record is there, over what is promised."""

@@ -12,7 +12,6 @@ SUBJECTS = (on_blanket, on_checkin, on_cloak, on_flame, on_participation)
 JUDGING = (of_checkin, of_coordinates, of_rounds, of_sampling, of_shuffling, of_splitting)
 # A refuted row has a ball, or a reason.
 WITHOUT = {
-    "checkin:fig-1a/tight": "two Renyi curves, each the least over orders and slacks",
     "checkin:rem-2/numerical": "a hundred thousand rounds to three percent, and the least over three thousand orders",
     "checkin:thm-3/budget": "a thousand rounds of ten million clients, from above for every randomizer",
     "cloak:encrypt-one/all-sides": "an attack that is run",

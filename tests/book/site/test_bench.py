@@ -1,6 +1,7 @@
 """The bench: recorded answers are the library's, rounded up; the command answers what the page shows."""
 
 import json
+import tomllib
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 
 from flamebook.figures.together.crossing import DRAWN
+from flamebook.places import ROOT
 from flamebook.site.measured import record_bench
-from flamebook.site.measured.bench import CITED, NEEDS, TITLES, script
+from flamebook.site.measured.bench import CITED, NEEDS, STATEMENTS, TITLES, script
 from flamebook.site.measured.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES
 from flamelib import cli
-from flamelib.answers import dumps, plain
+from flamelib.answers import dumps, load_all, plain
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.deployments import compared, mechanisms, rows, rows_within
 from flamelib.uses.lowest import bracketed
@@ -294,3 +296,15 @@ def test_errors_are_largest_at_the_ends_of_every_line(grid: dict[str, Any], name
             values = [value for value in line if value is not None]
             for i in range(1, len(values) - 1):
                 assert values[i] <= 1.03 * max(min(values[:i]), min(values[i + 1 :])), (axis, values)
+
+
+def test_the_paragraph_names_a_statement_and_an_edition() -> None:
+    """What a reviewer is told to look up exists: the statement in the theorem index, the version in the project."""
+    table = json.loads(script().removeprefix("flamelibDefend.receive(").removesuffix(");\n"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert table["edition"]["version"] == project["version"]
+    assert set(STATEMENTS) == set(TITLES) == {one["name"] for one in table["mechanisms"]}
+    known = load_all()
+    for one in table["mechanisms"]:
+        assert one["statement"] in known, one["name"]
+        assert one["theorem"]

@@ -11,7 +11,7 @@ from flamebook.site.sliders.figures import FIGURES
 from flamelib.answers import answer, load_all
 
 HOME = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-NOTATION = (ROOT / "book" / "notation.md").read_text(encoding="utf-8")
+GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
 
 
 def _told(pattern: str) -> list[float]:
@@ -77,7 +77,7 @@ def test_as_many_panels_as_figures_that_move() -> None:
     assert len(FIGURES) == 14
 
 
-def test_notation_has_every_word_that_an_answer_takes() -> None:
+def test_the_glossary_has_every_word_that_an_answer_takes() -> None:
     words = {name for statement in load_all().values() for name in statement.parameters} - {"profile"}
     assert len(words) > 40
-    assert sorted(word for word in words if f"`{word}`" not in NOTATION) == []
+    assert sorted(word for word in words if f"`{word}`" not in GLOSSARY) == []

@@ -62,7 +62,10 @@ def keyboard(record: Crossing, request: Request) -> dict[str, str]:
             f"{_bits(best)} in place of {_bits(shares)} in {counted(round(shares.messages), 'message')}."
         ]
     if shares and curator:
-        said += [f"The sum of shares has an error {as_large(shares.error / curator.error)} the curator's."]
+        # Discrete Laplace noise varies slightly less than the curator's continuous noise of the same epsilon.
+        why = ", whose noise is continuous; noise in whole numbers varies a little less"
+        below = why * (shares.error < curator.error)
+        said += [f"The sum of shares has an error {as_large(shares.error / curator.error)} the curator's{below}."]
     if local and best.mechanism != "local":
         said += [
             f"Without a shuffler the error at the same budget is {as_large(local.error / best.error)} that of "
@@ -113,7 +116,8 @@ def phones(record: Crossing, request: Request, error: float) -> dict[str, str]:
         f"Its error is {reports.error:.3g}, which is within the {error:g} that is asked for."
         if enough
         else f"Shuffled check-in has an error of {reports.error:.3g}, more than the {error:g} that is asked for.",
-        f"The local budget of its reports is {reports.parameters['epsilon0']:.3g}.",
+        f"The local budget of its reports is {(local := reports.parameters['epsilon0']):.3g}: one report alone, with "
+        f"its sender, may change the odds of two values by a factor of up to {at_most(math.exp(local), 3)}.",
     ]
     if noise:
         said += [f"With noise in the sum the error is {noise.error:.3g}."]

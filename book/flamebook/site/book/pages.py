@@ -121,13 +121,14 @@ nobody.
 
 
 def citation(root: Path) -> str:
-    """A fragment: the entry of this edition in BibTeX, from ``CITATION.cff``, the version and the last commit."""
+    """A fragment: the entry of this edition in BibTeX, from ``CITATION.cff`` and the last commit."""
     entry = yaml.safe_load(_text(root / "CITATION.cff"))
-    found = revision(root)
+    found, released = revision(root), str(entry["date-released"])
     fields = {
         "title": f"{{{entry['title']}}}",
         "author": " and ".join(f"{{{author['name']}}}" for author in entry["authors"]),
-        **({"year": found[1][:4], "month": found[1][5:7]} if found else {}),
+        "year": released[:4],
+        "month": released[5:7],
         "version": entry["version"],
         **({"url": repository(root)} if repository(root) else {}),
         **({"note": f"Revision {found[0]} of {found[1]}"} if found else {}),

@@ -31,15 +31,16 @@ bounds it is called *tighter*, and our bounds do not decide whether it is a guar
 TAIL = """\
 ## What is not in these tables
 
-We know of no program on the package index that accounts for shuffling by itself. In the tables on shuffled answers
-other programs compose the pair of distributions that this library certifies for one round. Some papers come with public
-code that accounts for shuffling. It has no releases that could be installed by version, so its answers were compared by
-hand, on 2026-11-22, and are not recomputed here. In that comparison the tightest epsilons of this code were between
-1.0000 and 1.098 times those of this library. Its closed-form bounds by Bennett's inequality were up to 1.19 times as
-large and took a tenth of the time. For randomized response with ten values one program's epsilon was 0.99996 times this
-library's and below the truth. For an arbitrary randomizer with a local budget of 4 and 1e8 users, another program's
-epsilon was 1.0015 times this library's and took 0.7 of its time. The central-limit approximation in a library for
-training was below the truth as well: it gives 6.007 in the setting of the first table.
+Only what `make beside` can repeat stands in the tables. In those on shuffled answers other programs compose the pair of
+distributions that this library certifies for one round.
+
+Since May 2026 a package on the index accounts for shuffling by itself: `random-allocation` (version 1.0.5), for any
+local randomizer. It needs an older NumPy than the programs of the tables, and so an environment of its own.
+`opake-accounting` composes privacy losses as the programs of the first tables do.
+[`adaptive-shuffled-gaussian-accounting`](https://github.com/SamMausberg/adaptive-shuffled-gaussian-accounting), by
+its own account, certifies rounds of shuffled Gaussian noise by directed rounding, with rational dominating pairs and proofs
+in Lean. The code of several papers that account for shuffling is public as well, the check-in authors'
+[`shuffgauss`](https://github.com/spliew/shuffgauss) among them. None of these is in the tables yet.
 
 ## What others do and this library does not
 
