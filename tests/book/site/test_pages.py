@@ -15,7 +15,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
 from flamebook.site.book import pages
-from flamebook.site.written import unknown
+from flamebook.site.written import theorems, unknown
 from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
@@ -120,9 +120,10 @@ def test_the_counts_add_up(staged: Path, judged: list[Judged]) -> None:
     assert refuted == sum(row.verdict == "refuted" and row.claim.said_by == "document" for row in judged)
     assert "0 notebooks executed" in text
     found = load_all().values()
-    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are| this d)", text))
-    assert of == len(found) == proven + cited + rest
+    of, proven, cited, rest, values = map(int, re.findall(r"(\d+)(?= statements| are| this d)", text))
+    assert of == len(found) == proven + cited + rest + values
     assert proven == sum(statement.rests_on == "proven" for statement in found)
+    assert values == sum(statement.gives == "value" for statement in found)
 
 
 def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path) -> None:
@@ -132,7 +133,8 @@ def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path
     for key, statement in load_all().items():
         [row] = [row for row in rows if row.startswith(f"`{key}`")]
         assert str(statement.adjacency) in row
-        assert f"\n  - {'depends on the inputs' if callable(statement.rests_on) else statement.rests_on}\n" in row
+        label = "depends on the inputs" if callable(statement.rests_on) else statement.rests_on or ""
+        assert f"\n  - {label}{theorems.ASSUMING if label == 'proven' and statement.assumes else ''}\n" in row
         assert statement.function.__name__ in row
         assert re.search(r"/blob/\w+/tests/[\w/]*test_\w+\.py#L\d+\)", row), f"{key} has no test that names it"
 
