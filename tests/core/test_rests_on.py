@@ -137,7 +137,7 @@ def test_ends_that_cross_are_one_number_or_an_error() -> None:
     assert bracketed_ends(0.25, 0.5, 0.1, "one") == (0.25, 0.5, True)
     above = math.nextafter(math.nextafter(0.5, 1), 1)
     assert bracketed_ends(above, 0.5, 0.1, "one") == (0.5, above, True)
-    with pytest.raises(CrossedEnds, match="0.50000001 is above the upper one 0.5 for one"):
+    with pytest.raises(CrossedEnds, match=r"0\.50000001 is above the upper one 0\.5 for one"):
         bracketed_ends(0.50000001, 0.5, 0.1, "one")  # warnings are errors in tests
     with pytest.warns(CrossedEnds):
         assert bracketed_ends(0.75, 0.5, 0.125, "one") == (0.375, 0.875, False)

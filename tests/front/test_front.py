@@ -27,6 +27,7 @@ from flamelib import (
     GaussianNoise,
     KaryResponse,
     LaplaceNoise,
+    OptimizedUnary,
     Participation,
     Rounds,
     Shuffled,
@@ -209,7 +210,7 @@ def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
 CALIBRATED = [
     *([KaryResponse(1.0, k), epsilon, n] for k in (2, 3, 20) for epsilon, n in ((0.05, 300), (0.3, 4000), (2.0, 50))),
     *([AnyRandomizer(1.0), epsilon, n] for epsilon, n in ((0.02, 10**6), (0.7, 200), (5.0, 30))),
-    [OUEResponse(1.0, 8), 0.3, 900],
+    [OptimizedUnary(1.0, 8), 0.3, 900],
     [GaussianNoise(1.0), 0.9, 20],
 ]
 
