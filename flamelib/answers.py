@@ -59,8 +59,9 @@ def answer(key: str, inputs: Mapping[str, Any], text: bool = True) -> dict[str, 
     Returns
     -------
     dict
-        ``id``, ``value``, ``gives``, ``adjacency``, ``rests_on``, ``inputs``, ``source``, and ``uncertainty`` where the
-        value carries a numerical error (already added on the safe side).
+        ``id``, ``value``, ``gives``, ``adjacency``, ``rests_on`` (unless the answer is a formula's value, which
+        promises nothing), ``assumes`` (where a proven answer stands on more than its theorem), ``inputs``,
+        ``source``, and ``uncertainty`` where the value carries a numerical error (already added on the safe side).
 
     Raises
     ------
@@ -76,10 +77,10 @@ def answer(key: str, inputs: Mapping[str, Any], text: bool = True) -> dict[str, 
         "value": plain(value),
         "gives": str(found.given(arguments)),
         "adjacency": str(found.adjacency),
-        "rests_on": str(found.stands_on(arguments)),
-        "inputs": accepted,
-        "source": found.source,
     }
+    ground, assumed = found.stands_on(arguments), found.assumed(arguments)
+    reply |= ({"rests_on": str(ground)} if ground else {}) | ({"assumes": assumed} if assumed else {})
+    reply |= {"inputs": accepted, "source": found.source}
     return reply | ({"uncertainty": plain(value.uncertainty)} if isinstance(value, Certified) else {})
 
 
@@ -245,7 +246,7 @@ def listing(prefix: str = "") -> Iterator[str]:
 
 def _describe(key: str, found: Statement) -> Iterator[str]:
     ground = "depends on the inputs" if callable(found.rests_on) else found.rests_on
-    yield f"{key}   {_direction(found)}, {found.adjacency}; {ground}"
+    yield f"{key}   {_direction(found)}, {found.adjacency}" + (f"; {ground}" if ground else "")
     yield f"    {found.source}"
     for name, parameter in found.parameters.items():
         if name == "randomizer" and found.randomizers:

@@ -37,7 +37,7 @@ def registered() -> Iterator[None]:
     def total(randomizer: Any, n_users: int, epsilon: float | None = None, delta: float | None = None) -> float:
         return randomizer.epsilon0 + n_users + (100 if delta is None else 1000)
 
-    @states("blanket", "try-values", item="values", gives="value", rests_on="proven", adjacency="none")
+    @states("blanket", "try-values", item="values", gives="value", adjacency="none")
     def values(n_users: int, repeats: int = 5) -> Any:
         return {
             2: math.inf, 3: -math.inf, 4: Certified(0.5, 1e-9), 5: Plan(3, math.inf), 6: Pair(np.float64(0.25), 0.0),
@@ -105,6 +105,11 @@ class TestForm:
     def test_uncertainty_only_where_the_answer_has_one(self) -> None:
         assert answers.answer("blanket:try-values", {"n_users": 4})["uncertainty"] == 1e-9
         assert "uncertainty" not in answers.answer("blanket:try-values", {"n_users": 10})
+
+    def test_a_value_rests_on_nothing(self) -> None:
+        keys = ["id", "value", "gives", "adjacency", "inputs", "source"]
+        assert list(answers.answer("blanket:try-values", {"n_users": 10})) == keys
+        assert list(answers.answer("shuffle:try-own", {"epsilon0": 1})) == keys
 
     def test_an_optional_parameter_may_be_given(self) -> None:
         assert answers.answer("blanket:try-values", {"n_users": 10, "repeats": "8"})["value"] == 8

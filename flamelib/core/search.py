@@ -19,6 +19,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 CLOSE, NARROW, ATTEMPTS, LEAP = 0.98, 1.01, 20, 4.0
 FARTHEST = 2.0  # a step along a straight line on logarithmic axes, at most
 FINEST = 4 * math.ulp(1.0)
+FARTHEST_BACK = 1e-3  # the last relative step back from where a search ended
 DOUBLINGS = 64  # a whole number beyond 2^64 is out of reach
 
 
@@ -105,6 +106,45 @@ def greatest(rising: Callable[[float], float], target: float, start: float, most
     if not low[0]:
         raise DomainError(f"target must be one that is reached within {ATTEMPTS} trials, got {target}")
     return low[0]
+
+
+def log_excess(value: float, target: float) -> float:
+    """Logarithm of a positive value over its target, which is above 0 wherever the value is above the target."""
+    if not value:
+        return -math.inf
+    found = math.log(value / target)
+    return max(found, math.ulp(0.0)) if value > target else min(found, 0.0)
+
+
+def stepped_back(
+    shown: Callable[[float], float], argument: float, target: float, name: str = "epsilon", *, rises: bool = True
+) -> float:
+    """The argument, moved to its safe side until the number shown for it, compared as it is, is at most the target.
+
+    Two searches may end some digits apart: an argument at which delta is kept at epsilon, say, and the epsilon that is
+    then certified at delta.  Mostly no step is needed, or one.
+
+    Parameters
+    ----------
+    shown : callable
+        The number that will be shown for an argument.
+    argument : float
+        Above 0, where the search ended.
+    target : float
+        Refused under its ``name`` where a step of ``FARTHEST_BACK`` does not lead to it.
+    rises : bool
+        Whether the number rises with the argument (a local budget) or falls (noise).
+
+    >>> stepped_back(lambda x: x * (1 + 1e-9), 2.0, 2.0)
+    1.999999996
+    """
+    step = 0.0
+    while (found := shown(argument)) > target:
+        step = max(2 * (found / target - 1) if target else 0.0, 4 * step, FINEST)
+        if not step <= FARTHEST_BACK:
+            raise DomainError(f"{name} must be one that is kept within reach, got {target!r}")
+        argument *= 1 - step if rises else 1 + step
+    return argument
 
 
 def root(

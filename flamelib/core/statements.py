@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from flamelib.core.guarantees import Adjacency, Gives, RestsOn
+from flamelib.core.guarantees import ARITHMETIC, Adjacency, Certified, Gives, RestsOn
 from flamelib.core.vocabulary import VOCABULARY, Domain, DomainError, known
 
 P = ParamSpec("P")
@@ -35,14 +35,16 @@ DOCUMENTS: dict[str, str] = {
 class Statement:
     """One registered item: where it stands, what its answer is, and the function that computes it.
 
-    ``parameters`` maps name to parameter, in order; a default of ``None`` marks an optional one.
+    ``parameters`` maps name to parameter, in order; a default of ``None`` marks an optional one.  ``rests_on`` is
+    ``None`` for a statement that gives a value, which promises nothing.
     """
 
     id: str
     item: str
     gives: Gives | Callable[[Mapping[str, Any]], Gives]
     adjacency: Adjacency
-    rests_on: RestsOn | Callable[[Mapping[str, Any]], RestsOn]
+    rests_on: RestsOn | Callable[[Mapping[str, Any]], RestsOn] | None
+    assumes: str | Callable[[Mapping[str, Any]], str]
     randomizers: tuple[str, ...]
     function: Callable[..., Any]
     parameters: dict[str, inspect.Parameter]
@@ -68,9 +70,17 @@ class Statement:
         """What the answer to these arguments is (an item may be a bound for some randomizers only)."""
         return self.gives(arguments) if callable(self.gives) else self.gives
 
-    def stands_on(self, arguments: Mapping[str, Any]) -> RestsOn:
-        """What the answer to these arguments rests on (a few items prove more of some arguments than of others)."""
+    def stands_on(self, arguments: Mapping[str, Any]) -> RestsOn | None:
+        """What the answer to these arguments rests on; ``None`` for a value."""
+        if self.given(arguments) == Gives.VALUE:
+            return None
         return self.rests_on(arguments) if callable(self.rests_on) else self.rests_on
+
+    def assumed(self, arguments: Mapping[str, Any]) -> str:
+        """What a proven answer to these arguments assumes beside its theorem; empty where nothing."""
+        if self.stands_on(arguments) != RestsOn.PROVEN:
+            return ""
+        return self.assumes(arguments) if callable(self.assumes) else self.assumes
 
 
 STATEMENTS: dict[str, Statement] = {}
@@ -108,7 +118,8 @@ def states(
     *,
     item: str,
     gives: str | Callable[[Mapping[str, Any]], Gives],
-    rests_on: str | Callable[[Mapping[str, Any]], RestsOn],
+    rests_on: str | Callable[[Mapping[str, Any]], RestsOn] | None = None,
+    assumes: str | Callable[[Mapping[str, Any]], str] | None = None,
     adjacency: str = "replace-one",
     randomizers: tuple[str, ...] = (),
     words: Mapping[str, tuple[str, ...]] | None = None,
@@ -125,7 +136,12 @@ def states(
         ``upper``, ``lower``, ``exact`` or ``value``, or a function of the arguments that says which.
     rests_on : str or callable
         ``proven``, ``cited`` or ``estimated`` (:class:`~flamelib.core.guarantees.RestsOn`), or a function of the
-        arguments that says which.  What is cited is named in ``item``; what is estimated may not be ``exact``.
+        arguments that says which.  What is cited is named in ``item``; what is estimated may not be ``exact``.  Left
+        out for a ``value``, which promises nothing.
+    assumes : str or callable, optional
+        What a proven answer assumes beside its theorem, or a function of the arguments that says it.  Left out, it is
+        :data:`~flamelib.core.guarantees.ARITHMETIC` for a function that returns a number with its numerical error
+        (``Certified``), and nothing for others.
     adjacency : str
         ``replace-one``, ``add-remove``, ``sum-preserving`` or ``none``.
     randomizers : tuple of str
@@ -139,10 +155,13 @@ def states(
         if key in STATEMENTS:
             raise RuntimeError(f"{key} already has a home: {STATEMENTS[key].function.__qualname__}")
         direction = gives if callable(gives) else Gives(gives)
-        ground = rests_on if callable(rests_on) else RestsOn(rests_on)
+        if (direction is Gives.VALUE) != (rests_on is None):
+            raise RuntimeError(f"{key} must say what it rests on, unless it gives a value: that rests on nothing")
+        ground = rests_on if callable(rests_on) or rests_on is None else RestsOn(rests_on)
         if (direction, ground) == (Gives.EXACT, RestsOn.ESTIMATED):
             raise RuntimeError(f"{key} may not say exact: an estimate is none")
         signature = inspect.signature(function)
+        numerical = ARITHMETIC if signature.return_annotation is Certified else ""
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -154,8 +173,9 @@ def states(
 
         parameters = dict(signature.parameters)
         found = Statement(
-            key, item, direction, Adjacency(adjacency), ground, randomizers, checked, parameters, words or {}
-        )
+            key, item, direction, Adjacency(adjacency), ground, numerical if assumes is None else assumes, randomizers,
+            checked, parameters, words or {},
+        )  # fmt: skip
         STATEMENTS[key] = found
         checked.__doc__ = described(inspect.getdoc(function) or "", found)
         return checked

@@ -121,14 +121,20 @@ def _calibrate(protocol: Checkin, epsilon: float, delta: float, rounds: int, ove
         if over not in (None, "noise_std"):
             raise DomainError(f"over must be noise_std or n_users, got {over!r}")
         value = distributed_noise(inner.n_users, protocol.rate, rounds, epsilon, delta) or LEAST_NOISE
-        kept: Any = replace(inner, noise_std=value)
-        return calibrated("noise_std", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
+
+        def with_noise(noise_std: float) -> Checkin:
+            return replace(protocol, protocol=replace(inner, noise_std=noise_std))
+
+        return calibrated("noise_std", with_noise, value, epsilon, delta, rounds, rises=False)
     if over not in (None, "epsilon0") or isinstance(inner.randomizer, GaussianProfile | TableProfile):
         raise DomainError(f"over must be epsilon0 (of k-ary, Laplace or any randomizer) or n_users, got {over!r}")
     at = functools.partial(with_budget, inner.randomizer, "epsilon0")
     value = largest_budget(at, inner.n_users, protocol.rate, rounds, epsilon, delta)
-    kept = replace(inner, randomizer=at(value))
-    return calibrated("epsilon0", value, replace(protocol, protocol=kept), epsilon, delta, rounds)
+
+    def with_epsilon0(epsilon0: float) -> Checkin:
+        return replace(protocol, protocol=replace(inner, randomizer=at(epsilon0)))
+
+    return calibrated("epsilon0", with_epsilon0, value, epsilon, delta, rounds)
 
 
 @questions.answers_view(Checkin)

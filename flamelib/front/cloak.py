@@ -153,8 +153,9 @@ def _calibrate(protocol: Cloak, epsilon: float, delta: float, rounds: int, over:
         found = rounds * _once(_with(protocol, 1 - distance), delta / rounds)
         return math.log(max(found, 5e-324))
 
-    value = 1 - largest(log_epsilon, epsilon, LOUDEST, QUIETEST)
-    return calibrated("decay", value, _with(protocol, value), epsilon, delta, rounds)
+    distance = largest(log_epsilon, epsilon, LOUDEST, QUIETEST)
+    found = calibrated("decay", lambda apart: _with(protocol, 1 - apart), distance, epsilon, delta, rounds)
+    return replace(found, value=1 - found.value)
 
 
 def _with(protocol: Cloak, decay: float) -> Cloak:

@@ -27,7 +27,6 @@ from flamelib.protocols import flame
 from flamelib.protocols.flame import FlameDouble, FlameSimple, FlameTopk
 
 Protocol = FlameSimple | FlameDouble | FlameTopk
-NO_OVERFLOW = "no coordinate has more messages than the padded number"
 # No delta below exp(-RAREST) is looked for.
 RAREST = 690.0
 # Nor one so near to 1 that it promises nothing.
@@ -86,13 +85,13 @@ def _least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
 @questions.answers_account(Protocol)
 def _account(protocol: Protocol, delta: float | None, epsilon: float | None, rounds: int) -> Guarantee:
     # Bags of SS-Double may overflow, and keep a part of their reports at random: that is counted.
-    assumes = NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
+    condition = certified.NO_OVERFLOW if isinstance(protocol, FlameTopk) else ""
     if delta is not None:
         found = _epsilon(protocol, delta, rounds)
         uncertainty = getattr(found, "uncertainty", 0.0)
-        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN, uncertainty, assumes)
+        return Guarantee(float(found), delta, Adjacency.REPLACE_ONE, RestsOn.PROVEN, uncertainty, condition)
     least = _least_delta(lambda at: _epsilon(protocol, at, rounds), float(epsilon or 0.0))
-    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN, 0.0, assumes)
+    return Guarantee(float(epsilon or 0.0), least, Adjacency.REPLACE_ONE, RestsOn.PROVEN, 0.0, condition)
 
 
 @questions.answers_lower(Protocol)
@@ -128,7 +127,7 @@ def _calibrate(protocol: Protocol, epsilon: float, delta: float, rounds: int, ov
     slope = math.log(nearby / about(guess)) / math.log(SLIGHT) if nearby else 1.0
     near = NEAR if epsilon <= HOPELESS else ROUGH
     value = close_below(kept, epsilon, MILDEST, HARDEST, near, "epsilon", start=guess, slope=slope)
-    return calibrated("epsilon0", value, _with(protocol, value), epsilon, delta, rounds)
+    return calibrated("epsilon0", functools.partial(_with, protocol), value, epsilon, delta, rounds)
 
 
 def _with(protocol: Protocol, epsilon0: float) -> Protocol:

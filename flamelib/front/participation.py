@@ -63,8 +63,12 @@ def _calibrate(protocol: Participation, epsilon: float, delta: float, rounds: in
             lambda part: dominated_rounds("outer", *_public(_with(protocol, part)), rounds, None, delta),
             epsilon, 1 / LOUDEST, 1 / QUIETEST, NEAR, "epsilon",
         )  # fmt: skip
-    kept = replace(protocol, noise_std=max(value, QUIETEST * protocol.clip_norm))
-    return calibrated("noise_std", kept.noise_std, kept, epsilon, delta, rounds)
+
+    def at(noise_std: float) -> Participation:
+        return replace(protocol, noise_std=noise_std)
+
+    value = max(value, QUIETEST * protocol.clip_norm)
+    return calibrated("noise_std", at, value, epsilon, delta, rounds, rises=False)
 
 
 def _with(protocol: Participation, part: float) -> Participation:

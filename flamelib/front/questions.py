@@ -9,11 +9,10 @@ from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
+from flamelib.core.guarantees import CROSSED, RestsOn, bracketed_ends
 from flamelib.core.vocabulary import DomainError, check, one_budget
 from flamelib.front.results import Bounds, Calibrated, Guarantee
 
-# How far certified ends may cross by rounding, relatively and at the bottom of the range of doubles.
-ROUNDING, TINIEST = 1e-6, 1e-300
 _KNOWN = "Shuffled, Checkin, Rounds, Participation, FlameSimple, FlameDouble, FlameTopk, Cloak"
 
 
@@ -65,7 +64,9 @@ def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None =
     Returns
     -------
     Bounds
-        ``.lower`` and ``.upper``; ``lower, upper = bounds(...)`` works as well.
+        ``.lower`` and ``.upper``; ``lower, upper = bounds(...)`` works as well.  Should the certified ends contradict
+        each other, which would be a fault of this library, it warns of it, and the bracket holds both ends with their
+        uncertainty and is ``estimated``.
 
     Examples
     --------
@@ -77,10 +78,11 @@ def bounds(protocol: Any, *, delta: float | None = None, epsilon: float | None =
     most = _account(protocol, *given)
     asked = "delta" if delta is None else "epsilon"
     upper: float = getattr(most, asked)
-    lower = max(float(_lower(protocol, *given)), 0.0)
-    if lower > upper * (1 + ROUNDING) + TINIEST:
-        raise ArithmeticError(f"the lower bound {lower!r} is above the upper one {upper!r} for {protocol!r}")
-    return Bounds(min(lower, upper), upper, asked, most.adjacency, most.rests_on, most.assumes)
+    least = max(float(_lower(protocol, *given)), 0.0)
+    lower, upper, sure = bracketed_ends(least, upper, most.uncertainty, f"{protocol!r}")
+    rests_on = most.rests_on if sure else RestsOn.ESTIMATED
+    condition = "; ".join(filter(None, (most.condition, "" if sure else CROSSED)))
+    return Bounds(lower, min(upper, 1.0) if asked == "delta" else upper, asked, most.adjacency, rests_on, condition)
 
 
 def calibrate(protocol: Any, *, epsilon: float, delta: float, rounds: int = 1, over: str | None = None) -> Calibrated:

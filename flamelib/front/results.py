@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from flamelib.core.guarantees import Adjacency, ApproxDP, RestsOn
+from flamelib.core.guarantees import ARITHMETIC, Adjacency, ApproxDP, RestsOn
 from flamelib.core.vocabulary import check, keep
 
 # Digits of a printed bound: enough to tell bounds apart that matter, few enough to be read.
@@ -35,6 +35,10 @@ def table(rows: Mapping[str, Any], caption: str) -> str:
     return f'<table class="dataframe"><caption>{html.escape(caption)}</caption>{cells}</table>'
 
 
+def _assumed(rests_on: RestsOn, condition: str) -> str:
+    return "; ".join(filter(None, (condition, ARITHMETIC if rests_on == RestsOn.PROVEN else "")))
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee(ApproxDP):
     """The (epsilon, delta)-differential privacy of a protocol, with an epsilon that is never too small.
@@ -51,30 +55,38 @@ class Guarantee(ApproxDP):
         used unproven), or ``estimated`` (some numerical error is only estimated).
     uncertainty : float
         Width of the numerical error of the number that was asked for.
-    assumes : str
-        What must hold in addition; empty where nothing must.
+    condition : str
+        What must hold of the protocol besides; empty where nothing must.
 
     Examples
     --------
-    >>> Guarantee(0.03073895, 1e-8, Adjacency.REPLACE_ONE)
+    >>> found = Guarantee(0.03073895, 1e-8, Adjacency.REPLACE_ONE)
+    >>> found
     (0.03074, 1e-08)-DP, replace-one; proven
+    >>> found.assumes
+    'IEEE doubles, and rounding of functions and Fourier transforms within its bounds'
     """
 
     rests_on: RestsOn = RestsOn.PROVEN
     uncertainty: float = 0.0
-    assumes: str = ""
+    condition: str = ""
+
+    @property
+    def assumes(self) -> str:
+        """Everything that must hold beside the theorem: the condition, and what a proven number assumes anyway."""
+        return _assumed(self.rests_on, self.condition)
 
     def __post_init__(self) -> None:
         asked = {} if self.epsilon == math.inf else {"epsilon": self.epsilon}
         keep(self, **({"epsilon": math.inf} | check(delta=self.delta, **asked)))
 
     def __repr__(self) -> str:
-        assumed = f", if {self.assumes}" if self.assumes else ""
+        assumed = f", if {self.condition}" if self.condition else ""
         return f"({rounded(self.epsilon)}, {rounded(self.delta)})-DP, {self.adjacency}; {self.rests_on}{assumed}"
 
     def _repr_html_(self) -> str:
         rows = {"epsilon, at most": rounded(self.epsilon), "delta": rounded(self.delta), "adjacency": self.adjacency}
-        rows |= {"rests on": self.rests_on} | ({"if": self.assumes} if self.assumes else {})
+        rows |= {"rests on": self.rests_on} | ({"assumes": self.assumes} if self.assumes else {})
         return table(rows, "Differential privacy")
 
 
@@ -89,7 +101,7 @@ class Bounds:
     asked : str
         ``epsilon`` or ``delta``: which of them is in between.
     adjacency : Adjacency
-    rests_on, assumes : str
+    rests_on, condition : str
         As for :class:`Guarantee`.
 
     Examples
@@ -104,19 +116,25 @@ class Bounds:
     asked: str
     adjacency: Adjacency
     rests_on: RestsOn = RestsOn.PROVEN
-    assumes: str = ""
+    condition: str = ""
+
+    @property
+    def assumes(self) -> str:
+        """As for :class:`Guarantee`."""
+        return _assumed(self.rests_on, self.condition)
 
     def __iter__(self) -> Iterator[float]:
         yield from (self.lower, self.upper)
 
     def __repr__(self) -> str:
         ends = f"{rounded(self.lower, up=False)} and {rounded(self.upper)}"
-        assumed = f", if {self.assumes}" if self.assumes else ""
+        assumed = f", if {self.condition}" if self.condition else ""
         return f"{self.asked} between {ends}, {self.adjacency}; {self.rests_on}{assumed}"
 
     def _repr_html_(self) -> str:
         rows = {"at least": rounded(self.lower, up=False), "at most": rounded(self.upper), "adjacency": self.adjacency}
-        return table(rows | {"rests on": self.rests_on} | ({"if": self.assumes} if self.assumes else {}), self.asked)
+        rows |= {"rests on": self.rests_on} | ({"assumes": self.assumes} if self.assumes else {})
+        return table(rows, self.asked)
 
 
 @dataclass(frozen=True, slots=True)

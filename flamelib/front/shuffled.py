@@ -17,14 +17,12 @@ from flamelib.accounting.checkin.surveys import Randomizer, at_least, largest_bu
 from flamelib.core.arrays import Reals, one_per_user
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn
 from flamelib.core.profiles import GaussianProfile, TableProfile
+from flamelib.core.search import stepped_back
 from flamelib.core.vocabulary import LARGEST_WHOLE, DomainError, check
 from flamelib.front import questions
 from flamelib.front.results import Calibrated, Guarantee
 from flamelib.mechanisms.randomizers import KaryResponse
 from flamelib.mechanisms.shuffling import shuffle
-
-# How far apart, relatively, two searches for one epsilon may end.
-APART = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,11 @@ def _calibrate(protocol: Shuffled, epsilon: float, delta: float, rounds: int, ov
         value = least_noise(protocol.n_users, epsilon, delta)
     else:
         value = largest_budget(at, protocol.n_users, 1.0, rounds, epsilon, delta)
-    return calibrated(sought, value, replace(protocol, randomizer=at(value)), epsilon, delta, rounds)
+
+    def with_value(value: float) -> Shuffled:
+        return replace(protocol, randomizer=at(value))
+
+    return calibrated(sought, with_value, value, epsilon, delta, rounds, rises=sought == "epsilon0")
 
 
 def with_budget(randomizer: Any, name: str, value: float) -> Any:
@@ -115,18 +117,21 @@ def fewest_users(crowd: Callable[[int], Any], epsilon: float, delta: float, roun
     while high - low > 1:
         middle = round(math.sqrt(low * high)) if high > 2 * low + 2 else (low + high) // 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    return calibrated("n_users", high, crowd(high), epsilon, delta, rounds)
+    found = crowd(high)
+    return Calibrated("n_users", high, found, questions.account(found, delta=delta, rounds=rounds))
 
 
-def calibrated(name: str, value: float, protocol: Any, epsilon: float, delta: float, rounds: int) -> Calibrated:
-    """The answer, with the guarantee of the protocol that was found, which is certified once more."""
-    found = questions.account(protocol, delta=delta, rounds=rounds)
-    # Two searches may end a rounding apart; what is further off does not keep the budget.
-    if found.epsilon > epsilon * (1 + APART):
-        raise DomainError(
-            f"epsilon must be one that some {name} within reach keeps, got {epsilon!r} at delta = {delta!r}"
-        )
-    return Calibrated(name, value, protocol, replace(found, epsilon=min(found.epsilon, epsilon)))
+def calibrated(
+    name: str, at: Callable[[float], Any], value: float, epsilon: float, delta: float, rounds: int, *,
+    rises: bool = True,
+) -> Calibrated:  # fmt: skip
+    """The answer with the guarantee of its protocol, certified once more; where that exceeds the budget, a step back.
+
+    ``at`` is the protocol for a value of the parameter, with which epsilon ``rises`` or falls.
+    """
+    certified = functools.cache(lambda value: questions.account(at(value), delta=delta, rounds=rounds))
+    value = stepped_back(lambda value: certified(value).epsilon, value, epsilon, rises=rises)
+    return Calibrated(name, value, at(value), certified(value))
 
 
 def messages(randomizer: Any, values: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:

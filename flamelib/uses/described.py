@@ -22,7 +22,7 @@ from flamelib.accounting.checkin.surveys import at_least, kind_of, many, rappor_
 from flamelib.accounting.composition.known_pairs import Cells, composed
 from flamelib.accounting.composition.renyi import renyi_to_epsilon
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
-from flamelib.core.guarantees import Adjacency, RestsOn
+from flamelib.core.guarantees import CROSSED, Adjacency, RestsOn, bracketed_ends
 from flamelib.core.logspace import UNIT, product_above, product_below
 from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import SUPPORTS, Domain, DomainError, check, known
@@ -148,6 +148,10 @@ def answered(given: Mapping[str, Any]) -> Answered:
         numbers["delta"] = USUAL_DELTA
         open_ends.append(f"delta: rho has an epsilon for every delta, and this one is at {USUAL_DELTA:g}")
     lower, upper, rests_on, because = _ends(mechanism, trust, numbers)
+    if lower is not None:
+        doubt = getattr(upper, "uncertainty", 0.0)
+        lower, upper, sure = bracketed_ends(lower, upper, doubt, f"{mechanism} with {numbers}")
+        rests_on, because = (rests_on, because) if sure else (RestsOn.ESTIMATED, f"{because}; {CROSSED}")
     if adjacency is None:
         adjacency = "unstated" if mechanism in RELEASED else Adjacency.REPLACE_ONE
         open_ends.append(f"adjacency: {IF_UNSTATED[mechanism in RELEASED]}")
@@ -206,13 +210,13 @@ def _ends(mechanism: str, trust: str, numbers: Mapping[str, Any]) -> tuple[float
     if mechanism == "rappor" and trust == "aggregator":
         budget = (numbers["epsilon0"], n_users)
         lower, upper = (rappor_sums(*budget, side, delta=delta, rounds=rounds) for side in ("lower", "upper"))
-        return min(lower, upper), upper, RestsOn.PROVEN, "sums of flipped bits: two shuffled binary responses"
+        return lower, upper, RestsOn.PROVEN, "sums of flipped bits: two shuffled binary responses"
     randomizer = kind_of(mechanism, numbers.get("n_buckets"))(numbers["epsilon0"])
     upper, rests_on = many(randomizer, n_users, rounds, 1.0, None, delta)
     if trust == "aggregator" and mechanism != "kary":
         return None, upper, rests_on, "a sum shows no more than shuffled reports do; how much less is not known here"
     lower = at_least(randomizer, n_users, rounds, 1.0, None, delta)
-    return min(lower, upper), upper, rests_on, "shuffled reports; the lower end by explicit data sets"
+    return lower, upper, rests_on, "shuffled reports; the lower end by explicit data sets"
 
 
 def _unshuffled(

@@ -13,6 +13,7 @@ from flamelib.accounting.checkin.surveys import at_least
 from flamelib.accounting.coordinates import counting, weighed
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.core.guarantees import CROSSED, RestsOn, bracketed_ends
 from flamelib.core.logspace import MARGIN
 from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import plainly
@@ -20,10 +21,14 @@ from flamelib.uses.requests import Request, Row
 
 
 def bracketed(found: Row, request: Request) -> Row:
-    """The row with its lower end, where there is one; never above the upper end."""
+    """The row with its lower end, where there is one; ends that contradict each other are warned of, and estimated."""
     known = _LOWEST.get(found.mechanism)
-    lower = known(request, found) if known else None
-    return found if lower is None else replace(found, lower=min(max(float(lower), 0.0), found.epsilon))
+    least = known(request, found) if known else None
+    if least is None:
+        return found
+    lower, upper, sure = bracketed_ends(max(float(least), 0.0), found.epsilon, 0.0, f"{found.mechanism} of {request}")
+    told = {} if sure else {"rests_on": RestsOn.ESTIMATED, "warning": "; ".join(filter(None, (found.warning, CROSSED)))}
+    return replace(found, lower=lower, epsilon=upper, **told)
 
 
 @plainly

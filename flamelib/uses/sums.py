@@ -17,7 +17,7 @@ from flamelib.accounting.splitting.lemmas import bits_sent
 from flamelib.accounting.splitting.plans import recommended
 from flamelib.accounting.splitting.rules import exact_rule, noisy_rule, security_needed
 from flamelib.core.guarantees import Adjacency, RestsOn
-from flamelib.core.search import greatest
+from flamelib.core.search import greatest, stepped_back
 from flamelib.mechanisms.integers.noise import TruncatedLaplace
 from flamelib.protocols.cloak import CloakProtocol, account
 from flamelib.uses.requests import REAL_BITS, Maker, Request, Row, finite
@@ -57,8 +57,13 @@ def _curator(request: Request, epsilon: float) -> Row:
 def _gaussian(request: Request, epsilon: float) -> tuple[float, float]:
     """Certified epsilon and the least noise: rounds of Gaussian noise are one with as many times the squared change."""
     moved = request.moved[0] * math.sqrt(request.rounds)
-    std = analytic_noise_std(moved, epsilon, request.delta)
-    return min(epsilon, float(gaussian_mechanism(moved, std, delta=request.delta))), std
+    least = analytic_noise_std(moved, epsilon, request.delta)
+
+    def found(std: float) -> float:
+        return float(gaussian_mechanism(moved, std, delta=request.delta))
+
+    std = stepped_back(found, least, epsilon, rises=False)
+    return found(std), std
 
 
 def _distributed_checkin(request: Request, epsilon: float) -> Row:
@@ -87,11 +92,12 @@ def _checkin_noise(n_users: int, rate: float, rounds: int, epsilon: float, delta
 def _participation_noise(rate: float, rounds: int, epsilon: float, delta: float) -> tuple[float, float]:
     """Noise of the server for records of norm 1, and its certified epsilon."""
 
-    def found(precision: float) -> float:
-        return float(participation_rounds("outer", rate, 1.0, 1, 1 / precision, 1.0, rounds, delta=delta))
+    @functools.cache
+    def found(std: float) -> float:
+        return float(participation_rounds("outer", rate, 1.0, 1, std, 1.0, rounds, delta=delta))
 
-    std = 1 / greatest(found, epsilon, epsilon)
-    return std, found(1 / std)
+    std = 1 / greatest(lambda precision: found(1 / precision), epsilon, epsilon)
+    return std, found(std)
 
 
 def _participation(request: Request, epsilon: float) -> Row:
@@ -158,12 +164,19 @@ def _cloak_skellam(request: Request, epsilon: float) -> Row:
     variance = least_variance(
         size, rounds=rounds, epsilon=epsilon, delta=request.delta, security_bits=security, **given
     )
-    found = vector_epsilon(size, variance=variance, rounds=rounds, delta=request.delta, security_bits=security, **given)
+
+    def certified(variance: float) -> float:
+        return vector_epsilon(
+            size, variance=variance, rounds=rounds, delta=request.delta, security_bits=security, **given
+        )
+
+    variance = stepped_back(certified, variance, epsilon, rises=False)
+    found = certified(variance)
     modulus = n * scale + 2 * math.ceil(_FAR * math.sqrt(variance)) + 1
     messages = least_messages(security, n, modulus)
     error = math.sqrt(variance + (n / 4 if request.task == "mean" else 0)) / (scale * n)
     return Row(
-        "cloak, Skellam noise", "Agarwal, Kairouz, Liu 2021", min(found, epsilon), None, error,
+        "cloak, Skellam noise", "Agarwal, Kairouz, Liu 2021", found, None, error,
         size * messages, bits_sent(modulus, messages, size), _SHUFFLERS,
         parameters={"variance": variance, "security_bits": security, **given}, rests_on=RestsOn.CITED,
     )  # fmt: skip

@@ -27,6 +27,7 @@ from flamelib import (
     GaussianNoise,
     KaryResponse,
     LaplaceNoise,
+    OptimizedUnary,
     Participation,
     Rounds,
     Shuffled,
@@ -39,6 +40,8 @@ from flamelib import (
     evaluate,
     run,
 )
+from flamelib.core.guarantees import ARITHMETIC, CrossedEnds
+from flamelib.front import questions
 from flamelib.front.results import rounded
 from flamelib.mechanisms.integers.noise import SkellamShare
 
@@ -201,8 +204,49 @@ def test_rounds_that_differ() -> None:
 def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
     found = calibrate(protocol, epsilon=0.4, delta=1e-3)
     assert getattr(found, found.parameter) == found.value
-    assert found.guarantee.epsilon <= 0.4
-    assert account(found.protocol, delta=1e-3).epsilon <= 0.4 * (1 + 1e-6)
+    assert found.guarantee.epsilon == account(found.protocol, delta=1e-3).epsilon <= 0.4
+
+
+CALIBRATED = [
+    *([KaryResponse(1.0, k), epsilon, n] for k in (2, 3, 20) for epsilon, n in ((0.05, 300), (0.3, 4000), (2.0, 50))),
+    *([AnyRandomizer(1.0), epsilon, n] for epsilon, n in ((0.02, 10**6), (0.7, 200), (5.0, 30))),
+    [OptimizedUnary(1.0, 8), 0.3, 900],
+    [GaussianNoise(1.0), 0.9, 20],
+]
+
+
+@pytest.mark.parametrize(("randomizer", "epsilon", "n_users"), CALIBRATED)
+def test_what_is_calibrated_is_certified_to_the_last_digit(randomizer: Any, epsilon: float, n_users: int) -> None:
+    for delta in (1e-3, 1e-7):
+        found = calibrate(Shuffled(randomizer, n_users), epsilon=epsilon, delta=delta)
+        assert found.guarantee.epsilon == account(found.protocol, delta=delta).epsilon <= epsilon
+        assert found.guarantee.epsilon > epsilon * (1 - 1e-6) or found.value == 30
+
+
+def test_ends_that_cross_are_an_error_here_and_a_wide_bracket_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = Shuffled(KaryResponse(1.0, 3), 100)
+    most = account(protocol, delta=1e-3)
+    monkeypatch.setattr(questions, "_lower", lambda *_: most.epsilon * (1 + 1e-9))
+    with pytest.raises(CrossedEnds, match="one of them is wrong; please report it"):
+        bounds(protocol, delta=1e-3)  # warnings are errors in tests
+    with pytest.warns(CrossedEnds):
+        found = bounds(protocol, delta=1e-3)
+    assert (found.lower, found.upper) == (most.epsilon - most.uncertainty, most.epsilon * (1 + 1e-9) + most.uncertainty)
+    assert (found.rests_on, found.assumes) == ("estimated", "one of both ends is nearly right: as certified they cross")
+    monkeypatch.setattr(questions, "_lower", lambda *_: math.nextafter(most.epsilon, 1))
+    found = bounds(protocol, delta=1e-3)
+    assert (found.lower, found.upper) == (most.epsilon, math.nextafter(most.epsilon, 1))
+    assert found.rests_on == "proven"
+
+
+def test_what_is_proven_names_what_it_assumes() -> None:
+    assert account(SURVEY, delta=1e-8, rounds=100).assumes == ARITHMETIC
+    assert bounds(SURVEY, delta=1e-8).assumes == ARITHMETIC
+    assert account(Shuffled(GaussianNoise(4.0), 50), delta=1e-3).assumes == ""
+    found = account(VECTORS[3], delta=1e-3)
+    assert found.assumes == f"no coordinate has more messages than the padded number; {ARITHMETIC}"
+    assert repr(found).endswith("; proven, if no coordinate has more messages than the padded number")
+    assert ARITHMETIC in found._repr_html_()
 
 
 def test_the_smallest_crowd_is_the_smallest() -> None:

@@ -58,7 +58,7 @@ SHARE = 5.0  # a statement that has taken so many times its share of the process
 ALIKE = 4  # of the same kind and id that are told
 DIGITS_LEFT = 1e6  # a larger epsilon has too few digits left to lead back to a delta
 LARGEST_TOLD, FAINTEST = 700.0, -690.0  # epsilon, and logarithm of a delta, that doubles hold
-ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side
+ROUNDING = 1e-6  # relative: what a numerical answer may be off on its safe side, when another one is asked
 TYPICAL = {
     "epsilon0": 1.0,
     "epsilon": 0.3,
@@ -170,7 +170,7 @@ def ask(key: str, inputs: Mapping[str, Any]) -> Reply:
     found = limited(key, inputs, lambda: answers.answer(key, inputs))
     took = time.process_time() - started
     error = found.get("uncertainty", 0.0)
-    return Reply(found["value"], found["gives"], found["rests_on"], float(error), took)
+    return Reply(found["value"], found["gives"], found.get("rests_on", ""), float(error), took)
 
 
 def limited(key: str, inputs: Mapping[str, Any], question: Callable[[], Any]) -> Any:
@@ -334,17 +334,27 @@ def _number(key: str, inputs: Inputs) -> float | None:
     return None if found is None else found.number
 
 
+def _at_least(key: str, inputs: Inputs) -> float | None:
+    """The number, without the error that an exact one has been given on its upper side."""
+    found = _reply(key, inputs)
+    if found is None:
+        return None
+    return found.number - (found.uncertainty if found.gives == "exact" else 0.0)
+
+
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
-    """A lower answer above an upper one to the same question."""
+    """A lower answer above an upper one to the same question, as they are; an exact one holds from its error on."""
     try:
-        found = [_number(key, _of(key, inputs | fixed)) for key, fixed in (lower, upper)]
+        found = [
+            ends(key, _of(key, inputs | fixed)) for ends, (key, fixed) in ((_at_least, lower), (_number, upper))
+        ]
     except FaultError as fault:
         yield fault.wrong
         return
     if None in found or math.isnan(found[0] or 0.0) or math.isnan(found[1] or 0.0):
         return
     least, most = float(found[0] or 0.0), float(found[1] or 0.0)
-    if least > most * (1 + ROUNDING):
+    if least > most:
         yield Wrong("order", upper[0], _of(upper[0], inputs | upper[1]), f"{most!r}, but {lower[0]} says {least!r}")
 
 
@@ -360,7 +370,6 @@ ABOVE = ("blanket:lem-reduction", "blanket:lem-hoeffding", "blanket:lem-bennett"
          "shuffle:any", "shuffle:table", "shuffle:exact-binary")  # fmt: skip
 BELOW = ("shuffle:lower", "shuffle:table", "shuffle:exact-binary")
 EXACT = 1e-15  # relative: the enumeration is of rational numbers, an answer is a double
-CLOSED = 1e-9  # relative, in epsilon: what an exact answer may be above the truth
 WORK = 9_000  # histograms that a draw compares at most
 
 
@@ -417,16 +426,15 @@ def enumerated(inputs: Inputs) -> Iterator[Wrong]:
                 key, {name: value for name, value in wish.items() if name not in {"epsilon", "delta"} - {asked}}
             )
             try:
-                found = _number(key, given)
+                found = (_number if sign > 0 else _at_least)(key, given)
             except FaultError as fault:
                 yield fault.wrong
                 continue
-            if found is None or (asked == "delta" and found == (0.0 if sign < 0 else math.inf)):
+            if found is None or (asked == "delta" and (found == math.inf if sign > 0 else found <= 0)):
                 continue
-            excess, margin = (CLOSED, ROUNDING) if sign < 0 and key == "shuffle:exact-binary" else (0.0, EXACT)
-            truth = float(oracle.worst(world, inputs["epsilon"] if asked == "epsilon" else found * (1 - excess)))
+            truth = float(oracle.worst(world, inputs["epsilon"] if asked == "epsilon" else found))
             gap = found - truth if asked == "epsilon" else inputs["delta"] - truth
-            if sign * gap < -margin * truth - 1e-40:
+            if sign * gap < -EXACT * truth - 1e-40:
                 words = f"{found!r}, but every data set gives {truth!r}"
                 yield Wrong("oracle", key, given, words + ("" if asked == "epsilon" else " at that epsilon"))
 
@@ -469,7 +477,7 @@ def visited(inputs: Inputs) -> Iterator[Wrong]:
         limited("front:bounds", inputs, lambda: bounds(survey, epsilon=epsilon, rounds=rounds))
         found = limited("front:calibrate", inputs, lambda: calibrate(survey, epsilon=epsilon, delta=delta))
         again = limited(key, inputs, lambda: account(found.protocol, delta=delta)).epsilon
-        if again > epsilon * (1 + ROUNDING):
+        if not found.guarantee.epsilon == again <= epsilon:
             yield Wrong("round trip", "front:calibrate", inputs, f"{found!r} costs {again!r}")
     except (DomainError, TooLongError):
         return

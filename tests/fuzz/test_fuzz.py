@@ -65,10 +65,11 @@ TABLE = {"table": [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]], "n_users": 3, "epsilon": 0
 @pytest.mark.parametrize("inputs", [COIN, COIN | {"randomizer": "hadamard", "n_buckets": 3}, TABLE])
 def test_a_small_world_that_is_misjudged_is_told(monkeypatch: pytest.MonkeyPatch, inputs: harness.Inputs) -> None:
     assert list(harness.enumerated(inputs)) == []
-    number = harness._number
+    number, at_least = harness._number, harness._at_least
     for factor, side in ((0.5, "upper"), (2.0, "lower")):
         with monkeypatch.context() as patch:
             patch.setattr(harness, "_number", lambda key, given, factor=factor: _times(factor, number(key, given)))
+            patch.setattr(harness, "_at_least", lambda key, given, factor=factor: _times(factor, at_least(key, given)))
             found = list(harness.enumerated(inputs))
         assert {one.kind for one in found} == {"oracle"}
         assert {"epsilon", "delta"} <= {name for one in found for name in one.inputs}

@@ -15,7 +15,7 @@ from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling.closed_form import clones_closed
 from flamelib.accounting.shuffling.numerical import clones_2021
 from flamelib.core.binomial import quantiles
-from flamelib.core.guarantees import Gives, RestsOn
+from flamelib.core.guarantees import ARITHMETIC, Gives, RestsOn
 from flamelib.core.logspace import product_above
 from flamelib.core.statements import states
 
@@ -65,13 +65,16 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
-    """Where it is a bound, the closed form of the clones is cited."""
-    cited = arguments.get("slack_delta") is not None and arguments.get("route", "closed") == "closed"
-    return RestsOn.CITED if cited else RestsOn.PROVEN
+    """The closed form of the clones is cited."""
+    return RestsOn.CITED if arguments.get("route", "closed") == "closed" else RestsOn.PROVEN
+
+
+def _assumes(arguments: Mapping[str, Any]) -> str:
+    return ARITHMETIC if arguments.get("route") == "numerical" else ""
 
 
 @states("checkin", "baseline-shuffled", item="Section 4.1, baseline of Figure 1, shuffled reports", gives=_gives,
-        rests_on=_rests_on, words={"route": ("closed", "numerical")})  # fmt: skip
+        rests_on=_rests_on, assumes=_assumes, words={"route": ("closed", "numerical")})  # fmt: skip
 def baseline_shuffled(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, route: str = "closed",
     slack_delta: float | None = None,
@@ -114,8 +117,7 @@ def baseline_shuffled(
     return min(product_above(rounds, epsilon0), _composed(sampled_epsilon(each, rate), rounds, left / 2, "kov"))
 
 
-@states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value",
-        rests_on="proven")  # fmt: skip
+@states("checkin", "sec-4.1-generic", item="Section 4.1, the route for approximate local randomizers", gives="value")
 def generic_route(
     epsilon0: float, n_users: int, checkin_rate: float, rounds: int, delta: float, slack_delta: float,
     local_delta: float = 0.0,

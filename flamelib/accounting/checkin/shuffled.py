@@ -36,6 +36,7 @@ from flamelib.core.profiles import (
     LaplaceProfile,
     SupportProfile,
 )
+from flamelib.core.search import log_excess
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError, check, one_budget
 
@@ -307,7 +308,7 @@ def largest_epsilon0(
     def excess(size: float) -> float:
         randomizer = _randomizer(route, _budget(size), n_buckets)
         found = shuffled_rounds(randomizer, n_users, rounds, delta=delta, checkin_rate=checkin_rate)
-        return math.log(found / epsilon) if found else -math.inf
+        return log_excess(found, epsilon)
 
     ends = (min(epsilon / rounds, HARDEST) * (1 - 1e-12), HARDEST)
     low, high = (math.log(2 * math.sinh(end / 2)) for end in ends)

@@ -54,7 +54,7 @@ from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.binomial import window
 from flamelib.core.guarantees import Certified, Gives, RestsOn
 from flamelib.core.logspace import UNIT, probability
-from flamelib.core.search import smallest_epsilon
+from flamelib.core.search import log_excess, smallest_epsilon
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check, one_budget, plainly
 
@@ -235,7 +235,7 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
 
 def _rests_on(arguments: Mapping[str, Any]) -> RestsOn:
     """What sums of moments by panels and a grid of losses add is measured; the terms of Equation 11 are cited."""
-    if arguments.get("route") in ("thm-4", "rdp-exact") or _gives(arguments) is Gives.VALUE:
+    if arguments.get("route") in ("thm-4", "rdp-exact"):
         return RestsOn.ESTIMATED
     return RestsOn.CITED if arguments.get("route") == "eq-11" else RestsOn.PROVEN
 
@@ -378,11 +378,11 @@ def distributed_noise(
     if checkin_rate * rounds <= delta:
         return 0.0
 
-    def log_excess(noise: float) -> float:
+    def excess(noise: float) -> float:
         found = distributed_rounds(n_users, checkin_rate, noise, rounds, delta=delta, dropout=dropout)
-        return math.log(max(found, 1e-300) / epsilon)
+        return log_excess(found, epsilon)
 
-    return _least(log_excess, 2 * math.sqrt(rounds * checkin_rate / n_users) * analytic_noise_std(1.0, epsilon, delta))
+    return _least(excess, 2 * math.sqrt(rounds * checkin_rate / n_users) * analytic_noise_std(1.0, epsilon, delta))
 
 
 def _least(log_excess: Callable[[float], float], guess: float) -> float:

@@ -14,7 +14,7 @@ from flamelib.accounting.checkin.shuffled import largest_epsilon0, shuffled_roun
 from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.accounting.shuffling.numerical import all_equal, any_randomizer, blanket_divergence, exact_binary
 from flamelib.accounting.shuffling.tables import ROUNDED, local_budget, table_divergence, table_lower
-from flamelib.core.guarantees import Certified, Gives, RestsOn
+from flamelib.core.guarantees import ARITHMETIC, Certified, Gives, RestsOn
 from flamelib.core.profiles import (
     BUCKETED,
     AnyProfile,
@@ -25,7 +25,7 @@ from flamelib.core.profiles import (
     SupportProfile,
     TableProfile,
 )
-from flamelib.core.search import largest
+from flamelib.core.search import largest, stepped_back
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, DomainError
 
@@ -190,7 +190,7 @@ def _calibration_rests_on(arguments: Mapping[str, Any]) -> RestsOn:
 
 
 @states("shuffle", "calibrate", item="the largest local budget, or the least noise, that keeps a central budget",
-        gives="upper", rests_on=_calibration_rests_on,
+        gives="upper", rests_on=_calibration_rests_on, assumes=ARITHMETIC,
         words={"randomizer": ("kary", "laplace", "any", "gaussian", *SUPPORTS)})  # fmt: skip
 def shuffle_calibrate(
     randomizer: str, n_users: int, epsilon: float, delta: float, n_buckets: int | None = None, rounds: int = 1,
@@ -198,9 +198,9 @@ def shuffle_calibrate(
 ) -> Budget | Noise:  # fmt: skip
     """Largest local budget (never too large), or least Gaussian noise (never too small), that keeps (epsilon, delta).
 
-    At the answer the certified account keeps the budget.  For one round the answer is within 1e-7 of the best such
-    answer, for many rounds within two thousandths.  A local budget of ``epsilon`` needs no shuffling in one round, and
-    30 is the largest.
+    At the answer the certified account keeps the budget, to the last digit.  For one round the answer is within 1e-7 of
+    the best such answer, for many rounds within two thousandths.  A local budget of ``epsilon`` needs no shuffling in
+    one round, and 30 is the largest.
 
     Parameters
     ----------
@@ -242,7 +242,8 @@ def largest_budget(
 ) -> float:
     """The largest local budget of a family of randomizers, by the route that belongs to it."""
     if rounds == 1 and rate == 1:
-        return largest_parameter(at, n_users, epsilon, delta, min(epsilon, HARDEST), HARDEST)
+        value = largest_parameter(at, n_users, epsilon, delta, min(epsilon, HARDEST), HARDEST)
+        return stepped_back(lambda budget: once(at(budget), n_users, None, delta)[0], value, epsilon)
     example = at(1.0)
     buckets = getattr(example, "n_buckets", None)
     found = largest_epsilon0(n_users, rate, rounds, epsilon, delta, example.kind, buckets)
@@ -255,7 +256,10 @@ def least_noise(n_users: int, epsilon: float, delta: float) -> float:
     def at(part: float) -> GaussianProfile:
         return GaussianProfile(1 / part)
 
-    return 1 / largest_parameter(at, n_users, epsilon, delta, 1 / LOUDEST, LOUDEST)
+    value = 1 / largest_parameter(at, n_users, epsilon, delta, 1 / LOUDEST, LOUDEST)
+    return stepped_back(
+        lambda noise: once(GaussianProfile(noise), n_users, None, delta)[0], value, epsilon, rises=False
+    )
 
 
 def largest_parameter(

@@ -110,7 +110,7 @@ def renyi_to_epsilon(curve: Callable[[float], float], delta: float, orders: Iter
     return min(converted(order, curve(order), delta) for order in orders)
 
 
-@states("checkin", "lem-3", item="Lemma 3, Equation 4, in its complete form", gives="value", rests_on="proven",
+@states("checkin", "lem-3", item="Lemma 3, Equation 4, in its complete form", gives="value",
         adjacency="none")  # fmt: skip
 def least_renyi(order: int, epsilon: float, delta: float) -> float:
     r"""The divergence of Lemma 3: the least of a pair with exactly this (epsilon, delta), **not a bound** from above.

@@ -39,7 +39,7 @@ from flamelib.accounting.coordinates.padded import Bound, Coordinate, all_real, 
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form, numerical
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import ARITHMETIC, Certified, Gives
 from flamelib.core.profiles import LaplaceProfile
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, DomainError, check, plainly
@@ -48,6 +48,9 @@ SPARED = 1e-6  # share of a coordinate's delta that is set aside for an overflow
 SHARED_REST = 1e-20  # the same, of whatever delta: squared as often as a smaller delta asks for
 SHARED_ACCURACY = 0.02  # relative; what sharing a curve may cost
 ROUGH = 0.1  # two coordinates of real against dummy are well below one of real against real: no fine curve is needed
+
+#: What must hold of the bags of SS-Topk where their overflow is not counted.
+NO_OVERFLOW = "no coordinate has more messages than the padded number"
 
 BOUNDS: dict[str, Callable[..., float]] = {
     "withdrawn": closed_form.bennett_withdrawn,
@@ -61,8 +64,13 @@ def _gives(arguments: Mapping[str, Any]) -> Gives:
     return Gives.UPPER if arguments.get("route") == "sound" else Gives.VALUE
 
 
+def _assumes(arguments: Mapping[str, Any]) -> str:
+    never_full = arguments["protocol"] == "topk" and arguments.get("overflow", "none") == "none"
+    return f"{NO_OVERFLOW}; {ARITHMETIC}" if never_full else ARITHMETIC
+
+
 @states("flame", "account", item="one round by Theorems 1, 3 and 4, or certified (topk: while no coordinate holds "
-        "more real messages than padded)", gives=_gives, rests_on="proven",
+        "more real messages than padded)", gives=_gives, rests_on="proven", assumes=_assumes,
         words={"protocol": ("simple", "double", "topk"), "route": ("paper", "unsampled", "sound")})  # fmt: skip
 def account(
     protocol: str,

@@ -32,7 +32,7 @@ class MultiplesRange:
     most: int
 
 
-@states("flame", "def-3", item="Definition 3, multiples for an index privacy", gives="value", rests_on="proven",
+@states("flame", "def-3", item="Definition 3, multiples for an index privacy", gives="value",
         adjacency="none")  # fmt: skip
 def least_multiples(sampling_rate: float, index_privacy: float) -> float:
     r"""Least real number of multiples at which Definition 3 holds with this ratio (value).
@@ -62,7 +62,7 @@ def multiples_range(sampling_rate: float, index_privacy: float) -> MultiplesRang
     return MultiplesRange(least_multiples(sampling_rate, index_privacy), most)
 
 
-@states("flame", "thm-5", item="Theorem 5, strongest index privacy under padding", gives="value", rests_on="proven",
+@states("flame", "thm-5", item="Theorem 5, strongest index privacy under padding", gives="value",
         adjacency="none")  # fmt: skip
 def strongest_index_privacy(n_users: int, padded: int, sampling_rate: float) -> IndexPrivacy:
     r"""Least ratio of Definition 3, and the multiples that reach it, for which padding has room on average (value).

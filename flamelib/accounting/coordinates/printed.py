@@ -70,7 +70,7 @@ def sampled_kary(n_users: int, n_buckets: int, epsilon0: float, sampling_rate: f
     return _sampled(n_buckets, epsilon0, sampling_rate * n_users, sampling_rate, delta)
 
 
-@states("flame", "thm-3", item="Theorem 3, one coordinate after padding and sampling", gives="value", rests_on="proven")
+@states("flame", "thm-3", item="Theorem 3, one coordinate after padding and sampling", gives="value")
 def padded_kary(n_buckets: int, epsilon0: float, padded: int, sampling_rate: float, delta: float) -> CoordinateBudget:
     r"""Epsilon of one padded coordinate by the printed formula (value): shuffled, and shuffled and sampled.
 
@@ -128,7 +128,7 @@ def simple_vector(dimension: int, epsilon: float, delta: float) -> Budget:
     return Budget(least_epsilon(epsilon, dimension, delta), min(1.0, product_above(dimension + 1, delta)))
 
 
-@states("flame", "thm-4", item="Theorem 4, all coordinates of SS-Double", gives="value", rests_on="proven")
+@states("flame", "thm-4", item="Theorem 4, all coordinates of SS-Double", gives="value")
 def double_vector(kept: float, epsilon: float, delta: float) -> Budget:
     r"""Budget of a vector of SS-Double by the printed formula (value): :math:`t = 2k` coordinates are counted.
 

@@ -35,9 +35,9 @@ from flamelib.accounting.sampling.readings import (
     inner_estimate,
     outer_estimate,
 )
-from flamelib.core.guarantees import Certified, Gives
+from flamelib.core.guarantees import ARITHMETIC, Certified, Gives
 from flamelib.core.logspace import probability
-from flamelib.core.search import WIDTH, smallest_epsilon
+from flamelib.core.search import WIDTH, smallest_epsilon, stepped_back
 from flamelib.core.statements import states
 from flamelib.core.vocabulary import DomainError, check
 
@@ -202,7 +202,7 @@ def _blur(estimate: Callable[[float], Estimate], epsilon: float) -> float:
 
 @states("participation", "calibrate", item="Section 6, the noise that a guarantee of one round needs",
         gives=lambda given: Gives.VALUE if given["scheme"] in ("inner", "aligned") else Gives.UPPER, rests_on="proven",
-        adjacency="add-remove")  # fmt: skip
+        assumes=ARITHMETIC, adjacency="add-remove")  # fmt: skip
 def participation_noise(
     scheme: str,
     participation_rate: float,
@@ -239,12 +239,20 @@ def participation_noise(
     before = min(unsampled_epsilon(epsilon, *hidden) * (1 - CONVERTED), FURTHEST)
     most = analytic_noise_std(clip_norm, before, inside)
     if scheme in ("wcs", "ols", "cs"):
-        return most
+        return stepped_back(
+            lambda noise: sampled_from_delta(known, hidden, noise, clip_norm, delta), most, epsilon, rises=False
+        )
 
     def log_delta(noise: float) -> float:
         return READINGS[scheme](p, q, n_records, clip_norm / noise if noise > 0 else math.inf, epsilon).high
 
-    return smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
+    def certified(noise: float) -> float:
+        """Both directions, a record removed and one added."""
+        one = (p, q, n_records, noise, clip_norm, None, delta)
+        return max(random_participation("outer", *one), random_participation_add(*one))
+
+    found = smallest_epsilon(lambda part: log_delta(part * most), delta, at_most=1.0) * most
+    return stepped_back(certified, found, epsilon, rises=False) if scheme == "outer" and found else found
 
 
 def system_guarantee(

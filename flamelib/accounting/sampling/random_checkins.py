@@ -18,7 +18,7 @@ BLANKET_FACTOR = 8  # by which the reduction of an approximate randomizer to a p
 
 @states("participation", "cmp-random-checkins",
         item="Section 5.4, comparison with random check-ins in a fixed window (Balle et al. 2020)",
-        gives="value", rests_on="proven")  # fmt: skip
+        gives="value")  # fmt: skip
 def random_checkins(epsilon0: float, participation_rate: float, window: int, delta: float) -> float:
     r"""Epsilon of random check-ins in a fixed window with an :math:`\varepsilon_0`-LDP randomizer (value).
 

@@ -88,7 +88,7 @@ def summation_mse_bound(n_users: int, n_levels: int, blanket_mass: float) -> flo
     return n_users * (1 / (4 * n_levels**2) + blanket_mass / 2) / (1 - blanket_mass) ** 2
 
 
-@states("blanket", "thm-4.1", item="Theorem 4.1", gives="value", rests_on="proven")
+@states("blanket", "thm-4.1", item="Theorem 4.1", gives="value")
 def summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""The number of levels with the least worst-case error at (epsilon, delta), and that error (exact).
 

@@ -73,7 +73,7 @@ def _local_mass(n_buckets: int, epsilon: float) -> float:
 
 
 @states("blanket", "own-sum", item="Theorem 4.1's protocol by the certified divergence, this project", gives="value",
-        rests_on="proven", adjacency="replace-one")  # fmt: skip
+        adjacency="replace-one")  # fmt: skip
 def certified_summation_plan(n_users: int, epsilon: float, delta: float) -> SummationPlan:
     r"""The best number of levels, the least blanket mass found that keeps (epsilon, delta), and the worst-case error.
 

@@ -368,7 +368,7 @@ def blanket_mass(randomizer: KaryProfile | SupportProfile | LaplaceProfile | Gau
     return randomizer.mass
 
 
-@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value", rests_on="proven")
+@states("blanket", "thm-3.1", item="Theorem 3.1", gives="value")
 def histogram_blanket_mass(n_users: int, n_buckets: int, epsilon: float, delta: float) -> float:
     r"""Blanket mass at which shuffled k-ary response is (epsilon, delta)-private by Theorem 3.1 (a value).
 
@@ -506,7 +506,7 @@ def bennett(
 
 
 @states("flame", "bennett-withdrawn", item="the bound by Bennett's inequality as it stood before its correction",
-        gives="value", rests_on="proven", randomizers=("kary", "laplace", *SUPPORTS))  # fmt: skip
+        gives="value", randomizers=("kary", "laplace", *SUPPORTS))  # fmt: skip
 def bennett_withdrawn(
     randomizer: KaryProfile | SupportProfile | LaplaceProfile, n_users: int, epsilon: float | None = None,
     delta: float | None = None,

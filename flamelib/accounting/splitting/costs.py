@@ -68,7 +68,7 @@ class _Setting:
 
 
 @states("cloak", "cost", item="Section 8, costs, with the published formulas of the others", gives="value",
-        rests_on="proven", adjacency="none", words={"protocol": PROTOCOLS})  # fmt: skip
+        adjacency="none", words={"protocol": PROTOCOLS})  # fmt: skip
 def cost(
     protocol: str,
     n_users: int,

@@ -92,7 +92,6 @@ _Messages = Callable[[_Wish, int, int], int]
     "plan",
     item="the cheapest parameters by each theorem, that of Balle, Bell, Gascon, Nissim 2020 among them",
     gives="value",
-    rests_on="cited",
     adjacency="none",
 )
 def plans(

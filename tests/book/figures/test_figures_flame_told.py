@@ -61,12 +61,12 @@ def test_then_and_now_tells_what_was_known_before(now):
     early = {"certified-before": 1.4, "certified": 0.2, "lower": 0.1}
     words = told.then_and_now(moved(moved(now, "exactly", **early), "topk", **{"lower-before": 1.1, "lower": 1.2}))
     assert words["exactly_gain"] == "0.2 where 1.4 was all that could be certified before"
-    assert words["topk_gain"] == "raises what is certainly lost from 1.1 to 1.2"
+    assert words["topk_gain"] == "shows that at least 1.2 is lost; the yield of counting is 1.1"
     same = told.then_and_now(
         moved(moved(now, "exactly", **early | {"certified": 1.4}), "topk", **{"lower-before": 1.2, "lower": 1.2})
     )
     assert same["exactly_gain"] == "1.4, as before"
-    assert same["topk_gain"] == "does not raise what is certainly lost, 1.2, here"
+    assert same["topk_gain"] == "shows no more here: at least 1.2 is lost"
 
 
 def overall(double, simple, lower=1.0, printed=9.0):
@@ -158,7 +158,7 @@ def test_the_attack_is_told_with_its_claim(claim, words):
     lower = float(attack.topk_lower(20, 30, 1.0, delta=1e-3))
     said = told.attacked(found, curve, Claim("", claim, lower, 2 * lower))
     assert words in said["attack_verdict"]
-    assert said["attack_reach"] == "its epsilon is still 50 % of the certified upper bound"
+    assert said["attack_reach"] == "its yield is still 50 % of the certified upper bound"
     assert ("does not lie below" in said["curve_and_claim"]) == ("not" in words)
     assert (said["attacked_bags"], said["rounds_run"]) == ("20 bags", "200 rounds")
     inside = sum(low <= found.exact(at) <= high for at, low, high in zip(curve.at, curve.low, curve.high, strict=True))

@@ -15,7 +15,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ADDRESS, ROOT
 from flamebook.site.book import pages
-from flamebook.site.written import refuted, unknown
+from flamebook.site.written import refuted, theorems, unknown
 from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
@@ -124,9 +124,10 @@ def test_the_front_page_counts_findings(staged: Path, judged: list[Judged]) -> N
     assert int(parts[1]) == sum(one.weight == "budget broken" for one in found) == 2
     assert (figures, "from 0 executed notebooks" in text) == (0, True)
     statements = load_all().values()
-    of, proven, cited, rest = map(int, re.findall(r"(\d+)(?= statements| are (?!bounds)| this d)", text))
-    assert of == len(statements) == proven + cited + rest
+    of, proven, cited, rest, values = map(int, re.findall(r"(\d+)(?= statements| are (?!bounds)| this d)", text))
+    assert of == len(statements) == proven + cited + rest + values
     assert proven == sum(statement.rests_on == "proven" for statement in statements)
+    assert values == sum(statement.gives == "value" for statement in statements)
 
 
 def test_the_box_says_how_many_rows_wait_for_the_print(staged: Path, judged: list[Judged]) -> None:
@@ -143,7 +144,8 @@ def test_the_index_has_every_statement_with_direction_and_adjacency(staged: Path
     for key, statement in load_all().items():
         [row] = [row for row in rows if row.startswith(f"`{key}`")]
         assert str(statement.adjacency) in row
-        assert f"\n  - {'depends on the inputs' if callable(statement.rests_on) else statement.rests_on}\n" in row
+        label = "depends on the inputs" if callable(statement.rests_on) else statement.rests_on or ""
+        assert f"\n  - {label}{theorems.ASSUMING if label == 'proven' and statement.assumes else ''}\n" in row
         assert statement.function.__name__ in row
         assert re.search(r"/blob/\w+/tests/[\w/]*test_\w+\.py#L\d+\)", row), f"{key} has no test that names it"
 

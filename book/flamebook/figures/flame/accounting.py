@@ -199,7 +199,7 @@ class ThenAndNow:
             if {low, high} <= found.keys()
         ]
         lows, highs = np.array(given).T
-        return compared(lows, "<=", highs * (1 + 1e-6))
+        return compared(lows, "<=", highs)
 
     def verdicts(self) -> list[tuple[object, ...]]:
         """For each protocol, and SS-Topk with full bags: the withdrawn form's value between certified bounds."""

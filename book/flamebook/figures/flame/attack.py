@@ -84,11 +84,15 @@ class Attack:
         (low, _), (_, most) = self._shares(self.epsilon)
         return math.log((low - delta) / most) if low > delta else 0.0
 
-    def rows(self, delta: float, lower: float, claimed: float) -> list[tuple[object, ...]]:
+    def yielded(self, delta: float) -> float:
+        """Budget that this count alone, by its exact law, shows to be exceeded at ``delta``: the attack's yield."""
+        kept, padded, epsilon0 = (self.parameters[name] for name in ("kept", "padded", "epsilon0"))
+        return float(topk_lower(float(kept), int(padded), float(epsilon0), delta=delta))
+
+    def rows(self, delta: float, claimed: float) -> list[tuple[object, ...]]:
         """For a table: what is given away at the attacked budget beside the claimed ``delta``, and budgets at least.
 
-        ``lower`` is what the exact law shows of the budget at that delta.  A budget ``claimed`` beyond the attacked one
-        has a row of its own.
+        A budget ``claimed`` beyond the attacked one has a row of its own.
         """
         exact, (low, high) = self.exact(self.epsilon), self.interval(self.epsilon)
         attacked = [("epsilon attacked", self.epsilon)] if self.epsilon < claimed else []
@@ -101,8 +105,8 @@ class Attack:
             ("to", high),
             ("epsilon claimed", claimed),
             *attacked,
-            ("epsilon at least, at the claimed delta, from the law", lower),
-            ("epsilon at least, from the simulated rounds alone", self.epsilon_at_least(delta)),
+            ("the attack's yield: epsilon at the claimed delta, from the law", self.yielded(delta)),
+            ("the same from the simulated rounds alone", self.epsilon_at_least(delta)),
         ]
 
     def _shares(self, epsilon: float) -> list[tuple[float, float]]:
@@ -217,8 +221,7 @@ class AttackCurve:
 
 def compute_attack_curve(attack: Attack, delta: float, points: int) -> AttackCurve:
     """From no budget at all to a little beyond the one that the attack refutes at ``delta``."""
-    kept, padded, epsilon0 = (attack.parameters[name] for name in ("kept", "padded", "epsilon0"))
-    last = 1.1 * topk_lower(float(kept), int(padded), float(epsilon0), delta=delta) + 1e-3
+    last = 1.1 * attack.yielded(delta) + 1e-3
     ends = (min(last, LARGEST_EPSILON), min(attack.epsilon * 1.25, LARGEST_EPSILON))
     grid, marks = np.linspace(0, ends[0], points), np.linspace(0, ends[1], 6)
     low, high = np.array([attack.interval(e) for e in marks]).T

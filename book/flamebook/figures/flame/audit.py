@@ -14,7 +14,8 @@ from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, at_least, at_most, verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower, topk_lower
+from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower
+from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
 from flamelib.core.profiles import LaplaceProfile
@@ -152,11 +153,12 @@ def _sampled(one: Round) -> dict[str, Claim]:
         "full": f"SS-Topk, {share}, overflow dropped",
     }
     crowd = (one.n_users, one.dimension, one.kept, *size, delta)
+    weighed = weighed_lower(one.n_users, one.kept, *size, delta=delta)
     lower = {
         "double": attacks.double_lower(*crowd),
         "subset": exactly_lower(*crowd[:5], delta=delta),
-        "topk": topk_lower(one.kept, *size, delta=delta),
-        "full": attacks.full_lower(*crowd),
+        "topk": weighed,
+        "full": max(attacks.full_lower(*crowd), weighed),  # no bag of the data sets that are weighed overflows
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),

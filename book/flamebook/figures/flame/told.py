@@ -99,8 +99,9 @@ def then_and_now(now: ThenAndNow) -> Words:
         }[verdict(exactly["withdrawn"], exactly["lower"], today)],
         "topk_gain": either(
             compared(topk["lower"], ">", topk["lower-before"]),
-            f"raises what is certainly lost from {at_least(topk['lower-before'])} to {at_least(topk['lower'])}",
-            f"does not raise what is certainly lost, {at_least(topk['lower'])}, here",
+            f"shows that at least {at_least(topk['lower'])} is lost; the yield of counting is "
+            f"{at_least(topk['lower-before'])}",
+            f"shows no more here: at least {at_least(topk['lower'])} is lost",
         ),
         "topk_standing": standing(*plain),
         "topk_verdict": {
@@ -219,7 +220,8 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         low <= attack.exact(float(at)) <= high for at, low, high in zip(curve.at, curve.low, curve.high, strict=True)
     )
     factor = times(ratio(attack.exact(attack.epsilon), curve.claimed[1]))
-    broken = claim.verdict == "refuted"
+    yielded = attack.yielded(curve.claimed[1])
+    broken = yielded > claim.claimed
     return {
         "intervals": either(
             inside == curve.at.size,
@@ -229,7 +231,7 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         "curve_and_claim": either(
             broken,
             f"At the claimed budget the curve is {factor} the claimed $\\delta$, to which it falls only at "
-            f"{times(ratio(claim.lower, claim.claimed))} that budget.",
+            f"{times(ratio(yielded, claim.claimed))} that budget.",
             "The claim does not lie below the curve: counting does not contradict it.",
         ),
         "attack_verdict": either(
@@ -237,7 +239,7 @@ def attacked(attack: Attack, curve: AttackCurve, claim: Claim) -> Words:
         ),
         "attack_reach": either(
             claim.upper > 0,
-            f"its epsilon is still {percent(ratio(claim.lower, claim.upper))} of the certified upper bound",
+            f"its yield is still {percent(ratio(yielded, claim.upper))} of the certified upper bound",
             "the certified upper bound is 0 as well",
         ),
         "attacked_bags": counted(int(attack.parameters["kept"]), "bag"),
@@ -271,16 +273,16 @@ def claimed(sparse: Round, dense: Round, claims: Claims) -> Words:
         "subset_lower": at_least(subset.lower),
         "dense_verdict": f"The budget of SS-Topk with one coordinate in {dense.dimension / dense.kept:.4g} "
         f"{_STATES[topk.verdict]}",
-        "dense_numbers": f"The formula gives {topk.claimed:.4g}, counting gives away {at_least(topk.lower)}, and "
+        "dense_numbers": f"The formula gives {topk.claimed:.4g}, at least {at_least(topk.lower)} is lost, and at most "
         f"{at_most(topk.upper)} is certified",
         "overflow": either(
             topk.verdict == full.verdict, "Overflow leaves the verdict as it is.", "Overflow changes the verdict."
         ),
         "full_verdict": either(
             full.lower > topk.lower,
-            f"On data that fill the bags, counting gives away {at_least(full.lower)}, and the formula's "
+            f"On data that fill the bags, at least {at_least(full.lower)} is lost, and the formula's "
             f"{full.claimed:.4g} {_STATES[full.verdict]}.",
-            f"Here counting gives away no more with full bags, and the formula's {full.claimed:.4g} "
+            f"Here no more is known to be lost with full bags, and the formula's {full.claimed:.4g} "
             f"{_STATES[full.verdict]}.",
         ),
     }

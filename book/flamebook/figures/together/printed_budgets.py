@@ -37,14 +37,14 @@ class Budget:
     def verdict(self) -> str:
         """In words.
 
-        >>> Budget("SS-Topk", 0.24, 1.198, 1.444).verdict, Budget("SS-Simple", 0.91, 0.09, 0.201).verdict
-        ('too small, at least 4.9 times', 'safe, at least 4.5 times too large')
+        >>> Budget("SS-Topk", 0.24, 1.286, 1.444).verdict, Budget("SS-Simple", 0.91, 0.09, 0.201).verdict
+        ('too small, at least 5.3 times', 'safe, at least 4.5 times too large')
         """
         if self.printed < self.least:
             return f"too small, at least {_down(self.least / self.printed)} times"
         if self.printed >= self.most:
             return f"safe, at least {_down(self.printed / self.most)} times too large"
-        return "neither proven nor refuted"
+        return "open: neither proven nor refuted"
 
 
 def _down(ratio: float) -> float:
@@ -67,7 +67,7 @@ class Budgets:
         crosses = counted(len(self.budgets), "printed budget")
         return {
             "budgets_alt": f"{crosses} as crosses beside bars of what is certified: {small} left of their bars, "
-            f"{len(self.budgets) - small - safe} on them, {safe} right of them.",
+            f"{len(self.budgets) - small - safe} open, {safe} right of them.",
             "alone_too_large": times(_down(alone.printed / alone.most)),
         }
 

@@ -92,11 +92,11 @@ def _promises(
             continue
         if "lower" in table.columns:
             lower = max(lower, bracketed(found, request).lower or 0.0)
-        told.append({"epsilon": rounded(found.epsilon), "lower": rounded(min(lower, found.epsilon), BELOW)})
+        told.append({"epsilon": rounded(found.epsilon), "lower": rounded(lower, BELOW)})
     for one in reversed(told):
         if one:
             upper = min(upper, one["epsilon"] or 0.0)
-            one |= {"epsilon": upper, "lower": min(one["lower"] or 0.0, upper)}
+            one["epsilon"] = upper
     return told
 
 

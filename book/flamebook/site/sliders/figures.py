@@ -368,7 +368,7 @@ FIGURES: tuple[Figure, ...] = (
             *_page(
                 ("theorem-4", "recorded-topk-printed-vector-epsilon", "SS-Double and SS-Topk, as printed"),
                 ("topk", "recorded-topk-vector-epsilon", "SS-Topk, certified upper bound"),
-                ("lower", "recorded-topk-lower-vector-epsilon", "SS-Topk, certified lower bound"),
+                ("lower", "recorded-topk-lower-vector-epsilon", "SS-Topk, yield of the attack by counting"),
             ),
             Curve(
                 "double",
@@ -585,7 +585,7 @@ CHARTS: tuple[Figure, ...] = (
             ("checkin-any", "flame-lem-1-padded-epsilon", "coordinate, Lemma 1"),
             ("theorem-4", "recorded-topk-printed-vector-epsilon", "vector, top-k as printed"),
             ("topk", "recorded-topk-vector-epsilon", "vector, top-k certified"),
-            ("lower", "recorded-topk-lower-vector-epsilon", "vector, top-k lower bound"),
+            ("lower", "recorded-topk-lower-vector-epsilon", "vector, top-k attack by counting"),
         ),
         y="ε after shuffling",
     ),

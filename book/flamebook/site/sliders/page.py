@@ -130,7 +130,7 @@ _FLAME = (
         recast=_renamed(padded="n_users")),
     Row("flame", "flame:account", "Top-k, as printed", "vector", _TOPK, recorded="topk-printed"),
     Row("flame", "flame:account", "Top-k, certified", "vector", _TOPK, recorded="topk"),
-    Row("flame", "flame:topk-lower", "Top-k, certified lower bound", "vector", _TOPK, recorded="topk-lower"),
+    Row("flame", "flame:topk-lower", "Top-k, yield of the attack by counting", "vector", _TOPK, recorded="topk-lower"),
 )  # fmt: skip
 _PARTICIPATION = (
     Row("participation", "participation:thm-2.4", "Gaussian mechanism", "round", ("noise_std", "delta"),

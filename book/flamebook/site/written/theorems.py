@@ -23,8 +23,9 @@ One function is the home of each statement. *Gives* says on which side of the tr
 bound is never below it, a lower bound never above it, an exact answer is it, and a value is what a formula
 says and no guarantee. *Rests on* says why to believe that: *proven* where theorem and numerical error are
 proven in this project, *cited* where a theorem of others is used without its proof, *estimated* where an error
-is measured or something is searched; of a value it says only whether the number is the formula's.
-*Adjacency* says which two data sets are compared. Ask any of them on the command line:
+is measured or something is searched; a value rests on nothing. *Proven\\** marks numbers of sums, integrals and
+compositions, which also {ref}`assume <sec-notation-answers>` IEEE doubles, and rounding of functions and Fourier
+transforms within its bounds. *Adjacency* says which two data sets are compared. Ask any of them on the command line:
 `flamelib evaluate ID name=value ...`; inputs and domains: `flamelib evaluate --list`.
 """
 _TABLE = """\
@@ -42,6 +43,8 @@ _TABLE = """\
   - notebooks"""
 _MOST = 3
 _DEPENDS = "depends on the inputs"
+ASSUMING = r"\*"
+"""Mark of a proven statement whose answers assume more than their theorem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def page(
             f"`{key}`: {statement.item}" + (f" ({', '.join(more)})" if more else ""),
             _function(statement, documented),
             _told(statement.gives),
-            _told(statement.rests_on),
+            _ground(statement),
             str(statement.adjacency),
             ", ".join(statement.randomizers) or "its own",
             _links([test for test in tests if _mentions(test.text, statement)], sourced),
@@ -115,14 +118,23 @@ def _function(statement: Statement, documented: set[str]) -> str:
 def grounds() -> str:
     """How many statements there are, and what they rest on, in a sentence."""
     statements = answers.load_all().values()
-    number = Counter(_told(statement.rests_on) for statement in statements)
+    number = Counter(_ground(statement).removesuffix(ASSUMING) for statement in statements)
     labels = listed([f"{number[word]} are {word}" for word in map(str, RestsOn) if number[word]])
     answered = f"Of the {len(statements)} statements that the library answers"
-    return f"{answered}, {labels}; for {number[_DEPENDS]} this {_DEPENDS}."
+    values = f"{number['']} are values of formulas, which promise nothing"
+    return f"{answered}, {labels}; for {number[_DEPENDS]} this {_DEPENDS}, and {values}."
 
 
 def _told(label: object) -> str:
     return _DEPENDS if callable(label) else str(label)
+
+
+def _ground(statement: Statement) -> str:
+    """What a statement rests on, marked where it assumes more than its theorem; nothing for a value."""
+    if statement.rests_on is None:
+        return ""
+    marked = statement.rests_on == RestsOn.PROVEN and statement.assumes
+    return _told(statement.rests_on) + (ASSUMING if marked else "")
 
 
 def _mentions(text: str, statement: Statement) -> bool:
