@@ -20,7 +20,7 @@ import yaml
 
 from flamebook.places import BRANCH, FINGERPRINT, repository, revision
 from flamebook.runs import execute, files, inputs, notebook, schedule, tied
-from flamebook.runs.page import built, made, plain
+from flamebook.runs.page import built, plain
 from flamebook.runs.schedule import Outcome, say
 from flamelib.core.vocabulary import DomainError
 
