@@ -242,7 +242,9 @@ def fade(epsilon0, n, share, place, cut):
 def late_of_noise(epsilon0, share, center, cut):
     """Two users, of whom the law's own decay takes too long."""
     law, n, _ = of_noise(epsilon0, 2, share * epsilon0, center)
-    return missed("late", law, n, lambda: mpf(slow.laplace_two(epsilon0, share * epsilon0, center, law.mass)), cut, 1e-10)
+    return missed(
+        "late", law, n, lambda: mpf(slow.laplace_two(epsilon0, share * epsilon0, center, law.mass)), cut, 1e-10
+    )
 
 
 def near_the_middle(profile, n, shift):
