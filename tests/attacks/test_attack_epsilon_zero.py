@@ -114,7 +114,8 @@ def test_what_was_wrong_in_print(point):
 def test_a_smaller_delta_is_kept_at_no_epsilon_of_zero(point, less):
     record, truth = asked(*point)
     back = account(record, delta=less)
-    assert less < truth and back.epsilon > 0
+    assert less < truth
+    assert back.epsilon > 0
     assert account(record, epsilon=back.epsilon).delta <= less * (1 + 1e-12)
 
 
