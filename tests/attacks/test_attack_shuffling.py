@@ -7,15 +7,18 @@ the bracket, in units of the bracket's width: at most 0 where all is well, and a
 
 import math
 import zlib
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from attacks.boxes import Axis, hunt
 from mpmath import mp, mpf
 from oracles import shuffling as slow
 from oracles.steps import at_zero, of_laplace, of_values, on_a_line, positive_part
 
-from flamelib.accounting.shuffling import inversion
-from flamelib.accounting.shuffling.laws import LaplaceLaw, clone_blanket, kary_blanket, kary_others
+from flamelib.accounting.shuffling import inversion, laws
+from flamelib.accounting.shuffling.brackets import of_law
+from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 ELSEWHERE = -math.inf  # another branch answers at this point
@@ -78,7 +81,7 @@ def beyond(truth, bracket, blur=BLUR):
     if bracket.high == -math.inf or log_truth == -math.inf:
         return 0.0 if bracket.high == log_truth else math.inf * float(mp.sign(log_truth - bracket.high))
     over, under = float(log_truth - bracket.high), float(bracket.low - log_truth)
-    return max(over - blur, under - blur) / max(bracket.high - bracket.low, blur)
+    return max(over - blur, under - blur) / min(max(bracket.high - bracket.low, blur), 1.0)
 
 
 def of_kary(epsilon0, k, n, epsilon):
@@ -245,6 +248,53 @@ def late_of_noise(epsilon0, share, center, cut):
     return missed(
         "late", law, n, lambda: mpf(slow.laplace_two(epsilon0, share * epsilon0, center, law.mass)), cut, 1e-10
     )
+
+
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), log(1.0, 3.0), tries=20)
+def step(epsilon0, n, share, wide):
+    """Steps that are too wide: copies of the sum, a period away, are no longer negligible."""
+    law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
+    line = inversion._Line(law, n)
+    plan = line._late(1e-3 / line.t, 1e-9 * line.scale)
+    return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
+
+
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=20)
+def slip(epsilon0, n, share, nodes):
+    """A Gauss rule of fewer nodes, whose error is no longer negligible."""
+    kept = laws.NODES, laws.WEIGHTS
+    laws.NODES, laws.WEIGHTS = np.polynomial.legendre.leggauss(int(nodes))
+    try:
+        law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
+        found = inversion.bracket(law, n)
+        exact = truth()
+    finally:
+        laws.NODES, laws.WEIGHTS = kept
+    return ELSEWHERE if exact is None or found.low == -math.inf else beyond(exact, found, 1e-15 * n)
+
+
+@attack(Axis(0.1, 9.0), many(447, 5000), log(1e-3, 0.95), log(0.05, 20.0), tries=25)
+def exponential(epsilon0, n, share, off):
+    """The exponential bound, at its best tilt and elsewhere."""
+    law, n, truth = of_clones(epsilon0, int(n), share * epsilon0)
+    bounds = inversion.chernoff(law, n), inversion.chernoff_at(law, n, off * inversion.tilt(law, n))
+    return float(mp.log(truth()) - min(bounds)) - BLUR
+
+
+@attack(log(0.05, 5.0), many(2, 25), many(2, 12), Axis(0.02, 0.98), whole(0, 1), tries=25)
+def brackets(epsilon0, k, n, share, upper):
+    """Epsilon at a delta, from above and from below; and what is left of it when its uncertainty is taken off."""
+    k, n, upper = int(k), int(n), bool(upper)
+    delta = float(slow.kary_blanket(epsilon0, k, n, share * epsilon0))
+    if not delta > 1e-12:
+        return ELSEWHERE
+    found = of_law(blanket_law(KaryProfile(epsilon0, k)), n, epsilon0, None, delta, upper=upper)
+    there, sign = slow.kary_blanket(epsilon0, k, n, float(found)), 1 if upper else -1
+    miss = sign * float(there / mpf(delta) - 1)
+    least = float(found) - sign * found.uncertainty
+    if 0 < least < epsilon0:
+        miss = max(miss, -sign * float(slow.kary_blanket(epsilon0, k, n, least) / mpf(delta) - 1))
+    return miss
 
 
 def near_the_middle(profile, n, shift):
