@@ -44,11 +44,13 @@ def of_bits(epsilon0, n, epsilon):
     return mpf(float(slow.binary_all(epsilon0, n, epsilon).max())), 2e-12 / min(epsilon0, 1.0)
 
 
-@attack(log(0.05, 12.0), many(2, 60), Axis(0.0, 0.98), tries=40)
+@attack(log(1e-4, 12.0), many(2, 60), Axis(0.0, 0.98), tries=40)
 def every_count(epsilon0, n, share):
-    """Few users: every number of ones is tried."""
-    truth, blur = of_bits(epsilon0, int(n), share * epsilon0)
-    return beyond(truth, exact_binary.worst(epsilon0, int(n), share * epsilon0), blur)
+    """Few users: every number of ones is tried; the truth in whole numbers."""
+    ratios = worlds.power(epsilon0), worlds.power(share * epsilon0)
+    truth = max(itertools.chain(*slow.binary_in_whole_numbers(*ratios, int(n))))
+    with mp.workdps(40):
+        return beyond(mpf(truth.numerator) / truth.denominator, exact_binary.worst(epsilon0, int(n), share * epsilon0))
 
 
 @attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=30)

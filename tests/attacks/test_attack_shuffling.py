@@ -161,13 +161,19 @@ def enumerated(epsilon0, log_k, n, gains, off):
     return missed("enumerated", *law)
 
 
-@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), tries=30)
-def seldom(epsilon0, log_mean, log_n, share, off):
-    """Sums over the counts of all values but the commonest."""
-    n = round(10**log_n)
+@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -1.5), tries=30)
+def seldom(epsilon0, log_mean, log_n, share, off, cut):
+    """Sums over the counts of all values but the commonest; some twenty of them, so that what is left out matters."""
+    n, kept = round(10**log_n), inversion.SUMMED
     k = max(round(n * (math.exp(epsilon0) + 1) / 10**log_mean), 3)
     epsilon = cancelling(epsilon0, n, round(share * 8), off) if off < 5 else share * epsilon0
-    return missed("seldom", *of_kary(epsilon0, k, n, epsilon))
+    inversion.SUMMED = 30
+    inversion._few.cache_clear()
+    try:
+        return missed("seldom", *of_kary(epsilon0, k, n, epsilon), cut)
+    finally:
+        inversion.SUMMED = kept
+        inversion._few.cache_clear()
 
 
 @attack(log(1e-5, 11.0), Axis(-1.0, 3.3), Axis(1.5, 4.0), CUT, tries=120)
@@ -234,7 +240,7 @@ def early_of_noise(epsilon0, log_n, shift, cut):
     return missed("early", *of_noise(epsilon0, n, near_the_middle(LaplaceProfile(epsilon0), n, shift)), cut, ON_A_LINE)
 
 
-@attack(log(0.2, 5.0), many(60, 30_000), log(1e-3, 0.5), whole(0, 2), CUT, tries=25)
+@attack(log(0.2, 5.0), many(12, 30_000), log(1e-3, 0.5), whole(0, 2), Axis(-9.0, -0.3), tries=25)
 def fade(epsilon0, n, share, place, cut):
     """Laplace noise's own decay ends the line."""
     law = of_noise(epsilon0, int(n), share * epsilon0, (0.5, 1.0, 0.3)[int(place)])
