@@ -1,9 +1,9 @@
 """Epsilon 0 of every randomizer whose losses are equal steps there, against multinomial truths in forty digits.
 
 The points are drawn where n times the probability of a message that tells the two values apart is between 0.1 and 300:
-there the sums are neither enumerated nor Gaussian.  The suite tries :data:`POINTS` points; all that were ever tried at
-once, and more, with ``FLAMELIB_ATTACK_TRIES=50 pytest --timeout 3600 tests/attacks/test_attack_epsilon_zero.py`` (2,500 points,
-some minutes); ``FLAMELIB_ATTACK_SEED=7`` draws others.
+there the sums are neither enumerated nor Gaussian.  The suite tries :data:`POINTS` points.  For 2,500 of them, in some
+minutes: ``FLAMELIB_ATTACK_TRIES=50 pytest --timeout 3600 tests/attacks/test_attack_epsilon_zero.py``;
+``FLAMELIB_ATTACK_SEED=7`` draws others.
 """
 
 import math
@@ -38,7 +38,7 @@ KINDS = {
     "hadamard": HadamardResponse,
     "local-hash": LocalHashing,
 }
-# What is wrong in print: MEND.md 1.1, and the two that were found on the way.
+# Answers that were on the wrong side; the last two are of steps that nearly every user makes.
 SEEN = [
     ("kary", 10.0, 5, 93791),
     ("kary", 3.5, 1000, 4405),

@@ -161,19 +161,21 @@ def enumerated(epsilon0, log_k, n, gains, off):
     return missed("enumerated", *law)
 
 
-@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -1.5), tries=30)
+@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -0.5), tries=40)
 def seldom(epsilon0, log_mean, log_n, share, off, cut):
-    """Sums over the counts of all values but the commonest; some twenty of them, so that what is left out matters."""
-    n, kept = round(10**log_n), inversion.SUMMED
+    """Sums over the counts of all values but the commonest; a few counts alone, so that what is left out matters."""
+    n, kept = round(10**log_n), (inversion.SUMMED, inversion.NEGLIGIBLE)
     k = max(round(n * (math.exp(epsilon0) + 1) / 10**log_mean), 3)
     epsilon = cancelling(epsilon0, n, round(share * 8), off) if off < 5 else share * epsilon0
-    inversion.SUMMED = 30
+    law, _, truth = of_kary(epsilon0, k, n, epsilon)
+    inversion.SUMMED, inversion.NEGLIGIBLE = 100, 10**cut
     inversion._few.cache_clear()
     try:
-        return missed("seldom", *of_kary(epsilon0, k, n, epsilon), cut)
+        bracket = inversion._seldom(law, n)
     finally:
-        inversion.SUMMED = kept
+        inversion.SUMMED, inversion.NEGLIGIBLE = kept
         inversion._few.cache_clear()
+    return beyond(truth(), bracket) if bracket else ELSEWHERE
 
 
 @attack(log(1e-5, 11.0), Axis(-1.0, 3.3), Axis(1.5, 4.0), CUT, tries=120)
