@@ -7,15 +7,18 @@ the bracket, in units of the bracket's width: at most 0 where all is well, and a
 
 import math
 import zlib
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from attacks.boxes import Axis, hunt
 from mpmath import mp, mpf
 from oracles import shuffling as slow
 from oracles.steps import at_zero, of_laplace, of_values, on_a_line, positive_part
 
-from flamelib.accounting.shuffling import inversion
-from flamelib.accounting.shuffling.laws import LaplaceLaw, clone_blanket, kary_blanket, kary_others
+from flamelib.accounting.shuffling import inversion, laws
+from flamelib.accounting.shuffling.brackets import of_law
+from flamelib.accounting.shuffling.laws import LaplaceLaw, blanket_law, clone_blanket, kary_blanket, kary_others
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 ELSEWHERE = -math.inf  # another branch answers at this point
@@ -78,7 +81,7 @@ def beyond(truth, bracket, blur=BLUR):
     if bracket.high == -math.inf or log_truth == -math.inf:
         return 0.0 if bracket.high == log_truth else math.inf * float(mp.sign(log_truth - bracket.high))
     over, under = float(log_truth - bracket.high), float(bracket.low - log_truth)
-    return max(over - blur, under - blur) / max(bracket.high - bracket.low, blur)
+    return max(over - blur, under - blur) / min(max(bracket.high - bracket.low, blur), 1.0)
 
 
 def of_kary(epsilon0, k, n, epsilon):
@@ -158,13 +161,21 @@ def enumerated(epsilon0, log_k, n, gains, off):
     return missed("enumerated", *law)
 
 
-@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), tries=30)
-def seldom(epsilon0, log_mean, log_n, share, off):
-    """Sums over the counts of all values but the commonest."""
-    n = round(10**log_n)
+@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -0.5), tries=40)
+def seldom(epsilon0, log_mean, log_n, share, off, cut):
+    """Sums over the counts of all values but the commonest; a few counts alone, so that what is left out matters."""
+    n, kept = round(10**log_n), (inversion.SUMMED, inversion.NEGLIGIBLE)
     k = max(round(n * (math.exp(epsilon0) + 1) / 10**log_mean), 3)
     epsilon = cancelling(epsilon0, n, round(share * 8), off) if off < 5 else share * epsilon0
-    return missed("seldom", *of_kary(epsilon0, k, n, epsilon))
+    law, _, truth = of_kary(epsilon0, k, n, epsilon)
+    inversion.SUMMED, inversion.NEGLIGIBLE = 100, 10**cut
+    inversion._few.cache_clear()
+    try:
+        bracket = inversion._seldom(law, n)
+    finally:
+        inversion.SUMMED, inversion.NEGLIGIBLE = kept
+        inversion._few.cache_clear()
+    return beyond(truth(), bracket) if bracket else ELSEWHERE
 
 
 @attack(log(1e-5, 11.0), Axis(-1.0, 3.3), Axis(1.5, 4.0), CUT, tries=120)
@@ -231,7 +242,7 @@ def early_of_noise(epsilon0, log_n, shift, cut):
     return missed("early", *of_noise(epsilon0, n, near_the_middle(LaplaceProfile(epsilon0), n, shift)), cut, ON_A_LINE)
 
 
-@attack(log(0.2, 5.0), many(60, 30_000), log(1e-3, 0.5), whole(0, 2), CUT, tries=25)
+@attack(log(0.2, 5.0), many(12, 30_000), log(1e-3, 0.5), whole(0, 2), Axis(-9.0, -0.3), tries=25)
 def fade(epsilon0, n, share, place, cut):
     """Laplace noise's own decay ends the line."""
     law = of_noise(epsilon0, int(n), share * epsilon0, (0.5, 1.0, 0.3)[int(place)])
@@ -242,7 +253,56 @@ def fade(epsilon0, n, share, place, cut):
 def late_of_noise(epsilon0, share, center, cut):
     """Two users, of whom the law's own decay takes too long."""
     law, n, _ = of_noise(epsilon0, 2, share * epsilon0, center)
-    return missed("late", law, n, lambda: mpf(slow.laplace_two(epsilon0, share * epsilon0, center, law.mass)), cut, 1e-10)
+    return missed(
+        "late", law, n, lambda: mpf(slow.laplace_two(epsilon0, share * epsilon0, center, law.mass)), cut, 1e-10
+    )
+
+
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), log(1.0, 3.0), tries=20)
+def step(epsilon0, n, share, wide):
+    """Steps that are too wide: copies of the sum, a period away, are no longer negligible."""
+    law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
+    line = inversion._Line(law, n)
+    plan = line._late(1e-3 / line.t, 1e-9 * line.scale)
+    return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
+
+
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=20)
+def slip(epsilon0, n, share, nodes):
+    """A Gauss rule of fewer nodes, whose error is no longer negligible."""
+    kept = laws.NODES, laws.WEIGHTS
+    laws.NODES, laws.WEIGHTS = np.polynomial.legendre.leggauss(int(nodes))
+    try:
+        law, n, truth = of_noise(epsilon0, int(n), share * epsilon0)
+        found = inversion.bracket(law, n)
+        exact = truth()
+    finally:
+        laws.NODES, laws.WEIGHTS = kept
+    return ELSEWHERE if exact is None or found.low == -math.inf else beyond(exact, found, 1e-15 * n)
+
+
+@attack(Axis(0.1, 9.0), many(447, 5000), log(1e-3, 0.95), log(0.05, 20.0), tries=25)
+def exponential(epsilon0, n, share, off):
+    """The exponential bound, at its best tilt and elsewhere."""
+    law, n, truth = of_clones(epsilon0, int(n), share * epsilon0)
+    bounds = inversion.chernoff(law, n), inversion.chernoff_at(law, n, off * inversion.tilt(law, n))
+    return float(mp.log(truth()) - min(bounds)) - BLUR
+
+
+@attack(log(0.05, 5.0), many(2, 25), many(2, 12), Axis(0.02, 0.98), whole(0, 1), tries=25)
+def brackets(epsilon0, k, n, share, upper):
+    """Epsilon at a delta, from above and from below; and what is left of it when its uncertainty is taken off."""
+    k, n, upper = int(k), int(n), bool(upper)
+    delta = float(slow.kary_blanket(epsilon0, k, n, share * epsilon0))
+    if not delta > 1e-12:
+        return ELSEWHERE
+    found = of_law(blanket_law(KaryProfile(epsilon0, k)), n, epsilon0, None, delta, upper=upper)
+    there, sign = slow.kary_blanket(epsilon0, k, n, float(found)), 1 if upper else -1
+    miss = sign * float(there / mpf(delta) - 1)
+    least = float(found) - sign * found.uncertainty
+    if 0 < least < epsilon0:
+        miss = max(miss, -sign * float(slow.kary_blanket(epsilon0, k, n, least) / mpf(delta) - 1))
+    return miss
 
 
 def near_the_middle(profile, n, shift):

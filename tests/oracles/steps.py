@@ -113,7 +113,9 @@ def _tilt(values, chances, n):
 
 def _terms(window, rate, peak):
     """``rate^k / k!`` in units of its value at the peak, by recurrence from there; in extended doubles."""
-    above, below = (np.arange(*ends, dtype=np.longdouble) for ends in ((peak + 1, window[-1] + 1), (window[0] + 1, peak + 1)))
+    above, below = (
+        np.arange(*ends, dtype=np.longdouble) for ends in ((peak + 1, window[-1] + 1), (window[0] + 1, peak + 1))
+    )
     return np.concatenate([np.cumprod((below / rate)[::-1])[::-1], [np.longdouble(1)], np.cumprod(rate / above)])
 
 

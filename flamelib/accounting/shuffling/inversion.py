@@ -20,7 +20,10 @@ rare gains do not drown in it.  Every error has a sign or a bound:
    the law's own decay, or for many users the central limit, is enough).  The price of the noise is at most
    :math:`\tau^2` times the density of the noisy sum at 0, which the same sum computes; where it is too high the noise
    is lowered.
-3. *Quadrature* of a continuous law: ``slip`` of the law.  *Round-off*: bounded term by term.
+3. *Values in equal steps*: one period of the line holds everything.  The sum stops early only by the decay of pairs one
+   step apart, which bounds the whole half period; it runs to its end where N is taken off, which decays more slowly.
+4. *Quadrature* of a continuous law: ``slip`` of the law.  *Round-off*: bounded term by term; in sums over counts a
+   difference of gains and losses is known up to a rounding of their sizes.
 
 The result is a low and a high end of :math:`\log E[S_+]/(\gamma n)`; nothing in it depends on how fast the
 integrand happens to decay.  Proofs: book, chapter on the privacy blanket, section on how the blanket divergence is
@@ -531,7 +534,8 @@ def _seldom(law: AtomicLaw, n_users: int) -> Bracket | None:
     r"""Sum over the counts of all atoms but the commonest, which is not positive; at most K such messages are sent.
 
     With q the chance of one and R their number, :math:`S_+ \le l R` for the largest value l, and what is left out is
-    :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.  None where what is left out counts.
+    :math:`E[S_+; R > K] \le l\,nq\,P[\mathrm{Bin}(n-1,q) \ge K] \le l\,(nq)^{K+1}/K!`.
+    None where what is left out counts.
     """
     values, chances = _cells(law)
     common = int(chances.argmax())
