@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 from scipy.signal import fftconvolve
+from scipy.special import gammaln, xlogy
 
 Law = tuple[np.ndarray, np.ndarray]  # losses log(p/q), and P's masses
 
@@ -115,3 +116,47 @@ def adaptive(choices, rounds, epsilon, step):
         padded = np.concatenate([np.full(half, value[0]), value, np.zeros(half)])
         value = np.max([fftconvolve(padded, law, "valid") for law in laws], axis=0)
     return float(value[reach])
+
+
+def shuffled(rows, held, one, other, n_users, rate) -> tuple[Law, Law]:
+    """Losses of a histogram of the messages of those who come, all others holding one value; both directions.
+
+    ``rows`` are the laws of the messages, of two or three letters.
+    """
+    letters, n = len(rows[0]), n_users - 1
+    counts = np.stack(np.meshgrid(*[np.arange(n_users + 1)] * letters, indexing="ij"))
+    there = counts.sum(0)
+
+    def others(moved):
+        at = counts - np.array(moved).reshape(-1, *[1] * letters)
+        left = n - at.sum(0)
+        fits = (at >= 0).all(0) & (left >= 0)
+        logs = math.lgamma(n + 1) - gammaln(np.maximum(at, 0) + 1).sum(0) - gammaln(np.maximum(left, 0) + 1)
+        for letter in range(letters):
+            logs = logs + xlogy(np.maximum(at[letter], 0), rate * rows[held][letter])
+        logs = logs + xlogy(np.maximum(left, 0), 1 - rate)
+        return np.where(fits, np.exp(logs), 0.0)
+
+    with np.errstate(divide="ignore"):
+        nobody = (1 - rate) * others([0] * letters)
+        units = [others([int(i == letter) for i in range(letters)]) for letter in range(letters)]
+    laws = [nobody + rate * sum(p * unit for p, unit in zip(rows[x], units, strict=True)) for x in (one, other)]
+    seen = there <= n_users
+    p, q = (law[seen] for law in laws)
+    return of_masses(p, q), of_masses(q, p)
+
+
+def noisy_sum(n_users, rate, noise_std) -> tuple[Law, Law]:
+    """Losses of the number of those who come and of their noisy sum, where one record alone may be opposite."""
+    found = []
+    for k in range(n_users + 1):
+        chance = math.comb(n_users, k) * rate**k * (1 - rate) ** (n_users - k)
+        if k == 0 or chance < 1e-300:
+            found.append((np.array([chance]), np.array([chance])))
+            continue
+        shift, share = 2 / (math.sqrt(k) * noise_std), k / n_users
+        x = np.arange(-REACH - 1, shift + REACH + 1, SIDE / 4)
+        base, moved = (np.exp(-((x - at) ** 2) / 2) * (SIDE / 4 / math.sqrt(2 * math.pi)) for at in (0.0, shift))
+        found.append((chance * ((1 - share) * base + share * moved), chance * base))
+    p, q = (np.concatenate(laws) for laws in zip(*found, strict=True))
+    return of_masses(p, q), of_masses(q, p)
