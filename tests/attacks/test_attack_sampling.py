@@ -81,11 +81,9 @@ def test_explicit_rounds_lie_between_both_ends():
             return -math.inf
         high = participation_rounds("outer", p, q, n_records, 1.0, ratio, rounds, epsilon=epsilon)
         over = math.log(max(lost) / high)
-        degrees = min(degrees, 180 - degrees)
-        flat = degrees in (0, 180)
-        cells = aligned_cells(p, q, n_records, ratio) if flat else turned_cells(p, q, n_records, ratio, degrees)
-        found = composed_below([(cells, rounds)], epsilon=epsilon)
-        truth = max(ends.get((0 if flat else degrees, way), (0.0, math.inf))[1] for way in (0, 1))
+        angle = degrees % 180
+        cells = turned_cells(p, q, n_records, ratio, angle) if angle else aligned_cells(p, q, n_records, ratio)
+        found, truth = composed_below([(cells, rounds)], epsilon=epsilon), max(ends[angle, way][1] for way in (0, 1))
         return (max(over, math.log(found / truth) if found and truth > FAINT else -math.inf) - GRID) / GRID
 
     worst = hunt(miss, ROUNDS, seed=3, tries=3, starts=1)
