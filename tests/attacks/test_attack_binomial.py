@@ -26,7 +26,7 @@ def test_tails_are_as_right_as_they_say():
         some = [(t, f) for t, f in zip(truths, found, strict=True) if t is not None and f > 1e-280]
         return max((abs(log(t / float(f))) for t, f in some), default=0.0) / 1e-11
 
-    worst = hunt(miss, [TRIALS, MEAN, DEVIATIONS], seed=1, tries=150)
+    worst = hunt(miss, [TRIALS, MEAN, DEVIATIONS], seed=1, tries=100)
     assert worst.miss < 1, worst
 
 
@@ -39,5 +39,5 @@ def test_upper_chances_of_tails_are_never_too_small():
         pairs += [(many, binomial.log_chance(at + 1, trials, rate, few=False)[0])]
         return max((log(t) - f for t, f in pairs if t is not None), default=-math.inf) / 1e-9
 
-    worst = hunt(miss, [TRIALS, MEAN, DEVIATIONS], seed=2, tries=150)
+    worst = hunt(miss, [TRIALS, MEAN, DEVIATIONS], seed=2, tries=100)
     assert worst.miss <= 1e-7, worst  # an oracle's logarithm of about 1 is rounded

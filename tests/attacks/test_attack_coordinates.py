@@ -41,7 +41,7 @@ def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
         return max(over, (log(second) - math.log(less)) / count.rounding)
 
     axes = [Axis(1, 1500, log=True, whole=True), Axis(1, 300, log=True, whole=True), Axis(-30, 0), Axis(0, 1)]
-    worst = hunt(miss, axes, seed=1, tries=60)
+    worst = hunt(miss, axes, seed=1, tries=24)
     assert worst.miss <= 0, worst
 
 
@@ -63,7 +63,7 @@ def test_full_bags_tell_no_more_than_is_true():
 
     axes = [Axis(1, 20, whole=True), Axis(0, 8, whole=True), Axis(2, 40, whole=True), Axis(1e-3, 6, log=True),
             Axis(0, 1)]  # fmt: skip
-    worst = hunt(miss, axes, seed=2, tries=40)
+    worst = hunt(miss, axes, seed=2, tries=16)
     assert worst.miss <= 0, worst
 
 
@@ -105,7 +105,7 @@ def test_weighed_messages_tell_no_more_than_is_true():
         return max(found.more - log(first), log(second) - found.less) / max(found.width, 1e-300)
 
     axes = [Axis(1, 6, whole=True), Axis(2, 12, whole=True), Axis(1e-6, 8, log=True), Axis(-3, 3.7)]
-    worst = hunt(miss, axes, seed=3, tries=40)
+    worst = hunt(miss, axes, seed=3, tries=16)
     assert worst.miss <= 0, worst
 
 
@@ -119,7 +119,7 @@ def test_a_padded_coordinate_hides_no_more_than_is_true():
         return (truth - coordinate.delta(epsilon, "blanket")) / 1e-12
 
     axes = [Axis(0.05, 6, log=True), Axis(0, 1), Axis(1, 3, whole=True), Axis(0, 2, whole=True)]
-    worst = hunt(miss, axes, seed=4, tries=24, starts=3)
+    worst = hunt(miss, axes, seed=4, tries=12, starts=2)
     assert worst.miss <= 1e-3, worst
 
 
@@ -133,5 +133,5 @@ def test_a_sampled_coordinate_hides_no_more_than_is_true():
         return (truth - coordinate.delta(epsilon, "blanket")) / 1e-12
 
     axes = [Axis(0.05, 6, log=True), Axis(0, 1), Axis(0.01, 0.99), Axis(2, 4, whole=True), Axis(-20, -1)]
-    worst = hunt(miss, axes, seed=5, tries=18, starts=3)
+    worst = hunt(miss, axes, seed=5, tries=9, starts=2)
     assert worst.miss <= 1e-3, worst

@@ -7,20 +7,22 @@ losses are rounded down and up to a fine grid, so that each answer is a pair of 
 import math
 
 import numpy as np
+from scipy.signal import fftconvolve
+from scipy.special import gammaln, xlogy
 
 Law = tuple[np.ndarray, np.ndarray]  # losses log(p/q), and P's masses
 
 SIDE, REACH = 0.08, 9.0  # of the grid of points, in standard deviations
 
 
-def turned(p, q, n_records, mu, degrees) -> tuple[Law, Law]:
+def turned(p, q, n_records, mu, degrees, side=SIDE) -> tuple[Law, Law]:
     """Losses of a client's sum with and without its first record, both directions; others make an angle with it."""
     n, turn = n_records - 1, math.radians(degrees)
     flat = n == 0 or math.sin(turn) < 1e-9
     chances = [math.comb(n, j) * q**j * (1 - q) ** (n - j) for j in range(n + 1)]
     along = [mu * j * math.cos(turn) for j in range(n + 1)]
     across = [0.0 if flat else mu * j * math.sin(turn) for j in range(n + 1)]
-    side = SIDE / 8 if flat else SIDE
+    side = side / 8 if flat else side
     x = np.arange(min(along) - REACH, max(along) + mu + REACH, side)
     y = np.zeros(1) if flat else np.arange(-REACH, max(across) + REACH, side)
 
@@ -69,7 +71,8 @@ def _delta(parts, epsilon, step, up):
     sums = np.roll(np.fft.irfft(wave, size), origin - start)
     losses = step * (start + np.arange(size))
     over = losses > epsilon
-    return float(np.exp(log_mass - tilt * losses[over]) @ (np.maximum(sums[over], 0) * -np.expm1(epsilon - losses[over])))
+    seen = np.maximum(sums[over], 0) * -np.expm1(epsilon - losses[over])
+    return float(np.exp(log_mass - tilt * losses[over]) @ seen)
 
 
 def _moments(law, first, step, tilt):
@@ -100,16 +103,60 @@ def _tilt(laws, epsilon, step):
 
 def adaptive(choices, rounds, epsilon, step):
     """Delta of an adversary who chooses the law of each round after the last one (from below): a program backwards."""
-    half = math.ceil((max(float(np.abs(law[0]).max()) for law in choices)) / step) + 1
-    reach = math.ceil(abs(epsilon) / step) + rounds * half if rounds < 4 else math.ceil((abs(epsilon) + 12) / step)
-    at = step * np.arange(-reach, reach + 1)
+    half = math.ceil(max(float(np.abs(law[0]).max()) for law in choices) / step) + 1
+    reach = math.ceil(epsilon / step) + math.ceil(3 / step)
+    at = epsilon + step * np.arange(-reach, reach + 1)
     laws = []
     for losses, masses in choices:
-        index = np.clip(np.floor(losses / step).astype(np.int64), -half, half)
+        index = np.floor(losses / step).astype(np.int64)
         laws.append(np.bincount(index + half, masses, 2 * half + 1))
     value = np.maximum(-np.expm1(at), 0.0)
     for _ in range(rounds):
         # Left of the grid the value is at least that at its end; right of it at least 0.
         padded = np.concatenate([np.full(half, value[0]), value, np.zeros(half)])
-        value = np.max([np.convolve(padded, law, "valid") for law in laws], axis=0)
-    return float(np.interp(epsilon, at, value)) if epsilon != at[reach] else float(value[reach])
+        value = np.max([fftconvolve(padded, law, "valid") for law in laws], axis=0)
+    return float(value[reach])
+
+
+def shuffled(rows, held, one, other, n_users, rate) -> tuple[Law, Law]:
+    """Losses of a histogram of the messages of those who come, all others holding one value; both directions.
+
+    ``rows`` are the laws of the messages, of two or three letters.
+    """
+    letters, n = len(rows[0]), n_users - 1
+    counts = np.stack(np.meshgrid(*[np.arange(n_users + 1)] * letters, indexing="ij"))
+    there = counts.sum(0)
+
+    def others(moved):
+        at = counts - np.array(moved).reshape(-1, *[1] * letters)
+        left = n - at.sum(0)
+        fits = (at >= 0).all(0) & (left >= 0)
+        logs = math.lgamma(n + 1) - gammaln(np.maximum(at, 0) + 1).sum(0) - gammaln(np.maximum(left, 0) + 1)
+        for letter in range(letters):
+            logs = logs + xlogy(np.maximum(at[letter], 0), rate * rows[held][letter])
+        logs = logs + xlogy(np.maximum(left, 0), 1 - rate)
+        return np.where(fits, np.exp(logs), 0.0)
+
+    with np.errstate(divide="ignore"):
+        nobody = (1 - rate) * others([0] * letters)
+        units = [others([int(i == letter) for i in range(letters)]) for letter in range(letters)]
+    laws = [nobody + rate * sum(p * unit for p, unit in zip(rows[x], units, strict=True)) for x in (one, other)]
+    seen = there <= n_users
+    p, q = (law[seen] for law in laws)
+    return of_masses(p, q), of_masses(q, p)
+
+
+def noisy_sum(n_users, rate, noise_std) -> tuple[Law, Law]:
+    """Losses of the number of those who come and of their noisy sum, where one record alone may be opposite."""
+    found = []
+    for k in range(n_users + 1):
+        chance = math.comb(n_users, k) * rate**k * (1 - rate) ** (n_users - k)
+        if k == 0 or chance < 1e-300:
+            found.append((np.array([chance]), np.array([chance])))
+            continue
+        shift, share = 2 / (math.sqrt(k) * noise_std), k / n_users
+        x = np.arange(-REACH - 1, shift + REACH + 1, SIDE / 4)
+        base, moved = (np.exp(-((x - at) ** 2) / 2) * (SIDE / 4 / math.sqrt(2 * math.pi)) for at in (0.0, shift))
+        found.append((chance * ((1 - share) * base + share * moved), chance * base))
+    p, q = (np.concatenate(laws) for laws in zip(*found, strict=True))
+    return of_masses(p, q), of_masses(q, p)

@@ -30,6 +30,7 @@ from flamelib.core.search import smallest_epsilon
 from flamelib.core.vocabulary import DomainError, check
 
 LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e8  # ratios are doubles; masses are listed for some 2e5 whole numbers
+HELD = 1e-280  # masses beside which what doubles lose at their lower end does not count
 SPARE = 64  # steps of the recursion before the ratios that are kept, by which its start is forgotten
 
 
@@ -67,11 +68,15 @@ class WholeNoise:
 
     @cached_property
     def _tails(self) -> Reals:
-        # No listed mass is below exp(-2 RARE), so that doubles hold all of them.
-        return np.log(_running_sums(np.exp(self.logs[::-1])))[::-1]
+        # One after the other where doubles do not hold the masses: there each is next to nothing beside the one before.
+        sums, faint = _running_sums(np.exp(self.logs[::-1])), np.logaddexp.accumulate(self.logs[::-1])
+        return np.where(sums > HELD, np.log(np.maximum(sums, HELD)), faint)[::-1]
 
     def cells(self, shift: int) -> Cells:
-        """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed."""
+        """The pair of this noise moved by ``shift`` and where it is, one cell an outcome, to be composed in any order.
+
+        What only one of both lists has counts as seen.
+        """
         last = len(self.logs) - 1
         if not 1 <= shift <= last // 2:
             raise DomainError(f"shift must be a whole number in [1, {last // 2}] for this noise, got {shift}")
@@ -83,7 +88,7 @@ class WholeNoise:
         gain = np.where(losses < STEEP, base * np.expm1(np.minimum(losses, STEEP)), moved)
         seen = math.exp(self.log_above(last + 1 - shift)) + 2 * math.exp(self.log_lost)
         rows = (losses - width, losses + width, base, gain, 2 * width * (base + moved))
-        ends = (math.inf, math.inf, 0.0, seen, 0.0)
+        ends = ([-math.inf, math.inf], [-math.inf, math.inf], [seen, 0.0], [-seen, seen], [0.0, 0.0])
         return Cells(*(np.append(row, end) for row, end in zip(rows, ends, strict=True)))
 
 

@@ -1,0 +1,112 @@
+"""The worst points of the bounds for split-and-mix, against power series in balls (the exponential formula)."""
+
+import math
+
+from attacks.boxes import Axis, hunt
+from flint import arb, ctx
+from oracles.loss_sums import log
+
+from flamelib.accounting.splitting.crowds import users_distance
+from flamelib.accounting.splitting.swaps import swap_distance
+from flamelib.accounting.splitting.two_users import log_two_user_delta, second_moment_delta, two_user_distance
+
+BITS = 1500
+
+
+def series(n_messages, n_users):
+    """Weights of graphs of so many users, all of them and the connected ones, as coefficients of power series."""
+    ctx.prec = BITS
+    every = [arb.fac_ui(n * n_messages) / arb.fac_ui(n) ** 2 for n in range(n_users + 1)]
+    connected = [arb(0)] * (n_users + 1)
+    for n in range(1, n_users + 1):
+        smaller = sum((i * connected[i] * every[n - i] for i in range(1, n)), arb(0))
+        connected[n] = every[n] - smaller / n
+    return every, connected
+
+
+def exponential(power):
+    found = [arb(1)]
+    for n in range(1, len(power)):
+        found.append(sum((i * power[i] * found[n - i] for i in range(1, n + 1)), arb(0)) / n)
+    return found
+
+
+def product(one, other, n):
+    return sum((one[i] * other[n - i] for i in range(n + 1)), arb(0))
+
+
+def distances(modulus, n_messages, n_users):
+    """Both formulas: of all users, and of one swap."""
+    n, (every, connected) = n_users, series(n_messages, n_users)
+    colored = exponential([modulus * c for c in connected])
+    whole = colored[n] / modulus / every[n]
+    first = [modulus * c * i * (i - 1) / (n * (n - 1)) for i, c in enumerate(connected)]
+    second = [c * i * (i - 1) / (n * (n - 1)) for i, c in enumerate(first)]
+    twice = [product(first, first, k) for k in range(n + 1)]
+    apart = whole + (product(colored, [t + s - 2 * f for t, s, f in zip(twice, second, first, strict=True)], n)) / (
+        modulus * every[n]
+    )
+    return (arb(modulus) * (whole - 1) / (2 * (modulus - 1))).sqrt(), (2 * apart).sqrt() / 2
+
+
+def test_all_users_and_one_swap_are_never_nearer_than_they_are():
+    def miss(log2_modulus, n_messages, n_users):
+        modulus = round(2**log2_modulus)
+        misses = [-math.inf]
+        for truth, answer in zip(
+            distances(modulus, int(n_messages), int(n_users)), (users_distance, swap_distance), strict=True
+        ):
+            found = answer(modulus, int(n_messages), int(n_users))
+            low = float(found) - found.uncertainty
+            if truth > 1 or truth < arb(1e-290):
+                continue
+            misses += [log(truth) - math.log(found), math.log(low) - log(truth) if low > 0 else -math.inf]
+        return max(misses) / 1e-12
+
+    axes = [Axis(1, 60), Axis(2, 12, whole=True), Axis(2, 40, whole=True)]
+    worst = hunt(miss, axes, seed=1, tries=10, starts=2)
+    assert worst.miss <= 0, worst
+
+
+def test_many_users_are_bounded_from_above():
+    """Beyond 128 users components are bounded by the largest one, and of long rows both ends are added up."""
+
+    def miss(log2_modulus, n_messages, n_users):
+        modulus = round(2**log2_modulus)
+        whole, apart = distances(modulus, int(n_messages), int(n_users))
+        pairs = [(whole, users_distance), (apart, swap_distance)]
+        found = [(t, a(modulus, int(n_messages), int(n_users))) for t, a in pairs if t < 1 and t > arb(1e-290)]
+        return max((log(t) - math.log(f) for t, f in found), default=-math.inf) / 1e-12
+
+    worst = hunt(miss, [Axis(1, 40), Axis(2, 8, whole=True), Axis(120, 280, whole=True)], seed=2, tries=2, starts=1)
+    assert worst.miss <= 0, worst
+
+
+def by_moment(size, is_odd, ways, epsilon):
+    """The bound by the second moment, as it is written."""
+    grown = epsilon.exp()
+    square = ((size - 2 if is_odd else 2 * (size - 1)) + 2 * (size - 1) * grown**2 + 4 * grown) / ways
+    return ((square + (grown - 1) ** 2).sqrt() - (grown - 1)) / 2
+
+
+def test_two_users_are_never_nearer_than_they_are():
+    def miss(log2_modulus, n_messages, epsilon):
+        ctx.prec = 400
+        modulus, m = round(2**log2_modulus), int(n_messages)
+        size, ways = arb(modulus), arb.fac_ui(2 * m) / arb.fac_ui(m) ** 2
+        odd = arb(3) / 4 if modulus % 2 else arb(1)
+        apart = (odd * size / ways).sqrt()
+        last = (1 + (2 + 2 / (size - 1)).sqrt()).log()
+        e = arb(epsilon) if last > epsilon else last
+        plain = (2 * (size - 1) * (1 + (2 * e).exp()) + 4 * e.exp()) / (4 * (e.exp() - 1) * ways)
+        misses = [log(plain) - log_two_user_delta(modulus, m, epsilon)]
+        before, moment = (by_moment(size, modulus % 2, ways, arb(at)) for at in (0.999 * epsilon, epsilon))
+        pairs = [(apart, two_user_distance(modulus, m))]
+        # Where the formula rises the answer is its least value.
+        pairs += [(moment, second_moment_delta(modulus, m, epsilon))] if moment < before else []
+        misses += [log(truth) - math.log(found) for truth, found in pairs if arb(1e-290) < truth < 1]
+        return max(misses) / 1e-12
+
+    axes = [Axis(1, 200), Axis(2, 900, log=True, whole=True), Axis(1e-9, 3, log=True)]
+    worst = hunt(miss, axes, seed=3, tries=100)
+    assert worst.miss <= 0, worst
