@@ -58,6 +58,10 @@ class Certified(float):
         self.uncertainty = float(uncertainty)
         return self
 
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
+        """What a copy, or another process, makes it of."""
+        return float(self), self.uncertainty
+
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP:
