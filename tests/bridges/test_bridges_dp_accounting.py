@@ -167,11 +167,10 @@ LAP, POISSON = EVENTS.LaplaceDpEvent, EVENTS.PoissonSampledDpEvent
 MIXTURE = EVENTS.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.7, 0.3])
 
 
-def replaced_laplace(scale, rate, times, delta, points=40_001):
+def replaced_laplace(scale, rate, times, delta):
     """Epsilon at least, of noisy sums of samples with a record at 1 or at -1: losses of cells, rounded down."""
-    edges, step = np.linspace(-40 * scale, 40 * scale, points), 2e-3
-    tail = [0.5 * np.exp(-np.abs(edges - at) / scale) for at in (0.0, 1.0, -1.0)]
-    law = [np.diff(np.where(edges < at, one, 1 - one)) for at, one in zip((0.0, 1.0, -1.0), tail, strict=True)]
+    edges, step = np.linspace(-200, 200, 40_001), 2e-3
+    law = [np.abs(np.diff(0.5 * np.exp(-np.abs(edges - at) / scale))) for at in (0.0, 1.0, -1.0)]
     one, other = ((1 - rate) * law[0] + rate * law[at] for at in (1, 2))
     place = np.floor(np.log(one / other) / step).astype(int)
     mass, least = np.bincount(place - place.min(), one), place.min()

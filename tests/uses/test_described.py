@@ -235,9 +235,9 @@ class TestCommand:
 
 LINES = without(SURVEY, "n_users", "n_buckets")
 FORMS = [
-    ("10", 10), ("1e1", 10), ("1.0e+1", 10), ("10.0", 10), ("017", None), ("0o17", None), ("0x10", None), ("1:30", None),
+    ("10", 10), ("1e1", 10), ("1.0e+1", 10), ("10.0", 10), ("017", None), ("0o17", None), ("0x10", None),
     ("0b11", None), ("1_0", None), (".inf", None), ("NaN", None), ("yes", None), ("True", None), ("1e400", None),
-    ("[]", None), ("+10", 10), ("\u0661\u0660", None), ("1,0", None),
+    ("[]", None), ("1:30", None), ("+10", 10), ("\u0661\u0660", None), ("1,0", None),
 ]  # fmt: skip
 
 
@@ -266,7 +266,7 @@ class TestOneReading:
         if meant and form[0] != "+":
             assert self.asked(json.dumps(LINES | {"n_users": 1000}).replace("}", f', "n_buckets": {form}' + "}")) > 0
 
-    @pytest.mark.parametrize("value", ["[]", "{}", "false", "off", "Yes", "null", "~", '""', '" "', "[a, b]", "{a: b}"])
+    @pytest.mark.parametrize("value", ["[]", "{}", "false", "Yes", "null", "~", '""', '" "', "[a, b]", "{a: b}"])
     @pytest.mark.parametrize("field", ["unit", "mechanism", "trust"])
     def test_of_what_is_no_text(self, field: str, value: str) -> None:
         held = "".join(f"{one}: {SURVEY[one]}\n" for one in SURVEY if one != field) + f"{field}: {value}\n"
