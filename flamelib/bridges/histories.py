@@ -105,7 +105,8 @@ def spelled(one: Any) -> Any:
     ['Sampled', {'noise_multiplier': 1.0, 'sample_rate': 0.5}]
     """
     if isinstance(one, tuple(_RECORDS.values())):
-        return [type(one).__name__, {field.name: spelled(getattr(one, field.name)) for field in fields(one)}]
+        kind: Any = type(one)
+        return [kind.__name__, {field.name: spelled(getattr(one, field.name)) for field in fields(kind)}]
     if isinstance(one, np.ndarray):
         return ["array", one.tolist()]
     if isinstance(one, tuple):
@@ -298,16 +299,16 @@ def _profile(cells: Cells) -> tuple[Callable[[float], float], float]:
     if np.array_equal(cells.low, cells.high):  # atoms, whose losses need no grid
         order = np.argsort(cells.high)
         high, mass = cells.high[order], np.maximum(cells.base * (1 + ROUND) + cells.gain + cells.error, 0)[order]
-        finite, shown = np.isfinite(high), float(mass[np.isposinf(high)].sum())
+        finite, at_once = np.isfinite(high), float(mass[np.isposinf(high)].sum())
         losses, masses = high[finite], mass[finite]
     else:
         loss = above(cells, max(FINE * math.sqrt(cells.second_moment), cells.range / MOST, 1e-12))
-        losses, masses, shown = loss.losses, loss.masses, loss.infinity
-    masses, shown = (part * (1 + (len(masses) + 8) * UNIT) for part in (masses, shown))
+        losses, masses, at_once = loss.losses, loss.masses, loss.infinity
+    masses, at_once = masses * (1 + (len(masses) + 8) * UNIT), at_once * (1 + (len(masses) + 8) * UNIT)
 
     def delta(epsilon: float) -> float:
         there = int(np.searchsorted(losses, epsilon))
-        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + shown
+        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + at_once
 
     return delta, max(float(losses[-1]), 0.0) if len(losses) else 0.0
 

@@ -1,10 +1,10 @@
 """Deployments on trial: descriptions answered with numbers, or with the question that they leave open."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -34,24 +34,24 @@ def described(text: str) -> dict[str, Any]:
 class _Reader(yaml.SafeLoader):
     """YAML as every reader understands it: numbers as they are written, no key twice, no reference."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise DomainError("file must be a description without references such as *name")
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise DomainError("file must be a description whose names are words")
-        return once((key.value, self.construct_object(value, deep=True)) for key, value in node.value)
+        found: dict[Any, Any] = once((key.value, self.construct_object(value, deep=True)) for key, value in node.value)
+        return found
 
 
 def _word(loader: _Reader, node: yaml.ScalarNode) -> Any:
     return unquoted(node.value) if node.style is None else node.value
 
 
+_Reader.yaml_implicit_resolvers = {}
 _Reader.add_constructor("tag:yaml.org,2002:str", _word)
 _Reader.add_constructor("tag:yaml.org,2002:map", _Reader.construct_mapping)
 
