@@ -205,7 +205,7 @@ def _listed(prefix: str = "") -> list[str]:
 
 def _batch() -> int:
     status = 0
-    lines = (line.decode(errors="replace") for line in sys.stdin.buffer)
+    lines = (line.decode(errors="replace").lstrip("\ufeff") for line in sys.stdin.buffer)
     for reply in answers.replies(lines):
         if "failed" in reply:
             print(reply["failed"], end="", file=sys.stderr)
@@ -236,7 +236,7 @@ def compare(words: Sequence[str]) -> int:
 
 def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -> int:
     """``flamelib deployment``: what a description guarantees; ``load`` reads what is neither JSON nor plain lines."""
-    from flamelib.uses.described import FIELDS, answered  # the accounts of shuffling: no other command needs them
+    from flamelib.uses.described import FIELDS, answered, unquoted  # no other command needs the accounts behind it
 
     if {"-h", "--help"} & set(words):
         lines = (f"{field:11} {about}" for field, about in FIELDS.items())
@@ -251,29 +251,33 @@ def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -
         raise DomainError("file must be a path where a description is more than JSON or lines such as n_users: 1000")
     if given is None:
         return _book(["deployment", *words], "a description in YAML of more than plain lines needs PyYAML, which")
-    print(answers.dumps(answers.plain(answered({**given, **answers.assignments(words[1:])}))))
+    more = {name: unquoted(word) for name, word in answers.assignments(words[1:]).items()}
+    print(answers.dumps(answers.plain(answered({**given, **more}))))
     return 0
 
 
 def _text_of(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DomainError(f"file must be one that can be read as text, got {file!r}: {error}") from None
 
 
 def _plain_lines(text: str) -> dict[str, Any] | None:
     """The fields of a description in JSON, or of lines ``name: value``; ``None`` if it is something else."""
+    from flamelib.uses.described import from_json, once, unquoted
+
     with suppress(json.JSONDecodeError):
-        found = json.loads(text)
+        found = from_json(text)
         if not isinstance(found, dict):
             raise DomainError(f"a description must be names with values, got {type(found).__name__}")
         return found
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "---"))]
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = lines[1:] if lines and lines[0].strip() == "---" else lines
     told = [re.fullmatch(r"(\w+):[ \t]+([\w.+-](?:[^:#\n]|(?<! )#|:(?! ))*)(?: #.*)?", line) for line in lines]
     if not lines or None in told:
         return None
-    return answers.assignments(f"{one[1]}={one[2].strip()}" for one in told if one)
+    return once((one[1], unquoted(one[2])) for one in told if one)
 
 
 def _book(words: list[str], what: str = "") -> int:

@@ -15,7 +15,7 @@ Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs).
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,16 @@ from flamelib.accounting.composition.curves import (
 )
 from flamelib.accounting.composition.known_pairs import ROUND, Cells, above, both_orders, composed, composed_in_order
 from flamelib.accounting.sampling.rounds import LARGEST_RATIO, dominated_rounds, round_cells
+from flamelib.core import profiles
 from flamelib.core.guarantees import Adjacency, Certified, RestsOn, weakest
 from flamelib.core.logspace import UNIT
-from flamelib.core.vocabulary import Domain, DomainError, check, keep, one_budget
+from flamelib.core.vocabulary import Domain, DomainError, check, keep, one_budget, shown
 from flamelib.front import questions
 from flamelib.front.checkin import Checkin, Summed
 from flamelib.front.results import Guarantee
 from flamelib.front.rounds import Rounds
 from flamelib.front.shuffled import Shuffled
+from flamelib.mechanisms import randomizers, supports, tables
 from flamelib.protocols.participation import Participation
 
 # Grid of losses from which profiles are read, in root mean square losses and in parts of their range.
@@ -88,6 +90,46 @@ class Pair:
 #: What is accounted for: a record of the front door, a Poisson sample, or a pair that is known from elsewhere.
 Round = Shuffled | Checkin | Rounds | Participation | Sampled | Pair
 History = Sequence[tuple[Round, int]]
+_RECORDS: dict[str, Any] = {
+    one.__name__: one
+    for home in (profiles, randomizers, supports, tables)
+    for one in vars(home).values()
+    if isinstance(one, type) and is_dataclass(one) and one.__module__ == home.__name__
+} | {one.__name__: one for one in (Shuffled, Checkin, Summed, Rounds, Participation, Sampled, Pair, Cells)}
+
+
+def spelled(one: Any) -> Any:
+    """A round as lists, numbers and words alone, for files that hold no code; :func:`restored` reads it.
+
+    >>> spelled(Sampled(1.0, 0.5))
+    ['Sampled', {'noise_multiplier': 1.0, 'sample_rate': 0.5}]
+    """
+    if isinstance(one, tuple(_RECORDS.values())):
+        kind: Any = type(one)
+        return [kind.__name__, {field.name: spelled(getattr(one, field.name)) for field in fields(kind)}]
+    if isinstance(one, np.ndarray):
+        return ["array", one.tolist()]
+    if isinstance(one, tuple):
+        return ["tuple", [spelled(part) for part in one]]
+    return str(one) if isinstance(one, str) else one
+
+
+def restored(one: Any) -> Any:
+    """The round that :func:`spelled` has written; anything else is refused."""
+    if not isinstance(one, list):
+        return one
+    kind, held = one if len(one) == 2 else (None, None)
+    if kind == "array":
+        return np.array(held, dtype=float)
+    if kind == "tuple" and isinstance(held, list):
+        return tuple(restored(part) for part in held)
+    record = _RECORDS.get(kind) if isinstance(kind, str) else None
+    if record is None or not isinstance(held, dict) or held.keys() != {field.name for field in fields(record)}:
+        raise DomainError(f"rounds must hold what a state_dict of flamelib spells out, got {shown(one)}")
+    parts = {name: restored(part) for name, part in held.items()}
+    found = record(**parts)
+    keep(found, **{name: part for name, part in parts.items() if isinstance(part, tuple)})  # rows add up to 1 already
+    return found
 
 
 def history_account(
@@ -257,16 +299,16 @@ def _profile(cells: Cells) -> tuple[Callable[[float], float], float]:
     if np.array_equal(cells.low, cells.high):  # atoms, whose losses need no grid
         order = np.argsort(cells.high)
         high, mass = cells.high[order], np.maximum(cells.base * (1 + ROUND) + cells.gain + cells.error, 0)[order]
-        finite, shown = np.isfinite(high), float(mass[np.isposinf(high)].sum())
+        finite, at_once = np.isfinite(high), float(mass[np.isposinf(high)].sum())
         losses, masses = high[finite], mass[finite]
     else:
         loss = above(cells, max(FINE * math.sqrt(cells.second_moment), cells.range / MOST, 1e-12))
-        losses, masses, shown = loss.losses, loss.masses, loss.infinity
-    masses, shown = (part * (1 + (len(masses) + 8) * UNIT) for part in (masses, shown))
+        losses, masses, at_once = loss.losses, loss.masses, loss.infinity
+    masses, at_once = masses * (1 + (len(masses) + 8) * UNIT), at_once * (1 + (len(masses) + 8) * UNIT)
 
     def delta(epsilon: float) -> float:
         there = int(np.searchsorted(losses, epsilon))
-        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + shown
+        return float(-np.expm1(epsilon - losses[there:]) @ masses[there:]) + at_once
 
     return delta, max(float(losses[-1]), 0.0) if len(losses) else 0.0
 

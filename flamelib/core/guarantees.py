@@ -69,6 +69,10 @@ class Certified(float):
         self.uncertainty = float(uncertainty)
         return self
 
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
+        """What a copy, or another process, makes it of."""
+        return float(self), self.uncertainty
+
 
 #: Said of a bracket whose certified ends contradict each other.
 CROSSED = "one of both ends is nearly right: as certified they cross"

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from flamelib.core.vocabulary import Checked, DomainError
+from flamelib.core.vocabulary import Checked, DomainError, keep, number
 
 # How far the entries of a row may be from adding up to 1: rounding of printed tables.
 ROW_SUM = 1e-12
@@ -281,8 +281,8 @@ class TableProfile:
 
     def __post_init__(self) -> None:
         try:
-            rows = [[float(entry) for entry in row] for row in self.table]
-        except (TypeError, ValueError):
+            rows = [[float(number(entry)) for entry in row] for row in self.table]
+        except (TypeError, ValueError, OverflowError):
             raise DomainError(f"table must be rows of numbers, got {self.table!r}") from None
         if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
             raise DomainError("table must have two rows of two entries or more, all rows of one length")
@@ -298,7 +298,7 @@ class TableProfile:
         if len(set(exact)) == 1 and len(set(map(tuple, rows))) > 1:  # division made alike what is not
             most = max(exact[0])
             exact = (tuple(math.nextafter(most, 0) if one == most else one for one in exact[0]), *exact[1:])
-        object.__setattr__(self, "table", exact)
+        keep(self, table=exact)
 
     @property
     def epsilon0(self) -> float:

@@ -152,7 +152,8 @@ def states(
 
     def register(function: Callable[P, R]) -> Callable[P, R]:
         key = f"{document}:{name}"
-        if key in STATEMENTS:
+        home = (function.__module__, function.__qualname__)  # again where a module is loaded once more
+        if key in STATEMENTS and (STATEMENTS[key].function.__module__, STATEMENTS[key].function.__qualname__) != home:
             raise RuntimeError(f"{key} already has a home: {STATEMENTS[key].function.__qualname__}")
         direction = gives if callable(gives) else Gives(gives)
         if (direction is Gives.VALUE) != (rests_on is None):

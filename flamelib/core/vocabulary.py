@@ -157,8 +157,10 @@ def number(value: Any) -> Any:
         return operator.index(value)
     if isinstance(value, Decimal):
         return value if value.is_finite() else None
-    if not isinstance(value, Real):
-        return None
+    return _ratio(value) if isinstance(value, Real) else None
+
+
+def _ratio(value: Any) -> Any:
     if isinstance(value, float) or not math.isfinite(value):
         return float(value)
     from fractions import Fraction  # for rare types alone
@@ -173,7 +175,7 @@ def plainly(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         given: Any = map(_plain, args)
-        return function(*given, **{name: _plain(value) for name, value in kwargs.items()})  # type: ignore[arg-type]
+        return function(*given, **{name: _plain(value) for name, value in kwargs.items()})
 
     return called
 

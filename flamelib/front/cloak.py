@@ -16,7 +16,7 @@ from flamelib.accounting.noise.whole_numbers import LARGEST_VARIANCE
 from flamelib.accounting.splitting.plans import Plan, plans
 from flamelib.core.guarantees import Adjacency, RestsOn
 from flamelib.core.search import largest
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, check, keep
 from flamelib.front import questions
 from flamelib.front.results import Calibrated, Guarantee
 from flamelib.front.shuffled import calibrated
@@ -56,6 +56,10 @@ class Cloak(cloak.CloakProtocol):
     """
 
     colluding: int = 0
+
+    def __post_init__(self) -> None:
+        cloak.CloakProtocol.__post_init__(self)
+        keep(self, **check(colluding=self.colluding))
 
     @classmethod
     def plan(cls, n_users: int, epsilon: float, delta: float, error: float, colluding: int = 0) -> Self:

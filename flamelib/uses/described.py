@@ -10,9 +10,10 @@ change it.
 sum (``aggregator``), or a release by somebody who sees all data (``curator``).
 """
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.core.guarantees import CROSSED, Adjacency, RestsOn, bracketed_ends
 from flamelib.core.logspace import UNIT, product_above, product_below
 from flamelib.core.search import smallest_epsilon
-from flamelib.core.vocabulary import SUPPORTS, Domain, DomainError, check, known
+from flamelib.core.vocabulary import SUPPORTS, VOCABULARY, Domain, DomainError, known
 
 #: Fields of a description, with their meaning.
 #:
@@ -69,12 +70,48 @@ IF_UNSTATED = (
     "answered for a report that is replaced, not for one that is left out",
     "the budget is for the one that its publisher computed it for; a replacement is a removal and an addition",
 )
+WORDS = ("name", "unit", "mechanism", "trust", "adjacency")  # fields that hold a text; others hold a number
+# One reading of unquoted words, whichever reader of YAML would take them for a truth value or for nothing.
+TRUTHS, NOTHING = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}, ("", "~", "null")
+# Readers differ about other forms: 017 is 15 or 17, 1:30 is 90 or a text, 0x10 is 16 or a text.
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 USUAL_DELTA = 1e-10  # at which a release that states rho is answered if it names no delta
 OFTEN = 10  # rounds of which is told what they would cost where none are named
 RHO = Domain("budget of zero-concentrated privacy", low=0, high=1e6, open_low=True)
 MOST_SEEN, FAINTEST = 2**13, 1e-250  # reports whose losses are all told apart, and a delta that is
 SLIP = 1e-9  # of what is computed there, relatively
 _ORDERS = [1 + 10 ** (k / 100) for k in range(-600, 601)]  # of Rényi: each is valid, the best one is taken
+
+
+def unquoted(word: str) -> str | bool | None:
+    """What a word without quotes means in a description: nothing, a truth value (which no field has), or the text.
+
+    >>> unquoted("1e3"), unquoted("Off"), unquoted("~")
+    ('1e3', False, None)
+    """
+    word = word.strip()
+    return None if word.lower() in NOTHING else TRUTHS.get(word.lower(), word)
+
+
+def once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Names with their values; a name that is given twice is refused."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise DomainError(f"{name} is given twice; it takes one value")
+        found[name] = value
+    return found
+
+
+def from_json(text: str) -> Any:
+    """Content of a text in JSON, numbers as they are written; ``ValueError`` for other texts."""
+    as_is: Any = str
+    try:
+        return json.loads(
+            text, object_pairs_hook=once, parse_int=as_is, parse_float=as_is, parse_constant=as_is
+        )
+    except RecursionError:
+        raise DomainError("a description must be names with values, got lists within lists") from None
 
 
 class Unstated(DomainError):
@@ -133,16 +170,18 @@ def answered(given: Mapping[str, Any]) -> Answered:
     Traceback (most recent call last):
     flamelib.uses.described.Unstated: unit is unstated: whose data does the guarantee protect: ...
     """
-    told = {field: value for field, value in given.items() if value is not None and value != ""}
-    known(told, FIELDS, [], "a description")
+    known(given, FIELDS, [], "a description")
+    told = {field: value.strip() if isinstance(value, str) else value for field, value in given.items()}
+    told = {field: value for field, value in told.items() if value is not None and value != ""}
+    for field in told.keys() & set(WORDS):
+        if not isinstance(told[field], str):
+            raise DomainError(f"{field} must be a text, in quotes where it may be read otherwise, got {told[field]!r}")
     name, asked = str(told.pop("name", "")), _questions(told)
     if asked:
         raise Unstated(asked, name)
     unit, trust, mechanism = (str(told.pop(field)) for field in ("unit", "trust", "mechanism"))
     adjacency = told.pop("adjacency", None)
-    numbers = {"rounds": 1} | check(**{field: value for field, value in told.items() if field != "rho"})
-    if "rho" in told:
-        numbers["rho"] = RHO.accept("rho", told["rho"])
+    numbers = {"rounds": 1} | {field: _number(field, value) for field, value in told.items()}
     open_ends = [] if "rounds" in told else [_oftener(mechanism, trust, numbers, unit)]
     if mechanism == "zcdp" and "delta" not in numbers:
         numbers["delta"] = USUAL_DELTA
@@ -163,6 +202,15 @@ def answered(given: Mapping[str, Any]) -> Answered:
         math.exp(upper) if upper < 700 else math.inf, alone, numbers.get("epsilon") if mechanism != "stated" else None,
         str(adjacency), trust, rests_on, because, tuple(open_ends),
     )  # fmt: skip
+
+
+def _number(field: str, value: Any) -> float:
+    """The number, which may be a text in the one form that all readers understand alike."""
+    domain = RHO if field == "rho" else VOCABULARY[field]
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise DomainError(f"{field} must be {domain}, written like 17, 0.5 or 1e-8, got {value[:200]!r}")
+    found: float = domain.read(field, value)
+    return found
 
 
 def _questions(told: Mapping[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import privacy_loss_distribution as plds
@@ -160,6 +161,100 @@ def test_what_hides_nothing_and_what_shows_nothing():
     for event in (EVENTS.NonPrivateDpEvent(), EVENTS.GaussianDpEvent(0.0), EVENTS.LaplaceDpEvent(0.0)):
         found = CertifiedAccountant().compose(event)
         assert (found.get_epsilon(0.5), found.get_delta(3.0)) == (math.inf, 1.0)
+
+
+LAP, POISSON = EVENTS.LaplaceDpEvent, EVENTS.PoissonSampledDpEvent
+MIXTURE = EVENTS.MixtureOfGaussiansDpEvent(2.0, [0.0, 1.0], [0.7, 0.3])
+
+
+def replaced_laplace(scale, rate, times, delta):
+    """Epsilon at least, of noisy sums of samples with a record at 1 or at -1: losses of cells, rounded down."""
+    edges, step = np.linspace(-200, 200, 40_001), 2e-3
+    law = [np.abs(np.diff(0.5 * np.exp(-np.abs(edges - at) / scale))) for at in (0.0, 1.0, -1.0)]
+    one, other = ((1 - rate) * law[0] + rate * law[at] for at in (1, 2))
+    place = np.floor(np.log(one / other) / step).astype(int)
+    mass, least = np.bincount(place - place.min(), one), place.min()
+    total = mass
+    for _ in range(times - 1):
+        total = np.convolve(total, mass)
+    losses = step * (times * least + np.arange(len(total)))
+    low, high = 0.0, float(losses[-1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        more = losses > middle
+        above_delta = float(total[more] @ -np.expm1(middle - losses[more])) > delta
+        low, high = (middle, high) if above_delta else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize(
+    ("scale", "rate", "times", "most"),
+    [(1.0, 1.0, 1, 2.0), (10.0, 1.0, 1, 0.2), (1.0, 0.1, 1, 0.24), (1.0, 0.9, 1, 1.8), (3.0, 0.4, 4, 1.25)],
+)
+def test_laplace_noise_on_a_record_that_is_replaced(scale, rate, times, most):
+    """Their mass at infinity of 1e-15 once grew with exp(epsilon) until no epsilon was left (MEND 5.3)."""
+    event = LAP(scale) if rate == 1 else POISSON(rate, LAP(scale))
+    found = CertifiedAccountant(REPLACE, 1e-3).compose(event, times).get_epsilon(DELTA)
+    assert replaced_laplace(scale, rate, times, DELTA) <= found <= most
+
+
+def test_other_events_on_a_record_that_is_replaced():
+    with_survey = CertifiedAccountant(REPLACE, 1e-3).compose(LAP(10.0)).compose(ShuffledDpEvent(SURVEY))
+    assert 0.2 < with_survey.get_epsilon(DELTA) <= 0.24
+    mixture = CertifiedAccountant(REPLACE, 1e-2).compose(MIXTURE).guarantee(DELTA)
+    alike = [(Sampled(2.0, 0.3), 1)]
+    assert history_account(alike, delta=DELTA).epsilon <= mixture.epsilon
+    assert mixture.epsilon <= 1.02 * history_account(alike, delta=DELTA, adjacency=ADJACENCIES[REPLACE]).epsilon
+    budget = plds.common.DifferentialPrivacyParameters(1.0, 1e-6)
+    pair = imported(plds.from_privacy_parameters(budget))
+    found = history_account([(pair, 1)], delta=DELTA, adjacency=ADJACENCIES[REPLACE])
+    assert 1.999 < found.epsilon <= 2
+    assert history_account([(pair, 1)], delta=1e-8, adjacency=ADJACENCIES[REPLACE]).epsilon == math.inf
+    twice = CertifiedAccountant(REPLACE, 1e-3).compose(EVENTS.DiscreteLaplaceDpEvent(0.5, 1))
+    assert 0.99 < twice.get_epsilon(DELTA) <= 1.0 + 1e-3
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0, "1", True, None, 1j])
+def test_an_event_of_no_number_is_refused_in_one_sentence(wrong):
+    response, discrete = EVENTS.RandomizedResponseDpEvent, EVENTS.DiscreteLaplaceDpEvent
+    for relation in (ADD, REPLACE):
+        for event, name in [
+            (LAP(wrong), "noise_multiplier of LaplaceDpEvent"), (response(wrong, 4), "noise_parameter of Rand"),
+            (EVENTS.GaussianDpEvent(wrong), "noise_multiplier of GaussianDpEvent"),
+            (discrete(wrong, 1), "noise_parameter of Disc"), (response(0.5, wrong), "num_buckets of Rand"),
+            (discrete(0.5, wrong), "sensitivity of Disc"), (POISSON(wrong, LAP(1.0)), "sampling_probability of"),
+            (POISSON(0.5, LAP(wrong)), "noise_multiplier of LaplaceDpEvent"),
+            (EVENTS.MixtureOfGaussiansDpEvent(wrong, [1.0], [1.0]), "standard_deviation of Mix"),
+            (EVENTS.MixtureOfGaussiansDpEvent(1.0, [1.0], [wrong]), "sampling_probs of Mix"),
+            (EVENTS.SelfComposedDpEvent(LAP(1.0), wrong), "count must be"),
+            (EVENTS.ComposedDpEvent(wrong), "events must be"),
+        ]:  # fmt: skip
+            accountant = CertifiedAccountant(relation)
+            assert not accountant.supports(event)
+            with pytest.raises(UnsupportedEventError, match=name):
+                accountant.compose(event)
+            assert accountant.get_epsilon(0.0) == 0, "nothing of it is left behind"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        EVENTS.ZCDpEvent(0.1), EVENTS.RepeatAndSelectDpEvent(LAP(1.0), 1.0, 1.0),
+        EVENTS.SingleEpochTreeAggregationDpEvent(5.0, 16), POISSON(0.1, EVENTS.ComposedDpEvent([LAP(1.0)])),
+        EVENTS.SampledWithoutReplacementDpEvent(100, 10, LAP(1.0)), POISSON(0.1, EVENTS.NonPrivateDpEvent()),
+        EVENTS.SampledWithReplacementDpEvent(100, 10, LAP(1.0)),
+    ],
+)  # fmt: skip
+def test_an_event_that_nobody_accounts_for_is_refused(event):
+    for relation in (ADD, REPLACE):
+        with pytest.raises(UnsupportedEventError, match="event must be one that PLDAccountant supports"):
+            CertifiedAccountant(relation).compose(event)
+
+
+def test_an_event_of_other_types_of_numbers_is_the_one_of_plain_numbers():
+    given = POISSON(np.float32(0.5), LAP(np.float16(2.0)))
+    one, other = (CertifiedAccountant(ADD, 1e-2).compose(event, 3) for event in (given, POISSON(0.5, LAP(2.0))))
+    assert one.get_epsilon(DELTA) == other.get_epsilon(DELTA)
 
 
 def test_events_travel_as_named_tuples():

@@ -1,8 +1,11 @@
 """The accountant inside Opacus: real training, checkpoints, its own calibration, other rounds beside."""
 
+import json
+import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from opacus import PrivacyEngine
@@ -10,9 +13,22 @@ from opacus.accountants import create_accountant
 from opacus.accountants.utils import get_noise_multiplier
 from torch.utils.data import DataLoader, TensorDataset
 
-from flamelib import Checkin, DomainError, KaryResponse, Participation, Shuffled, account
+from flamelib import (
+    AnyRandomizer,
+    Checkin,
+    DomainError,
+    KaryResponse,
+    Participation,
+    Rounds,
+    Shuffled,
+    Summed,
+    TableRandomizer,
+    account,
+)
 from flamelib.accounting.sampling.rounds import participation_rounds
+from flamelib.bridges.histories import Pair, disclosing
 from flamelib.bridges.opacus import FlamelibAccountant
+from flamelib.core.guarantees import RestsOn
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -131,3 +147,71 @@ def test_without_the_package_one_sentence_says_what_to_install(module, package):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     command = f"pip install '.[{package}]' in the source of flamelib"
     assert done.stdout == f"{module} is not installed here; {command} brings it\n"
+
+
+EVERY_ROUND = [
+    CLIENTS, SURVEY, Checkin(SURVEY, 0.1), Checkin(Summed(100, 1.0), 0.5),
+    Rounds([(SURVEY, 3), (Checkin(SURVEY, 0.5), 2)]),
+    Shuffled(TableRandomizer([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]), 1000), Shuffled(AnyRandomizer(1.0), 1000),
+    Pair(disclosing(0.25), rests_on=RestsOn.CITED),
+]  # fmt: skip
+
+
+def test_a_checkpoint_holds_no_code(tmp_path):
+    """``torch.load`` reads it with ``weights_only``, whatever rounds were taken; nothing of them is lost."""
+    one, other = create_accountant("flamelib"), create_accountant("flamelib")
+    one.step(noise_multiplier=np.float32(1.1), sample_rate=np.float16(0.1))
+    for times, protocol in enumerate(EVERY_ROUND, 1):
+        one.take(protocol, times)
+    torch.save({"privacy_accountant_state_dict": one.state_dict()}, tmp_path / "kept")
+    kept = torch.load(tmp_path / "kept", weights_only=True)["privacy_accountant_state_dict"]
+    assert json.loads(json.dumps(kept["history"])) == [[float(np.float32(1.1)), float(np.float16(0.1)), 1]]
+    other.load_state_dict(kept)
+    assert other.history == one.history
+    assert other.rounds[:-1] == one.rounds[:-1]
+    assert other.rounds[-1][0].rests_on == "cited"
+    assert repr(other.rounds[-1][0].removed) == repr(one.rounds[-1][0].removed)
+    other.load_state_dict(one.state_dict() | {"rounds": [(SURVEY, 2)]})
+    assert other.rounds == [(SURVEY, 2)], "a file of an older edition"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"history": 5}, "history must be"), ({"history": [(1.0, 0.1)]}, "history must be"),
+        ({"history": [("1", 0.1, 2)]}, "history must hold"), ({"history": [(1.0, 2.0, 2)]}, "history must hold"),
+        ({"history": [(1.0, 0.1, 2.5)]}, "history must hold"), ({"history": [None]}, "history must be"),
+        ({"history": [(math.nan, 0.1, 1)]}, "history must hold"), ({"rounds": 1}, "rounds must be"),
+        ({"rounds": [("survey", 1)]}, "protocol must be"), ({"rounds": [(["os", {}], 1)]}, "rounds must hold"),
+        ({"rounds": [(SURVEY, 0)]}, "rounds must be"),
+        ({"rounds": [(["Shuffled", {"n_users": 3}], 1)]}, "rounds must hold"),
+    ],
+)  # fmt: skip
+def test_a_malformed_history_is_refused_in_one_sentence(wrong, told):
+    one = create_accountant("flamelib")
+    one.history = [(1.0, 0.1, 3)]
+    with pytest.raises(DomainError, match=told) as refusal:
+        one.load_state_dict(one.state_dict() | wrong)
+    assert "\n" not in str(refusal.value)
+    assert one.history == [(1.0, 0.1, 3)], "what was there stays"
+    if "history" in wrong:
+        one.history = wrong["history"]
+        with pytest.raises(DomainError, match=told):
+            one.get_epsilon(1e-5)
+
+
+@pytest.mark.parametrize("delta", ["1e-5", None, True, math.nan, -1, [1e-5]])
+def test_a_delta_that_is_no_number_is_refused_by_name(delta):
+    one = create_accountant("flamelib")
+    one.history = [(1.0, 0.1, 3)]
+    with pytest.raises(DomainError, match="delta must be"):
+        one.get_epsilon(delta)
+
+
+@pytest.mark.parametrize("wrong", ["1", True, None, math.inf, -1.0])
+def test_a_step_of_no_number_is_refused_by_name(wrong):
+    one = create_accountant("flamelib")
+    with pytest.raises(DomainError, match="noise_multiplier must be"):
+        one.step(noise_multiplier=wrong, sample_rate=0.1)
+    with pytest.raises(DomainError, match="state_dict must be"):
+        one.load_state_dict(wrong)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from oracles import bit_sums
 
-from flamelib import KaryResponse, LaplaceNoise, Shuffled, bounds
+from flamebook.figures.together import trial
+from flamelib import KaryResponse, LaplaceNoise, Shuffled, bounds, cli
 from flamelib.core.vocabulary import DomainError
 from flamelib.uses.described import FIELDS, QUESTIONS, Unstated, answered
 
@@ -230,3 +231,98 @@ class TestCommand:
         lines = [line.strip() for line in example.splitlines()]
         (tmp_path / "survey.yaml").write_text("\n".join(lines), encoding="utf-8")
         assert self.flamelib(str(tmp_path / "survey.yaml"), "rounds=30").returncode == 0
+
+
+LINES = without(SURVEY, "n_users", "n_buckets")
+FORMS = [
+    ("10", 10), ("1e1", 10), ("1.0e+1", 10), ("10.0", 10), ("017", None), ("0o17", None), ("0x10", None),
+    ("0b11", None), ("1_0", None), (".inf", None), ("NaN", None), ("yes", None), ("True", None), ("1e400", None),
+    ("[]", None), ("1:30", None), ("+10", 10), ("\u0661\u0660", None), ("1,0", None),
+]  # fmt: skip
+
+
+def in_lines(given: Mapping[str, Any], form: str) -> str:
+    return "".join(f"{field}: {value}\n" for field, value in given.items()) + f"n_users: 1000\nn_buckets: {form}\n"
+
+
+class TestOneReading:
+    """The same text means the same in lines, in YAML and in JSON, or nothing in any of them."""
+
+    @staticmethod
+    def asked(text: str) -> float:
+        given = cli._plain_lines(text)
+        return answered(trial.described(text) if given is None else given).upper
+
+    @pytest.mark.parametrize(("form", "meant"), FORMS)
+    def test_of_a_number(self, form: str, meant: int | None) -> None:
+        lines = in_lines(LINES, form)
+        texts = [lines, "{" + ", ".join(lines.splitlines()) + "}", lines.replace("\n", "\n\n") + "...\n"]
+        for text in (*texts, json.dumps(LINES | {"n_users": 1000, "n_buckets": form})):
+            if meant is None:
+                with pytest.raises(DomainError, match="n_buckets"):
+                    self.asked(text)
+            else:
+                assert self.asked(text) == answered(LINES | {"n_users": 1000, "n_buckets": meant}).upper
+        if meant and form[0] != "+":
+            assert self.asked(json.dumps(LINES | {"n_users": 1000}).replace("}", f', "n_buckets": {form}' + "}")) > 0
+
+    @pytest.mark.parametrize("value", ["[]", "{}", "false", "Yes", "null", "~", '""', '" "', "[a, b]", "{a: b}"])
+    @pytest.mark.parametrize("field", ["unit", "mechanism", "trust"])
+    def test_of_what_is_no_text(self, field: str, value: str) -> None:
+        held = "".join(f"{one}: {SURVEY[one]}\n" for one in SURVEY if one != field) + f"{field}: {value}\n"
+        with pytest.raises(DomainError, match=field):
+            self.asked(held)
+        read = trial.content(value)
+        with pytest.raises(DomainError, match=field):
+            self.asked(json.dumps(SURVEY | {field: read}))
+        with pytest.raises(DomainError, match=field):
+            answered(SURVEY | {field: read})
+
+    def test_of_words_in_quotes(self) -> None:
+        for unit in ("'no'", '"017"', "no answer", "1:30 h"):
+            text = "".join(f"{one}: {SURVEY[one]}\n" for one in SURVEY if one != "unit") + f"unit: {unit}\n"
+            assert answered(trial.described(text)).unit == unit.strip("'\"")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "epsilon0: 2\nepsilon0: 0.1\n", '{"epsilon0": 2, "epsilon0": 0.1}', "{epsilon0: 2, 'epsilon0': 0.1}",
+            "deployment:\n  privacy_loss:\n    epsilon0: 2\n    epsilon0: 0.1\n",
+            'unit: "a: b"\nepsilon0: 2\n\n"epsilon0": 0.1\n', "a: [{epsilon0: 2, epsilon0: 0.1}]\n",
+            '{"deployment": [{"epsilon0": 1, "epsilon0": 2}]}',
+        ],
+    )  # fmt: skip
+    def test_of_a_name_that_is_given_twice(self, text: str) -> None:
+        with pytest.raises(DomainError, match="epsilon0 is given twice"):
+            self.asked(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a: &x [1]\nb: [*x, *x]\n", "? [a]\n: b\n", "a: 1\n---\nb: 2\n", "a: !!python/object:os.system b\n",
+            "[" * 20_000, "{a: " * 5_000, "<<: {a: b}\n", "- a\n", "a: b: c\n", "\t- x",
+        ],
+    )  # fmt: skip
+    def test_of_what_is_more_than_names_with_values(self, text: str) -> None:
+        with pytest.raises(DomainError):
+            self.asked(text)
+
+
+@pytest.mark.parametrize("form", ["lines", "json"])
+def test_a_byte_order_mark_is_passed_over_everywhere(form: str, tmp_path: Path) -> None:
+    text = json.dumps(SURVEY) if form == "json" else "".join(f"{one}: {value}\n" for one, value in SURVEY.items())
+    data = "\ufeff".encode() + text.encode()
+    (tmp_path / "marked").write_bytes(data)
+    command = [sys.executable, "-m", "flamelib.cli", "deployment"]
+    done = [
+        subprocess.run([*command, file], input=data, capture_output=True, timeout=120, check=False).stdout
+        for file in (str(tmp_path / "marked"), "-")
+    ]
+    assert done[0] == done[1]
+    assert json.loads(done[0])["upper"] == answered(SURVEY).upper
+
+
+def test_a_request_after_a_byte_order_mark_is_answered() -> None:
+    request = b'\xef\xbb\xbf{"id": "flame:lem-2", "inputs": {"epsilon": 1, "times": 2}}\n'
+    command = [sys.executable, "-m", "flamelib.cli", "evaluate", "--stdin"]
+    assert json.loads(subprocess.run(command, input=request, capture_output=True, check=True).stdout)["value"] == 2

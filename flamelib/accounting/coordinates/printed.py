@@ -236,6 +236,7 @@ def _log_ratio(over: float, under: float) -> float:
     return math.log(over) - math.log(under) if under > 0 else math.inf
 
 
+@plainly
 def mean_deviation(padded: int, sampled: int, epsilon: float, delta: float) -> float:
     """Deviation of a coordinate's mean as Proposition 1 counts it (value), inputs in [0, 1].
 

@@ -1,7 +1,7 @@
 """Deployments on trial: descriptions answered with numbers, or with the question that they leave open."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from flamelib.accounting.checkin.surveys import rappor_sums
 from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.described import FIELDS, Answered, Unstated, answered
+from flamelib.uses.described import FIELDS, Answered, Unstated, answered, once, unquoted
 
 CORPUS = DATA / "deployments"
 # Internet draft draft-wang-ppm-differential-privacy: its central epsilon for the local budget of a vector, two bits.
@@ -25,13 +25,45 @@ TRUSTED = {"Local": "nobody", "Shuffle": "shuffler", "Central": "curator"}
 
 def described(text: str) -> dict[str, Any]:
     """The fields of a description in YAML, of which a record of the registry is one."""
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise DomainError(f"file must be a description in YAML: {error}") from None
+    found = content(text)
     if not isinstance(found, Mapping):
         raise DomainError(f"a description must be names with values, got {type(found).__name__}")
     return fields_of(found) if "deployment" in found else {str(field): value for field, value in found.items()}
+
+
+class _Reader(yaml.SafeLoader):
+    """YAML as every reader understands it: numbers as they are written, no key twice, no reference."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise DomainError("file must be a description without references such as *name")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise DomainError("file must be a description whose names are words")
+        found: dict[Any, Any] = once((key.value, self.construct_object(value, deep=True)) for key, value in node.value)
+        return found
+
+
+def _word(loader: _Reader, node: yaml.ScalarNode) -> Any:
+    return unquoted(node.value) if node.style is None else node.value
+
+
+_Reader.yaml_implicit_resolvers = {}
+_Reader.add_constructor("tag:yaml.org,2002:str", _word)
+_Reader.add_constructor("tag:yaml.org,2002:map", _Reader.construct_mapping)
+
+
+def content(text: str) -> Any:
+    """What a text in YAML holds, in the one reading of descriptions."""
+    try:
+        return yaml.load(text, Loader=_Reader)
+    except yaml.YAMLError as error:
+        raise DomainError(f"file must be a description in YAML: {error}") from None
+    except RecursionError:
+        raise DomainError("file must be a description in YAML, got lists within lists") from None
 
 
 def fields_of(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,14 +82,15 @@ def fields_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
     budget, model = part("privacy_loss", "privacy_parameters"), part("deployment_model")
     trust, delta = TRUSTED.get(str(model.get("model_name"))), budget.get("delta")
-    fields = {"name": part("basic").get("name"), "unit": str(part("privacy_loss").get("privacy_unit") or "").strip()}
+    fields = {"name": part("basic").get("name"), "unit": part("privacy_loss").get("privacy_unit")}
     fields |= {"trust": trust}
     if trust == "curator":
         rho, epsilon = budget.get("rho"), budget.get("epsilon")
         fields |= {"mechanism": "stated" if rho is None else "zcdp", "rho": rho, "epsilon": epsilon, "delta": delta}
         fields |= {"rounds": 1} if model.get("release_type") == "One release" else {}
     elif trust:
-        fields |= {"mechanism": "any", "epsilon0": None if delta else budget.get("epsilon")}
+        pure = delta is None or (str(delta).strip("0.") == "")
+        fields |= {"mechanism": "any", "epsilon0": budget.get("epsilon") if pure else None}
     return fields
 
 
@@ -124,7 +157,7 @@ BEFORE, SHARE = 6.8, 0.124  # of Recurve's energy data: the budgets of all queri
 @cache
 def record(name: str) -> Mapping[str, Any]:
     """A record of the registry as it is published."""
-    found: dict[str, Any] = yaml.safe_load((CORPUS / f"{name}.yaml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = content((CORPUS / f"{name}.yaml").read_text(encoding="utf-8"))
     return found
 
 
