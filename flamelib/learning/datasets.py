@@ -178,7 +178,7 @@ def refuse(argument: str, name: str, want: Sequence[str] = ()) -> None:
         )
     lacking = [array for array in want if name in _registry() and array not in _registry()[name]["parts"]["train"]]
     if lacking:
-        raise DomainError(f"{argument} must be a data set with {' and '.join(lacking)}, got {name!r}")
+        raise DomainError(f"{argument} must be a data set with {' and '.join(want)}, got {name!r}")
 
 
 def stand_in(

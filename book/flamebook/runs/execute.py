@@ -193,8 +193,8 @@ def stand_ins(run: Run) -> dict[str, str]:
         if instead := datasets.stand_in(asked, reads.want or None, reads.parts):
             other, why = instead
             found[name] = (
-                f"{name}: {other} stands in for {asked}, and nothing is said of {asked} by it: {why}; "
-                "FLAMELIB_DATA may name the folder where its files lie"
+                f"{name}: {other} stands in for {asked}, so that no verdict is given, for {why}; "
+                "FLAMELIB_DATA may name the folder where the files lie"
             )
     return found
 
