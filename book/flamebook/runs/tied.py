@@ -53,7 +53,7 @@ def _watch(above: Sequence[psutil.Process]) -> None:
 
 def _alive(one: psutil.Process) -> bool:
     try:
-        return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+        return bool(one.is_running() and one.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
