@@ -12,6 +12,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -198,7 +199,10 @@ def stand_in(
         try:
             load(name, part, want, fallback=())
         except MissingData as missing:
-            return load(name, part, want, fallback).name, str(missing)
+            for other in fallback:
+                with suppress(MissingData):
+                    return load(other, part, want, fallback=()).name, str(missing)
+            raise
     return None
 
 

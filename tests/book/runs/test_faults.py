@@ -169,6 +169,28 @@ def _killed_and_begun_again(
         assert list(tiny.glob(".one.part-*")) == []
 
 
+@pytest.mark.parametrize("politely", [False, True])
+def test_a_scheduler_of_jobs_elsewhere_is_asked_to_end(tmp_path: Path, politely: bool) -> None:
+    """So that it takes them back; what it begins is not tied.  One of jobs here ends at once with them."""
+    code = (
+        "import os, signal, subprocess, sys, time; from pathlib import Path\n"
+        "def asked(*_): Path('asked').touch(); os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, asked)\n"
+        "Path('begun').write_text(os.environ.get(tied.BEGUN_FOR, '')); time.sleep(600)"
+    )
+    above = (
+        "import os, subprocess; from flamebook.runs import tied\n"
+        f"subprocess.run(tied.command({code!r}, {politely}), env=os.environ | tied.surroundings())"
+    )
+    process = subprocess.Popen([sys.executable, "-c", above], cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "begun").exists() and len(at_work(tmp_path)) == 2)
+    process.kill()
+    process.wait()
+    wait_until(lambda: at_work(tmp_path) == [])
+    assert (tmp_path / "asked").exists() is politely
+    assert (tmp_path / "begun").read_text() == ("" if politely else str(process.pid))
+
+
 def test_a_lock_whose_process_died_is_waited_for_and_taken(tmp_path: Path) -> None:
     """As long as its children hold it; one of another machine is never taken for dead."""
     asked: list[str] = []
