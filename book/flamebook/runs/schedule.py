@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -177,7 +178,7 @@ def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[It
             if engine.poll() is None and here:
                 tied.end(engine.pid)
             elif engine.poll() is None:
-                engine.terminate()  # politely, so that it cancels its jobs
+                engine.send_signal(signal.SIGINT)  # upon this it cancels its jobs; SIGTERM would wait for them
             engine.wait()
 
 

@@ -37,9 +37,11 @@ def tie(politely: bool = False) -> None:
     Parameters
     ----------
     politely : bool
-        Ask this process alone to end (SIGTERM), as a scheduler that takes back then what it has begun elsewhere; what
-        it starts is not tied.
+        Interrupt this process alone (SIGINT), as a scheduler that takes back then what it has begun elsewhere; what it
+        starts is not tied.
     """
+    if politely:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     named = os.environ.pop(BEGUN_FOR, "") if politely else os.environ.get(BEGUN_FOR, "")
     if named:
         above = psutil.Process().parents()
@@ -52,7 +54,7 @@ def _watch(above: Sequence[psutil.Process], politely: bool) -> None:
     while above and all(map(_alive, above)):
         time.sleep(STEP_SECONDS)
     if politely:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
     else:
         end(os.getpid())
 

@@ -175,7 +175,7 @@ def test_a_scheduler_of_jobs_elsewhere_is_asked_to_end(tmp_path: Path, politely:
     code = (
         "import os, signal, subprocess, sys, time; from pathlib import Path\n"
         "def asked(*_): Path('asked').touch(); os._exit(0)\n"
-        "signal.signal(signal.SIGTERM, asked)\n"
+        "signal.signal(signal.SIGINT, asked)\n"
         "Path('begun').write_text(os.environ.get(tied.BEGUN_FOR, '')); time.sleep(600)"
     )
     above = (
