@@ -29,7 +29,7 @@ Where = Literal["FLAMELIB_DATA", "cache", "nowhere"]
 Part = Literal["train", "test"]
 State = Literal["good", "corrupt", "missing"]
 
-_PARTS = ("train", "test")
+_PARTS: tuple[Part, ...] = ("train", "test")
 _ARRAYS = ("images", "labels")
 _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own

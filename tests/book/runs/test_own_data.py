@@ -21,6 +21,7 @@ from flamebook.recordings import flame as recorded_flame
 from flamebook.records import Curves
 from flamebook.runs import execute, inputs, notebook, own, recorded, sweep
 from flamebook.runs.page import head
+from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.datasets import DataError
 
@@ -156,7 +157,7 @@ class TestMissing:
         monkeypatch.setenv("FLAMELIB_RUN", "flame_learning")
         monkeypatch.setenv("FLAMELIB_EDITION", "quick")
         told = "dataset: digits, not mnist"
-        monkeypatch.setenv(recorded.STAND_INS, json.dumps({"dataset": told}))
+        monkeypatch.setenv(STAND_INS, json.dumps({"dataset": told}))
         shown = str(present.checks((True, "one"), (False, "two")))
         assert shown == f"not judged: one ({told})\nnot judged: two ({told})"
         assert {one["verdict"] for one in json.loads((tmp_path / "statements.json").read_text())} == {"says nothing"}
