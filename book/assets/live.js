@@ -270,6 +270,7 @@
       return `runs for ${lasting(job.seconds)}${far}${job.expected ? `; the page's own took ${lasting(job.expected)}` : ""}`;
     },
     done: () => "",
+    partly: () => "not all could be made",
     failed: () => "failed",
     cancelled: () => "cancelled",
   };

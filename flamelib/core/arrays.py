@@ -43,7 +43,15 @@ def one_per_user(name: str, array: NDArray[Any], n_users: int) -> None:
         raise DomainError(f"{name} must have shape ({n_users},), one entry for each user, got {array.shape}")
 
 
+def no_mask(name: str, values: ArrayLike, domain: str = "numbers") -> None:
+    """Refuse masked entries, alone or in a list: an array made of them would count what stands under the mask."""
+    rows = values if isinstance(values, list | tuple) else ()
+    if np.ma.is_masked(values) or any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise DomainError(f"{name} must be {domain}, got masked entries")
+
+
 def _numeric(name: str, values: ArrayLike, kinds: str, domain: str) -> NDArray[Any]:
+    no_mask(name, values, domain)
     try:
         array = np.asarray(values)
     except ValueError:

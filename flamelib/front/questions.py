@@ -140,12 +140,19 @@ def run(protocol: Any, values: Any, rng: Any) -> Any:
     >>> run(survey, np.arange(1000) % 3, np.random.default_rng(0)).round()
     array([342., 312., 346.])
     """
-    return _run(protocol, values, _generator(rng))
+    return _run(protocol, _unmasked(values), _generator(rng))
 
 
 def view(protocol: Any, values: Any, rng: Any) -> Any:
     """One run of a protocol: what an observer sees behind the shuffler, or in the server's output."""
-    return _view(protocol, values, _generator(rng))
+    return _view(protocol, _unmasked(values), _generator(rng))
+
+
+def _unmasked(values: Any) -> Any:
+    from flamelib.core.arrays import no_mask
+
+    no_mask("values", values)
+    return values
 
 
 def _generator(rng: Any) -> Any:

@@ -12,6 +12,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -28,7 +29,7 @@ Where = Literal["FLAMELIB_DATA", "cache", "nowhere"]
 Part = Literal["train", "test"]
 State = Literal["good", "corrupt", "missing"]
 
-_PARTS = ("train", "test")
+_PARTS: tuple[Part, ...] = ("train", "test")
 _ARRAYS = ("images", "labels")
 _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own
@@ -178,7 +179,7 @@ def refuse(argument: str, name: str, want: Sequence[str] = ()) -> None:
         )
     lacking = [array for array in want if name in _registry() and array not in _registry()[name]["parts"]["train"]]
     if lacking:
-        raise DomainError(f"{argument} must be a data set with {' and '.join(lacking)}, got {name!r}")
+        raise DomainError(f"{argument} must be a data set with {' and '.join(want)}, got {name!r}")
 
 
 def stand_in(
@@ -198,7 +199,10 @@ def stand_in(
         try:
             load(name, part, want, fallback=())
         except MissingData as missing:
-            return load(name, part, want, fallback).name, str(missing)
+            for other in fallback:
+                with suppress(MissingData):
+                    return load(other, part, want, fallback=()).name, str(missing)
+            raise
     return None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flamelib.core.arrays import Reals
+from flamelib.core.arrays import Reals, no_mask
 from flamelib.core.vocabulary import Checked, DomainError, check, keep
 
 Updates = NDArray[np.floating]
@@ -161,6 +161,7 @@ def _unit_mean(updates: ArrayLike, clip_norm: float) -> tuple[Reals, int]:
 
 def _rows(updates: ArrayLike) -> Updates:
     """Updates of at least one user, finite, in whatever precision they come."""
+    no_mask("updates", updates)
     rows = np.asarray(updates)
     if rows.ndim != 2 or not rows.size or rows.dtype.kind != "f":
         raise DomainError(f"updates must be an array of reals of shape (n_users, dimension), got {rows.shape}")

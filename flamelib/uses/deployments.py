@@ -14,11 +14,11 @@ adjacency are never comparable as numbers; such rows carry a warning.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from flamelib.core import workers
 from flamelib.core.search import greatest
 from flamelib.core.vocabulary import DomainError, check, known, read
 from flamelib.uses.lowest import bracketed
@@ -149,7 +149,7 @@ def _bracket(name: str, request: Request, epsilon: float | None, budgets: Sequen
 
 
 def _side_by_side(answer: Callable[[str], Row | Refusal], asked: Sequence[str], jobs: int) -> Iterator[Row | Refusal]:
-    with ProcessPoolExecutor(jobs) as pool:
+    with workers.pool(jobs) as pool:
         yield from pool.map(answer, asked)
 
 

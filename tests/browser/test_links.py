@@ -17,9 +17,11 @@ pytestmark = pytest.mark.browser
 
 @dataclass
 class Contents:
-    """Names that a page defines, addresses that it uses, and its text."""
+    """Names that a page defines, ids that it gives to several elements, addresses that it uses, and its text."""
 
     names: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    twice: set[str] = field(default_factory=set)
     used: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
 
@@ -31,6 +33,9 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value for name, value in attrs if value}
+        if "id" in given:
+            self.contents.twice.update({given["id"]} & self.contents.ids)
+            self.contents.ids.add(given["id"])
         self.contents.names.update(given[name] for name in ("id", "name") if name in given)
         self.contents.used += [given[name] for name in ("href", "src", "data", "poster") if name in given]
 
@@ -69,6 +74,11 @@ def _missing(page: Path, address: str, contents: dict[Path, Contents]) -> str | 
 def test_every_link_anchor_and_download_leads_somewhere(contents: dict[Path, Contents]) -> None:
     dead = {_missing(page, address, contents) for page, found in contents.items() for address in found.used}
     assert sorted(dead - {None}, key=str) == []
+
+
+def test_no_two_elements_of_a_page_have_one_id(contents: dict[Path, Contents]) -> None:
+    found = {str(page.relative_to(BOOK)): sorted(one.twice) for page, one in contents.items() if one.twice}
+    assert found == {}
 
 
 def test_no_page_loads_anything_from_elsewhere(book: Path) -> None:

@@ -325,6 +325,8 @@ def test_a_table_of_kary_response_is_kary_response() -> None:
         (lambda: TableRandomizer([[1.0, 0.0], [0.5, 0.5]]), "table must not have a message"),
         (lambda: run(Shuffled(AnyRandomizer(1.0), 3), [0, 1, 0], np.random.default_rng(0)), "randomizer must be one"),
         (lambda: run(SURVEY, [0, 1], np.random.default_rng(0)), "values must have shape"),
+        (lambda: run(SURVEY, np.ma.array([0, 1], mask=[0, 1]), 0), "values must be numbers, got masked entries"),
+        (lambda: run(Checkin(SURVEY, 0.5), [np.ma.masked, 1], 0), "values must be numbers, got masked entries"),
         (lambda: Cloak.plan(n_users=10, epsilon=1, delta=1e-6, error=1e-9), "error must be"),
         (lambda: Rounds([]), "parts must be 1 to 64 pairs"),
         (lambda: Rounds([SURVEY]), "parts must be pairs"),

@@ -279,7 +279,7 @@ def test_your_own_data(tmp_path):
     found = datasets.load(mine)
     assert (found.labels == LABELS).all()
     assert (found.n, found.classes, found.notice) == (3, 3, "Your own data: mine.npz.")
-    with pytest.raises(DataError, match=r"mine\.npz must hold"):
+    with pytest.raises(DataError, match=r"mine\.npz must hold images, and it holds labels alone"):
         datasets.load(mine, want=("images",))
     with pytest.raises(DataError, match=r"mine\.npz must hold images and labels"):
         datasets.load(mine, "test")
@@ -289,6 +289,67 @@ def test_your_own_data(tmp_path):
     Path(mine).write_bytes(b"PK")
     with pytest.raises(DataError, match=r"mine\.npz is not a readable"):
         datasets.load(mine)
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"),
+    [
+        ({"labels": LABELS * 1.0}, "labels that are whole numbers in 0..65535, got dtype float64"),
+        ({"labels": [1, np.nan]}, "labels that are whole numbers in 0..65535, got NaN"),
+        ({"labels": LABELS > 1}, "labels that are whole numbers in 0..65535, got dtype bool"),
+        ({"labels": [0, -1]}, "labels that are whole numbers in 0..65535, got -1"),
+        ({"labels": [0, 70_000]}, "labels that are whole numbers in 0..65535, got 70000"),
+        ({"labels": LABELS[:, None]}, r"labels with one axis, one row a person, got shape \(3, 1\)"),
+        ({"labels": LABELS[:0]}, r"labels that are not empty, got shape \(0,\)"),
+        ({"images": IMAGES[0]}, r"images with three axes, one row a person, got shape \(2, 4\)"),
+        ({"images": IMAGES.astype(int) + 250}, r"images that are whole numbers in 0..255, got \d+"),
+        ({"images": IMAGES[:2], "labels": LABELS}, "as many images as labels, got 2 and 3"),
+        ({"answers": LABELS}, "images or labels, and it holds answers"),
+        ({"labels": np.array([None])}, "Object arrays cannot be loaded"),
+    ],
+)
+def test_own_data_that_will_not_do_are_named_each_in_its_own_words(tmp_path, held, sentence):
+    np.savez(tmp_path / "mine.npz", **held)
+    with pytest.raises(DataError, match=rf"^mine\.npz (must hold|is not a readable \.npz file:) {sentence}"):
+        datasets.load(str(tmp_path / "mine.npz"))
+
+
+def test_own_data_may_be_whole_numbers_of_any_dtype(tmp_path):
+    mine = str(tmp_path / "mine.npz")
+    for dtype in (np.int8, np.int64, np.uint32):
+        np.savez(mine, labels=LABELS.astype(dtype), images=IMAGES.astype(dtype))
+        found = datasets.load(mine, want=("images", "labels"))
+        assert set(found.labels) | set(datasets.load(mine, "test").labels) == {1, 2}
+        assert found.images.dtype == np.uint8
+    np.savez(mine, labels=[3, 1000])
+    found = datasets.load(mine)
+    assert (list(found.labels), found.classes) == ([3, 1000], 1001)
+
+
+def test_damaged_own_files_are_one_sentence(tmp_path):
+    mine = tmp_path / "mine.npz"
+    np.savez(mine, labels=np.arange(200))
+    whole = mine.read_bytes()
+    with (tmp_path / "array.npy").open("wb") as file:
+        np.save(file, LABELS)
+    damaged = whole[:300] + bytes([whole[300] ^ 1]) + whole[301:]
+    for content in (b"", b"no", whole[:40], whole[:-1], damaged, (tmp_path / "array.npy").read_bytes()):
+        mine.write_bytes(content)
+        with pytest.raises(DataError, match=r"^mine\.npz is not a readable .npz file: [^\n]+$") as refusal:
+            datasets.load(str(mine))
+        assert "pickle" not in str(refusal.value)
+
+
+def test_what_stands_in_is_known_without_loading_it(alone, monkeypatch):
+    assert datasets.stand_in("digits") is None
+    put(alone / "own" / "tiny")
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    assert datasets.stand_in("tiny") is None
+    assert datasets.places("tiny") == tuple((f"tiny/{name}", len(body)) for name, body in [*CONTENT.items()] * 2)
+    (alone / "own" / "tiny" / "tiny-labels.gz").unlink()
+    name, why = datasets.stand_in("tiny")
+    assert (name, "tiny-labels.gz of tiny is not on this machine" in why) == ("digits", True)
+    assert datasets.stand_in("tiny", want=("images",)) is None
 
 
 def test_your_own_data_are_split_where_they_have_no_test_part(tmp_path):

@@ -13,7 +13,6 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +22,7 @@ import yaml
 
 from flamebook.places import DATA
 from flamelib import answers
+from flamelib.core import workers
 from flamelib.core.guarantees import Gives
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
@@ -265,7 +265,7 @@ def judge_all(claims: Iterable[Claim] | None = None, jobs: int = 1) -> list[Judg
     rows = list(load() if claims is None else claims)
     if jobs == 1:
         return [judge(claim) for claim in rows]
-    with ProcessPoolExecutor(jobs) as pool:
+    with workers.pool(jobs) as pool:
         return list(pool.map(judge, rows, chunksize=4))
 
 

@@ -23,8 +23,7 @@ from matplotlib.figure import Figure
 
 from flamebook.figures.style import DARK, LIGHT, Pen, Theme, look
 from flamebook.records import Curves
-from flamebook.runs.recorded import stand_ins
-from flamebook.statements import FAILS, HOLDS, SILENT, AtLeast, AtMost, Finding, found
+from flamebook.statements import FAILS, HOLDS, SILENT, AtLeast, AtMost, Finding, found, stand_ins
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
 from flamelib.front.results import rounded

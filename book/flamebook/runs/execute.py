@@ -21,6 +21,7 @@ from typing import Any
 from flamebook.runs import files, inputs, recorded
 from flamebook.runs import notebook as stamp
 from flamebook.runs.notebook import values
+from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
 
 RECEIPT = "receipt.json"
@@ -193,8 +194,8 @@ def stand_ins(run: Run) -> dict[str, str]:
         if instead := datasets.stand_in(asked, reads.want or None, reads.parts):
             other, why = instead
             found[name] = (
-                f"{name}: {other} stands in for {asked}, and nothing is said of {asked} by it: {why}; "
-                "FLAMELIB_DATA may name the folder where its files lie"
+                f"{name}: {other} stands in for {asked}, so that no verdict is given, for {why}; "
+                "FLAMELIB_DATA may name the folder where the files lie"
             )
     return found
 
@@ -254,7 +255,7 @@ def _surroundings(
     with tempfile.TemporaryDirectory(prefix="flamelib-") as private:
         own = {"FLAMELIB_RUN": name, "FLAMELIB_RUN_FOLDER": str(folder.resolve()), "PYTHONPATH": path}
         own |= {"FLAMELIB_EDITION": edition}
-        own |= {recorded.PARAMETERS: json.dumps(run.parameters), recorded.STAND_INS: json.dumps(lacking)}
+        own |= {recorded.PARAMETERS: json.dumps(run.parameters), STAND_INS: json.dumps(lacking)}
         own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
         own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         if data := os.environ.get(inputs.DATA_SETS):

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flamebook.places import RESULTS, ROOT
+from flamebook.statements import stand_ins
 from flamelib.core.vocabulary import DomainError
 
 PARAMETERS = "FLAMELIB_RUN_PARAMETERS"  # of the run that is under way, as JSON
-STAND_INS = "FLAMELIB_RUN_STAND_INS"  # sentences on the data sets that it lacks, by the parameters' names, as JSON
 
 Row = Mapping[str, str]
 K = TypeVar("K")
@@ -50,12 +50,6 @@ def same_data(name: str) -> bool:
         return data_of_this_run((name,)) == name
     except NotRecorded:
         return False
-
-
-def stand_ins() -> dict[str, str]:
-    """What stands in for the data sets that the run under way lacks, in sentences by the parameters' names."""
-    found: dict[str, str] = json.loads(os.environ.get(STAND_INS, "{}"))
-    return found
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -160,15 +161,14 @@ def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[It
     # Receipts appear whole: what a run left is kept, also where the job that it belonged to was cancelled later.
     # They say what is current, and those of what is not are gone: what Snakemake remembers of earlier builds, perhaps
     # in another place or by another Snakefile, is no reason to make anything again.
-    command = [*tied.command(_ENGINE), "--keep-going", "--nolock", "--nocolor", "--rerun-triggers", "mtime"]
-    command += ["--ignore-incomplete", "--keep-incomplete", *words]
+    here = not cluster.elsewhere(words)
+    command = [*tied.command(_ENGINE, politely=not here), "--keep-going", "--nolock", "--nocolor"]
+    command += ["--rerun-triggers", "mtime", "--ignore-incomplete", "--keep-incomplete", *words]
     places = [str(ROOT), str(ROOT / "book"), os.environ.get("PYTHONPATH", "")]
     surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     # Its cache would lie in the user's home, which may be missing or read-only; jobs are given the user's own again.
     surroundings |= {_OWN_CACHE: os.environ.get(_CACHE, ""), _CACHE: str(log.resolve().parent / ".snakemake")}
-    # Of a job elsewhere it is the scheduler that knows whether it is still wanted.
-    here = not cluster.elsewhere(words)
-    surroundings |= tied.surroundings() if here else {}
+    surroundings |= tied.surroundings()
     with log.open("w", encoding="utf-8") as out:
         # The child holds our lock too, should this process be killed alone.
         engine = subprocess.Popen(command, stdout=out, stderr=out, pass_fds=[lock.fileno()], env=surroundings)
@@ -178,7 +178,7 @@ def snakemake(words: Sequence[str], log: Path, lock: IO[str], tell: Callable[[It
             if engine.poll() is None and here:
                 tied.end(engine.pid)
             elif engine.poll() is None:
-                engine.terminate()  # politely, so that it cancels its jobs
+                engine.send_signal(signal.SIGINT)  # upon this it cancels its jobs; SIGTERM would wait for them
             engine.wait()
 
 

@@ -23,37 +23,45 @@ def surroundings() -> dict[str, str]:
     return {BEGUN_FOR: str(os.getpid())}
 
 
-def command(code: str) -> list[str]:
+def command(code: str, politely: bool = False) -> list[str]:
     """The command that runs these lines of Python in a process that is tied."""
-    return [sys.executable, "-c", f"from flamebook.runs import tied; tied.tie(); {code}"]
+    return [sys.executable, "-c", f"from flamebook.runs import tied; tied.tie({politely}); {code}"]
 
 
-def tie() -> None:
+def tie(politely: bool = False) -> None:
     """From now on end this process, and all that it started, when one of those above it has ended.
 
     Watched are its parent, the parent of that, and so on, up to the process that :func:`surroundings` named; where that
     is none of them, one of them has ended already.  Where none was named, nothing is watched.
+
+    Parameters
+    ----------
+    politely : bool
+        Interrupt this process alone (SIGINT), as a scheduler that takes back then what it has begun elsewhere; what it
+        starts is not tied.
     """
-    named = os.environ.get(BEGUN_FOR, "")
-    if not named:
-        return
-    above = psutil.Process().parents()
-    last = next((at for at, one in enumerate(above) if str(one.pid) == named), None)
-    if last is None:
-        end(os.getpid())
-    else:
-        threading.Thread(target=_watch, args=(above[: last + 1],), daemon=True).start()
+    if politely:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    named = os.environ.pop(BEGUN_FOR, "") if politely else os.environ.get(BEGUN_FOR, "")
+    if named:
+        above = psutil.Process().parents()
+        last = next((at for at, one in enumerate(above) if str(one.pid) == named), None)
+        watched = () if last is None else above[: last + 1]
+        threading.Thread(target=_watch, args=(watched, politely), daemon=True).start()
 
 
-def _watch(above: Sequence[psutil.Process]) -> None:
-    while all(map(_alive, above)):
+def _watch(above: Sequence[psutil.Process], politely: bool) -> None:
+    while above and all(map(_alive, above)):
         time.sleep(STEP_SECONDS)
-    end(os.getpid())
+    if politely:
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        end(os.getpid())
 
 
 def _alive(one: psutil.Process) -> bool:
     try:
-        return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+        return bool(one.is_running() and one.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 

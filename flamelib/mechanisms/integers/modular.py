@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flamelib.core.arrays import no_mask
 from flamelib.core.vocabulary import DomainError
 
 Residues = NDArray[Any]
@@ -27,6 +28,7 @@ def whole_numbers(name: str, values: ArrayLike, domain: str = "whole numbers") -
 
     Numpy alone makes doubles of a list with numbers on both sides of 2^63.
     """
+    no_mask(name, values, domain)
     try:
         array: Residues = np.asarray(values)
         if array.dtype.kind in "biu":

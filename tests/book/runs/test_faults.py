@@ -1,28 +1,38 @@
 """Builds under fault: each ends in a clear sentence, or in a book equal byte for byte to an undisturbed one."""
 
+import contextlib
+import fcntl
 import os
+import platform
 import random
+import re
 import resource
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 import tiny_book
+from tiny_book import notebook as notebook_of
 from tiny_book import put, start, without_privileges
 
-from flamebook.runs import editions, notebook, schedule
+from flamebook.places import ROOT
+from flamebook.runs import editions, execute, files, notebook, own, schedule, sweep
 from flamebook.site.book import build
+from flamelib.core.vocabulary import DomainError
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny book, built without any trouble."""
     root = tiny_book.make(tmp_path_factory.mktemp("undisturbed"))
-    assert start(root).wait(120) == 0
+    assert start(root).wait(600) == 0
     return root / build.HTML
 
 
@@ -40,7 +50,7 @@ def test_killed_at_ten_moments_and_then_built_by_two_at_once(tiny: Path, undistu
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     both = [start(tiny) for _ in range(2)]
-    assert [process.wait(200) for process in both] == [0, 0]
+    assert [process.wait(600) for process in both] == [0, 0]
     assert differing(undisturbed, tiny) == []
 
 
@@ -52,8 +62,172 @@ def test_a_home_language_path_clock_and_user_of_another_kind(tmp_path: Path, und
     for path in root.rglob("*"):
         os.utime(path, (4e9, 4e9))
     odd = {"HOME": "/nowhere", "XDG_CACHE_HOME": "", "LANG": "C", "LC_ALL": "C", "TMPDIR": str(tmp_path)}
-    assert start(root, environment=odd, before=without_privileges).wait(120) == 0
+    assert start(root, environment=odd, before=without_privileges).wait(600) == 0
     assert differing(undisturbed, root) == []
+
+
+def python_in(folder: Path) -> Path:
+    """This Python under another path, with the same packages: as the environment of a clone that was moved has it."""
+    put(folder / "pyvenv.cfg", (Path(sys.prefix) / "pyvenv.cfg").read_text(encoding="utf-8"))
+    (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    return folder / "bin" / "python"
+
+
+def due_by_hand(root: Path, python: Path) -> list[str]:
+    """The runs that Snakemake would make in a checkout, if it were asked by hand."""
+    places = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "book"))), "HOME": str(root)}
+    words = [python, "-m", "snakemake", "--cores", "2", "--dry-run"]
+    done = subprocess.run(words, cwd=root, env=os.environ | places, capture_output=True, text=True, check=True)
+    return re.findall(r"(?m)^\s*wildcards: run=(\w+)", done.stdout + done.stderr)
+
+
+def test_a_checkout_that_was_copied_runs_nothing_again(tmp_path: Path, undisturbed: Path) -> None:
+    root, python = tmp_path / "elsewhere", python_in(tmp_path / "venv")
+    shutil.copytree(undisturbed.parents[1], root)
+    plan = schedule.plan(root, "quick")
+    assert {execute.reason(run, plan.folder / name) for name, run in plan.runs.items()} == {""}
+    assert due_by_hand(root, python) == []
+    put(root / "book" / "parameters" / "quick.yml", "a: {n_users: 20000, seed: 8}\nc: {n_users: 30000}\n")
+    plan = schedule.plan(root, "quick")
+    assert [name for name, run in plan.runs.items() if execute.reason(run, plan.folder / name)] == ["a", "c"]
+    assert sorted(due_by_hand(root, python)) == ["a", "c"]
+
+
+def at_work(root: Path) -> list[psutil.Process]:
+    """The processes that work somewhere under a folder, but this one."""
+    found = []
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if one.pid != os.getpid() and one.status() != psutil.STATUS_ZOMBIE and str(root) in one.cwd():
+                found.append(one)
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 600
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def kernels(root: Path) -> list[psutil.Process]:
+    return [one for one in at_work(root) if "ipykernel_launcher" in " ".join(one.cmdline())]
+
+
+def flamelib(root: Path, *words: str) -> "subprocess.Popen[str]":
+    """The command ``flamelib`` in a folder."""
+    command = [sys.executable, "-m", "flamelib.cli", *words]
+    return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_what_was_killed_leaves_no_process_no_lock_and_nothing_half_made(tiny: Path) -> None:
+    shutil.rmtree(tiny / "notebooks")
+    slow = put(tiny / "notebooks" / "a.ipynb", notebook_of("import time\nif n_users == 20000: time.sleep(600)"))
+    given, out = ("-p", "n_users=20000", "--output"), (tiny / "one", tiny / "grid")
+    grid = ["sweep", str(slow), "-j", "1", "-p", "seed=1,2"]
+    build_ = start(tiny)
+    others = [flamelib(tiny, "run", str(slow), *given, str(out[0])), flamelib(tiny, *grid, *given, str(out[1]))]
+    try:
+        wait_until(lambda: len(kernels(tiny)) == 3)
+        _killed_and_begun_again(tiny, slow, build_, others, out)
+    finally:
+        for one in (build_, *others):
+            one.kill()
+            one.communicate()
+
+
+def _killed_and_begun_again(
+    tiny: Path,
+    slow: Path,
+    build_: "subprocess.Popen[str]",
+    others: "list[subprocess.Popen[str]]",
+    out: tuple[Path, Path],
+) -> None:
+    with pytest.raises(DomainError, match=rf"grid is in use by process {others[1].pid}$"):
+        sweep.sweep(slow, {"seed": "1,2"}, out[1])
+
+    # Of the build the scheduler is killed, which has the notebooks run; of the others the command itself.
+    (engine,) = [one for one in psutil.Process(build_.pid).children() if "snakemake" in " ".join(one.cmdline())]
+    engine.kill()
+    for one in others:
+        one.send_signal(signal.SIGKILL)
+        one.communicate()
+    assert build_.wait(600) == 1
+    wait_until(lambda: at_work(tiny) == [])
+    assert schedule.failure(tiny / schedule.RUNS, "a") == "", "a run that was ended has not failed by itself"
+    assert list((tiny / schedule.RUNS).glob(".*.part")) == []
+
+    put(tiny / "book" / "parameters" / "quick.yml", "")
+    assert schedule.carry_out(schedule.plan(tiny, "quick")).ran == ("a",)
+    with files.held(out[1], pytest.fail):
+        pass
+    for folder in out:
+        with own.replaced(folder.with_name("one")) as work:
+            work.mkdir()
+        assert list(tiny.glob(".one.part-*")) == []
+
+
+@pytest.mark.parametrize("politely", [False, True])
+def test_a_scheduler_of_jobs_elsewhere_is_asked_to_end(tmp_path: Path, politely: bool) -> None:
+    """So that it takes them back; what it begins is not tied.  One of jobs here ends at once with them."""
+    code = (
+        "import os, signal, subprocess, sys, time; from pathlib import Path\n"
+        "def asked(*_): Path('asked').touch(); os._exit(0)\n"
+        "signal.signal(signal.SIGINT, asked)\n"
+        "Path('begun').write_text(os.environ.get(tied.BEGUN_FOR, '')); time.sleep(600)"
+    )
+    above = (
+        "import os, subprocess; from flamebook.runs import tied\n"
+        f"subprocess.run(tied.command({code!r}, {politely}), env=os.environ | tied.surroundings())"
+    )
+    process = subprocess.Popen([sys.executable, "-c", above], cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "begun").exists() and len(at_work(tmp_path)) == 2)
+    process.kill()
+    process.wait()
+    wait_until(lambda: at_work(tmp_path) == [])
+    assert (tmp_path / "asked").exists() is politely
+    assert (tmp_path / "begun").read_text() == ("" if politely else str(process.pid))
+
+
+def test_a_lock_whose_process_died_is_waited_for_and_taken(tmp_path: Path) -> None:
+    """As long as its children hold it; one of another machine is never taken for dead."""
+    asked: list[str] = []
+    with (tmp_path / ".lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()} {platform.node()}")
+        lock.flush()
+        for holder, told in ((None, f"process {os.getpid()}"), ("4 elsewhere", "process 4 on elsewhere")):
+            put(tmp_path / ".lock", holder or (tmp_path / ".lock").read_text())
+            with pytest.raises(RuntimeError, match="busy"), files.held(tmp_path, lambda who: _busy(who, asked)):
+                pass
+            assert asked.pop() == told
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        put(tmp_path / ".lock", f"{gone.pid} {platform.node()}")
+        threading.Timer(0.3, lambda: fcntl.flock(lock, fcntl.LOCK_UN)).start()
+        with files.held(tmp_path, pytest.fail):
+            assert (tmp_path / ".lock").read_text().split() == [str(os.getpid()), platform.node()]
+
+
+def _busy(who: str, asked: list[str]) -> None:
+    asked.append(who)
+    raise RuntimeError("busy")
+
+
+def test_a_kernel_that_dies_and_a_full_disk_are_one_sentence(tiny: Path) -> None:
+    dying = put(tiny / "notebooks" / "a.ipynb", notebook_of("import os\nos.kill(os.getpid(), 9)"))
+    dead = flamelib(tiny, "run", str(dying), "--output", "out")
+    out, err = dead.communicate(timeout=600)
+    assert (dead.returncode, out) == (1, "")
+    assert re.fullmatch(r"a: in cell 3 the kernel ended before its work was done, [^\n]*\n", err)
+
+    words = [sys.executable, "-m", "flamelib.cli", "run", "notebooks/c.ipynb", "--output", "out"]
+    full = subprocess.run(words, cwd=tiny, preexec_fn=no_file_above(10**6), capture_output=True, text=True, check=False)
+    assert full.returncode == 2
+    assert re.fullmatch(r"output must be a folder that can be written, got [^\n]* \(File too large\)\n", full.stderr)
+    assert not [path for path in tiny.iterdir() if "out" in path.name]
 
 
 def no_file_above(size: int) -> Callable[[], None]:
@@ -64,7 +238,7 @@ def no_file_above(size: int) -> Callable[[], None]:
 def ended(root: Path, before: Callable[[], None]) -> str:
     """What a build says that cannot succeed."""
     process = start(root, subprocess.PIPE, before=before)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode in (1, 2)
     assert "Traceback" not in out + err
     return out + err

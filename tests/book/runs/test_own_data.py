@@ -14,11 +14,16 @@ import pytest
 
 from flamebook.experiments import flame
 from flamebook.experiments.runs import Runs
+from flamebook.figures import present
 from flamebook.places import ROOT
 from flamebook.recordings import checkin, cloak, participation
 from flamebook.recordings import flame as recorded_flame
-from flamebook.runs import inputs, notebook, own, recorded, sweep
+from flamebook.records import Curves
+from flamebook.runs import execute, inputs, notebook, own, recorded, sweep
+from flamebook.runs.page import head
+from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
+from flamelib.learning.datasets import DataError
 
 TEMPLATE = ROOT / "notebooks" / "blanket_histogram.ipynb"
 
@@ -81,9 +86,92 @@ class TestWhere:
         after = inputs.digests(TEMPLATE, ROOT, values)
         assert [name for name in before if before[name] != after[name]] == ["dataset (answers.npz)"]
 
+    @pytest.mark.parametrize(
+        ("book", "dataset", "told"),
+        [
+            ("blanket_histogram", "nosuch", r"dataset must be one of mnist, .* digits, or the path of an \.npz"),
+            ("blanket_histogram", "data.csv", "dataset must be one of"),
+            ("blanket_histogram", "OK.NPZ", "dataset must be one of"),
+            ("blanket_histogram", "/etc/passwd", "dataset must be one of"),
+            ("blanket_summation", "emnist-byclass", "dataset must be a data set with images, got 'emnist-byclass'"),
+            ("flame_learning", "emnist-byclass", "dataset must be a data set with images and labels"),
+            ("blanket_summation", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images"),
+            ("training", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images and labels"),
+            ("blanket_histogram", "nan.npz", r"dataset must be usable data, and nan\.npz must hold labels .* got NaN"),
+        ],
+    )
+    def test_what_cannot_be_read_is_refused_before_anything_runs(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, book: str, dataset: str, told: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        np.savez("labels.npz", labels=[0, 1])
+        np.savez("nan.npz", labels=[0, np.nan])
+        Path("OK.NPZ").write_bytes(Path("labels.npz").read_bytes())
+        with pytest.raises(DomainError, match=told):
+            notebook.values(ROOT / "notebooks" / f"{book}.ipynb", {"dataset": dataset})
+
+    def test_how_a_notebook_reads_its_data_is_read_from_its_code(self) -> None:
+        def found(name: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+            sets = notebook.data_sets(ROOT / "notebooks" / f"{name}.ipynb")
+            return {name: (one.want, one.parts) for name, one in sets.items()}
+
+        trained = (("images", "labels"), ("train", "test"))
+        assert found("cloak_statistics") == {
+            "dataset": (("images",), ("train",)), "label_dataset": (("labels",), ("train",)),
+        }  # fmt: skip
+        assert found("flame_learning") == {"dataset": trained, "other_dataset": trained}
+        assert found("flower") == found("training") == {"dataset": trained}
+        assert found("crossing") == {}
+
     def test_a_text_shows_its_name(self) -> None:
         page = {"cells": [{"cell_type": "markdown", "source": "of @dataset@", "metadata": {}}], "metadata": {}}
         assert notebook.finished(page, {"dataset": "/a/b/answers.npz"})["cells"][0]["source"] == "of answers.npz"
+
+
+class TestMissing:
+    """Where the data are missing another set stands in, and that is said; nothing is judged by it."""
+
+    def test_it_is_known_before_the_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        values = notebook.values(TEMPLATE, {})
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
+        monkeypatch.setenv("FLAMELIB_DATA", str(tmp_path))
+        before = inputs.listing()
+        (told,) = execute.stand_ins(execute.Run(TEMPLATE, values)).values()
+        assert told.startswith("dataset: digits stands in for emnist-byclass, so that no verdict is given")
+        assert told.endswith("FLAMELIB_DATA may name the folder where the files lie")
+        assert execute.stand_ins(execute.Run(TEMPLATE, values | {"dataset": "digits"})) == {}
+        (tmp_path / "notes.txt").write_text("no data")
+        assert inputs.listing() == before, "what is no data is no reason to run anything again"
+        there = tmp_path / "mnist"
+        there.mkdir()
+        (there / "train-labels-idx1-ubyte.gz").write_bytes(b"data")
+        assert inputs.listing() != before
+        monkeypatch.setenv("FLAMELIB_DATA", str(tmp_path / "nowhere"))
+        with pytest.raises(DataError, match="FLAMELIB_DATA must name a folder that exists"):
+            execute.stand_ins(execute.Run(TEMPLATE, values))
+
+    def test_pages_say_it_and_judge_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asks(monkeypatch, dataset="mnist")
+        monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
+        monkeypatch.setenv("FLAMELIB_RUN", "flame_learning")
+        monkeypatch.setenv("FLAMELIB_EDITION", "quick")
+        told = "dataset: digits, not mnist"
+        monkeypatch.setenv(STAND_INS, json.dumps({"dataset": told}))
+        shown = str(present.checks((True, "one"), (False, "two")))
+        assert shown == f"not judged: one ({told})\nnot judged: two ({told})"
+        assert {one["verdict"] for one in json.loads((tmp_path / "statements.json").read_text())} == {"says nothing"}
+        present.tell(topk_verdict="holds, on both data sets of this page", crowd="ten")
+        assert json.loads((tmp_path / "texts.json").read_text()) == {"topk_verdict": present.UNJUDGED, "crowd": "ten"}
+        line = Curves("x", "y", np.array([1.0]), {"y": np.array([2.0])})
+        figure = present.show(line, lambda ax, one, pen: None, name="line", alt="A line.")
+        assert f"<p>Made without the data: {told}.</p>" in figure.markup
+        assert not recorded.same_data("mnist")
+        receipt = {"notebook": "a", "parameters": {"dataset": "mnist"}, "seconds": 1.0, "versions": {}, "seed": 1}
+        receipt |= {"stand_ins": {"dataset": told}}
+        top = head.head(head.Run(tmp_path, receipt, {}), None, {}, "")
+        assert f"**Made without the data**: `{told}`." in top
+        assert "data: `mnist`" not in top
 
 
 class TestProfile:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flamebook.places import RESULTS
-from flamebook.runs import inputs
+from flamebook.runs import inputs, recorded
 from flamebook.runs import record as recorder
 from flamebook.runs.inputs import sha256
 from flamebook.runs.record import Part, Recording, record
@@ -170,6 +170,16 @@ def test_the_command_lists_chooses_and_refuses(
         with pytest.raises(DomainError, match=told):
             recorder.main(["toy", word])
         assert toy.made == []
+
+
+def test_where_git_tells_no_commit_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(recorded, "__file__", str(tmp_path / "recorded.py"))
+        with pytest.raises(DomainError, match=r"^checkout must be a clone .* \(it is no clone\)$"):
+            recorder.main()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DomainError, match=r"\(git is not installed\)$"):
+        recorder.main()
 
 
 def test_a_table_is_recorded_after_those_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:

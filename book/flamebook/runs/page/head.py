@@ -145,7 +145,9 @@ def _word(value: Any) -> str:
 def _receipt(own: Run) -> str:
     versions = own.receipt["versions"]
     named = ", ".join(f"{name} {versions[key]}" for key, name in NAMED.items() if versions.get(key))
-    data = ", ".join(code(Path(value).name) for name, value in own.parameters.items() if name.endswith("dataset"))
+    lacking = own.receipt.get("stand_ins", {})
+    read = [name for name in own.parameters if name.endswith("dataset") and name not in lacking]
+    data = ", ".join(code(Path(own.parameters[name]).name) for name in read)
     parts = [f"{own.receipt['seconds']:.0f} s", named, f"data: {data}" if data else ""]
     seed = own.receipt["seed"]
     return f"Receipt: {'; '.join([*filter(None, parts), *([f'seed {seed}'] if seed is not None else [])])}."

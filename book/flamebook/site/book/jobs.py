@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -103,7 +104,7 @@ class Jobs:
         if known and known.state in ACTIVE:
             return known
         if self._current(job):
-            job.state = "done"
+            job.state, job.told = _outcome(job)
             return job
         if sum(one.state in ACTIVE for one in self._jobs.values()) >= self.limits.waiting + self.limits.at_once:
             raise QueueFull(f"{self.limits.waiting} runs are waiting already: ask again when some are done")
@@ -119,17 +120,16 @@ class Jobs:
         if name not in names:
             raise DomainError(f"notebook must be one of {', '.join(names)}, got {name!r}")
         template = names[name]
+        if not self.local:  # first, for other refusals would tell which files there are
+            _refuse_files(template, given)
         if swept:
             grid = sweep.plan(template, {key: str(value) for key, value in given.items()}, POINTS)
             folder = self.root / "_build" / SWEEPS / name / grid.digest
             job = Job(grid.digest, template, dict(given), folder, len(grid.points) - len(grid.refused))
-            taken = list(grid.points.values())
         else:
-            taken = [notebook.values(template, given)]
-            digest = notebook.digest(template, taken[0])
-            job = Job(digest, template, taken[0], self.root / "_build" / RUNS / name / digest)
-        if not self.local:
-            _refuse_files(text for point in taken for text in point.items() if isinstance(text[1], str))
+            taken = notebook.values(template, given)
+            digest = notebook.digest(template, taken)
+            job = Job(digest, template, taken, self.root / "_build" / RUNS / name / digest)
         return job
 
     def _current(self, job: Job) -> bool:
@@ -162,7 +162,8 @@ class Jobs:
                     given = dict(said["parameters"] if kind == RUNS else said["asked"])
                     template = self.root / "notebooks" / f"{path.parent.parent.name}.ipynb"
                     points = len(said.get("points", ()))
-                    job = Job(path.parent.name, template, given, path.parent, points, "done")
+                    job = Job(path.parent.name, template, given, path.parent, points)
+                    job.state, job.told = _outcome(job)
                     if (self.root / "_build" / job.address).is_file():
                         found.append((path.stat().st_mtime, job))
         return [job for _, job in sorted(found, key=lambda one: -one[0])]
@@ -184,7 +185,7 @@ class Jobs:
             "total": total,
             "seconds": round(time.time() - job.begun if job.state == "running" else job.seconds, 1),
             "expected": round(seconds * max(1, job.points), 1),
-            "address": job.address if job.state == "done" else "",
+            "address": job.address if job.state in ("done", "partly") else "",
             "told": job.told,
         }
 
@@ -247,16 +248,28 @@ class Jobs:
         finally:
             await asyncio.shield(_end(await begun))
         if status == 0:
-            return "done", told
+            return ("done", told) if job.points else _outcome(job)
         return "failed", told or f"its process ended with status {status}, perhaps for want of memory"
 
 
-def _refuse_files(texts: "Iterator[tuple[str, str]]") -> None:
-    for name, text in texts:
-        if not text.replace("-", "").replace("_", "").isalnum():
-            raise DomainError(
-                f"{name} must be a name, no file, where the server is open to other machines, got {text!r}"
-            )
+def _outcome(job: Job) -> tuple[str, str]:
+    """The state of a job whose result lies there, and what is to be said of it."""
+    receipt = None if job.points else execute.receipt_of(job.folder)
+    if receipt is None:
+        return "done", ""
+    said = "; ".join([*receipt.faults, *receipt.stand_ins.values()])
+    computed = own.read_results(job.folder) or any((job.folder / "figures").glob("*"))
+    return "done" if not receipt.faults else "partly" if computed else "failed", said
+
+
+def _refuse_files(template: Path, given: Mapping[str, Any]) -> None:
+    texts = {name for name, one in notebook.declared(template).items() if one.element == "str"}
+    for name in texts & given.keys():
+        for text in re.split("[,;]", str(given[name])):
+            if not text.replace("-", "").replace("_", "").isalnum():
+                raise DomainError(
+                    f"{name} must be a name, no file, where the server is open to other machines, got {text!r}"
+                )
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import ipaddress
 import json
+import math
 import signal
 import socket
 import sys
@@ -239,14 +240,20 @@ async def _until_stopped(given: argparse.Namespace) -> None:
     await serve(ROOT, given.host, given.port, limits, stop)
 
 
+def _positive(text: str) -> float:
+    if not 0 < float(text) < math.inf:
+        raise ValueError(text)
+    return float(text)
+
+
 def main(words: Sequence[str]) -> int:
     """Serve the built book until interrupted; status 2 for a refusal."""
     usual = Limits()
     parser = argparse.ArgumentParser(prog="flamebook.site.book.live", description=main.__doc__)
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine; others see the book then")
-    parser.add_argument("--minutes", type=float, default=usual.seconds / 60, help="what one run may take")
-    parser.add_argument("--memory", type=float, default=usual.memory_gb, help="gigabytes that a process may map")
+    parser.add_argument("--minutes", type=_positive, default=usual.seconds / 60, help="what one run may take")
+    parser.add_argument("--memory", type=_positive, default=usual.memory_gb, help="gigabytes that a process may map")
     given = parser.parse_args(words)
     if not (ROOT / HTML / FINGERPRINT).is_file():
         print(f"there is no built book in {ROOT / HTML}: run `make book` first", file=sys.stderr)

@@ -5,7 +5,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
@@ -18,6 +17,7 @@ from flamebook.claims.ledger import CHECKS
 from flamebook.places import DATA
 from flamebook.statements import at_least, at_most
 from flamelib import answers
+from flamelib.core import workers
 from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
@@ -91,7 +91,7 @@ def brackets(path: Path = BRACKETS, jobs: int = 1) -> list[Bracket]:
     if jobs == 1:
         found = [_computed(row) for row in rows]
     else:
-        with ProcessPoolExecutor(jobs) as pool:
+        with workers.pool(jobs) as pool:
             found = list(pool.map(_computed, rows))
     return sorted(found, key=lambda one: -one.ratio)
 
