@@ -264,6 +264,5 @@ def _listed(recording: Recording) -> Iterator[str]:
     yield f"{recording.name}: {told}; {list(why.values()).count('')} of {len(why)} parts are current"
     for words in dict.fromkeys(why.values()):
         parts = [part for part in why if why[part] == words]
-        told = f"{words or 'current'}: {', '.join(parts)}"
-        indented = {"initial_indent": "  ", "subsequent_indent": "    "}
-        yield textwrap.fill(told, 116, break_long_words=False, break_on_hyphens=False, **indented)
+        told = f"  {words or 'current'}: {', '.join(parts)}"
+        yield textwrap.fill(told, 116, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
