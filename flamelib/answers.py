@@ -176,9 +176,9 @@ def dumps(reply: Mapping[str, Any]) -> str:
 
 
 def sentence(refusal: Exception | str) -> str:
-    """The refusal as one line of bounded length."""
+    """The refusal as one line of bounded length: of a longer one the beginning, and the end with what was given."""
     line = " ".join(str(refusal).split())
-    return line if len(line) <= 1000 else line[:997] + "..."
+    return line if len(line) <= 1000 else f"{line[:600]} ... {line[-395:]}"
 
 
 def replies(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -10,18 +10,19 @@ import re
 import signal
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from flamelib import answers
 from flamelib.core.extras import MissingExtra, extra
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, meant
 
 # Entry points under this name take the words of the book's commands; flamebook brings one.
 COMMANDS = "flamelib.commands"
+ANSWERS = ("evaluate", "compare", "deployment")
 # What the book's commands are called; the first four need its files, which a clone holds and no package.
 BOOK = ("run", "sweep", "record", "check", "diff", "data")
 WITH_NOTEBOOKS = BOOK[:4]
@@ -44,6 +45,7 @@ With the book (pip install '.[book]' in a clone of the repository, in which run,
   diff       compare two editions of the book
   data       list, fetch or verify the data sets
 
+  --json         after a command that answers: one JSON object a line, as without it
   --version      print the version and stop
   -h, --help     this text; that of a command after its name
 
@@ -157,6 +159,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     name = words[0] if words else "--help"
+    if name in ANSWERS:
+        words = [word for word in words if word != "--json"]  # what is printed anyway
     if name == "evaluate":
         return answer(words[1:])
     if name == "compare":
@@ -166,7 +170,8 @@ def _run(words: list[str]) -> int:
     if name in BOOK:
         return _book(words)
     if name not in ("-h", "--help", "--version"):
-        raise DomainError(f"command must be one of evaluate, compare, deployment, {', '.join(BOOK)}, got {name!r}")
+        known = (*ANSWERS, *BOOK)
+        raise DomainError(f"command must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
     print(f"flamelib {_version()}" if name == "--version" else HELP, end="\n" if name == "--version" else "")
     return 0
 
@@ -224,14 +229,27 @@ def compare(words: Sequence[str]) -> int:
     if options:
         raise DomainError(f"request must be given, as in flamelib compare name=value ..., got {' '.join(words)!r}")
     # The accounts of all documents: no other command needs them.
-    from flamelib.uses.deployments import compared
+    from flamelib.uses.deployments import compared, mechanisms
 
-    told = sys.stderr.isatty() and not sys.stdout.isatty()  # else the rows themselves tell how far it is
-    for done, one in enumerate(compared(answers.assignments(words), os.cpu_count() or 1), 1):
+    given = answers.assignments(words)
+    found = compared(given, os.cpu_count() or 1)
+    asked = [given["mechanism"]] if "mechanism" in given else mechanisms()
+    for done, name in enumerate(asked):
+        with _told(f"{done} of {len(asked)} answered, waiting for {name}"):
+            one = next(found)
         print(answers.dumps(answers.plain(one)), flush=True)
-        print(f"\r{done} mechanisms answered" if told else "", end="", file=sys.stderr, flush=True)
-    print(end="\n" if told else "", file=sys.stderr)
     return 0
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """While this lasts, a terminal shows what is waited for; nothing of it stays."""
+    shown = sys.stderr.isatty()
+    print(what if shown else "", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\x1b[K" if shown else "", end="", file=sys.stderr, flush=True)
 
 
 def deployment(words: Sequence[str], load: Callable[[str], Any] | None = None) -> int:

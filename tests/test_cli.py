@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from flamelib import cli
+
 HOEFFDING = ["evaluate", "blanket:lem-hoeffding", "randomizer=laplace", "epsilon0=0.5", "n_users=1000"]
 
 
@@ -135,6 +137,48 @@ def test_help_everywhere(words: list[str], told: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["evalute", "blanket:lem-5.1"], "evaluate"),
+        (["evaluate", "blanket:lem-5.1", "randomizer=kary", "epsilon=1", "n_buckets=3"], "epsilon0"),
+        (["compare", "n_user=100", "epsilon=1"], "n_users"),
+        (["compare", "n_users=100", "epsilon=1", "mechanism=blankets"], "blanket"),
+        (["run", "crosing"], "crossing"),
+        (["run", "crossing", "-p", "delta0=1e-6"], "delta"),
+        (["sweep", "crossing", "-p", "epsilons=1,2"], "epsilon"),
+        (["check", "flame:thm-3/always-report"], "flame:thm-3/always-reported"),
+        (["record", "legder"], "ledger"),
+        (["record", "spread/blanket_histograms"], "blanket_histogram"),
+        (["data", "verify", "mnits"], "mnist"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(
+    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert f": did you mean {near}?" in told.err
+
+
+@pytest.mark.parametrize("place", [1, 2, 6])
+def test_json_may_be_asked_for_anywhere_after_the_command(place: int, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*HOEFFDING, "epsilon=0.1"]
+    assert cli.main(words) == 0
+    plain = capsys.readouterr().out
+    assert cli.main([*words[:place], "--json", *words[place:]]) == 0
+    assert capsys.readouterr().out == plain
+    assert cli.main(["compare", "--json", "n_users=1e3", "epsilon0=1e-9", "mechanism=local"]) == 0
+
+
+def test_a_list_of_many_names_has_lines_of_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["record", "certified", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["bogus"], "bogus"),
@@ -193,6 +237,17 @@ class TestCompare:
         assert replies[0]["mechanism"] == "local"
         assert {"epsilon", "error", "trusted"} < set(replies[0])
         assert [one for one in replies if "reason" in one]
+
+    def test_a_terminal_is_told_what_is_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        assert cli.main(["compare", "n_users=1e3", "epsilon0=1e-9"]) == 0
+        told = capsys.readouterr()
+        shown = told.err.split("\r\x1b[K")
+        assert shown[:2] == ["0 of 14 answered, waiting for local", "1 of 14 answered, waiting for blanket"]
+        assert shown[-1] == "", "nothing of it stays"
+        assert len(shown) == len(told.out.splitlines()) + 1 == 15
 
     def test_help(self) -> None:
         done = flamelib("compare", "--help")

@@ -4,7 +4,6 @@ Descriptions of deployments that are more than plain lines are read here as well
 """
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from flamebook.runs.execute import RunFailed, receipt_of
 from flamebook.site.written.markup import given
 from flamelib import cli
 from flamelib.answers import assignments
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, meant
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError
 
@@ -190,10 +189,8 @@ def _rows(name: str) -> list[ledger.Claim]:
     claims = ledger.load()
     rows = [claim for claim in claims if name in (claim.id, claim.item)]
     if not rows:
-        near = get_close_matches(name, [known for claim in claims for known in (claim.id, claim.item)], n=1, cutoff=0.5)
-        raise DomainError(
-            f"ROW must be a row or an item of the ledger, got {name!r}{', like ' * bool(near)}{''.join(near)}"
-        )
+        near = meant(name, [known for claim in claims for known in (claim.id, claim.item)])
+        raise DomainError(f"ROW must be a row or an item of the ledger, got {name!r}{near}")
     return rows
 
 
@@ -287,5 +284,5 @@ def _chosen(names: list[str] | None) -> list[str]:
     known = [entry.name for entry in datasets.listing()]
     for name in names or ():
         if name not in known:
-            raise DomainError(f"name must be one of {', '.join(known)}, got {name!r}")
+            raise DomainError(f"name must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
     return names or known

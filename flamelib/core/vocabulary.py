@@ -417,11 +417,24 @@ def known(names: Iterable[str], allowed: Mapping[str, Any], required: Iterable[s
     """Refuse names that ``what`` does not have and required ones that are missing."""
     for name in names:
         if name not in allowed:
-            raise DomainError(f"{name} is not a parameter of {what}, which takes {', '.join(allowed)}")
+            taken = ", ".join(allowed)
+            raise DomainError(f"{name} is not a parameter of {what}, which takes {taken}{meant(name, allowed)}")
     for name in required:
         if name not in names:
             domain = f": {VOCABULARY[name]}" if name in VOCABULARY else ""
             raise DomainError(f"{name} is missing for {what}{domain}")
+
+
+def meant(name: object, names: Iterable[str]) -> str:
+    """How a refusal of an unknown name ends: with the nearest one that is known, if one is near.
+
+    >>> meant("n_user", ["delta", "n_users"]), meant("colour", ["delta", "n_users"])
+    (': did you mean n_users?', '')
+    """
+    import difflib  # a refusal has time
+
+    near = difflib.get_close_matches(str(name), list(names), n=1)
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def honest(n_users: int, colluding: int) -> int:

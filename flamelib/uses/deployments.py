@@ -20,7 +20,7 @@ from typing import Any
 
 from flamelib.core import workers
 from flamelib.core.search import greatest
-from flamelib.core.vocabulary import DomainError, check, known, read
+from flamelib.core.vocabulary import DomainError, check, known, meant, read
 from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
@@ -67,7 +67,8 @@ def row(name: str, request: Request, epsilon: float | None = None, epsilon0: flo
 def _checked(name: str, epsilon: float | None, epsilon0: float | None) -> float:
     """The one budget that is asked for, of a mechanism that there is."""
     if name not in (*LOCAL, *CENTRAL):
-        raise DomainError(f"mechanism must be one of {'; '.join((*LOCAL, *CENTRAL))}, got {name!r}")
+        listed = "; ".join(mechanisms())
+        raise DomainError(f"mechanism must be one of {listed}, got {name!r}{meant(name, mechanisms())}")
     if (epsilon is None) == (epsilon0 is None):
         raise DomainError("exactly one of epsilon and epsilon0 must be given")
     asked: float = check(epsilon0=epsilon0)["epsilon0"] if epsilon is None else check(epsilon=epsilon)["epsilon"]

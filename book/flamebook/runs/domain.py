@@ -14,7 +14,7 @@ the comments may use logarithms and the like as well.
 import ast
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,7 +226,7 @@ def _names(tree: ast.expr) -> set[str]:
 # --- one parameter and a constant --------------------------------------------------------------------
 
 
-def narrow(domain: Domain, name: str, conditions: list[Condition]) -> Domain:
+def narrow(domain: Domain, name: str, conditions: Iterable[Condition]) -> Domain:
     """The domain of a parameter, or of each entry of a list, as far as these conditions alone narrow it.
 
     >>> found = read("a.ipynb", "0 < delta <= 0.5\\nmin(sizes) >= 3\\nlen(sizes) == 2", ["delta", "sizes"])
@@ -240,7 +240,7 @@ def narrow(domain: Domain, name: str, conditions: list[Condition]) -> Domain:
     return domain
 
 
-def entries(name: str, conditions: list[Condition]) -> str:
+def entries(name: str, conditions: Iterable[Condition]) -> str:
     """How many entries a list has to have, in words; empty where that is free."""
     for part in (part for one in conditions for part in _parts_of(one.tree)):
         match part:

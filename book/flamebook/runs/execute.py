@@ -215,7 +215,8 @@ def _papermill(template: Path, page: Path, tolerant: bool) -> None:
             page,
             kernel_name="python3",
             cwd=page.parent,
-            progress_bar=False,
+            # Of a run of one's own; a book tells of all its runs in other words.
+            progress_bar={"desc": page.stem} if tolerant and sys.stderr.isatty() else False,
             autosave_cell_every=2,
             config=sockets,
         )

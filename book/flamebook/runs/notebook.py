@@ -9,7 +9,6 @@ inputs give equal bytes.  Standard library only, so that a refusal comes at once
 """
 
 import ast
-import difflib
 import functools
 import hashlib
 import html
@@ -23,7 +22,7 @@ from typing import Any, Literal
 
 from flamebook.places import ROOT
 from flamebook.runs import domain
-from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known
+from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known, meant
 
 Notebook = dict[str, Any]
 
@@ -491,9 +490,7 @@ def locate(name: str) -> Path:
     known_notebooks = {found.stem: found for folder in reversed(shelves()) for found in sorted(folder.glob("*.ipynb"))}
     if name in known_notebooks:
         return known_notebooks[name]
-    near = difflib.get_close_matches(name, known_notebooks, n=1)
-    meant = f" (near it: {near[0]})" if near else ""
     listed = ", ".join(sorted(known_notebooks)) or "none"
     raise DomainError(
-        f"notebook must be a known name or a path to an .ipynb file, got {name!r}{meant}; known: {listed}"
+        f"notebook must be a path to an .ipynb file or one of {listed}, got {name!r}{meant(name, known_notebooks)}"
     )

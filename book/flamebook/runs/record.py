@@ -7,6 +7,7 @@ was killed goes on where it was.  The table in ``data/results`` is written when 
 
 import csv
 import json
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from flamebook.places import RESULTS, ROOT
 from flamebook.records import to_csv
 from flamebook.runs import files, inputs
 from flamebook.runs.recorded import PACKAGES, revision, versions
-from flamelib.core.vocabulary import DomainError
+from flamelib.core.vocabulary import DomainError, meant
 
 KEPT = ROOT / "_build" / "recordings"
 Results = Mapping[str, Any]
@@ -150,11 +151,11 @@ def _chosen(found: Mapping[str, Recording], words: Sequence[str]) -> dict[str, l
     for word in words or found:
         name, _, start = word.partition("/")
         if name not in found:
-            raise DomainError(f"name must be one of {', '.join(found)}, got {name!r}")
+            raise DomainError(f"name must be one of {', '.join(found)}, got {name!r}{meant(name, found)}")
         parts = list(found[name].parts())
         fitting = [part for part in parts if not start or f"{part}/".startswith(f"{start}/")]
         if not fitting:
-            raise DomainError(f"part must be one of {', '.join(parts)} of {name}, got {start!r}")
+            raise DomainError(f"part must be one of {', '.join(parts)} of {name}, got {start!r}{meant(start, parts)}")
         chosen[name] = [part for part in parts if part in {*chosen.get(name, ()), *fitting}]
     return chosen
 
@@ -264,4 +265,6 @@ def _listed(recording: Recording) -> Iterator[str]:
     told += f" in {about['seconds']} s" if "seconds" in about else ""
     yield f"{recording.name}: {told}; {list(why.values()).count('')} of {len(why)} parts are current"
     for words in dict.fromkeys(why.values()):
-        yield f"  {words or 'current'}: {', '.join(part for part in why if why[part] == words)}"
+        parts = [part for part in why if why[part] == words]
+        told = f"  {words or 'current'}: {', '.join(parts)}"
+        yield textwrap.fill(told, 116, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -45,6 +45,7 @@ Delta = Callable[[float], float]
 FINEST = 2**16  # places in the range of a curve at which it may be asked
 START, MOST_PLACES = 8, 600  # places asked at first, and at most
 RUNGS = 24  # places an octave of a curve that many answers share
+BENT = 1e-9  # relative, by which a chord between two of them is raised at its ends
 ACCURACY = 5e-3  # wanted: relative, as of a delta
 FINE = 1e-4  # or relative, as of an epsilon that is asked for, whichever is more: the latter for tiny deltas
 ROUGH = 1.0  # the same, to see whether losses are too large for stages
@@ -121,7 +122,9 @@ def _chords(value: Delta, most: float) -> Delta:
         low, high = _rung(most, rung + 1), _rung(most, rung)
         left = math.expm1(epsilon - high) / math.expm1(low - high)  # not 1 - right: near the end it is next to nothing
         right = math.expm1(epsilon - low) / math.expm1(high - low)
-        return (at(rung + 1) * left + at(rung) * right) * (1 + 16 * UNIT)
+        # Bent upwards at its ends: which points of a straight chord belong to a hull is decided by rounding alone, and
+        # with them how many points are asked for.
+        return (at(rung + 1) * left + at(rung) * right) * (1 + 16 * UNIT + BENT * (left - right) ** 2)
 
     return delta
 

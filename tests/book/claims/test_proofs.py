@@ -101,6 +101,6 @@ def test_the_command_recomputes_a_row(capsys: pytest.CaptureFixture[str]) -> Non
     assert re.search(r"^verdict   refuted, slip of notation$", said, re.M)
     assert re.search("^inputs    update = ", said, re.M)
     with pytest.raises(
-        DomainError, match="ROW must be a row or an item of the ledger, got 'flame:alg-44', like flame:alg-4"
+        DomainError, match="ROW must be a row or an item of the ledger, got 'flame:alg-44': did you mean flame:alg-4"
     ):
         commands.run_app(["check", "flame:alg-44"])

@@ -100,6 +100,18 @@ def test_equal_top_coordinates_bound_full_bags_from_below(now):
     assert found["certified"] < found["certified-full"]
 
 
+def test_bags_with_room_for_everybody_do_not_overflow():
+    """Then both accounts are one; and neither lower bound has to be below the other, to be below its own upper one."""
+    roomy = accounting.compute_then_and_now(dataclasses.replace(SMALL, padded=SMALL.n_users), ["topk"])
+    found = roomy.budgets["topk"]
+    assert (found["lower-full"], found["certified-full"]) == (found["lower"], found["certified"])
+    assert roomy.order.holds
+    moved = {"topk": found | {"lower-full": 0.9 * found["lower"], "lower-before": 0.5 * found["lower"]}}
+    assert accounting.ThenAndNow(moved, roomy.parameters).order.holds
+    tight = accounting.compute_then_and_now(SMALL, ["topk"]).budgets["topk"]
+    assert tight["lower"] <= tight["lower-full"] < tight["certified-full"]
+
+
 def test_rows_leave_out_what_a_protocol_lacks(now):
     rows = {label: values for label, *values in now.rows()}
     assert rows["lower bound, bags overflow"][:3] == [""] * 3

@@ -148,9 +148,9 @@ class TestLocate:
 
     @pytest.mark.parametrize("name", ["tinny", "", "no.ipynb", "notebooks", "../tiny"])
     def test_a_refusal_lists_the_known_ones(self, name: str) -> None:
-        with pytest.raises(DomainError, match=r"known: .*tiny") as refusal:
+        with pytest.raises(DomainError, match=r"one of .*tiny") as refusal:
             locate(name)
-        assert ("near it: tiny" in str(refusal.value)) == (name in ("tinny", "../tiny"))
+        assert ("did you mean tiny?" in str(refusal.value)) == (name in ("tinny", "../tiny"))
 
     def test_the_checkouts_own_notebooks_are_found_from_anywhere(self) -> None:
         assert ROOT / "notebooks" in parameters.shelves()
