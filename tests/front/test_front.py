@@ -211,7 +211,6 @@ CALIBRATED = [
     *([KaryResponse(1.0, k), epsilon, n] for k in (2, 20) for epsilon, n in ((0.05, 300), (2.0, 50))),
     *([AnyRandomizer(1.0), epsilon, n] for epsilon, n in ((0.02, 10**6), (5.0, 30))),
     [OptimizedUnary(1.0, 8), 0.3, 900],
-    [GaussianNoise(1.0), 0.9, 20],
 ]
 
 
