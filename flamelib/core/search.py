@@ -135,7 +135,7 @@ def stepped_back(
     rises : bool
         Whether the number rises with the argument (a local budget) or falls (noise).
 
-    >>> stepped_back(lambda x: x * (1 + 1e-9), 2.0, 2.0)
+    >>> round(stepped_back(lambda x: x * (1 + 1e-9), 2.0, 2.0), 10)
     1.999999996
     """
     step = 0.0

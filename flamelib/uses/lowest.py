@@ -27,8 +27,9 @@ def bracketed(found: Row, request: Request) -> Row:
     if least is None:
         return found
     lower, upper, sure = bracketed_ends(max(float(least), 0.0), found.epsilon, 0.0, f"{found.mechanism} of {request}")
-    told = {} if sure else {"rests_on": RestsOn.ESTIMATED, "warning": "; ".join(filter(None, (found.warning, CROSSED)))}
-    return replace(found, lower=lower, epsilon=upper, **told)
+    rests_on = found.rests_on if sure else RestsOn.ESTIMATED
+    warning = "; ".join(filter(None, (found.warning, "" if sure else CROSSED)))
+    return replace(found, lower=lower, epsilon=upper, rests_on=rests_on, warning=warning)
 
 
 @plainly

@@ -208,10 +208,9 @@ def test_what_is_calibrated_keeps_the_budget(protocol: Any) -> None:
 
 
 CALIBRATED = [
-    *([KaryResponse(1.0, k), epsilon, n] for k in (2, 3, 20) for epsilon, n in ((0.05, 300), (0.3, 4000), (2.0, 50))),
-    *([AnyRandomizer(1.0), epsilon, n] for epsilon, n in ((0.02, 10**6), (0.7, 200), (5.0, 30))),
+    *([KaryResponse(1.0, k), epsilon, n] for k in (2, 20) for epsilon, n in ((0.05, 300), (2.0, 50))),
+    *([AnyRandomizer(1.0), epsilon, n] for epsilon, n in ((0.02, 10**6), (5.0, 30))),
     [OptimizedUnary(1.0, 8), 0.3, 900],
-    [GaussianNoise(1.0), 0.9, 20],
 ]
 
 
@@ -288,8 +287,8 @@ def test_a_table_is_squeezed_by_enumeration(table: list[list[float]], n_users: i
         first, second = _law(table, one), _law(table, other)
         worst = max(worst, sum(max(first[y] - math.exp(epsilon) * second[y], 0.0) for y in first))
     found = bounds(Shuffled(TableRandomizer(table), n_users), epsilon=epsilon)
-    assert found.lower <= worst * (1 + 1e-9)
-    assert worst <= found.upper * (1 + 1e-9)
+    assert found.lower <= worst * (1 + 1e-13)  # the enumeration rounds as well
+    assert worst <= found.upper * (1 + 1e-13)
 
 
 def test_a_table_of_kary_response_is_kary_response() -> None:

@@ -29,7 +29,7 @@ def test_bounds_lie_in_order_and_come_from_rows_that_bound(found: Budgets) -> No
 
 @pytest.mark.parametrize(
     ("printed", "verdict"),
-    [(1.0, "too small, at least 2.0 times"), (2.5, "neither proven nor refuted"), (6.6, "safe, at least 2.1 times")],
+    [(1.0, "too small, at least 2.0 times"), (2.5, "open: neither"), (6.6, "safe, at least 2.1 times")],
 )
 def test_a_verdict_follows_from_the_interval(printed: float, verdict: str) -> None:
     assert Budget("any", printed, 2.0, 3.1).verdict.startswith(verdict)
@@ -37,9 +37,9 @@ def test_a_verdict_follows_from_the_interval(printed: float, verdict: str) -> No
 
 def test_two_budgets_are_refuted_and_one_is_open(found: Budgets) -> None:
     words = [one.verdict.split(",")[0] for one in found.budgets]
-    assert words == ["too small"] * 2 + ["neither proven nor refuted"] + ["safe"] * 5
+    assert words == ["too small"] * 2 + ["open: neither proven nor refuted"] + ["safe"] * 5
     table = list(csv.reader(io.StringIO(found.to_csv())))
-    assert found.words()["budgets_alt"].endswith("2 left of their bars, 1 on them, 5 right of them.")
+    assert found.words()["budgets_alt"].endswith("2 left of their bars, 1 open, 5 right of them.")
     assert len(table) == 9
 
 

@@ -77,7 +77,7 @@ def test_recorded_answers_are_the_library_s_on_the_safe_side(grid: dict[str, Any
         assert now[column] * (1 - 1e-9) <= value * unit <= now[column] * (1 + 1.1e-4), column
     if "lower" in table.columns:
         lower, exact = _look(told["columns"]["lower"], at, sizes), bracketed(found, request).lower
-        assert lower <= found.epsilon * (1 + 1e-9)
+        assert lower <= found.epsilon
         assert (exact or 0.0) * (1 - OLDER) <= lower
 
 

@@ -18,7 +18,7 @@ from flamelib.core.statements import DOCUMENTS
 
 SAYS = {
     "reproduced": "the computation agrees with the statement",
-    "deviates": "the computed number misses the stated one by more than the tolerance, or a certified bound leaves it open",
+    "deviates": "the computed number misses the stated one by more than the tolerance, or a bound leaves it open",
     "refuted": "an exact computation or a certified bound contradicts the statement",
     "not-checkable": "there is nothing to compute, and the row says why",
 }
