@@ -48,7 +48,7 @@ class Claim:
     ``elsewhere`` for later literature, or ``this book``.  ``paper`` is the document's own number;
     ``reference`` stands in where it prints none: a value from an independent re-computation or derivation.
     ``over`` names one input and the values it runs through.  ``weight``, one of :data:`WEIGHTS`, says how much a
-    refutation weighs.  A ``reconstructed`` statement is one whose formula the text we have has lost.
+    refutation weighs.  A ``reconstructed`` statement is one whose formula our copy has lost.
     """
 
     id: str
@@ -161,7 +161,7 @@ def _claim(group: Mapping[str, Any], row: Mapping[str, Any]) -> Claim:
         needed = found.default is MISSING and found.default_factory is MISSING
         _require(not needed or bool(merged.get(key)), name, key, "is missing")
     if merged.get("said_by") in ("elsewhere", "this book"):
-        merged.pop("reconstructed", None)  # of a group; what others say is not read off our text
+        merged.pop("reconstructed", None)  # of a group; what others say is not read off our copy
     return Claim(**{key: _numbers(value) if key in _NUMERIC else value for key, value in merged.items()})
 
 

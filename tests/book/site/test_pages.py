@@ -118,7 +118,7 @@ def test_the_front_page_counts_findings(staged: Path, judged: list[Judged]) -> N
     assert waits == sum(one.section == refuted.WAITS for one in found)
     others = sum(one.said_by in ("elsewhere", "this book") for one in found)
     assert printed + readings + waits + others == len(found)
-    parts = re.search(r"(\d+) break .* (\d+) are bounds .* (\d+) steps of proofs, (\d+) slips", text)
+    parts = re.search(r"(\d+) against a promised .* (\d+) against a bound .* (\d+) .* step .* (\d+) against n", text)
     assert parts is not None
     assert printed == sum(map(int, parts.groups()))
     assert int(parts[1]) == sum(one.weight == "budget broken" for one in found) == 2

@@ -135,7 +135,7 @@ def test_numbers_are_those_of_the_ledger() -> None:
     assert r"has $\delta=0.0765$ at the claimed" in _page(judged=moved)
     row = "cloak:alg-1/floor-doubles"
     assert _page(f"{TEXT}|@{row}[1]@|@{row} grid[1]@|@{row} stated[0]@|${{}}=@{row} grid[1]@$|").endswith(
-        "|573|10,000|0|${}=10{,}000$|"
+        "|573|10,000|3|${}=10{,}000$|"
     )
 
 

@@ -91,9 +91,9 @@ def counts(found: list[Finding], runs_folder: Path) -> str:
     facts = [
         (
             len(printed),
-            "findings against what is printed",
-            f"{broken} break a promised budget, {wrong} are bounds or comparisons, {proofs} steps of proofs, "
-            f"{slips} slips of notation; {{doc}}`what does not hold </book/refuted>`",
+            "findings against the documents or their authors' code",
+            f"{broken} against a promised budget, {wrong} against a bound or comparison, {proofs} against a step of a "
+            f"proof, {slips} against notation; {{doc}}`what does not hold </book/refuted>`",
         ),
         (readings, "readings that fail", "of passages that can be read in more than one way"),
         (waits, "findings wait for the print", "our copy has lost the formula; they count against nobody"),

@@ -579,7 +579,7 @@ CHARTS: tuple[Figure, ...] = (
         x=Slider("padded", 10_000, 100, 1e6),
         sliders=(),
         curves=_page(
-            ("withdrawn", "flame-bennett-withdrawn-coordinate-epsilon", "coordinate, Bennett as first printed"),
+            ("withdrawn", "flame-bennett-withdrawn-coordinate-epsilon", "coordinate, Bennett's withdrawn form"),
             ("bennett", "blanket-lem-bennett-coordinate-epsilon", "coordinate, Bennett"),
             ("double", "flame-thm-3-padded-epsilon", "coordinate, Theorem 3 as printed"),
             ("checkin-any", "flame-lem-1-padded-epsilon", "coordinate, Lemma 1"),

@@ -121,7 +121,7 @@ _BLANKET = (
     Row("blanket", "shuffle:lower", "Certified lower bound", "binary", _ANY, recorded="binary-lower"),
 )
 _FLAME = (
-    Row("flame", "flame:bennett-withdrawn", "Bennett, as first printed", "coordinate", ("epsilon0", "padded", "delta"),
+    Row("flame", "flame:bennett-withdrawn", "Bennett, withdrawn form", "coordinate", ("epsilon0", "padded", "delta"),
         recast=_coordinate),
     Row("flame", "blanket:lem-bennett", "Bennett", "coordinate", ("epsilon0", "padded", "delta"), recast=_coordinate),
     Row("flame", "flame:thm-3", "Theorem 3, as printed", "padded", ("n_buckets", *_TOPK[:3], "dimension", "delta"),
