@@ -35,7 +35,8 @@ LEFT_OUT = (
     re.compile(r"`[^`]*`"),
     re.compile(r"@[a-z][a-z0-9_]*@"),
     re.compile(r"\]\([^)]*\)"),
-    re.compile(r"^(\(.*\)=|:::.*|:[a-z-]+:.*|\| *-.*)$", re.MULTILINE),
+    # The title of a page names sections and figures of its document.
+    re.compile(r"^(\(.*\)=|# .*|:::.*|:[a-z-]+:.*|\| *-.*)$", re.MULTILINE),
     re.compile(r"\bFIG\. \d( to \d)?"),
     re.compile(r"\b(MNIST|EMNIST|SHA-\d+|PrivUnit2|T[12]|PCG64|ChaCha20|US\d+A1|\d{4}[a-z]?\)|(19|20)\d\d)\b"),
 )

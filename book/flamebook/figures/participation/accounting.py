@@ -342,7 +342,7 @@ def reading_words(setting: Setting, epsilon: float, record: Curves) -> dict[str,
         "inner_below": f"lies below what certain gradients really lose {inner_below}",
         "aligned_beside": either(
             compared(most, ">", 1 + SLACK),
-            f"some turned gradients lose up to {times(most)} as much",
+            f"gradients at some angle lose up to {times(most)} as much",
             "no angle that was tried loses more",
             "no angle loses a noticeable amount",
         ),
@@ -353,15 +353,14 @@ def reading_words(setting: Setting, epsilon: float, record: Curves) -> dict[str,
 def _beside_cs(setting: Setting, epsilon: float) -> str:
     least = setting.delta("cs", epsilon)
     if least == 0:
-        return "CS is too small to be told from 0"
+        return "CS is too small to be distinguished from 0"
     sizes = [FEW, setting.n_records] if setting.n_records > FEW else [FEW]
     found = [[replace(setting, n_records=size).delta(name, epsilon) / least for name in FOR_ALL] for size in sizes]
     numbers = [
         f"{outer:.3g} and {inner:.3g} times CS for a client of {size:,} records"
         for size, (outer, inner) in zip(sizes, found, strict=True)
     ]
-    fits = either(found[0][1] < found[0][0] * (1 - SLACK), "fit inner better than outer", "fit both alike")
-    return f"outer and inner are at {', at '.join(numbers)}; for {FEW} records the paper's words {fits}"
+    return f"outer and inner are at {', at '.join(numbers)}"
 
 
 def checkin_words(record: Curves) -> dict[str, str]:

@@ -38,8 +38,8 @@ Since May 2026 a package on the index accounts for shuffling by itself: `random-
 local randomizer. It needs an older NumPy than the programs of the tables, and so an environment of its own.
 `opake-accounting` composes privacy losses as the programs of the first tables do.
 [`adaptive-shuffled-gaussian-accounting`](https://github.com/SamMausberg/adaptive-shuffled-gaussian-accounting), by
-its own account, certifies rounds of shuffled Gaussian noise by directed rounding, with rational dominating pairs and proofs
-in Lean. The code of several papers that account for shuffling is public as well, the check-in authors'
+its own account, certifies rounds of shuffled Gaussian noise by directed rounding, with rational dominating pairs and
+proofs in Lean. The code of several papers that account for shuffling is public as well, the check-in authors'
 [`shuffgauss`](https://github.com/spliew/shuffgauss) among them. None of these is in the tables yet.
 
 ## What others do and this library does not
