@@ -53,7 +53,7 @@ def every_count(epsilon0, n, share):
         return beyond(mpf(truth.numerator) / truth.denominator, exact_binary.worst(epsilon0, int(n), share * epsilon0))
 
 
-@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=30)
+@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=20)
 def stretches(epsilon0, n, deviations):
     """More: stretches of numbers of ones are ruled out by bounds (here from sixty users on)."""
     n, kept = int(n), exact_binary.EXHAUSTIVE
@@ -125,7 +125,7 @@ def of_two(noise_std, epsilon, blanket):
     return ((1 - mass) * 2 * float(price(np.array(0.0))) + mass * both) / 2
 
 
-@attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=40)
+@attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=15)
 def gaussian_two_users(noise_std, deviations, blanket):
     """Lip and ray, against quadrature; what is left out beyond the panels, and what halving sees."""
     epsilon = deviations / noise_std

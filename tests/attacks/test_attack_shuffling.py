@@ -209,7 +209,7 @@ def early(epsilon0, k, log_n, shift, cut):
     return missed("early", law, n, truth, cut, ON_A_LINE)
 
 
-@attack(Axis(0.5, 9.0), many(447, 20_000), log(1e-3, 0.95), CUT, tries=40)
+@attack(Axis(0.5, 9.0), many(447, 20_000), log(1e-3, 0.95), CUT, tries=25)
 def late(epsilon0, n, share, cut):
     """Noise alone makes the line end; its price is taken from the low end."""
     return missed("late", *of_clones(epsilon0, int(n), share * epsilon0), cut)
@@ -267,7 +267,7 @@ def step(epsilon0, n, share, wide):
     return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
 
 
-@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=20)
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=8)
 def slip(epsilon0, n, share, nodes):
     """A Gauss rule of fewer nodes, whose error is no longer negligible."""
     kept = laws.NODES, laws.WEIGHTS
