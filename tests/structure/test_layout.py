@@ -39,13 +39,6 @@ FLOORS = (
 )
 # Computed, never drawn.
 UNDRAWN = ("flamebook.attacks", "flamebook.claims", "flamebook.experiments")
-# More than a person takes in at a glance, and why.
-HEAPS = {
-    "flamebook": "the floors of the program, and what its figures, attacks and experiments share",
-    "flamebook.runs": "a module for each way to run a notebook, and for what a run leaves",
-    "flamebook.claims": "a module for each document's checks, and for what is made of them all",
-}
-GLANCE = 10
 # A subject of its own, though one neighbour alone uses it.
 SUBJECTS = {
     "flamelib.mechanisms.integers.enclosures": "numbers to any digit: what makes exact choices exact",
@@ -198,16 +191,13 @@ def test_what_is_computed_never_reaches_what_draws(module: str) -> None:
 # --- rooms ------------------------------------------------------------------------------------------
 
 
-def test_no_folder_is_a_heap_without_a_reason() -> None:
+def test_no_folder_is_empty() -> None:
     size: dict[str, int] = defaultdict(int)
     for package, folder in PACKAGES.items():
         for place in (folder, *(path for path in folder.rglob("*") if path.is_dir() and path.name != "__pycache__")):
             entries = [p for p in place.iterdir() if p.name not in ("__init__.py", "__pycache__", "py.typed")]
             room = ".".join((package, *place.relative_to(folder).parts))
             size[room] = len([p for p in entries if p.is_dir() or p.suffix == ".py"])
-    heaps = {room for room, count in size.items() if count > GLANCE}
-    advice = f"more than {GLANCE} entries: put the new one into a module that is there, or give the reason in HEAPS"
-    assert heaps == set(HEAPS), advice
     assert all(size.values()), "no folder is empty"
 
 
