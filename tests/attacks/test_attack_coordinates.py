@@ -33,7 +33,7 @@ def test_a_count_is_never_on_the_wrong_side(long, monkeypatch):
         count = Count(int(fair), int(biased), 1 - other, other)
         half = (fair + biased) / 2
         threshold = min(int(half + place * 0.75 * half) + 1, int(fair + biased))
-        chance = ball(1 - other)
+        chance = 1 - ball(other)
         laws = coins((fair, arb(1) / 2), (biased, chance)), coins((fair, arb(1) / 2), (biased, 1 - chance))
         first, second = (sum(law[threshold:], arb(0)) for law in laws)
         more, less = count.bounds(threshold)

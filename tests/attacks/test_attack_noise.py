@@ -72,14 +72,15 @@ def test_whole_noise_hides_no_more_than_it_does(kind, largest):
 
 
 def test_tails_of_whole_noise_are_as_right_as_they_say():
-    def miss(noise_std, place):
-        noise = discrete_gaussian_noise(noise_std)
-        first = int(place * 8 * noise_std)
-        law = discrete_gaussian(noise_std, len(noise.logs) + 2)
-        return abs(log(sum(law[first:], arb(0))) - noise.log_above(first)) / noise.error(first)
-
-    worst = hunt(miss, [Axis(1000, 3000, log=True), Axis(0.01, 1)], seed=3, tries=2, starts=1)
-    assert worst.miss <= 1, worst
+    """At the largest deviation, where most masses are added up; every tail of a comb."""
+    noise = discrete_gaussian_noise(1e4)
+    law = discrete_gaussian(1e4, len(noise.logs) + 1)
+    tail, worst = arb(0), 0.0
+    for x in range(len(law) - 1, 0, -1):
+        tail += law[x]
+        if x % 997 == 0 and x < 160_000:
+            worst = max(worst, abs(log(tail) - noise.log_above(x)) / noise.error(x))
+    assert worst < 1
 
 
 def test_swapped_cells_of_whole_noise_hold_all_of_the_mass():
