@@ -171,7 +171,8 @@ def test_the_paragraph_says_every_number_and_what_it_rests_on(defend: Page) -> N
     best, text = _shown(defend)[0], defend.text_content("#defend-review") or ""
     for word in (
         "50,000 people", "10 numbers", "5 rounds", "3e-8", f"ε at most {best['upper']}", "replaced by any other",
-        "replace-one", "Not stated here", "proven in the book", "statement ", " by flamelib ", "rounded up", f"{best['bytes']} bytes",
+        "replace-one", "Not stated here", "proven in the book", "statement ", " by flamelib ", "rounded up",
+        f"{best['bytes']} bytes",
     ):  # fmt: skip
         assert word in text, word
     sure = math.ceil(100 / (1 + math.exp(-best["upper"])))

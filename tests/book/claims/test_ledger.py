@@ -92,7 +92,6 @@ def test_what_is_refuted_is_refuted_by_something_exact(judged: list[Judged]) -> 
         "participation:thm-4.1/inner-experiment",
         "participation:thm-4.1/aligned-worst",
         "participation:thm-4.1-add/above-inner",
-        "participation:sec-5.5/average",
         "participation:calibrate/inner-noise",
         "checkin:lem-3/leak",
         "checkin:lem-3/pure",
