@@ -304,9 +304,9 @@ def test_parameters_out_of_their_domain_are_refused(law, arguments, culprit):
 
 def test_parameters_are_kept_as_numbers():
     for found, meant in (
-        (SkellamShare("10", "4"), SkellamShare(10, 4.0)),
-        (PolyaShare(10.0, "0.5"), PolyaShare(10, 0.5)),
-        (TruncatedLaplace("101", 0.5), TruncatedLaplace(101, 0.5)),
+        (SkellamShare(np.float32(10), np.int8(4)), SkellamShare(10, 4.0)),
+        (PolyaShare(10.0, np.float16(0.5)), PolyaShare(10, 0.5)),
+        (TruncatedLaplace(np.uint8(101), 0.5), TruncatedLaplace(101, 0.5)),
     ):
         assert found == meant
         assert found.sample(3, Simulation(np.random.default_rng(0))).shape == (3,)

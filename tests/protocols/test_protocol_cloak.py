@@ -412,8 +412,8 @@ def test_noise_that_is_no_law_is_refused(noise):
 
 
 def test_parameters_are_kept_as_what_they_mean():
-    """A modulus that is a double, or text, would make doubles of residues."""
-    found = CloakProtocol("3", 2.0**70, "1e2", 4.0)
+    """A modulus that is a double would make doubles of residues."""
+    found = CloakProtocol(3.0, 2.0**70, 1e2, 4.0)
     assert found == CloakProtocol(3, 2**70, 100, 4)
     assert type(found.modulus) is int
     assert run(found, [1, 0.5, 0.25], Release()) == 1.75

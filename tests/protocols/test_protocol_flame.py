@@ -498,7 +498,7 @@ def test_a_chance_may_belong_to_any_number_of_coordinates():
 
 
 def test_numbers_of_other_types_are_taken_as_what_they_are():
-    assert FlameTopk("40", 6.0, "0.5", LAPLACE, 2.0, 5e1) == FlameTopk(40, 6, 0.5, LAPLACE, 2, 50)
+    assert FlameTopk(40.0, 6.0, np.float32(0.5), LAPLACE, 2.0, 5e1) == FlameTopk(40, 6, 0.5, LAPLACE, 2, 50)
 
 
 @pytest.mark.parametrize("play", [run, run_sealed, lambda p, u, rng: run(p, u, rng, literal=True)])

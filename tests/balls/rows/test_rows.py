@@ -17,6 +17,7 @@ WITHOUT = {
     "cloak:encrypt-one/all-sides": "an attack that is run",
     "cloak:encrypt-one/two": "an attack that is run",
     "cloak:seed/units": "an attack that is run",
+    "flame:claim-0.24/topk-epsilon": "weights of all messages of a bag; flame:topk-lower/epsilon has a ball",
 }
 
 

@@ -221,7 +221,7 @@ def test_a_run_that_asks_for_too_much_memory_fails(root: Path) -> None:
     path.write_text(path.read_text().replace("1 + 1", "len(bytes(8 * 2**30))"))
 
     async def story(server: Served) -> None:
-        job = await server.until(await server.run(), "failed", "done")
+        job = await server.until(await server.run(), "failed", "partly", "done")
         page = root / "_build" / "own" / "tiny" / job["id"] / "tiny.html"
         assert "MemoryError" in job["told"] or "MemoryError" in page.read_text()
 
