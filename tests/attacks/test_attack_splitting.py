@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from attacks.boxes import Axis, hunt
 from flint import arb, ctx
 from oracles.loss_sums import log
@@ -69,21 +70,23 @@ def test_all_users_and_one_swap_are_never_nearer_than_they_are():
     assert worst.miss <= 0, worst
 
 
-def test_many_users_are_bounded_from_above(monkeypatch):
-    """By the bracket, by short rows of the recursion and by the largest component, of which few users are outside."""
+@pytest.mark.parametrize("branch", ["bracket", "recursion", "largest"])
+def test_many_users_are_bounded_from_above(branch, monkeypatch):
+    """By the bracket, by short rows of the recursion, and by the largest component with few users outside."""
     monkeypatch.setattr(crowds, "END_TERMS", 3)
-    monkeypatch.setattr(swaps, "REST", 3)
 
-    def miss(log2_modulus, n_messages, n_users):
+    def miss(log2_modulus, n_messages, n_users, rest):
         modulus, m, n = round(2**log2_modulus), int(n_messages), int(n_users)
+        monkeypatch.setattr(swaps, "REST", min(int(rest), n // 2 - 1))
         whole, apart = distances(modulus, m, n)
-        # What both distances are roots of.
-        excess, moment = log(2 * whole**2 * (modulus - 1) / modulus), log(2 * apart**2)
-        pairs = [(excess, crowds._bracket(modulus, m, n)), (excess, crowds._recursion(modulus, m, n))]
-        pairs += [(moment, swaps._by_largest(modulus, m, n))]
-        return max(max(truth - ends.high, ends.low - truth) for truth, ends in pairs) / 1e-12
+        way = {"bracket": crowds._bracket, "recursion": crowds._recursion, "largest": swaps._by_largest}[branch]
+        ends = way(modulus, m, n)
+        # What the distances are roots of.
+        truth = log(2 * apart**2) if branch == "largest" else log(2 * whole**2 * (modulus - 1) / modulus)
+        return max(truth - ends.high, ends.low - truth) / 1e-12
 
-    worst = hunt(miss, [Axis(1, 40), Axis(3, 8, whole=True), Axis(8, 60, whole=True)], seed=2, tries=60, starts=6)
+    axes = [Axis(1, 40), Axis(3, 8, whole=True), Axis(8, 60, whole=True), Axis(3, 12, whole=True)]
+    worst = hunt(miss, axes, seed=2, tries=60, starts=4)
     assert worst.miss <= 0, worst
 
 
