@@ -40,7 +40,7 @@ def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch)
         return gap / max(found.error, 1e-16)
 
     axes = [*RATES, Axis(1, most, whole=True), Axis(0.01, 6, log=True), Axis(1e-6, 3, log=True)]
-    worst = hunt(miss, axes, seed=1, tries=10, starts=2)
+    worst = hunt(miss, axes, seed=1, tries=8, starts=2)
     readings._counts.cache_clear()
     assert worst.miss <= 0, worst
 
@@ -141,22 +141,18 @@ def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
         epsilon = place * 5 * math.sqrt(times) * found.spread
         tilt = tilted([(outer_cells(p, q, n_records, ratio), times)], epsilon, 1e-9)
         options = turning.choices(p, q, n_records, ratio, 2)
-        places, values = turning.turned_profile(options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.1)
-        i = round(at * (len(places) - 1))
+        places, values = turning.turned_profile(options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.03)
+        i = round((1 - at * at) * (len(places) - 1))  # more often to the right, where the grid ends early
         truth = found.most(times, float(places[i]), ways=(0,)) if places[i] > 0 else 0.0
         return (math.log(truth / values[i]) - GRID) / GRID if truth > FAINT else -math.inf
 
-    axes = [*ROUNDS[:2], Axis(1, 3, whole=True), ROUNDS[3], Axis(2, 6, whole=True), *ROUNDS[5:], Axis(0.2, 4, log=True),
-            Axis(0, 2), Axis(0, 1)]  # fmt: skip
+    axes = [*ROUNDS[:2], Axis(1, 2, whole=True), ROUNDS[3], Axis(2, 5, whole=True), *ROUNDS[5:], Axis(0.2, 4, log=True),
+            Axis(0, 2.5), Axis(0, 1)]  # fmt: skip
     worst = hunt(miss, axes, seed=5, tries=16, starts=2)
     assert worst.miss <= 0, worst
 
 
-@pytest.mark.parametrize("left_out", [rounds.LEFT_OUT, 1e-6])
-def test_the_library_s_own_adversaries_lose_what_they_are_said_to(left_out, monkeypatch):
-    """Also where likely numbers of records are left out."""
-    monkeypatch.setattr(rounds, "LEFT_OUT", left_out)
-
+def test_the_library_s_own_adversaries_lose_what_they_are_said_to():
     def miss(p, q, n_records, ratio, times, place, degrees):
         n_records, times = int(n_records), int(times)
         # Multiples of 15 degrees are those that the library tries.
@@ -169,6 +165,5 @@ def test_the_library_s_own_adversaries_lose_what_they_are_said_to(left_out, monk
             truth = max(found.ends(angle, way, times, epsilon)[1] for way in (0, 1))
         return (math.log(low / truth) - GRID) / GRID if truth > FAINT else -math.inf
 
-    axes = [*ROUNDS[:2], Axis(1, 9, whole=True), *ROUNDS[3:]]
-    worst = hunt(miss, axes, seed=6, tries=6, starts=1)
+    worst = hunt(miss, ROUNDS, seed=6, tries=6, starts=1)
     assert worst.miss <= 0, worst

@@ -187,7 +187,7 @@ def lattice(epsilon0, log_mean, log_n, cut):
     return missed("lattice", law, n, lambda: at_zero("kary", epsilon0, k, n), cut)
 
 
-@attack(log(1e-6, 0.3), many(447, 4000), CUT, tries=40)
+@attack(log(1e-6, 0.3), many(447, 4000), CUT, tries=20)
 def lattice_of_two_values(epsilon0, n, cut):
     """The same without a third value: steps of nearly every user, so that every second sum hardly occurs."""
     return missed("lattice", *of_clones(epsilon0, int(n), 0.0)[:2], lambda: at_zero("any", epsilon0, 2, int(n)), cut)
@@ -209,13 +209,13 @@ def early(epsilon0, k, log_n, shift, cut):
     return missed("early", law, n, truth, cut, ON_A_LINE)
 
 
-@attack(Axis(0.5, 9.0), many(447, 20_000), log(1e-3, 0.95), CUT, tries=25)
+@attack(Axis(0.5, 9.0), many(447, 20_000), log(1e-3, 0.95), CUT, tries=12)
 def late(epsilon0, n, share, cut):
     """Noise alone makes the line end; its price is taken from the low end."""
     return missed("late", *of_clones(epsilon0, int(n), share * epsilon0), cut)
 
 
-@attack(Axis(0.5, 9.0), many(3, 500), many(90, 700), log(1e-3, 0.95), CUT, tries=25)
+@attack(Axis(0.5, 9.0), many(3, 500), many(90, 700), log(1e-3, 0.95), CUT, tries=12)
 def late_of_others(epsilon0, k, n, share, cut):
     """The same where all others hold a third value."""
     return missed("late", *of_third(epsilon0, int(k), int(n), share * epsilon0), cut)
@@ -267,7 +267,7 @@ def step(epsilon0, n, share, wide):
     return beyond(truth(), line._ends(line._sums(replace(plan, step=wide * plan.step))), 1e-15 * n)
 
 
-@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=8)
+@attack(log(0.2, 5.0), many(60, 3000), log(1e-3, 0.5), whole(5, 20), tries=6)
 def slip(epsilon0, n, share, nodes):
     """A Gauss rule of fewer nodes, whose error is no longer negligible."""
     kept = laws.NODES, laws.WEIGHTS
