@@ -21,7 +21,7 @@ RATES = [Axis(1e-3, 0.999, log=True), Axis(1e-3, 0.999, log=True)]
 
 
 @pytest.mark.parametrize(
-    ("reading", "depth", "most"), [("outer", 60, 5), ("add", 60, 5), ("aligned", 60, 5), ("aligned", 4, 12)]
+    ("reading", "depth", "most"), [("outer", 60, 5), ("add", 60, 5), ("aligned", 60, 5), ("aligned", 4, 6)]
 )
 def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch):
     """Of aligned gradients also where likely numbers of records are left out."""
@@ -30,7 +30,7 @@ def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch)
 
     def miss(p, q, n_records, ratio, epsilon):
         readings._counts.cache_clear()
-        with mp.workdps(35):
+        with mp.workdps(35 if depth > 4 else 20):
             truth = getattr(oracle, reading)(p, q, int(n_records), ratio, epsilon)
             log_truth = float(mp.log(truth)) if truth > 0 else -math.inf
         found = estimate(p, q, int(n_records), ratio, epsilon)
@@ -40,7 +40,7 @@ def test_one_round_is_never_on_the_wrong_side(reading, depth, most, monkeypatch)
         return gap / max(found.error, 1e-16)
 
     axes = [*RATES, Axis(1, most, whole=True), Axis(0.01, 6, log=True), Axis(1e-6, 3, log=True)]
-    worst = hunt(miss, axes, seed=1, tries=8, starts=2)
+    worst = hunt(miss, axes, seed=1, tries=8 if depth > 4 else 16, starts=2)
     readings._counts.cache_clear()
     assert worst.miss <= 0, worst
 
@@ -134,7 +134,7 @@ def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
         monkeypatch.setattr(turning, "rfft", lambda values, points: rfft(np.float32(values), points))
         monkeypatch.setattr(turning, "irfft", lambda values, points: irfft(np.complex64(values), points))
 
-    def miss(p, q, n_records, ratio, times, place, degrees, spreads, lean, at):
+    def miss(p, q, n_records, ratio, times, place, degrees, spreads, lean, before):
         n_records, times = int(n_records), int(times)
         monkeypatch.setattr(turning, "SPREADS", spreads)
         found = Adversaries(p, q, n_records, ratio, degrees)
@@ -142,13 +142,15 @@ def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
         tilt = tilted([(outer_cells(p, q, n_records, ratio), times)], epsilon, 1e-9)
         options = turning.choices(p, q, n_records, ratio, 2)
         places, values = turning.turned_profile(options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.03)
-        i = round((1 - at * at) * (len(places) - 1))  # more often to the right, where the grid ends early
+        i = round((1 - before) * (len(places) - 1))
         truth = found.most(times, float(places[i]), ways=(0,)) if places[i] > 0 else 0.0
         return (math.log(truth / values[i]) - GRID) / GRID if truth > FAINT else -math.inf
 
-    axes = [*ROUNDS[:2], Axis(1, 2, whole=True), ROUNDS[3], Axis(2, 5, whole=True), *ROUNDS[5:], Axis(0.2, 4, log=True),
-            Axis(0, 2.5), Axis(0, 1)]  # fmt: skip
-    worst = hunt(miss, axes, seed=5, tries=16, starts=2)
+    # Mostly a single record, whose pair is the one that occurs, and places near the right end of the grid.
+    width = Axis(0.2, 4, log=True) if exact else Axis(1, 10, log=True)
+    axes = [*ROUNDS[:2], Axis(1, 1.6, whole=True), ROUNDS[3], Axis(2, 5, whole=True), *ROUNDS[5:],
+            width, Axis(0, 2.5), Axis(2e-3, 1, log=True)]  # fmt: skip
+    worst = hunt(miss, axes, seed=5, tries=24, starts=3)
     assert worst.miss <= 0, worst
 
 
