@@ -130,7 +130,10 @@ def hunted(answer, seed, tries, *more, unseen=False):
             return -math.inf
         p, q, times, epsilon = found
         truth = log(pair_delta(p, q, times, epsilon))
-        return answer(p, q, times, epsilon, truth, *place[len(axes) :]) / 1e-9 if truth > -600 else -math.inf
+        if truth < -600:
+            return -math.inf
+        # The truth's logarithm is itself rounded.
+        return (answer(p, q, times, epsilon, truth, *place[len(axes) :]) - 4 * UNIT * (1 + abs(truth))) / 1e-9
 
     worst = hunt(miss, [*axes, *more], seed=seed, tries=tries, starts=3)
     assert worst.miss <= 0, worst

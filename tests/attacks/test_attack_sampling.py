@@ -144,7 +144,8 @@ def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
         places, values = turning.turned_profile(options, times, epsilon, replace(tilt, t=lean * tilt.t), 1e-3, 0.03)
         i = round((1 - before) * (len(places) - 1))
         truth = found.most(times, float(places[i]), ways=(0,)) if places[i] > 0 else 0.0
-        return (math.log(truth / values[i]) - GRID) / GRID if truth > FAINT else -math.inf
+        over = math.log(truth / values[i]) if min(truth, values[i]) > 0 else math.inf
+        return (over - GRID) / GRID if truth > FAINT else -math.inf
 
     # Mostly a single record, whose pair is the one that occurs, and places near the right end of the grid.
     width = Axis(0.2, 4, log=True) if exact else Axis(1, 10, log=True)
