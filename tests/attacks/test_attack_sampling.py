@@ -125,14 +125,24 @@ def test_numbers_of_records_are_rounded_up_and_large_losses_infinite(monkeypatch
     assert worst.miss <= 0, worst
 
 
+def single(transform, kind):
+    """The transform in single precision, of numbers of any size."""
+
+    def found(values, points):
+        largest = float(np.abs(values).max())
+        return np.float64(largest) * transform(kind(values / largest), points)
+
+    return found
+
+
 @pytest.mark.parametrize("exact", [True, False], ids=["double", "single"])
 def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
     """On a short grid, with a tilt that is not the best one, with large losses infinite and single precision."""
     monkeypatch.setattr(turning, "SPARED", 0.05 if exact else 1e-9)
     if not exact:
         monkeypatch.setattr(turning, "UNIT", 2.0**-24)
-        monkeypatch.setattr(turning, "rfft", lambda values, points: rfft(np.float32(values), points))
-        monkeypatch.setattr(turning, "irfft", lambda values, points: irfft(np.complex64(values), points))
+        monkeypatch.setattr(turning, "rfft", single(rfft, np.float32))
+        monkeypatch.setattr(turning, "irfft", single(irfft, np.complex64))
 
     def miss(p, q, n_records, ratio, times, place, degrees, spreads, lean, before):
         n_records, times = int(n_records), int(times)
@@ -150,8 +160,8 @@ def test_a_program_over_angles_is_above_every_adversary(exact, monkeypatch):
     # Mostly a single record, whose pair is the one that occurs, and places near the right end of the grid.
     width = Axis(0.2, 4, log=True) if exact else Axis(1, 10, log=True)
     axes = [*ROUNDS[:2], Axis(1, 1.6, whole=True), ROUNDS[3], Axis(2, 5, whole=True), *ROUNDS[5:],
-            width, Axis(0, 2.5), Axis(2e-3, 1, log=True)]  # fmt: skip
-    worst = hunt(miss, axes, seed=5, tries=24, starts=3)
+            width, Axis(0 if exact else 1.5, 2.5), Axis(2e-3, 1, log=True)]  # fmt: skip
+    worst = hunt(miss, axes, seed=5, tries=24 if exact else 45, starts=3)
     assert worst.miss <= 0, worst
 
 
