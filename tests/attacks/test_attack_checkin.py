@@ -4,12 +4,15 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from attacks.boxes import Axis, hunt
 from mpmath import mp, mpf
-from oracles.rounds import noisy_sum, shuffled, summed
+from oracles.rounds import noisy_sum, shuffled
+from oracles.rounds import summed as referee
 
 from flamelib import AnyRandomizer, Checkin, KaryResponse, Rounds, Shuffled, Summed, account, bounds
-from flamelib.accounting.checkin.one_round import equal_cells, third_cells
+from flamelib.accounting.checkin import summed
+from flamelib.accounting.checkin.one_round import checkin_profile, equal_cells, third_cells
 from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.composition.known_pairs import composed_below
 from flamelib.core.profiles import KaryProfile
@@ -44,7 +47,7 @@ def test_rounds_that_differ_lie_between_both_ends():
         epsilon = place[10] * sum(kind[0] * kind[4] for kind in kinds) / 2
         step = max(float(np.abs(law[0]).max()) for _, laws in found for law in laws) / 2**11
         ends = [
-            summed([(law, kind[4]) for law, kind in zip(laws, kinds, strict=True)], epsilon, step)
+            referee([(law, kind[4]) for law, kind in zip(laws, kinds, strict=True)], epsilon, step)
             for laws in itertools.product(*(laws for _, laws in found))
         ]
         low, high = max(low for low, _ in ends), max(high for _, high in ends)
@@ -58,13 +61,27 @@ def test_rounds_that_differ_lie_between_both_ends():
     assert worst.miss <= 0, worst
 
 
+def test_count_by_count_is_above_explicit_data_sets():
+    """Binary response in blocks of counts; all others hold one value, the victim's one or the other."""
+
+    def miss(epsilon0, n_users, rate, place):
+        epsilon, high = place * epsilon0, checkin_profile(epsilon0, int(n_users), rate)(place * epsilon0)
+        laws = [law for held in (0, 1) for law in shuffled(rows(epsilon0, 2), held, 0, 1, int(n_users), rate)]
+        low = max(float(masses @ -np.expm1(np.minimum(epsilon - losses, 0.0))) for losses, masses in laws)
+        return math.log(low / high) if low > 1e-60 else -math.inf
+
+    axes = [Axis(0.2, 4, log=True), Axis(5, 120, log=True, whole=True), Axis(0.05, 0.95), Axis(0, 0.95)]
+    worst = hunt(miss, axes, seed=6, tries=20, starts=3)
+    assert worst.miss <= 0, worst
+
+
 def test_any_randomizer_is_not_beaten_by_an_explicit_one():
     def miss(epsilon0, letters, n_users, rate, rounds, place):
         letters, n_users, rounds, rate = int(letters), int(n_users), int(rounds), min(rate, 1.0)
         _, laws = part(epsilon0, letters, n_users, rate)
         epsilon = place * epsilon0 * rounds
         step = max(float(np.abs(law[0]).max()) for law in laws) / 2**11
-        low = max(summed([(law, rounds)], epsilon, step)[0] for law in laws)
+        low = max(referee([(law, rounds)], epsilon, step)[0] for law in laws)
         whole = Shuffled(AnyRandomizer(epsilon0), n_users)
         upper = account(whole if rate == 1 else Checkin(whole, rate), epsilon=epsilon, rounds=rounds).delta
         return (math.log(low / upper) - GRID) / GRID if low > 1e-60 else -math.inf
@@ -84,7 +101,7 @@ def test_data_sets_that_occur_show_no_more_than_is_true():
                 continue
             laws = shuffled(tables, held, 0, 1, n_users, rate)
             step = max(float(np.abs(law[0]).max()) for law in laws) / 2**11
-            truth = max(summed([(law, rounds)], epsilon, step)[1] for law in laws)
+            truth = max(referee([(law, rounds)], epsilon, step)[1] for law in laws)
             found = composed_below([(cells(randomizer, n_users, rate), rounds)], epsilon=epsilon)
             worst = max(worst, math.log(found / truth) - GRID if found and truth > 1e-60 else -math.inf)
         return worst / GRID
@@ -93,15 +110,19 @@ def test_data_sets_that_occur_show_no_more_than_is_true():
     assert worst.miss <= 0, worst
 
 
-def test_rounds_of_noisy_sums_lie_between_both_ends():
+@pytest.mark.parametrize("groups", [summed.MOST_GROUPS, 3])
+def test_rounds_of_noisy_sums_lie_between_both_ends(groups, monkeypatch):
+    """Also where most counts are taken together."""
+    monkeypatch.setattr(summed.counted, "__defaults__", (groups, False))
+
     def miss(n_users, rate, noise_std, rounds, place):
         n_users, rounds = int(n_users), int(rounds)
         laws = noisy_sum(n_users, rate, noise_std)
         losses, masses = laws[0]
         epsilon = place * 6 * math.sqrt(rounds * float(masses @ losses**2))
         step = max(float(np.abs(losses).max()) / 2**14, 1e-5)
-        ends = [summed([(law, rounds)], epsilon, step) for law in laws]
-        ends += [summed([(laws[0], rounds // 2), (laws[1], rounds - rounds // 2)], epsilon, step)]
+        ends = [referee([(law, rounds)], epsilon, step) for law in laws]
+        ends += [referee([(laws[0], rounds // 2), (laws[1], rounds - rounds // 2)], epsilon, step)]
         low, high = max(low for low, _ in ends), max(high for _, high in ends[:2])
         if low < FAINT:
             return -math.inf

@@ -5,12 +5,14 @@ import math
 import numpy as np
 import pytest
 from attacks.boxes import Axis, hunt
-from oracles.loss_sums import log, pair_delta, sum_delta
+from flint import ctx
+from oracles.loss_sums import ball, log, pair_delta, sum_delta
 
 from flamelib.accounting.composition import loss_sums
 from flamelib.accounting.composition.curves import Curve, composed_delta, composed_epsilon, laddered
-from flamelib.accounting.composition.known_pairs import Cells, above, below, coarser, composed_below, rounded_down
+from flamelib.accounting.composition.known_pairs import Cells, _cut, above, below, coarser, composed_below, rounded_down
 from flamelib.accounting.composition.loss_sums import Loss, LossSum
+from flamelib.core.logspace import UNIT
 
 # Step, span in steps, mass of the largest and smallest losses, share of no loss, times, place of epsilon, lean of tilt.
 SUMS = [Axis(1e-4, 2, log=True), Axis(2, 40, whole=True), Axis(1e-250, 0.3, log=True), Axis(1e-250, 0.5, log=True),
@@ -75,21 +77,34 @@ def test_next_to_the_largest_loss_no_digit_is_missing():
 # Mass and two losses of the likeliest letters, mass of the next one, split of the rest, times, place of epsilon.
 PAIRS = [Axis(1e-60, 0.45, log=True), Axis(0.01, 5, log=True), Axis(0.01, 5, log=True), Axis(1e-6, 0.45, log=True),
          Axis(0.05, 0.95), Axis(2, 9, whole=True), Axis(0, 1)]  # fmt: skip
+UNSEEN = Axis(1e-9, 0.3, log=True)  # mass of a letter that the other law lacks
+BLUR = Axis(1e-16, 0.02, log=True)  # what the difference of two masses may be wrong by, in units of their sum
+SIDE = Axis(0, 1, whole=True)  # which of two ways is tried
 
 
-def pair(top, one, two, mid, skew, times, place):
-    """Two laws on four letters, the number of draws and an epsilon; ``None`` where some letter has no mass."""
+def pair(top, one, two, mid, skew, times, place, unseen=0.0):
+    """Two laws on four letters, or five, the number of draws and an epsilon; ``None`` where some letter has no mass."""
     q = [top * math.exp(-one - two), mid * math.exp(-one)]
     left, right = 1 - top - mid, 1 - sum(q)
     p = np.array([top, mid, left * skew, left * (1 - skew)])
     q = np.array([*q, min(left * skew, 0.99 * right), 0.0])
     q[3] = 1 - q.sum()
-    return (p, q, int(times), place * times * (one + two)) if min(p.min(), q.min()) > 0 else None
+    if min(p.min(), q.min()) <= 0:
+        return None
+    if unseen:
+        p, q = np.append((1 - unseen) * p, unseen), np.append(q, 0.0)
+    return p, q, int(times), place * times * (one + two)
 
 
-def cells(p, q):
-    loss = np.log(p / q)
-    return Cells(loss, loss, q, p - q, 4e-16 * (p + q))
+def losses_of(p, q):
+    with np.errstate(divide="ignore"):
+        return np.log(p) - np.log(q)
+
+
+def cells(p, q, wrong=0.0):
+    """Masses whose differences are too large by this much, which is what is said of them at most."""
+    loss = losses_of(p, q)
+    return Cells(loss, loss, q, p - q + wrong * (p + q), (4e-16 + 1.01 * abs(wrong)) * (p + q))
 
 
 def curve(p, q):
@@ -102,21 +117,25 @@ def curve(p, q):
 
         return at
 
-    return Curve(profile(p, q), profile(q, p), float(np.abs(np.log(p / q)).max()) * (1 + 4e-15))
+    return Curve(profile(p, q), profile(q, p), float(np.abs(losses_of(p, q)).max()) * (1 + 4e-15))
 
 
-def hunted(answer, seed, tries, *more):
+def hunted(answer, seed, tries, *more, unseen=False):
     """A climb on how far (one, other) is on the wrong side, both logarithms of delta."""
+    axes = [*PAIRS, UNSEEN] if unseen else PAIRS
 
     def miss(*place):
-        found = pair(*place[: len(PAIRS)])
+        found = pair(*place[: len(axes)])
         if found is None:
             return -math.inf
         p, q, times, epsilon = found
         truth = log(pair_delta(p, q, times, epsilon))
-        return answer(p, q, times, epsilon, truth, *place[len(PAIRS) :]) / 1e-9 if truth > -600 else -math.inf
+        if truth < -600:
+            return -math.inf
+        # The truth's logarithm is itself rounded.
+        return (answer(p, q, times, epsilon, truth, *place[len(axes) :]) - 4 * UNIT * (1 + abs(truth))) / 1e-9
 
-    worst = hunt(miss, [*PAIRS, *more], seed=seed, tries=tries, starts=3)
+    worst = hunt(miss, [*axes, *more], seed=seed, tries=tries, starts=3)
     assert worst.miss <= 0, worst
 
 
@@ -124,39 +143,48 @@ STEP = Axis(3e-3, 1.0, log=True)  # of a grid, in units of the largest loss: eve
 
 
 def test_a_pair_on_a_grid_dominates():
-    def over(p, q, times, epsilon, truth, share):
-        step = share * float(np.abs(np.log(p / q)).max())
-        grids = above(cells(p, q), step), coarser(above(cells(p, q), step))
-        return truth - min(LossSum([(grid, times)]).log_delta(epsilon) for grid in grids)
+    """Also where the largest losses are counted as infinite, and where masses are wrong by as much as is said."""
 
-    hunted(over, 3, 30, STEP)
+    def over(p, q, times, epsilon, truth, share, spared, blur):
+        step = share * float(np.abs(losses_of(p, q)[:4]).max())
+        grid = above(_cut(cells(p, q, -blur), spared), step)
+        return truth - min(LossSum([(one, times)]).log_delta(epsilon) for one in (grid, coarser(grid)))
+
+    for unseen in (False, True):
+        hunted(over, 3, 30, STEP, Axis(1e-9, 0.3, log=True), BLUR, unseen=unseen)
 
 
 def test_a_coarser_view_shows_less():
-    def under(p, q, times, epsilon, truth, share):
+    def under(p, q, times, epsilon, truth, share, blur):
         step = share * float(np.abs(np.log(p / q)).max())
-        one_by_one, begin = rounded_down(cells(p, q), step)
-        views = (below(cells(p, q), step), 0.0), (one_by_one, times * begin * (1 - 1e-15))
+        known = cells(p, q, blur)
+        one_by_one, begin = rounded_down(known, step)
+        views = (below(known, step), 0.0), (one_by_one, times * begin * (1 - 1e-15))
         return max(LossSum([(view, times)]).log_delta_below(epsilon - at) for view, at in views) - truth
 
-    hunted(under, 4, 30, STEP)
+    hunted(under, 4, 80, STEP, BLUR)
 
 
 def test_what_is_certain_of_a_composition_is_true():
-    def under(p, q, times, epsilon, truth):
+    """In either order, masses being wrong to either side by as much as is said."""
+
+    def under(p, q, times, epsilon, truth, blur, side):
         truth = max(truth, log(pair_delta(q, p, times, epsilon)))
-        found = composed_below([(cells(p, q), times)], epsilon=epsilon)
+        found = composed_below([(cells(p, q, (2 * side - 1) * blur), times)], epsilon=epsilon)
         return math.log(found) - truth if found else -math.inf
 
-    hunted(under, 7, 4)
+    hunted(under, 7, 6, BLUR, SIDE)
 
 
 def test_a_curve_through_points_dominates():
+    """Also where a loss is infinite."""
+
     def over(p, q, times, epsilon, truth):
         found = composed_delta([(curve(p, q), times)], epsilon)
         return truth - math.log(found) if found else math.inf
 
     hunted(over, 5, 8)
+    hunted(over, 8, 6, unseen=True)
 
 
 def test_a_laddered_curve_gives_no_smaller_epsilon():
@@ -165,3 +193,25 @@ def test_a_laddered_curve_gives_no_smaller_epsilon():
         return log(pair_delta(p, q, times, float(found))) - truth
 
     hunted(over, 6, 8)
+
+
+def test_a_chord_is_rounded_up():
+    """Where the curve is itself a chord: two losses of opposite sign."""
+
+    def miss(largest, share):
+        ctx.prec = 200
+        growth = ball(largest).exp()
+
+        def delta(epsilon):
+            return (growth - ball(epsilon).exp()) / (growth + 1)
+
+        def value(epsilon):
+            near = float(delta(epsilon).mid())
+            return near if ball(near) >= delta(epsilon) else math.nextafter(near, 1.0)
+
+        epsilon = share * largest
+        found = laddered(Curve(value, at_most=largest)).forward(epsilon)
+        return float(((delta(epsilon) - ball(found)) / delta(epsilon)).mid()) / UNIT
+
+    worst = hunt(miss, [Axis(1e-3, 20, log=True), Axis(1e-6, 0.999, log=True)], seed=9, tries=60)
+    assert worst.miss <= 0, worst

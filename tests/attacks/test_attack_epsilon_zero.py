@@ -1,7 +1,7 @@
 """Epsilon 0 of every randomizer whose losses are equal steps there, against multinomial truths in forty digits.
 
 The points are drawn where n times the probability of a message that tells the two values apart is between 0.1 and 300:
-there the sums are neither enumerated nor Gaussian.  The suite tries :data:`POINTS` points.  For 2,500 of them, in some
+there the sums are neither enumerated nor Gaussian.  The suite tries :data:`POINTS` points.  For 1,250 of them, in some
 minutes: ``FLAMELIB_ATTACK_TRIES=50 pytest --timeout 3600 tests/attacks/test_attack_epsilon_zero.py``;
 ``FLAMELIB_ATTACK_SEED=7`` draws others.
 """
@@ -29,7 +29,7 @@ from flamelib import (
 )
 from flamelib.accounting.shuffling.numerical import all_equal
 
-POINTS = 50
+POINTS = 25
 KINDS = {
     "kary": KaryResponse,
     "rappor": Rappor,
@@ -112,8 +112,7 @@ def test_what_was_wrong_in_print(point):
 
 def test_a_smaller_delta_is_not_kept_at_epsilon_zero():
     record, truth = asked(*SEEN[0])
-    less = 0.26926551
-    assert less < truth
+    less = 0.99 * float(truth)
     assert account(record, delta=less).epsilon > 0
 
 

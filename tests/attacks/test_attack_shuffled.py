@@ -44,7 +44,7 @@ def of_bits(epsilon0, n, epsilon):
     return mpf(float(slow.binary_all(epsilon0, n, epsilon).max())), 2e-12 / min(epsilon0, 1.0)
 
 
-@attack(log(1e-4, 12.0), many(2, 60), Axis(0.0, 0.98), tries=40)
+@attack(log(1e-4, 12.0), many(2, 60), Axis(0.0, 0.98), tries=18)
 def every_count(epsilon0, n, share):
     """Few users: every number of ones is tried; the truth in whole numbers."""
     ratios = worlds.power(epsilon0), worlds.power(share * epsilon0)
@@ -53,7 +53,7 @@ def every_count(epsilon0, n, share):
         return beyond(mpf(truth.numerator) / truth.denominator, exact_binary.worst(epsilon0, int(n), share * epsilon0))
 
 
-@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=20)
+@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=12)
 def stretches(epsilon0, n, deviations):
     """More: stretches of numbers of ones are ruled out by bounds (here from sixty users on)."""
     n, kept = int(n), exact_binary.EXHAUSTIVE
@@ -67,7 +67,7 @@ def stretches(epsilon0, n, deviations):
     return beyond(truth, found, blur)
 
 
-@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=20)
+@attack(log(0.05, 8.0), many(110, 400), log(1e-4, 4.0), tries=12)
 def dropped_users(epsilon0, n, deviations):
     """The quick ceiling: users are dropped (here in sixteenths)."""
     n, kept = int(n), exact_binary.COVER
@@ -125,7 +125,7 @@ def of_two(noise_std, epsilon, blanket):
     return ((1 - mass) * 2 * float(price(np.array(0.0))) + mass * both) / 2
 
 
-@attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=15)
+@attack(Axis(0.35, 6.0), Axis(0.01, 2.5), whole(0, 1), tries=9)
 def gaussian_two_users(noise_std, deviations, blanket):
     """Lip and ray, against quadrature; what is left out beyond the panels, and what halving sees."""
     epsilon = deviations / noise_std

@@ -2,10 +2,12 @@
 
 import math
 
+import pytest
 from attacks.boxes import Axis, hunt
 from flint import arb, ctx
 from oracles.loss_sums import log
 
+from flamelib.accounting.splitting import crowds, swaps
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.swaps import swap_distance
 from flamelib.accounting.splitting.two_users import log_two_user_delta, second_moment_delta, two_user_distance
@@ -63,22 +65,28 @@ def test_all_users_and_one_swap_are_never_nearer_than_they_are():
             misses += [log(truth) - math.log(found), math.log(low) - log(truth) if low > 0 else -math.inf]
         return max(misses) / 1e-12
 
-    axes = [Axis(1, 60), Axis(2, 12, whole=True), Axis(2, 40, whole=True)]
-    worst = hunt(miss, axes, seed=1, tries=10, starts=2)
+    axes = [Axis(1, 40), Axis(2, 14, whole=True), Axis(2, 40, whole=True)]
+    worst = hunt(miss, axes, seed=1, tries=24, starts=2)
     assert worst.miss <= 0, worst
 
 
-def test_many_users_are_bounded_from_above():
-    """Beyond 128 users components are bounded by the largest one, and of long rows both ends are added up."""
+@pytest.mark.parametrize("branch", ["bracket", "recursion", "largest"])
+def test_many_users_are_bounded_from_above(branch, monkeypatch):
+    """By the bracket, by short rows of the recursion, and by the largest component with few users outside."""
+    monkeypatch.setattr(crowds, "END_TERMS", 3)
 
-    def miss(log2_modulus, n_messages, n_users):
-        modulus = round(2**log2_modulus)
-        whole, apart = distances(modulus, int(n_messages), int(n_users))
-        pairs = [(whole, users_distance), (apart, swap_distance)]
-        found = [(t, a(modulus, int(n_messages), int(n_users))) for t, a in pairs if t < 1 and t > arb(1e-290)]
-        return max((log(t) - math.log(f) for t, f in found), default=-math.inf) / 1e-12
+    def miss(log2_modulus, n_messages, n_users, rest):
+        modulus, m, n = round(2**log2_modulus), int(n_messages), int(n_users)
+        monkeypatch.setattr(swaps, "REST", min(int(rest), n // 2 - 1))
+        whole, apart = distances(modulus, m, n)
+        way = {"bracket": crowds._bracket, "recursion": crowds._recursion, "largest": swaps._by_largest}[branch]
+        ends = way(modulus, m, n)
+        # What the distances are roots of.
+        truth = log(2 * apart**2) if branch == "largest" else log(2 * whole**2 * (modulus - 1) / modulus)
+        return max(truth - ends.high, ends.low - truth) / 1e-12
 
-    worst = hunt(miss, [Axis(1, 40), Axis(2, 8, whole=True), Axis(120, 280, whole=True)], seed=2, tries=2, starts=1)
+    axes = [Axis(1, 40), Axis(3, 8, whole=True), Axis(8, 60, whole=True), Axis(3, 12, whole=True)]
+    worst = hunt(miss, axes, seed=2, tries=60, starts=4)
     assert worst.miss <= 0, worst
 
 

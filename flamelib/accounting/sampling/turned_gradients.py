@@ -141,12 +141,13 @@ def _positive_part(gain: tuple[Reals, Reals], cost: tuple[Reals, Reals], most: i
     (gains, centres), (costs, others) = gain, cost
     heavy, paid = gains > NEGLIGIBLE, costs > NEGLIGIBLE
     spare = float(costs[~paid].sum())
-    axes = [i for i in range(centres.shape[1]) if np.ptp(np.append(centres[heavy, i], others[paid, i])) > 0]
-    if not heavy.any() or not axes:
+    here, there = centres[heavy], others[paid]
+    axes = [i for i in range(centres.shape[1]) if heavy.any() and np.ptp(np.append(here[:, i], there[:, i])) > 0]
+    if not axes:
         return Certified(max(0.0, float(gains.sum() - costs.sum()) * (1 - SUMMED)), 0.0)
-    knots = [_knots(centres[heavy, i], len(axes), most) for i in axes]
+    knots = [_knots(here[:, i], len(axes), most) for i in axes]
     weights = np.append(gains[heavy] * (1 - SUMMED), -costs[paid] * (1 + SUMMED))
-    boxes = _boxes(weights, np.vstack([centres[heavy], others[paid]])[:, axes], knots)
+    boxes = _boxes(weights, np.vstack([here, there])[:, axes], knots)
     coarse = float(np.maximum(_merged(boxes), 0.0).sum())
     fine = float(np.maximum(boxes, 0.0, out=boxes).sum()) * (1 - SUMMED)
     side = max(float(ends[1] - ends[0]) for ends in knots)
