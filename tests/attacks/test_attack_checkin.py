@@ -33,6 +33,17 @@ def part(epsilon0, letters, n_users, rate):
     return (whole if rate == 1 else Checkin(whole, rate)), laws
 
 
+def one_binary_round(epsilon0, n_users, epsilon):
+    """Delta of one round of binary response, with any number of ones among the other users."""
+    truth = 1 / (1 + math.exp(-epsilon0))
+    others = np.ones((1, 1))
+    for _ in range(n_users - 1):  # a row for each number of ones that the others hold
+        zero = [np.convolve(row, (truth, 1 - truth)) for row in others]
+        others = np.array([*zero, np.convolve(others[-1], (1 - truth, truth))])
+    ends = [[np.convolve(row, law) for row in others] for law in ((1 - truth, truth), (truth, 1 - truth))]
+    return float(np.maximum(np.subtract(ends[0], math.exp(epsilon) * np.array(ends[1])), 0).sum(1).max())
+
+
 # Of each of two kinds of rounds: local budget, letters, users, how often people come, how many rounds; then epsilon.
 KIND = [Axis(0.2, 4, log=True), Axis(2, 3, whole=True), Axis(2, 16, whole=True), Axis(0.02, 1.3),
         Axis(1, 5, whole=True)]  # fmt: skip
@@ -50,7 +61,9 @@ def test_rounds_that_differ_lie_between_both_ends():
             referee([(law, kind[4]) for law, kind in zip(laws, kinds, strict=True)], epsilon, step)
             for laws in itertools.product(*(laws for _, laws in found))
         ]
-        low, high = max(low for low, _ in ends), max(high for _, high in ends)
+        # One round alone may tell more where the others are mixed, as in binary response at epsilon 0.
+        mixed = [one_binary_round(e, n, epsilon) for e, letters, n, rate, _ in kinds if letters == 2 and rate == 1]
+        low, high = max(*(low for low, _ in ends), *mixed), max(*(high for _, high in ends), *mixed)
         if low < 1e-60:
             return -math.inf
         found = bounds(protocol, epsilon=epsilon)
