@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -102,7 +103,7 @@ def test_from_a_changed_value_to_a_new_figure(live: str, reader: BrowserContext)
     page.keyboard.press("Enter")
     page.fill("#own-points", "1")
     refusal = page.locator("#own-refusal")
-    expect(refusal).to_have_text("points must be a whole number in [2, 2^53], got '1'")
+    expect(refusal).to_have_text("points must be a whole number in [2, 400], got '1'")
     page.keyboard.press("Enter")
     page.fill("#own-points", "3")
     expect(refusal).to_be_empty()
@@ -135,7 +136,7 @@ def test_a_run_is_cancelled_and_the_server_s_refusal_is_shown(live: str, reader:
     )
     page.fill("#own-points", "60")
     page.click("#own button[type=submit]")
-    expect(page.locator("#own-refusal")).to_have_text("points must be a whole number in [2, 2^53], got '1'")
+    expect(page.locator("#own-refusal")).to_have_text("points must be a whole number in [2, 400], got '1'")
 
 
 def test_several_values_make_a_sweep(live: str, reader: BrowserContext) -> None:
@@ -150,9 +151,13 @@ def test_several_values_make_a_sweep(live: str, reader: BrowserContext) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http", "disk"])
-def test_without_a_server_the_form_hands_over(reader: BrowserContext, origins: dict[str, str], origin: str) -> None:
+def test_without_a_server_the_form_hands_over(
+    reader: BrowserContext, origins: dict[str, str], origin: str, tmp_path: Path
+) -> None:
+    own = tmp_path / "it's, #1.npz"
+    np.savez(own, images=np.zeros((40, 8, 8), np.uint8), labels=np.arange(40) % 2)
     page = _open(reader, f"{origins[origin]}/notebooks/flame_learning.html#own")
-    given: dict[str, Any] = {"n_users": "1e4", "epsilon0": "5e-6", "multiples": "1,2,3", "dataset": "it's, #1"}
+    given: dict[str, Any] = {"n_users": "1e4", "epsilon0": "5e-6", "multiples": "1,2,3", "dataset": str(own)}
     for name, text in given.items():
         page.fill(f"#own-{name}", text)
     expect(page.locator("#own-here")).to_be_hidden()
@@ -192,7 +197,9 @@ def test_the_form_is_never_stricter_than_the_library_and_has_its_words(
     template = ROOT / "notebooks" / f"{name}.ipynb"
     shown = page.evaluate(SHOWN)
     for field, text, told in page.evaluate(TRY, TEXTS):
-        assert told == _refusal(template, shown | {field: text.strip()}), (field, text)
+        # Which files there are, the machine that runs the notebook knows.
+        expected = "" if field == "dataset" else _refusal(template, shown | {field: text.strip()})
+        assert told == expected, (field, text)
 
 
 def _refusal(template: Path, given: dict[str, str]) -> str:
@@ -223,4 +230,4 @@ def test_a_form_adds_little_to_a_page(book: Path) -> None:
         if 'id="own"' in page
     ]
     assert len(sizes) == len(list((ROOT / "notebooks").glob("*.ipynb")))
-    assert max(sizes) < 15_000
+    assert max(sizes) < 16_000

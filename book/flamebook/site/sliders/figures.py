@@ -16,7 +16,7 @@ from flamebook.site.sliders import page
 from flamebook.site.sliders.grids import grids, towards
 from flamebook.site.sliders.page import ROWS, Inputs, Named, Recast, Row, having
 from flamelib.answers import sentence
-from flamelib.core.vocabulary import DomainError, check
+from flamelib.core.vocabulary import DomainError, read
 from flamelib.front.results import rounded
 
 POINTS = 29
@@ -149,7 +149,7 @@ class Figure:
 
     def curves_at(self, given: Inputs) -> dict[str, Named]:
         """Abscissae and values of every curve, by its key, and what they give; ``None`` where its statement refuses."""
-        inputs = check(**{**self.fixed, **given})
+        inputs = read(**{**self.fixed, **given})
         return {curve.key: self._along(curve.row, inputs) for curve in self.curves}
 
     def _along(self, row: Row, inputs: Inputs) -> Named:
@@ -167,7 +167,7 @@ class Figure:
 
     def marked(self, given: Inputs) -> dict[str, Named]:
         """What every curve says at the mark: a number that errs on the safe side, or a refusal."""
-        inputs = check(**{**self.fixed, **given})
+        inputs = read(**{**self.fixed, **given})
         return {curve.key: _told(page.reply(curve.row, inputs), re.split(r"\W* ", self.y)[0]) for curve in self.curves}
 
 

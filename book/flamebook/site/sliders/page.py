@@ -15,7 +15,7 @@ from flamebook.site.sliders.grids import certified
 from flamelib.accounting.shuffling import closed_form
 from flamelib.answers import answer, plain, sentence, statement
 from flamelib.core.profiles import KaryProfile
-from flamelib.core.vocabulary import VOCABULARY, DomainError, check
+from flamelib.core.vocabulary import VOCABULARY, DomainError, read
 
 Named = dict[str, Any]
 Recast = Callable[[Named], Named]
@@ -233,7 +233,7 @@ def answers(given: Inputs) -> dict[str, dict[str, Any]]:
     >>> round(found["blanket-lem-5-1-kary-mass"]["value"], 12), found["cloak-best-1-shares-messages"]["value"]
     (0.53788284274, 9)
     """
-    inputs = check(**given)
+    inputs = read(**given)
     return {row.key: reply(row, inputs) for row in ROWS}
 
 
@@ -298,7 +298,7 @@ def grid() -> dict[str, list[float | str | None]]:
 
 def _along(row: Row) -> Iterator[float | str | None]:
     for point in product(*(AXES[name] for name in row.needs)):
-        inputs = check(**dict(zip(row.needs, point, strict=True)))
+        inputs = read(**dict(zip(row.needs, point, strict=True)))
         yield shown(row, inputs, tuple(row.inputs(inputs)))
 
 
