@@ -31,7 +31,7 @@ from flamelib.front.results import rounded
 # What a heading says of the numbers below it; the first that is found counts.
 SIDES: dict[str, type[AtMost] | type[AtLeast]] = {
     "at least": AtLeast, "lower": AtLeast, "given away": AtLeast,
-    "at most": AtMost, "certified": AtMost, "blanket divergence": AtMost,
+    "at most": AtMost, "upper": AtMost, "certified": AtMost, "blanket divergence": AtMost,
 }  # fmt: skip
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
@@ -104,21 +104,31 @@ def show(
     DomainError
         Where ``name`` or ``alt`` will not do; nothing is written then.
     """
+    _named(name, alt)
+    picture = _Picture(record, draw, name, size, legend)
+    drawn = {"light": picture.svg(LIGHT), "dark": picture.svg(DARK), "png": picture.png()}
+    return shown(name, alt, drawn, record.to_csv(), getattr(record, "parameters", {}))
+
+
+def _named(name: str, alt: str) -> None:
     if not NAME.fullmatch(name):
         raise DomainError(f"name must be small letters, digits and single hyphens, got {name!r}")
     if not alt.strip():
         raise DomainError(f"alt must say in a sentence what figure {name} shows")
-    picture = _Picture(record, draw, name, size, legend)
-    light, dark = picture.svg(LIGHT), picture.svg(DARK)
+
+
+def shown(name: str, alt: str, drawn: Mapping[str, Any], numbers: str, parameters: Mapping[str, Any]) -> Html:
+    """A drawn figure on the page: ``drawn`` has its ``light`` and ``dark`` SVG and its ``png``; writes its files."""
+    _named(name, alt)
     files = {
-        f"{name}.svg": _on_page(light, LIGHT).encode(),
-        f"{name}-dark.svg": _on_page(dark, DARK).encode(),
-        f"{name}.png": picture.png(),
-        f"{name}.csv": record.to_csv().encode(),
+        f"{name}.svg": _on_page(drawn["light"], LIGHT).encode(),
+        f"{name}-dark.svg": _on_page(drawn["dark"], DARK).encode(),
+        f"{name}.png": drawn["png"],
+        f"{name}.csv": numbers.encode(),
     }
     _write_figures(files)
-    variants = _variant("light", light, alt) + _variant("dark", dark, alt)
-    return Html(f'{STYLE}<div class="fl-fig">{variants}{_card(record, files)}</div>', f"figure {name}: {alt}")
+    variants = _variant("light", drawn["light"], alt) + _variant("dark", drawn["dark"], alt)
+    return Html(f'{STYLE}<div class="fl-fig">{variants}{_card(parameters, files)}</div>', f"figure {name}: {alt}")
 
 
 def record_result(name: str, value: Any) -> Html:
@@ -195,6 +205,18 @@ def checks(*statements: tuple[Condition, str]) -> Html:
     return Html(STYLE + lines, "\n".join(_told(*one) for one in told))
 
 
+def stated(finding: Finding, sentence: str) -> Html:
+    """A sentence of the page with its verdict and the numbers that show it; a build of an edition stops if it fails."""
+    said = f"{sentence} ({finding.numbers})" if finding.numbers else sentence
+    words = f"{'not judged' if stand_ins() else finding.verdict}: {said}"
+    if os.environ.get("FLAMELIB_EDITION") and finding.holds is not True and not stand_ins():
+        raise CheckError(f"edition {os.environ['FLAMELIB_EDITION']}: {words}")
+    if "FLAMELIB_RUN_FOLDER" in os.environ:
+        _append("statements.json", [{"sentence": sentence, "verdict": finding.verdict}])
+    kind = finding.verdict.replace(" ", "-")
+    return Html(f'{STYLE}<p class="fl-check fl-{kind}">{_MARKS[finding.verdict]} {html.escape(said)}</p>', words)
+
+
 _MARKS = {HOLDS: "\N{CHECK MARK}", FAILS: "\N{BALLOT X}", SILENT: "\N{EN DASH}"}
 
 
@@ -239,6 +261,11 @@ def _append(name: str, entries: list[Any]) -> None:
 def note(sentence: str) -> Html:
     """A sentence that the reader should see, such as which data set was really used."""
     return Html(f'{STYLE}<p class="fl-result">{html.escape(sentence)}</p>', sentence)
+
+
+def of_side(value: Any, name: str) -> Any:
+    """A number as the bound that its name says it is."""
+    return _bound(value, next((side for word, side in SIDES.items() if word in name), None))
 
 
 def _bound(value: Any, side: type[AtMost] | type[AtLeast] | None) -> Any:
@@ -300,7 +327,7 @@ class _Picture(Generic[R]):
             _draw_book(ax, self.record, self.name, pen)
             handles, labels = ax.get_legend_handles_labels()
             if self.legend and handles:
-                figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels, self.size[0]))
+                figure.legend(handles, labels, loc="outside lower center", ncols=columns_of(labels, self.size[0]))
             figure.savefig(content, format=form, **options)
         return content.getvalue()
 
@@ -340,7 +367,7 @@ def _curves_of_the_book(record: Record, name: str) -> dict[str, tuple[Reals, Rea
     return {curve: (x, np.where(np.isfinite(y), y, np.nan)) for curve, y in zip(record.curves, columns, strict=True)}
 
 
-def _columns(labels: Sequence[str], inches: float) -> int:
+def columns_of(labels: Sequence[str], inches: float) -> int:
     """As many columns of a legend as fit below a figure of this width."""
     widest = max(map(len, labels))
     return max(1, min(len(labels), 3, int(12 * min(inches, 6.2)) // (widest + 9)))
@@ -354,12 +381,11 @@ def _variant(theme: str, svg: str, alt: str) -> str:
     return f'<div class="only-{theme}" role="img" aria-label="{html.escape(alt)}">{svg}</div>'
 
 
-def _card(record: Record, files: Iterable[str]) -> str:
+def _card(own: Mapping[str, Any], files: Iterable[str]) -> str:
     run = os.environ.get("FLAMELIB_RUN", "")
     base = f"../files/{run}/figures" if run else "figures"
     links = " \N{MIDDLE DOT} ".join(f'<a href="{base}/{file}" download>{_kind(file)}</a>' for file in files)
     lines = [f"<p>Files: {links}</p>"]
-    own: Mapping[str, Any] = getattr(record, "parameters", {})
     if own:
         lines.append(f"<p>Computed from: {_listed(own)}</p>")
     if run:

@@ -89,11 +89,12 @@ def look(theme: Theme, salt: str) -> Iterator[Pen]:
     ...     pen.colour("blanket")
     '#6fb7ff'
     """
-    with mpl.rc_context(cast(Any, _settings(theme, salt))):
+    with mpl.rc_context(cast(Any, settings(theme, salt))):
         yield Pen(theme)
 
 
-def _settings(theme: Theme, salt: str) -> dict[str, Any]:
+def settings(theme: Theme, salt: str) -> dict[str, Any]:
+    """Matplotlib's settings for a theme; the salt fixes the ids inside an SVG."""
     return {
         "axes.edgecolor": theme.ink,
         "axes.facecolor": "none",
