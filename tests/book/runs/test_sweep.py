@@ -178,6 +178,12 @@ class TestSweep:
         ]  # fmt: skip
         ElementTree.parse(folder / "comparison.svg")
         assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+        page = (folder / sweep.PAGE).read_text()
+        assert "flamelib sweep tiny -p n_users=10,1000 -p epsilon0=1,2" in page
+        assert page.count("<tr>") == 5
+        pictures = ["comparison.svg", "comparison.png"]
+        assert re.findall(r'(?:src|href)="([^"]*)"', page) == ["comparison.svg", "sweep.csv", *pictures]
+        assert not re.findall("http|<script", page)
 
         receipts = {path: path.stat().st_mtime_ns for path in folder.glob("points/*/receipt.json")}
         assert len(receipts) == 4
@@ -199,19 +205,6 @@ class TestSweep:
         sweep.sweep(tiny, {"n_users": "10,14"}, output)
         assert {path: path.stat().st_mtime_ns for path in before} == before
         assert [row["scaled"] for row in rows(output / "sweep.csv")] == ["10.0", "14.0"]
-
-    def test_the_page_asks_the_question_and_shows_every_row(self, tiny: Path, tmp_path: Path) -> None:
-        folder = sweep.sweep(tiny, {"n_users": "10,20", "seed": "0"}, tmp_path / "grid")
-        page = (folder / sweep.PAGE).read_text()
-        assert "flamelib sweep tiny -p n_users=10,20 -p seed=0" in page
-        assert page.count("<tr>") == 3
-        assert re.findall(r'(?:src|href)="([^"]*)"', page) == [
-            "comparison.svg",
-            "sweep.csv",
-            "comparison.svg",
-            "comparison.png",
-        ]
-        assert not re.findall("http|<script", page)
 
     @pytest.mark.parametrize(
         ("given", "options", "word"),

@@ -11,7 +11,6 @@ from flamebook.runs import notebook, trial
 from flamelib.core.vocabulary import DomainError
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-QUICK = ("blanket_exercises", "checkin_exercises", "cloak_exercises", "flame_exercises", "participation_exercises")
 
 
 def refused(template: Path, given: dict[str, str]) -> str:
@@ -35,9 +34,8 @@ def test_drawn_values_are_admissible_or_refused_in_one_sentence(template: Path) 
     assert accepted >= 10, "the domains that join parameters leave room"
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_a_drawn_run_ends_in_a_page(name: str) -> None:
-    template = notebook.locate(name)
+def test_a_drawn_run_ends_in_a_page() -> None:
+    template = notebook.locate("blanket_exercises")
     draws = (trial.drawn(template, np.random.default_rng(seed)) for seed in range(2026, 2126))
     one = next(found for given in draws if (found := trial.tried(template, given)).end != "refused")
     assert one.end == "page", one

@@ -44,14 +44,6 @@ def _brackets() -> list[unknown.Bracket]:
     return unknown.brackets()
 
 
-def _files(folder: Path) -> dict[str, bytes]:
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def test_equal_inputs_give_equal_pages(staged: Path, judged: list[Judged], tmp_path: Path) -> None:
-    assert _files(_staged(tmp_path / "again", judged)) == _files(staged)
-
-
 def test_every_page_of_the_contents_is_there(staged: Path) -> None:
     for name in ("ledger.md", "refuted.md", "theorems.md", "spread.md", "status.md", "generated/counts.md"):
         assert (staged / "book" / name).read_text(encoding="utf-8").strip(), name
