@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help book quick paper test check run sweep live zip pdf dist bench beside cluster browser lock clean clean-book venv
+.PHONY: help book quick paper test check run sweep live zip dist bench beside cluster browser lock clean clean-book venv
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PROFILE ?= quick
@@ -65,16 +65,13 @@ live: ## the book served here, its notebooks to run from their pages (PORT=8000;
 zip: book ## the book as one file that opens from disk, under _build
 	@$(BIN)/python -m flamebook.site.book.release
 
-pdf: venv ## the built book as one PDF, under _build: minutes, with a browser (make browser)
-	@$(BIN)/python -m flamebook.site.book.printed
-
 dist: venv ## wheel and source archive under _build/dist, checked, installed alone and asked; workflows linted
 	@bash .ci/dist
 
-bench: venv ## measure the speeds that the book's status page shows, whether or not they are current
+bench: venv ## measure the speeds that the page on speed and cost shows, whether or not they are current
 	@$(BIN)/flamelib record benchmarks --again
 
-beside: venv ## ask the peers of data/beside.txt, installed apart, the same again: the page Beside other software
+beside: venv ## ask the peers of data/beside.txt, installed apart, the same again: the page on speed and cost
 	@$(BIN)/flamelib record beside --again
 
 cluster: venv ## a sweep and notebooks on a SLURM of one node, raised for it and taken down: minutes, as root on Debian

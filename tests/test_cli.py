@@ -148,7 +148,6 @@ def test_help_everywhere(words: list[str], told: str) -> None:
         (["sweep", "crossing", "-p", "epsilons=1,2"], "epsilon"),
         (["check", "flame:thm-3/always-report"], "flame:thm-3/always-reported"),
         (["record", "legder"], "ledger"),
-        (["record", "spread/blanket_histograms"], "blanket_histogram"),
         (["data", "verify", "mnits"], "mnist"),
     ],
 )

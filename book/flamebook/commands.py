@@ -147,7 +147,7 @@ def sweep(
 @app.command(
     "record",
     epilog="Examples:\n\nflamelib record --list\n\nflamelib record ledger\n\n"
-    "flamelib record certified/clones spread/blanket_histogram\n\nflamelib record benchmarks --again",
+    "flamelib record certified/clones ledger\n\nflamelib record benchmarks --again",
 )
 def record(
     names: Annotated[

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,15 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, ViewportSize
-
-from flamebook.site.book.printed import browser
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, ViewportSize, sync_playwright
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
 DESKTOP = {"width": 1280, "height": 1600}
 PHONE = {"width": 390, "height": 1600}
 ORIGINS = ("http", "disk")
 PATIENCE_MS = 60_000
+# Without these a headless Chromium calls home at every start.
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 FACTS = """() => {
   const seen = (element) => getComputedStyle(element).display !== "none";
@@ -130,9 +140,15 @@ def book() -> Path:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """One headless browser for the whole session."""
-    with browser() as launched:
+    """One headless Chromium of this machine, or the one that Playwright brought, for the whole session."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        try:
+            launched = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        except Error as fault:
+            pytest.fail(f"no browser could be started; `make browser` installs one ({fault.message.splitlines()[0]})")
         yield launched
+        launched.close()
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -26,7 +26,7 @@ def page(
     request: pytest.FixtureRequest, contexts: dict[str, BrowserContext], origins: dict[str, str]
 ) -> Iterator[Page]:
     """The page, from either origin; it must ask for nothing elsewhere and complain of nothing."""
-    with watched(contexts[request.param], f"{origins[request.param]}/book/dossiers.html") as opened:
+    with watched(contexts[request.param], f"{origins[request.param]}/book/refuted.html") as opened:
         yield opened
 
 

@@ -378,11 +378,6 @@ def test_the_first_example_of_the_readme_runs_and_says_what_it_promises() -> Non
     assert names - {"vectors", "training"} <= set(flamelib.__all__)
 
 
-def test_the_example_of_the_article_says_what_it_promises() -> None:
-    [example] = _examples("book/article.md")
-    assert _kept(example) == 2
-
-
 def _kept(example: str) -> int:
     """How many lines of an example promise an answer, all of which are kept."""
     given: dict[str, Any] = {}

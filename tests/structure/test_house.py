@@ -215,7 +215,7 @@ def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> Non
     contents = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
     listed = [contents["root"], *(page["file"] for part in contents["parts"] for page in part["chapters"])]
     made = {
-        f"book/{page}" for page in ("beside", "falls", "figures", "ledger", "spread", "status", "theorems", "unknown")
+        f"book/{page}" for page in ("beside", "figures", "ledger", "theorems", "unknown")
     }
     there = {name for name in listed if any((ROOT / f"{name}.{kind}").is_file() for kind in ("md", "ipynb"))}
     assert set(listed) - made == there

@@ -189,7 +189,7 @@ def write(differences: Sequence[Difference], path: Path) -> None:
         raise DomainError(f"output must be a file that can be written, got {str(path)!r} ({fault.strerror})") from None
 
 
-OF_ONE_MAKING = (FINGERPRINT, "_static/run_times.js", "book/status.html", "_sources/book/status.md")
+OF_ONE_MAKING = (FINGERPRINT, "_static/run_times.js")
 
 
 def differences(first: Path, second: Path) -> list[str]:

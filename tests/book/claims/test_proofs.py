@@ -89,7 +89,7 @@ def test_a_file_that_names_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_the_page_and_the_table_say_what_falls() -> None:
     judged = [ledger.Judged(claim, None, claim.verdict) for claim in CLAIMS.values()]
-    page = falls.page(judged, RESTS)
+    page = falls.section(judged, RESTS)
     row = next(line for line in page.splitlines() if "<flame-exactly>` (flame) |" in line)
     assert row.split("|")[2:4] == [f" {len(EXACTLY)} ", f" {len(EXACTLY)} "]
     assert '"proofs": [\n    "blanket-worst-pair"' in ledger_page.as_json(judged, RESTS)

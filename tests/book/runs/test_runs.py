@@ -1,5 +1,6 @@
 """The machinery of the book on a tiny copy of itself: what is run again, what is not, and what a kill leaves."""
 
+import csv
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from flamebook.runs import execute, inputs, schedule
 from flamebook.runs import notebook as stamp
 from flamebook.runs.record import by_first_column
 from flamebook.site.book import build
-from flamebook.site.measured import record_speeds, status
+from flamebook.site.measured import costs, record_speeds
 from flamelib.core.vocabulary import DomainError
 
 
@@ -182,19 +183,6 @@ def test_bad_requests_are_refused_before_anything_is_written(tiny: Path) -> None
     assert (tiny / "book" / "index.md").is_file()
 
 
-def test_the_status_page_shows_every_receipt(tmp_path: Path) -> None:
-    receipt = {"notebook": "a", "parameters": {"n_users": 5}, "seed": 7, "seconds": 2.5, "peak_memory_mb": 80.0}
-    receipt |= {"versions": {"python": "3.11.7"}, "inputs": {"notebooks/a.ipynb": "f" * 64}, "outputs": {}}
-    put(tmp_path / "a" / execute.RECEIPT, receipt)
-    put(tmp_path / "b" / execute.RECEIPT, "half a rec")
-    speeds = put(tmp_path / "speeds.csv", "subject,what,median,rounds,machine\nsums,blanket,0.1 s,5,some CPU\n")
-    page = status.page(tmp_path, speeds)
-    assert "{doc}`a <../notebooks/a>` | 2.5 | 80 | 7 | 1 |" in page
-    assert "| `n_users` | 5 |" in page
-    assert "| blanket | 0.1 s | 5 |" in page
-    assert "../notebooks/b" not in page
-
-
 def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
     machine = {"python_version": "3.11.7", "cpu": {"brand_raw": "Some CPU"}}
     files = {"whole_search[2-ary]": "shuffling", "round": "flame", "whole_search[laplace]": "shuffling"}
@@ -204,7 +192,7 @@ def test_measured_speeds_are_kept_with_their_machine(tmp_path: Path) -> None:
         for name, file in files.items()
     ]
     speeds = to_csv(record_speeds.HEADER, sorted(record_speeds.rows({"machine_info": machine, "benchmarks": measured})))
-    page = status.page(tmp_path, put(tmp_path / "speeds.csv", speeds))
+    page = "\n".join(costs.speeds(list(csv.DictReader(speeds.splitlines()))))
     assert "| whole search[2-ary] | 21.3 ms | 5 |" in page
     assert page.count("Some CPU, Python 3.11.7") == 1
     assert page.index("{dropdown} flame: 1 measured") < page.index("{dropdown} shuffling: 2 measured")

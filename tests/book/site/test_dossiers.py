@@ -1,4 +1,4 @@
-"""The page "Three refutations to take apart": its numbers are those of the ledger and of the library."""
+"""Three refutations to take apart: their numbers are those of the ledger and of the library."""
 
 import math
 
@@ -8,7 +8,6 @@ from flamebook.claims import ledger, record
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
 from flamebook.site.written import dossiers
-from flamebook.site.written.markup import linker
 from flamelib.accounting.checkin.summed import counted
 from flamelib.accounting.coordinates import counting
 from flamelib.core.vocabulary import DomainError
@@ -16,7 +15,7 @@ from flamelib.core.vocabulary import DomainError
 RECORDED = record.recorded()
 JUDGED = [Judged(one, value, word) for one in ledger.load() for word, value in [RECORDED[one.id]]]
 ROWS = {row.claim.id: row for row in JUDGED}
-TEMPLATE, STORIES = ((ROOT / "book" / name).read_text(encoding="utf-8") for name in ("dossiers.md", "refuted.md"))
+STORIES = (ROOT / "book" / "refuted.md").read_text(encoding="utf-8")
 FOUND = {one.name: one for one in dossiers.dossiers(JUDGED)}
 
 
@@ -41,21 +40,8 @@ def test_a_round_of_check_in_loses_what_the_library_says(name: str, rate: float,
     assert case.exact == case.claimed
 
 
-def test_the_page_tells_every_combination_without_a_script() -> None:
-    page = dossiers.page(TEMPLATE, STORIES, JUDGED, linker(ROOT))
+def test_the_page_has_every_combination_without_a_script() -> None:
+    page = dossiers.placed(STORIES, JUDGED)
     assert page.count("contradicted") > sum(len(one.cases()) for one in FOUND.values())
-    assert "flamelib check checkin:distributed/dropout" in page
-    assert "@" not in page
-
-
-@pytest.mark.parametrize(
-    ("word", "wrong"),
-    [
-        ("@play flame:thm-1/none@", "@play flame:thm-1/none@ names no dossier"),
-        ("@part flame:thm-3/always-reported Verse@", "no part named Verse"),
-        ("@head flame:thm-1/none@", "there is no story of flame:thm-1/none"),
-    ],
-)
-def test_a_word_that_names_nothing_is_refused(word: str, wrong: str) -> None:
-    with pytest.raises(DomainError, match=wrong):
-        dossiers.page(word, STORIES, JUDGED, linker(ROOT))
+    with pytest.raises(DomainError, match="@play flame:thm-1/none@ names no dossier"):
+        dossiers.placed("@play flame:thm-1/none@", JUDGED)

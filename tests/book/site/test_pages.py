@@ -45,7 +45,7 @@ def _brackets() -> list[unknown.Bracket]:
 
 
 def test_every_page_of_the_contents_is_there(staged: Path) -> None:
-    for name in ("ledger.md", "refuted.md", "theorems.md", "spread.md", "status.md", "generated/counts.md"):
+    for name in ("ledger.md", "refuted.md", "theorems.md", "beside.md", "generated/counts.md"):
         assert (staged / "book" / name).read_text(encoding="utf-8").strip(), name
 
 

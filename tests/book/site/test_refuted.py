@@ -10,7 +10,7 @@ from flamebook.claims import ledger
 from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ROOT
-from flamebook.site.written import refuted
+from flamebook.site.written import dossiers, refuted
 from flamebook.site.written.markup import linker
 from flamelib.core.vocabulary import DomainError
 
@@ -30,7 +30,7 @@ ROWS = {row.claim.id: row for row in JUDGED}
 
 
 def _page(text: str = TEXT, judged: list[Judged] = JUDGED) -> str:
-    return refuted.page(text, judged, linker(ROOT))
+    return refuted.page(dossiers.placed(text, JUDGED), judged, linker(ROOT))
 
 
 def test_every_refuted_row_has_one_story_and_no_other_row_has() -> None:
@@ -142,7 +142,7 @@ def test_numbers_are_those_of_the_ledger() -> None:
 def test_no_decimal_number_is_typed() -> None:
     """Places in a document (Theorem 3.1) and whole numbers apart."""
     text = refuted.STORY.sub("", TEXT)
-    text = refuted.NUMBER.sub("", text)
+    text = refuted.NUMBER.sub("", dossiers.WORD.sub("", text))
     text = re.sub(r"`[^`]*`|(?:Theorem|Lemma|Corollary|Section) \d\.\d", "", text)
     assert re.findall(r".*\d\.\d.*|.*10\^\{?-.*", text) == []
 

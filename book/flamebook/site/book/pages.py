@@ -14,7 +14,7 @@ from flamebook.claims import record as record_ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import DATA, ROOT, repository, revision
 from flamebook.runs.execute import RECEIPT
-from flamebook.site.measured import bench, beside, spread, status
+from flamebook.site.measured import bench, beside
 from flamebook.site.sliders import forms
 from flamebook.site.written import api, coverage, crowd, dossiers, falls, ledger_page, refuted, theorems, unknown
 from flamebook.site.written.markup import linker, sourced
@@ -54,17 +54,13 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "citation.md": citation(ROOT),
         generated / "beside.md": beside.summary(beside.recorded()),
         book_folder / "ledger.md": ledger_page.page(judged, _text(book_folder / "ledger_head.md"), link),
-        book_folder / "refuted.md": refuted.page(_text(book_folder / "refuted.md"), judged, link),
-        book_folder / "dossiers.md": dossiers.page(
-            _text(book_folder / "dossiers.md"), _text(ROOT / "book" / "refuted.md"), judged, link
+        book_folder / "refuted.md": refuted.page(
+            dossiers.placed(_text(book_folder / "refuted.md"), judged), judged, link
         ),
-        book_folder / "falls.md": falls.page(judged, rests),
-        book_folder / "theorems.md": theorems.page(ROOT, link, judged, sourced),
+        book_folder / "theorems.md": theorems.page(ROOT, link, judged, sourced) + falls.section(judged, rests),
         book_folder / "unknown.md": unknown.page(brackets, link),
         book_folder / "beside.md": beside.page(beside.recorded()),
         book_folder / "figures.md": coverage.page(ROOT, link),
-        book_folder / "spread.md": spread.page(spread.recorded()),
-        book_folder / "status.md": status.page(runs_folder),
         **{book_folder / path: text for path, text in api.pages().items()},
     }
     for path, text in texts.items():
@@ -97,7 +93,7 @@ def counts(found: list[Finding], runs_folder: Path) -> str:
         ),
         (readings, "readings that fail", "of passages that can be read in more than one way"),
         (waits, "findings wait for the print", "our copy has lost the formula; they count against nobody"),
-        (figures, "figures with data", f"from {runs} executed notebooks, {{doc}}`status </book/status>`"),
+        (figures, "figures with data", f"from {runs} executed notebooks; {{doc}}`all of them </book/figures>`"),
     ]
     cards = [f":::{{grid-item-card}}\n**{big}** {small}\n+++\n{more}\n:::" for big, small, more in facts]
     grounds = f"{theorems.grounds()} The {{doc}}`theorem index </book/theorems>` has each."

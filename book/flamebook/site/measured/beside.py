@@ -1,4 +1,4 @@
-"""The page "Beside other software": what accountants of others answer to the same question, from the record."""
+"""The page "Speed, cost, and other software": accountants of others on the same questions, and what runs cost."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from flamebook.places import DATA, RESULTS
+from flamebook.site.measured import costs
 from flamebook.site.measured.beside_peers import FROM_BELOW, OWN, WORKS, Shuffles, Work
 from flamebook.statements import at_least, at_most
 
@@ -15,7 +16,7 @@ PINNED, TABLE = DATA / "beside.txt", RESULTS / "beside.csv"
 DIGITS = 7  # of an epsilon
 HEADER = ("work", "package", "way", "epsilon", "seconds")
 HEAD = """\
-# Beside other software
+# Speed, cost, and other software
 
 Other programs answer some of the questions that this book answers. Here they and this library are asked the same
 questions, one after the other on one core. In the first kind of question Gaussian noise is added to a sum in every
@@ -74,7 +75,7 @@ def page(rows: Sequence[Mapping[str, str]]) -> str:
         "answers of others to the nearest digit. Times are processor times; short ones differ from run to run.\n"
     )
     tables = (_work(name, list(some)) for name, some in groupby(rows, itemgetter("work")))
-    return "\n".join([HEAD + told, *tables, TAIL])
+    return "\n".join([HEAD + told, *tables, TAIL, costs.section()])
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> str:

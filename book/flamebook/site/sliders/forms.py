@@ -61,7 +61,8 @@ commas (lists by semicolons), and run every combination</label>
 <p>In a clone of the repository: <code id="own-command"></code> <button type="button" id="own-copy">Copy</button></p>
 <p id="own-more"><button type="button" id="own-file">Parameters as a file</button>\
 <span id="own-papermill"> for <code>papermill notebooks/{name}.ipynb mine.ipynb -f {name}.yml</code></span>\
-{launched}.</p>
+{launched}. <a href="../files/{name}/receipt.json" download>Receipt</a> of the page's own run: \
+digests, versions, seed and time.</p>
 </form></details>
 <script src="../_static/run_times.js" defer></script><script src="../_static/live.js" defer></script>
 """

@@ -1,12 +1,11 @@
-r"""The page "Three refutations to take apart": each assumption of a finding is a switch, the attack is played.
+r"""Three refutations to take apart: each assumption of a finding is a switch, the attack is played.
 
 A dossier enumerates its switches.  For each combination it knows what is claimed, the exact :math:`\delta` of the two
 data sets, and the outcomes that the best attack watches for; the page's script draws rounds of the protocol, counts how
 many of them fall among these outcomes, and computes no :math:`\delta` of its own.
 
 An outcome is a pair of what is seen openly, a whole number, and of a number: a count, or a mixture of normals.
-``book/dossiers.md`` is a template: ``@head ROW@`` becomes the row's verdict, ``@play ROW@`` its dossier, and
-``@part ROW Claim@`` a part of its story.
+On the page "What does not hold", ``@play ROW@`` in a story becomes the dossier of the row.
 """
 
 import html
@@ -14,7 +13,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -25,7 +24,6 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 
 from flamebook.claims.ledger import Judged
-from flamebook.site.written import refuted
 from flamelib.accounting.checkin.summed import effective_rate
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.sampling.hidden import random_participation
@@ -36,7 +34,7 @@ from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.front.results import rounded
 
-WORD = re.compile(r"@(play|part|head) (\S+)(?: (\w+))?@")
+WORD = re.compile(r"@play (\S+)@")
 DIGITS = 3
 FAR, KNOTS = 12.0, 4001  # deviations beyond the outermost centre, where nothing of size is left; points of a first look
 EQUAL = 1 + 1e-9  # rounding: what exceeds a claim by less does not contradict it
@@ -323,25 +321,20 @@ def dossiers(judged: Iterable[Judged]) -> list[Dossier]:
     return [topk(**inputs["flame:thm-3/always-reported"]), few, inner(**five)]
 
 
-def page(template: str, stories: str, judged: Sequence[Judged], link: Callable[[str], str]) -> str:
-    """The page in MyST, ``stories`` being the template of the page "What does not hold".
+def placed(template: str, judged: Iterable[Judged]) -> str:
+    """The template of the page "What does not hold" with its dossiers.
 
     Raises
     ------
     DomainError
-        If a word names no dossier, or a story has no such part.
+        If a word names no dossier.
     """
     known = {one.row: one for one in dossiers(judged)}
 
     def word(found: re.Match[str]) -> str:
-        kind, row, part = found.groups()
-        if kind == "part":
-            return refuted.part(stories, judged, row, part)
-        if kind == "head":
-            return refuted.head(stories, judged, row, link)
-        if row not in known:
-            raise DomainError(f"book/dossiers.md: @play {row}@ names no dossier; there are {', '.join(known)}")
-        return played(known[row])
+        if found[1] not in known:
+            raise DomainError(f"book/refuted.md: {found[0]} names no dossier; there are {', '.join(known)}")
+        return played(known[found[1]])
 
     return WORD.sub(word, template)
 

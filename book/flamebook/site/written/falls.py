@@ -1,4 +1,4 @@
-"""The page "If one lemma falls": for each proposition what would be without a proof, propositions and rows."""
+"""The end of the theorem index, "If one lemma falls": what would be without a proof, propositions and rows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from flamebook.site.written.markup import anchor
 
 HEAD = """\
 (sec-falls)=
-# If one lemma falls
+## If one lemma falls
 
 Every number of this book is only as good as the proofs behind it. Suppose that somebody finds a mistake in one of
 them: what else would be without a proof? The table answers for each proposition that carries numbers. The second
@@ -28,8 +28,8 @@ is in {download}`ledger.json <generated/ledger.json>`, and `flamelib check ROW` 
 """
 
 
-def page(judged: Sequence[Judged], rests: Mapping[str, Sequence[str]]) -> str:
-    """The page in MyST; ``rests`` names for each row the propositions that it enters."""
+def section(judged: Sequence[Judged], rests: Mapping[str, Sequence[str]]) -> str:
+    """The section in MyST; ``rests`` names for each row the propositions that it enters."""
     rows = {row.claim.id: row for row in judged}
     found = [(proof, *proofs.fallen(label, rests)) for label, proof in proofs.load().items()]
     found = sorted(((proof, down, low) for proof, down, low in found if low), key=lambda one: -len(one[2]))

@@ -118,38 +118,6 @@ def page(template: str, judged: Iterable[Judged], link: Callable[[str], str]) ->
     return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
 
 
-def part(template: str, judged: Iterable[Judged], name: str, which: str) -> str:
-    """One part of the story that tells a row, with its numbers.
-
-    Raises
-    ------
-    DomainError
-        If no story tells the row, or has no part of that name.
-    """
-    rows = {row.claim.id: row for row in judged}
-    found = re.search(rf"^\*\*{which}\.\*\* (.+)$", _story(template, name)[1], re.M)
-    if not found:
-        raise DomainError(f"book/refuted.md: the story of {name} has no part named {which}")
-    text = found[1]
-    return NUMBER.sub(lambda found: _set(_number(rows, *found.groups()), _in_formula(text, found.start())), text)
-
-
-def head(template: str, judged: Iterable[Judged], name: str, link: Callable[[str], str]) -> str:
-    """Verdict, weight and command of one row, and where its story is told."""
-    rows = {row.claim.id: row for row in judged}
-    label = _label([rows[one] for one in _story(template, name)[0]])
-    return f"{_said([rows[name]], link)} The finding stands {{ref}}`here <{label}>`."
-
-
-def _story(template: str, name: str) -> tuple[list[str], str]:
-    """The rows of the story that tells one, and its text."""
-    parts = STORY.split(template)
-    for names, text in zip(parts[2::3], parts[3::3], strict=True):
-        if name in names.split():
-            return names.split(), text
-    raise DomainError(f"book/refuted.md: there is no story of {name}")
-
-
 def told(template: str) -> list[str]:
     """The rows of all stories, in their order."""
     return [name for _, names in STORY.findall(template) for name in names.split()]
