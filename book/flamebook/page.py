@@ -64,13 +64,7 @@ def written_for(**values: Any) -> None:
         if not (np.isclose(now[name], value, rtol=1e-9, atol=0) if isinstance(value, float) else now[name] == value)
     ]
     if _others and "FLAMELIB_RUN" not in os.environ:
-        display(present.note(f"{SENTENCES} Here: {', '.join(_others)}."))  # type: ignore[no-untyped-call]
-
-
-SENTENCES = (
-    "The sentences of this page were written for the book's parameters. Tables, figures and checks are those of this "
-    "run, and a check that does not hold marks a sentence that is not true of it."
-)
+        display(present.note(f"{present.SENTENCES} Here: {', '.join(_others)}."))  # type: ignore[no-untyped-call]
 
 
 def holds(sentence: str, condition: Any = True, **numbers: Any) -> None:

@@ -34,6 +34,10 @@ SIDES: dict[str, type[AtMost] | type[AtLeast]] = {
     "at most": AtMost, "upper": AtMost, "certified": AtMost, "blanket divergence": AtMost,
 }  # fmt: skip
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+SENTENCES = (
+    "The sentences of this page were written for the book's parameters. Tables, figures and checks are those of this "
+    "run, and a check that does not hold marks a sentence that is not true of it."
+)
 BOOK_RUN = "FLAMELIB_BOOK_RUN"  # folder of the book's run, whose curves are drawn behind those of an own run
 
 STYLE = (

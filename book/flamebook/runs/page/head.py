@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flamebook.figures.present import pretty
+from flamebook.figures.present import SENTENCES, pretty
 
 OPENED = (":::{admonition} A run of your own", ":class: note fl-own")
 # Versions that the page names; the receipt has all.
@@ -79,6 +79,7 @@ def _changed(own: Run, book: Run | None, defaults: Mapping[str, Any]) -> Iterato
     ]
     if rows:
         yield from _table(["changed", whose, "yours"], rows)
+        yield from ("", SENTENCES)
     else:
         yield f"Nothing was changed: every parameter has {'the book' if book else 'the notebook'}'s value."
 

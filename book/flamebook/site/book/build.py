@@ -31,7 +31,12 @@ LOG = Path("_build/book.log")
 CONFIG = SOURCE / "_config.yml"
 SOURCES = ("_config.yml", "requirements.lock", "book", "data", "flamelib", "notebooks", "tests", "CHANGELOG.md")
 # Addresses of pages that have moved, and where they lead; what an address keeps of a choice goes along.
-FORWARDED = {"book/bench.html": "defend.html"}
+FORWARDED = {
+    "book/bench.html": "defend.html",
+    "book/dossiers.html": "refuted.html",
+    "book/falls.html": "theorems.html",
+    "book/status.html": "beside.html",
+}
 FORWARDING = """<!DOCTYPE html><html lang="en"><title>This page has moved</title>
 <script>location.replace("{target}" + location.hash);</script>
 <meta http-equiv="refresh" content="1; url={target}"><p>This page has moved: <a href="{target}">{target}</a></p></html>

@@ -60,7 +60,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         book_folder / "theorems.md": theorems.page(ROOT, link, judged, sourced) + falls.section(judged, rests),
         book_folder / "unknown.md": unknown.page(brackets, link),
         book_folder / "beside.md": beside.page(beside.recorded()),
-        book_folder / "figures.md": coverage.page(ROOT, link),
+        book_folder / "figures.md": coverage.page(ROOT, link, judged),
         **{book_folder / path: text for path, text in api.pages().items()},
     }
     for path, text in texts.items():

@@ -1,11 +1,14 @@
-"""The page "Every figure of the documents": where each is made again, at which size in which edition, or why not."""
+"""The page "Every figure of the documents": a small picture of each, where it is made, at which size, or why not."""
 
-from collections.abc import Callable, Mapping
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from flamebook.claims.ledger import Judged
 from flamebook.places import DATA
 from flamebook.runs import schedule
 from flamebook.runs.execute import Run
@@ -21,17 +24,20 @@ HEAD = """\
 Each figure and table of the five documents, and where this book makes it again. "Sizes" are the parameters that decide
 how fine a figure is: in the quick edition, which every change is built with, and in the edition with the sizes of the
 papers, which is built every week. "Recorded" means that results of a long run, kept with the book, stand beside those
-of the edition. What is missing says why.
+of the edition. What is missing says why. The word below a picture is the verdict of the {doc}`ledger <ledger>` on what
+the document draws there, where it has a row.
 
 """
 
 
-def page(root: Path, link: Callable[[str], str], path: Path = FIGURES) -> str:
+def page(root: Path, link: Callable[[str], str], judged: Iterable[Judged], path: Path = FIGURES) -> str:
     """The page in MyST; a link is made by ``link`` and fails where a page has no such label."""
+    verdicts = {row.claim.page: row.verdict for row in judged if row.claim.kind == "figure"}
     editions = {profile: schedule.plan(root, profile).runs for profile in schedule.PROFILES}
     parts = [HEAD]
     for document, rows in figures(path).items():
-        parts += [f"## {DOCUMENTS[document]}", "", *_table(rows, link, editions), ""]
+        parts += [f"## {DOCUMENTS[document]}", "", *_gallery(document, rows, verdicts), ""]
+        parts += [*_table(rows, link, editions), ""]
     return "\n".join(parts)
 
 
@@ -54,6 +60,29 @@ def figures(path: Path = FIGURES) -> dict[str, list[dict[str, Any]]]:
                     f"{path.name}: {document} {row.get('printed', '?')} needs here or why, and only {KNOWN}"
                 )
     return found
+
+
+def _gallery(document: str, rows: Iterable[Mapping[str, Any]], verdicts: Mapping[str, str]) -> Iterator[str]:
+    """A small picture of each figure that a notebook makes, which leads there; its anchor is ``flame-figure-5``."""
+    yield from ("```{raw} html", '<div class="fl-gallery">')
+    for row in rows:
+        place = re.fullmatch(r"notebooks/(\w+)#fig-([\w-]+)", row.get("here", ""))
+        if not place:
+            continue
+        notebook, name = place.groups()
+        anchor = re.sub(r"[^a-z0-9]+", "-", f"{document} {row['printed']}".lower()).strip("-")
+        verdict = verdicts.get(row["here"], "")
+        judged = f' <span class="verdict verdict-{verdict}">{verdict.replace("-", " ")}</span>' if verdict else ""
+        pictures = "".join(
+            f'<img class="only-{theme}" loading="lazy" alt="{html.escape(row["shows"])}" '
+            f'src="../files/{notebook}/figures/{name}{end}.svg">'
+            for theme, end in (("light", ""), ("dark", "-dark"))
+        )
+        yield (
+            f'<figure id="{anchor}"><a href="../notebooks/{notebook}.html#fig-{name}">{pictures}</a>'
+            f"<figcaption>{html.escape(row['printed'])}{judged}</figcaption></figure>"
+        )
+    yield from ("</div>", "```")
 
 
 def _table(
