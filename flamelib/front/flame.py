@@ -106,9 +106,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         shape = (size, int(protocol.kept) * rounds, protocol.padded)
         return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)
     rate = protocol.kept / protocol.dimension
-    if protocol.padded < protocol.n_users:
-        return 0.0  # a bag may overflow, which the count leaves out
-    return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta)
+    return counting.double_lower(size, rate, protocol.padded, epsilon0, epsilon, delta, n_users=protocol.n_users)
 
 
 @questions.answers_calibrate(Protocol)

@@ -1,6 +1,7 @@
 """The front door: the contract's examples, both ends around the truth, refusals, lazy names."""
 
 import ast
+import functools
 import itertools
 import math
 import pickle
@@ -416,9 +417,40 @@ def test_a_budget_out_of_reach_is_refused_and_not_promised() -> None:
         calibrate(Shuffled(GaussianNoise(1.0), 2), epsilon=1e-8, delta=1e-12)
 
 
-def test_nothing_is_claimed_from_below_where_bags_overflow() -> None:
-    crowded = FlameDouble(100, 1, 1.0, LaplaceNoise(0.2), kept=0.02, padded=2, inclusion="independent")
-    assert bounds(crowded, epsilon=0.0).lower == 0
+@pytest.mark.parametrize(
+    ("n_users", "dimension", "kept", "padded"), [(100, 1, 0.02, 2), (30, 2, 1, 15), (12, 3, 1.5, 7)]
+)
+def test_bags_that_overflow_lose_reports_from_below_as_well(
+    n_users: int, dimension: int, kept: float, padded: int
+) -> None:
+    """The lower end is what a count of messages shows in rounds that are played with `run`'s own parties."""
+    crowded = FlameDouble(n_users, dimension, 1.0, LaplaceNoise(1.0), kept, padded, inclusion="independent")
+    found, above = bounds(crowded, epsilon=0.0), 1 - math.exp(-0.5) / 2
+    assert 0 < found.lower <= found.upper
+    rate = kept / dimension
+    others = [math.comb(n_users - 1, m) * rate**m * (1 - rate) ** (n_users - 1 - m) for m in range(n_users)]
+    seen = rate * sum(chance * min(1.0, padded / (m + 1)) for m, chance in enumerate(others)) * (above - 0.5)
+    updates = np.zeros((n_users, dimension))
+    updates[0] = 1.0
+    rng, trials = np.random.default_rng(5), 4000
+    counts = [(questions.view(crowded, updates, rng) > 0.5).sum() for _ in range(trials)]
+    excess = np.mean(counts) - dimension * padded / 2
+    assert abs(excess - dimension * seen) < 5 * math.sqrt(dimension * padded / 4 / trials)
+    bag = [np.convolve(_fair(padded - 1), [0.5 - shift, 0.5 + shift]) for shift in (seen, -seen)]
+    one, two = (functools.reduce(np.convolve, [part] * dimension) for part in bag)
+    assert found.lower == pytest.approx(np.maximum(one - two, 0).sum(), rel=1e-8)
+
+
+def _fair(count: int) -> np.ndarray[Any, Any]:
+    return np.array([math.comb(count, hits) / 2**count for hits in range(count + 1)])
+
+
+@pytest.mark.parametrize("padded", [333, 200, 160])
+def test_both_ends_of_the_paper_round_with_independent_coordinates(padded: int) -> None:
+    drawn = FlameDouble(1000, 7850, 1.0, LaplaceNoise(0.5), 157, padded, inclusion="independent")
+    found = bounds(drawn, delta=5.0118723e-6)
+    assert 0.1435 < found.lower <= found.upper < 0.26
+    assert bounds(drawn, delta=5.0118723e-6, rounds=2).lower > found.lower
 
 
 def test_a_record_from_another_process_is_known() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flamebook.attacks import flame as attacks
 from flamebook.experiments.flame import (
     Crowd,
     Method,
@@ -33,6 +32,7 @@ from flamebook.records import Parameters, columns_csv, to_csv
 from flamebook.statements import AtLeast, AtMost
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
+from flamelib.accounting.coordinates.full_bags import dropped_lower
 from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
@@ -314,7 +314,7 @@ def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
     epsilon0 = setting.epsilon0
     if protocol == "topk":
         weighed = weighed_lower(n_users, kept, padded, epsilon0, delta=delta)
-        lower = max(float(weighed), attacks.full_lower(n_users, dimension, kept, padded, epsilon0, delta))
+        lower = max(float(weighed), float(dropped_lower(n_users, dimension, kept, padded, epsilon0, delta=delta)))
     elif protocol == "simple":
         lower = float(counting.simple_lower(dimension, n_users, epsilon0 * kept / dimension, delta=delta))
     else:

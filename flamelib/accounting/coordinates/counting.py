@@ -40,6 +40,8 @@ BLOCK = 1024  # summed at a time, so that round-off grows with the blocks and no
 FAINT = 1e-295  # what the smallest doubles may be wrong by, all together
 LARGEST_EXPONENT = 700.0  # beyond, the exponential leaves the range of doubles
 MOST_MESSAGES = 10**10  # messages that are counted at most
+LONGEST = 10**6  # counts beyond a full bag that are listed; more are taken for certain losses
+SUMMED = 1e-10  # relative error of the sum over them, at most
 
 
 @dataclass(frozen=True)
@@ -233,17 +235,47 @@ def double_lower(
     epsilon0: float,
     epsilon: float | None = None,
     delta: float | None = None,
+    n_users: int | None = None,
 ) -> Certified:
     r"""What a round of SS-Double gives away with independent inclusion of coordinates (lower bound).
 
-    Each of the victim's d coordinates is at one end or at the other and reported with chance :math:`\beta`, else a
-    dummy stands for it: above one half with chance :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All others hold one half.
-    Exactly one of ``epsilon`` and ``delta`` is given.  That a bag overflows is left out: it must be negligible.
+    Each of the victim's d coordinates is at one end or at the other and reported with probability :math:`\beta`, else a
+    dummy stands for it: above one half with probability :math:`\tfrac12\pm\beta(q-\tfrac12)`.  All others hold one
+    half.  Exactly one of ``epsilon`` and ``delta`` is given.
+
+    With ``n_users``, a bag with too many reports keeps ``padded`` of them at random.  The others' reports look like
+    dummies, so the count is that of a rate :math:`\beta E\min(1, n_p/(M+1))`, M the others' reports of a coordinate.
+    Without it no bag overflows.
+
+    Examples
+    --------
+    >>> round(double_lower(7850, 0.02, 333, 0.5, delta=5.0118723e-6, n_users=1000), 4)
+    0.1435
+    >>> round(double_lower(7850, 0.02, 20, 0.5, delta=5.0118723e-6, n_users=1000), 4)
+    0.5956
+    >>> round(double_lower(7850, 0.02, 20, 0.5, delta=5.0118723e-6), 4)
+    0.6581
     """
     given = _given(epsilon, delta, dimension=dimension, sampling_rate=sampling_rate, padded=padded, epsilon0=epsilon0)
     whole = _whole(given["dimension"], padded)
-    bias = sampling_rate * (0.5 - _chances(epsilon0)[1])
-    return _answer(Count(whole * (padded - 1), whole, 0.5 + bias, 0.5 - bias), epsilon, delta)
+    lost = 0.0 if n_users is None else _lost(n_users, sampling_rate, padded)
+    rate = sampling_rate * (1 - lost)
+    if rate <= 0:
+        return Certified(0.0, 0.0)
+    below = 0.5 * (1 - rate) + rate * _chances(epsilon0)[1]  # positive terms: a small sum keeps its digits
+    return _answer(Count(whole * (padded - 1), whole, 1 - below, below), epsilon, delta)
+
+
+def _lost(n_users: int, rate: float, padded: int) -> float:
+    """Probability that a report finds no place among those of the others, who report at this rate (upper bound)."""
+    n_users = check(n_users=n_users)["n_users"]
+    if padded >= n_users:
+        return 0.0
+    last = min(n_users - 1, padded + LONGEST)
+    others = np.arange(padded, last + 1, dtype=float)
+    chances = np.exp(binomial.log_pmf(others, n_users - 1, rate))
+    lost = float(chances @ (1 - padded / (others + 1))) + float(binomial.sf(last, n_users - 1, rate))
+    return min(1.0, lost * (1 + SUMMED) + FAINT)
 
 
 @plainly

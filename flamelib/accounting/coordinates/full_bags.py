@@ -23,6 +23,7 @@ from itertools import starmap
 
 import numpy as np
 
+from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
@@ -73,6 +74,35 @@ def full_bags(n_users: int, kept: float, padded: int) -> int:
     n_users, kept, padded = check(n_users=n_users, kept=kept, padded=padded).values()
     whole = math.floor(kept)
     return min(whole, (n_users - 1) * whole // (2 * padded)) if n_users > padded else 0
+
+
+def dropped_lower(
+    n_users: int,
+    dimension: int,
+    kept: float,
+    padded: int,
+    epsilon0: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> float:
+    """What a round of SS-Topk of any size gives away where surplus reports are dropped at random (lower bound).
+
+    The larger of :func:`full_bags_lower`, in so few coordinates that their messages can be counted, and of equal top
+    coordinates, which fill no bag.  The others need as many coordinates again as they report, outside those that are
+    attacked.
+
+    Examples
+    --------
+    >>> round(dropped_lower(1000, 7850, 157, 333, 0.5, delta=5.0118723e-6), 3)
+    1.797
+    >>> dropped_lower(10**6, 10**6, 1000, 5000, 0.5, delta=5e-6) > 0
+    True
+    """
+    room = float(topk_lower(kept, padded, epsilon0, epsilon, delta))
+    seen = min(math.floor(kept), (dimension - math.floor(kept)) // 2, MOST_MESSAGES // padded)
+    if seen <= 0:
+        return room
+    return max(room, float(full_bags_lower(n_users, seen, padded, epsilon0, epsilon, delta)))
 
 
 def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Reals, Reals, float]:

@@ -1,5 +1,7 @@
 """Counting attacks against convolution in forty digits, published numbers, and the bounds from above."""
 
+import functools
+import itertools
 import math
 import warnings
 
@@ -69,6 +71,44 @@ class TestEveryCount:
         assert 0 <= truth - found <= found.uncertainty < 1e-11
         if rate == 1:
             assert found == pytest.approx(simple_lower(dimension, padded, epsilon0, epsilon=epsilon), rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("n_users", "dimension", "rate", "padded"), [(6, 2, 0.4, 3), (5, 1, 0.9, 2), (4, 3, 0.5, 2)]
+    )
+    @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
+    def test_bags_that_overflow(self, n_users, dimension, rate, padded, epsilon):
+        """Who reports, who is dropped, and every message of one bag; bags are independent."""
+
+        def bag(high):
+            law = np.zeros(padded + 1)
+            for there in itertools.product((0, 1), repeat=n_users):  # the victim first
+                chance = math.prod(rate if one else 1 - rate for one in there)
+                reporters = np.flatnonzero(there)
+                sets = list(itertools.combinations(reporters, min(padded, len(reporters))))
+                for kept in sets:
+                    biased = int(0 in kept)
+                    law += (
+                        chance
+                        / len(sets)
+                        * np.convolve(
+                            binom.pmf(np.arange(padded - biased + 1), padded - biased, 0.5),
+                            [1 - high, high] if biased else [1.0],
+                        )
+                    )
+            return law
+
+        one, two = (functools.reduce(np.convolve, [bag(high)] * dimension) for high in (above(1.3), 1 - above(1.3)))
+        truth = float(np.maximum(one - math.exp(epsilon) * two, 0).sum())
+        found = double_lower(dimension, rate, padded, 1.3, epsilon=epsilon, n_users=n_users)
+        assert found == pytest.approx(truth, rel=1e-8, abs=1e-13)
+        assert found <= truth + 1e-13
+        assert found <= double_lower(dimension, rate, padded, 1.3, epsilon=epsilon)
+
+    def test_many_users_and_none_that_find_a_place(self):
+        assert double_lower(10**6, 0.5, 5 * 10**6, 0.5, delta=DELTA, n_users=10**7) > 0
+        assert double_lower(10, 1.0, 2, 0.5, epsilon=0.0, n_users=10**7) < 1e-6
+        same = double_lower(7850, 0.02, 1000, 0.5, delta=DELTA)
+        assert double_lower(7850, 0.02, 1000, 0.5, delta=DELTA, n_users=1000) == same
 
     @settings(max_examples=25)
     @given(BUDGETS, st.integers(1, 6), st.integers(2, 9), st.floats(-8, -1).map(lambda x: 10**x))

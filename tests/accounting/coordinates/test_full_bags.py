@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flamelib.accounting.coordinates.counting import topk_lower
-from flamelib.accounting.coordinates.full_bags import full_bags, full_bags_lower
+from flamelib.accounting.coordinates.full_bags import dropped_lower, full_bags, full_bags_lower
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
@@ -126,3 +126,12 @@ def test_large_budgets_of_few_messages():
     assert truth * (1 - 1e-9) <= least <= truth
     # All messages are sure but the victim's, which is kept three times in four: 4 of 6 are above one half, or 2.
     assert 0.75 * (1 - 1e-9) <= full_bags_lower(12, 1, 3, 700.0, epsilon=182.0) <= 0.75
+
+
+def test_full_bags_are_counted_as_far_as_they_can_be():
+    whole = dropped_lower(1000, 7850, 157, 333, 0.5, delta=5e-6)
+    assert whole == full_bags_lower(1000, 157, 333, 0.5, delta=5e-6)
+    some = dropped_lower(10**5, 7850, 157, 33300, 0.5, delta=5e-6)
+    assert some == max(full_bags_lower(10**5, 30, 33300, 0.5, delta=5e-6), topk_lower(157, 33300, 0.5, delta=5e-6))
+    assert dropped_lower(100, 10, 10, 100, 0.5, delta=1e-4) == topk_lower(10, 100, 0.5, delta=1e-4)
+    assert dropped_lower(9, 9, 2, 2, 1.3, epsilon=0.2) == full_bags_lower(9, 2, 2, 1.3, epsilon=0.2)

@@ -1,4 +1,4 @@
-"""The numbers behind the figures of FLAME's budgets: printed digits, order of bounds, ratios, diagrams, envelopes."""
+"""The numbers behind the figures of FLAME's budgets: printed digits, order of bounds, ratios."""
 
 import csv
 import dataclasses
@@ -10,7 +10,7 @@ import pytest
 
 from flamebook.figures import present
 from flamebook.figures.curves import draw_rates
-from flamebook.figures.flame import accounting, protocols, ratios
+from flamebook.figures.flame import accounting, ratios
 from flamelib.accounting.coordinates import index_privacy
 from flamelib.core.vocabulary import DomainError
 
@@ -225,39 +225,6 @@ def test_bounds_follow_the_rates_of_the_corollaries():
         assert 1 < scaled[-1] < 10
 
 
-# --- diagrams and sealed rounds --------------------------------------------------------------------------------------
-
-
-def test_the_boundary_moves_from_model_to_model():
-    rows = list(csv.DictReader(io.StringIO(protocols.Trust().to_csv())))
-    inside = {}
-    for row in rows:
-        inside.setdefault(row["model"].split(":")[0], []).append(row["boundary"] == "inside")
-    assert inside == {
-        "curator model": [True, True, False],
-        "local model": [True, False, False],
-        "shuffle model": [True, True, False, False],
-    }
-
-
-def test_the_drawn_round_is_one_that_could_be():
-    bags = protocols.Round().bags
-    assert len({len(bag) for bag in bags}) == 1, "padded to one size"
-    assert all(bag.count("u") <= 3 for bag in bags), "three users"
-    assert sum(bag.count("u") for bag in bags) == 3 * 2, "two reports each"
-
-
-def test_sealed_rounds_lose_what_was_disturbed_and_nothing_else():
-    rows = protocols.sealed_rounds(n_users=30, dimension=20, kept=2, padded=8, epsilon0=1.0, seed=1)
-    accepted = {name: (count, reasons) for name, count, reasons in rows}
-    assert accepted["nobody"] == (160, "none")
-    assert accepted["a bit flipped in 3 envelopes"] == (157, "3 unreadable")
-    assert accepted["3 envelopes sealed for another key"] == (157, "3 unreadable")
-    assert accepted["3 reports sent twice"] == (160, "3 stray")
-    count, reasons = accepted["1 envelope copied to all reports of its coordinate"]
-    assert 160 - count == int(reasons.removesuffix(" repeated")) > 0
-
-
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
@@ -270,8 +237,6 @@ def figures(now):
     yield "ratio", ratio, ratios.draw_ratio
     yield "region", ratios.compute_region((0.1, 0.02), 5), ratios.draw_region
     yield "rates", rates, draw_rates
-    yield "trust", protocols.Trust(), protocols.draw_trust
-    yield "round", protocols.Round(), protocols.draw_round
 
 
 def test_every_figure_is_drawn_with_words_on_its_axes_and_its_numbers_beside(now, monkeypatch, tmp_path):

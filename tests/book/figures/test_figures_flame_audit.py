@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, ks_2samp
 
-from flamebook.attacks import flame as attacks
 from flamebook.claims import flame as checks_flame
 from flamebook.figures import present
 from flamebook.figures.flame import attack as flame_attack
 from flamebook.figures.flame import audit
 from flamebook.figures.flame.audit import Claim, Claims, Round
-from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.counting import topk_lower
-from flamelib.accounting.coordinates.full_bags import full_bags_lower
 from flamelib.core.divergences import hockey_stick
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -182,30 +179,6 @@ def test_the_lower_bound_of_subsets_is_that_of_its_law():
     ratios = (more[more > one.delta] - one.delta) / less[more > one.delta]
     assert found == pytest.approx(math.log(ratios.max()), rel=1e-9)
     assert hockey_stick(plus, minus, found) >= one.delta * (1 - 1e-9)
-
-
-def test_reports_that_overflow_are_taken_off_the_lower_bounds():
-    """Two coordinates, bags of two: the law of the count of one bag, by who reports and who is dropped."""
-    n_users, padded, epsilon0, delta = 6, 2, 2.0, 0.01
-    above = 1 - math.exp(-epsilon0 / 2) / 2
-    others = binom.pmf(np.arange(n_users), n_users - 1, 0.5)
-    stays = 0.5 * sum(chance * min(1, padded / (count + 1)) for count, chance in enumerate(others))
-    bag = [
-        np.convolve([0.5, 0.5], [1 - shown, shown])
-        for shown in (0.5 + stays * (above - 0.5), 0.5 - stays * (above - 0.5))
-    ]
-    plus, minus = (np.convolve(one, one) for one in bag)
-    found = attacks.double_lower(n_users, 2, 1, padded, epsilon0, delta)
-    assert 0 < found < counting.double_lower(2, 0.5, padded, epsilon0, delta=delta)
-    assert hockey_stick(plus, minus, found) == pytest.approx(delta, rel=1e-6)
-
-
-def test_full_bags_are_counted_as_far_as_they_can_be():
-    whole = attacks.full_lower(1000, 7850, 157, 333, 0.5, 5e-6)
-    assert whole == full_bags_lower(1000, 157, 333, 0.5, delta=5e-6)
-    some = attacks.full_lower(10**5, 7850, 157, 33300, 0.5, 5e-6)
-    assert some == max(full_bags_lower(10**5, 30, 33300, 0.5, delta=5e-6), topk_lower(157, 33300, 0.5, delta=5e-6))
-    assert attacks.full_lower(100, 10, 10, 100, 0.5, 1e-4) == topk_lower(10, 100, 0.5, delta=1e-4)
 
 
 def test_verdicts():

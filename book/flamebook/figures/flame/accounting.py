@@ -12,14 +12,13 @@ from functools import cache
 import numpy as np
 from matplotlib.axes import Axes
 
-from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import Pen
 from flamebook.records import LOOKS, Curves, Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, Finding, compared, sided, verdict
 from flamelib.accounting.coordinates import counting
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.full_bags import full_bags
+from flamelib.accounting.coordinates.full_bags import dropped_lower, full_bags
 from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import VOCABULARY
@@ -83,7 +82,11 @@ class Setting:
         if protocol == "simple":
             return float(counting.simple_lower(self.dimension, self.n_users, each, delta=delta))
         if protocol == "double":
-            return attacks.double_lower(self.n_users, self.dimension, self.kept, self.padded, each, delta)
+            return float(
+                counting.double_lower(
+                    self.dimension, self.sampling_rate, self.padded, each, delta=delta, n_users=self.n_users
+                )
+            )
         if protocol == "exactly":
             shape = (self.n_users, self.dimension, math.floor(self.kept), self.padded)
             return float(counting.exactly_lower(*shape, each, delta=delta)) if self.kept >= 1 else 0.0
@@ -255,7 +258,7 @@ def _overflowing(setting: Setting, lower: float, certified: float) -> dict[str, 
     topk = (setting.kept, setting.padded, setting.epsilon0)
     upper = float(topk_truncated(*topk, setting.delta))
     # The data sets of the other lower bound fill no bag, so that it holds here, too.
-    full = float(attacks.full_lower(setting.n_users, setting.dimension, *topk, setting.delta))
+    full = float(dropped_lower(setting.n_users, setting.dimension, *topk, delta=setting.delta))
     return {"certified-full": upper, "lower-full": max(full, lower)}
 
 

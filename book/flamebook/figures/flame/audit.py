@@ -6,7 +6,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from flamebook.attacks import flame as attacks
 from flamebook.figures.curves import name_decades
 from flamebook.figures.flame.as_published import Alphabet, HalfPrecision, Linked, RepeatedNoise
 from flamebook.figures.style import Pen
@@ -14,7 +13,8 @@ from flamebook.records import Parameters, to_csv, words
 from flamebook.statements import AtLeast, AtMost, at_least, at_most, verdict
 from flamelib.accounting.composition.closed_form import least_epsilon
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.counting import exactly_lower, simple_lower
+from flamelib.accounting.coordinates.counting import double_lower, exactly_lower, simple_lower
+from flamelib.accounting.coordinates.full_bags import dropped_lower
 from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import numerical
@@ -155,10 +155,12 @@ def _sampled(one: Round) -> dict[str, Claim]:
     crowd = (one.n_users, one.dimension, one.kept, *size, delta)
     weighed = weighed_lower(one.n_users, one.kept, *size, delta=delta)
     lower = {
-        "double": attacks.double_lower(*crowd),
+        "double": double_lower(one.dimension, one.sampling_rate, *size, delta=delta, n_users=one.n_users),
         "subset": exactly_lower(*crowd[:5], delta=delta),
         "topk": weighed,
-        "full": max(attacks.full_lower(*crowd), weighed),  # no bag of the data sets that are weighed overflows
+        "full": max(
+            dropped_lower(*crowd[:5], delta=delta), weighed
+        ),  # no bag of the data sets that are weighed overflows
     }
     upper = {
         "double": one.account("double", "blanket", "sound"),
