@@ -78,24 +78,6 @@ def withdrawn_under(run: Path, words: str) -> None:
         assert not any(wrong < low for wrong, low in zip(table["withdrawn"], table["lower"], strict=True)), words
 
 
-def inner_below(run: Path, words: str) -> None:
-    table = _table(run, "participation-readings")
-    below = [one < other for one, other in zip(table["inner"], table["turned"], strict=True)]
-    numbers = [int(text) for text in re.findall(r"\d+", words.replace("none of", "0 of"))]
-    if numbers:
-        assert numbers == [sum(below), len(below)], words
-    elif any(below):
-        assert "every" in words, words
-        assert all(below), words
-    else:
-        assert "nowhere" in words or "not" in words or "no " in words, words
-
-
-def rounds_between(run: Path, words: str) -> None:
-    table = _table(run, "participation-rounds")
-    _shown(words, [table["lower"][-1], table["turning"][-1]])
-
-
 def deployment(run: Path, words: str) -> None:
     table = _table(run, "checkin-deployment")
     upper, lower = table["losses"][-1], table["lower"][-1]
@@ -122,15 +104,12 @@ WITNESSES: dict[tuple[str, str], Callable[[Path, str], None]] = {
     ("blanket_amplification", "exact_story"): exact_story,
     ("blanket_amplification", "gap_story"): gap_story,
     ("blanket_amplification", "withdrawn_under"): withdrawn_under,
-    ("participation_accounting", "inner_below"): inner_below,
-    ("participation_accounting", "rounds_between"): rounds_between,
     ("checkin_accounting", "deployment"): deployment,
     ("cloak_accounting", "polya_bits"): polya_bits,
     ("audits", "budgets_alt"): budgets_alt,
 }
 # What a reader may ask for; few points, since every one costs time.
 OWN = [
-    ("participation_accounting", ["participation_rate=0.9", "record_rate=0.6", "n_records=2", "points=4", "rounds=7"]),
     ("cloak_accounting", ["n_users=37", "colluding=3", "epsilon=0.3", "points=2", "repeats=20"]),
     ("checkin_accounting", ["n_users=900", "rounds=60", "checkin_rate=0.4", "points=2"]),
 ]
