@@ -1,7 +1,7 @@
-r"""The reading ``inner`` of random participation's theorem, refuted by one data set: exactly, and by an attack.
+r"""Attacks on random participation: equal gradients against the reading ``inner``, and a search for worse gradients.
 
-The client holds L records whose gradients are all equal and of the largest norm C.  Along that gradient the server
-publishes one number with the law
+The client of the first attack holds L records whose gradients are all equal and of the largest norm C.  Along that
+gradient the server publishes one number with the law
 
 .. math::
     P = (1-p)\,N(0,\sigma^2) + p \sum_{k=0}^{L} \binom Lk q^k (1-q)^{L-k}\, N(kC,\sigma^2)
@@ -10,98 +10,26 @@ with the differing record, and with L - 1 in the place of L without it.  The att
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import binom, binomtest
 
-from flamebook.records import Parameters, to_csv
-from flamebook.statements import AtMost, Finding, compared, silent
-from flamelib.accounting.sampling import known
-from flamelib.accounting.sampling.hidden import participation_noise, random_participation, random_participation_add
-from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
+from flamelib.accounting.sampling.setting import Setting
+from flamelib.accounting.sampling.turned_gradients import SHARPEST, Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
 
-AT_ONCE = 2**20
-CONFIDENCE = 0.95
-SURE = 1 - 1e-6  # of an interval that an attack misses only if something is wrong
+MAX_AT_ONCE = 2**20  # rounds drawn together
 FARTHEST = 1e100  # standard deviations
-LARGEST_RATIO = 1e6  # clipping norm over noise; beyond, nothing changes
-SHARP_ENOUGH = 12.0  # clipping norm over noise from which on turned gradients lose hardly more
+MAX_RATIO = 1e6  # clipping norm over noise; beyond, nothing changes
 AROUND = 40.0  # standard deviations around its centre beyond which a law is nothing
-TINY = 1e-300  # below, digits are lost
-READINGS = ("outer", "inner", "aligned")
-ANGLES = (0.0, 30.0, 60.0, 90.0)
-MOST_VARIANCE = 50.0  # of the number of other records drawn, where their gradients are turned
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Public parameters of one round and the size of the affected client.
-
-    The document's values are not known; ours stand in for them.
-    """
-
-    participation_rate: float = 0.1
-    record_rate: float = 0.1
-    n_records: int = 30
-    noise_std: float = 1.0
-    clip_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in check(**asdict(self)).items():
-            object.__setattr__(self, name, value)
-
-    def as_parameters(self) -> dict[str, Any]:
-        """For the card of a figure."""
-        return asdict(self)
-
-    def delta(self, scheme: str, epsilon: float) -> float:
-        """Delta of one round at ``epsilon``; ``add`` and ``turned`` besides the schemes."""
-        if scheme == "turned":
-            return max(self.turned(angle, epsilon) for angle in ANGLES)
-        return self._guarantee(scheme, epsilon=epsilon)
-
-    def turned(self, angle: float, epsilon: float) -> float:
-        """Delta at least, the other gradients turned by ``angle`` degrees (lower).
-
-        So many of them that their number varies little enough to be summed over; the rest are 0.  Less noise than is
-        enough to tell numbers apart counts as that much, for more is post-processing.
-        """
-        few = int(MOST_VARIANCE / max(self.record_rate * (1 - self.record_rate), MOST_VARIANCE / MOST_RECORDS))
-        noise = max(self.noise_std, self.clip_norm / SHARP_ENOUGH)
-        given = asdict(self) | {"n_records": min(self.n_records, few), "noise_std": noise}
-        return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
-
-    def epsilon(self, scheme: str, delta: float) -> float:
-        """Epsilon of one round at ``delta``."""
-        return self._guarantee(scheme, delta=delta)
-
-    def noise(self, scheme: str, epsilon: float, delta: float) -> float:
-        """Least noise that a scheme asks for, for this pair in each round."""
-        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
-        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
-
-    def _guarantee(self, scheme: str, **given: Any) -> float:
-        rates: dict[str, Any] = asdict(self)
-        if scheme == "add":
-            return float(random_participation_add(**rates, **given))
-        if scheme in READINGS:
-            return float(random_participation(scheme, **rates, **given))
-        del rates["n_records"]
-        baselines: dict[str, Callable[..., float]] = {
-            "ols": known.ols, "wcs": known.wcs, "cs": known.cs
-        }  # fmt: skip
-        return float(baselines[scheme](**rates, **given))
+SEARCH_BOXES = 2**16  # of space, for one divergence of the search
 
 
 @dataclass(frozen=True)
@@ -113,7 +41,7 @@ class EqualGradients:
     @property
     def ratio(self) -> float:
         """Clipping norm over the noise, at most so many that the laws of different numbers are apart."""
-        return min(self.setting.clip_norm / self.setting.noise_std, LARGEST_RATIO)
+        return min(self.setting.clip_norm / self.setting.noise_std, MAX_RATIO)
 
     def weights(self, records: int) -> Reals:
         """Probability that 0, 1, ... gradients of this client are in the sum; shape (records + 1,)."""
@@ -172,46 +100,32 @@ class EqualGradients:
         return math.fsum(parts)
 
 
-def ratio(one: float, other: float) -> float:
-    """One number over the other, which may be 0; NaN if both are too small for all their digits.
-
-    >>> ratio(1.0, 2.0), ratio(1.0, 0.0), ratio(0.0, 5e-324)
-    (0.5, inf, nan)
-    """
-    return math.nan if max(one, other) < TINY else one / other if other else math.inf
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """What ``inner`` promises in one setting, what is true there, and what an attack that was run shows.
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What an attack on equal gradients has seen in one setting, beside the truth.
 
     Attributes
     ----------
     setting : Setting
     epsilon : float
-    values : mapping from scheme to its delta
     exact : float
         Delta of the equal gradients, by quadrature.
     threshold : float
         In units of the noise; fixed before anything is drawn.
     seen : tuple of int
         How many of ``repeats`` published numbers exceeded it, with the record and without.
+    repeats : int
     """
 
     setting: Setting
     epsilon: float
-    values: dict[str, float]
     exact: float
     threshold: float
     seen: tuple[int, int]
     repeats: int
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Clopper-Pearson interval of the attack's delta: both shares hold together with ``CONFIDENCE``."""
-        return self._interval(CONFIDENCE)
-
-    def _interval(self, confidence: float) -> tuple[float, float]:
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Clopper-Pearson interval of the attack's delta: both shares hold together with this confidence."""
         each = (1 + confidence) / 2
         shares = [binomtest(count, self.repeats).proportion_ci(each, method="exact") for count in self.seen]
         factor = math.exp(self.epsilon)
@@ -222,41 +136,15 @@ class Counterexample:
         """Delta by the shares themselves."""
         return (self.seen[0] - math.exp(self.epsilon) * self.seen[1]) / self.repeats
 
-    @property
-    def refuted(self) -> Finding:
-        """Whether even the lower confidence limit exceeds what ``inner`` promises; too few rounds cannot tell."""
-        low, high = self.interval
-        promised = self.values["inner"]
-        if low <= promised <= high:
-            return silent(f"inner promises {promised:.4g} and the interval is from {low:.4g} to {high:.4g}")
-        return compared(low, ">", promised)
 
-    @property
-    def agrees(self) -> Finding:
-        """Whether the attack may have been drawn from the laws whose divergence is ``exact``."""
-        low, high = self._interval(SURE)
-        return compared(low, "<=", self.exact, "<=", high)
+def attack_equal_gradients(setting: Setting, epsilon: float, repeats: int, seed: int) -> Attack:
+    """The attack run ``repeats`` times on each of two data sets: equal gradients with the record and without.
 
-    def rows(self) -> list[tuple[object, ...]]:
-        """For a table: what is told, and delta."""
-        return [
-            ("inner (the reading probably printed)", self.values["inner"]),
-            ("this data set, exactly", self.exact),
-            ("times what inner promises", ratio(self.exact, self.values["inner"])),
-            ("rounds run of each data set", self.repeats),
-            ("attack", self.estimate),
-            ("its 95% interval (Clopper-Pearson), from", self.interval[0]),
-            ("to", self.interval[1]),
-            ("outer (certified upper bound)", AtMost(self.values["outer"])),
-        ]
-
-
-def compute_counterexample(setting: Setting, epsilon: float, repeats: int, seed: int) -> Counterexample:
-    """The setting's readings beside its exact divergence for equal gradients, and the attack run ``repeats`` times.
+    Whether the client joins, how many records it keeps and the noise are drawn for every round.
 
     Examples
     --------
-    >>> found = compute_counterexample(Setting(n_records=5), 0.1, repeats=1000, seed=1)
+    >>> found = attack_equal_gradients(Setting(n_records=5), 0.1, repeats=1000, seed=1)
     >>> f"{found.exact:.3e}", round(found.threshold, 3)
     ('4.229e-04', 2.849)
     """
@@ -267,53 +155,107 @@ def compute_counterexample(setting: Setting, epsilon: float, repeats: int, seed:
     seen = [
         _exceed(weights, laws.ratio, threshold, repeats, rng) for weights, rng in zip(laws.pair, worlds, strict=True)
     ]
-    values = {scheme: setting.delta(scheme, epsilon) for scheme in ("inner", "outer")}
-    return Counterexample(setting, epsilon, values, laws.exact(epsilon), threshold, (seen[0], seen[1]), repeats)
+    return Attack(setting, epsilon, laws.exact(epsilon), threshold, (seen[0], seen[1]), repeats)
 
 
 def _exceed(weights: Reals, ratio: float, threshold: float, repeats: int, rng: np.random.Generator) -> int:
     """How many published numbers exceed the threshold; the order of rounds is left out, the law is not."""
     found = 0
     for drawn, count in enumerate(rng.multinomial(repeats, weights / weights.sum())):
-        for start in range(0, int(count), AT_ONCE):
-            noise = rng.standard_normal(min(AT_ONCE, int(count) - start))
+        for start in range(0, int(count), MAX_AT_ONCE):
+            noise = rng.standard_normal(min(MAX_AT_ONCE, int(count) - start))
             found += int(np.count_nonzero(noise > threshold - ratio * drawn))
     return found
 
 
-@dataclass(frozen=True)
-class InnerCurve:
-    """Delta along epsilon for equal gradients: readings, the exact value, and the attacks that were run."""
-
-    epsilon: Reals
-    curves: dict[str, Reals]
-    attacks: Sequence[Counterexample]
-    parameters: Parameters
-
-    @property
-    def contradicted(self) -> Finding:
-        """Whether the data set loses more than ``inner`` promises all along; values that are no numbers say nothing."""
-        exact, inner = (np.where(np.fmax(*self._both) < TINY, np.nan, values) for values in self._both)
-        return compared(inner, "<", exact)
-
-    @property
-    def _both(self) -> tuple[Reals, Reals]:
-        return self.curves["exact"], self.curves["inner"]
-
-    def to_csv(self) -> str:
-        """One row a point of the curves, one an attack."""
-        rows = zip(self.epsilon, *self.curves.values(), strict=True)
-        runs = [(a.epsilon, *("" for _ in self.curves), a.estimate, *a.interval) for a in self.attacks]
-        return to_csv(
-            ["epsilon", *self.curves, "attack", "low", "high"], [*((*row, "", "", "") for row in rows), *runs]
-        )
+# --- other gradients ----------------------------------------------------------------------------------------------
 
 
-def compute_inner_curve(setting: Setting, epsilons: NDArray[np.float64], repeats: int, seed: int) -> InnerCurve:
-    """All along ``epsilons``, and the attack at a few of them."""
-    laws = EqualGradients(setting)
-    curves = {name: np.array([setting.delta(name, e) for e in epsilons]) for name in ("outer", "inner")}
-    curves["exact"] = np.array([laws.exact(e) for e in epsilons])
-    marks = np.unique(epsilons[:: max(1, len(epsilons) // 4)])
-    attacks = [compute_counterexample(setting, float(e), repeats, seed) for e in marks]
-    return InnerCurve(epsilons, curves, attacks, setting.as_parameters() | {"repeats": repeats, "seed": seed})
+def delta_of_term(setting: Setting, epsilon: float, count: int, angle: float) -> float:
+    """Delta given that ``count`` other records are drawn, at an angle in degrees to the differing one (lower).
+
+    Within a thousandth of the divergence; the sum of the other gradients has one place only.
+    """
+    # More noise is post-processing, and keeps the boxes small.
+    ratio, turn = min(setting.clip_norm / setting.noise_std, SHARPEST), math.radians(angle)
+    place = count * ratio * np.array([[math.cos(turn), math.sin(turn)]])
+    draws = Draws(np.ones(1), place, np.array([ratio, 0.0]))
+    return float(draws_delta(draws, setting.participation_rate, setting.record_rate, epsilon, add=False))
+
+
+def search_gradients(starts: int, steps: int, seed: int) -> dict[str, Reals]:
+    """Random gradients of random norms in one to three dimensions, each start improved by random moves.
+
+    Settings are random too: both rates in (0.02, 1), noise from 0.3 to 3 clipping norms, epsilon' from 0.003 to 1,
+    2 to 6 records.  Every second start has all gradients of the largest norm.  For each start the answer has the
+    number of records, epsilon', and the largest divergence found over the certified bound of its direction.
+
+    Examples
+    --------
+    >>> found = search_gradients(starts=2, steps=2, seed=0)
+    >>> list(found), bool((found["remove"] <= 1).all())
+    (['n_records', 'epsilon', 'remove', 'add'], True)
+    """
+    check(repeats=starts, seed=seed)
+    found = [
+        _climb(rng, full=at % 2 == 0, steps=steps) for at, rng in enumerate(np.random.default_rng(seed).spawn(starts))
+    ]
+    return dict(zip(("n_records", "epsilon", "remove", "add"), np.array(found).T, strict=True))
+
+
+def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, float, float, float]:
+    """Moves are kept where they bring one of the two directions nearer to its bound."""
+    size, dimensions = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    joins, drawn = 10 ** rng.uniform(-1.7, 0, 2)
+    setting = Setting(float(joins), float(drawn), size, float(10 ** rng.uniform(-0.5, 0.5)))
+    epsilon = float(10 ** rng.uniform(-2.5, 0))
+    bounds = np.array([setting.delta("outer", epsilon), setting.delta("add", epsilon)])
+    place = _gradients(rng, size, dimensions, full)
+    best = largest = _ratios(setting, epsilon, place, bounds)
+    for _ in range(steps):
+        moved = _clipped(place + 0.4 * rng.standard_normal(place.shape), full)
+        found = _ratios(setting, epsilon, moved, bounds)
+        largest = np.maximum(largest, found)
+        if found.max() > best.max():
+            place, best = moved, found
+    return size, epsilon, float(largest[0]), float(largest[1])
+
+
+def _gradients(rng: np.random.Generator, size: int, dimensions: int, full: bool) -> Reals:
+    return _clipped(rng.standard_normal((size, dimensions)) * rng.uniform(0.2, 1.5, (size, 1)), full)
+
+
+def _clipped(gradients: Reals, full: bool) -> Reals:
+    """No row longer than 1; or every row of length 1."""
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return np.asarray(gradients / (norms if full else np.maximum(norms, 1.0)))
+
+
+def _ratios(setting: Setting, epsilon: float, gradients: Reals, bounds: Reals) -> Reals:
+    draws = subset_draws(gradients / setting.noise_std, setting.record_rate)
+    rates = (setting.participation_rate, setting.record_rate, epsilon)
+    found = np.array([draws_delta(draws, *rates, add, SEARCH_BOXES) for add in (False, True)])
+    return np.asarray(np.divide(found, bounds, out=np.zeros(2), where=bounds > 0))
+
+
+def grow_gram_matrices(pairs: int, seed: int) -> tuple[Reals, Reals]:
+    r"""Integrals of :math:`(\varphi_0-a_1\varphi_{u_1}-a_0\varphi_{u_0})_+` before and after :math:`w w^T` is added.
+
+    With :math:`w\ge0` no entry of the Gram matrix falls.
+    """
+    check(repeats=pairs, seed=seed)
+    rng = np.random.default_rng(seed)
+    smaller, larger = np.array([_gram_pair(rng) for _ in range(pairs)]).T
+    return smaller, larger
+
+
+def _gram_pair(rng: np.random.Generator) -> tuple[float, float]:
+    vectors, extra = rng.standard_normal((2, 2)), rng.uniform(0, 1.5, 2)
+    joins, drawn, epsilon = rng.uniform(0.1, 0.9), rng.uniform(0.1, 0.9), rng.uniform(0.01, 0.5)
+    pair = []
+    for gram in (vectors @ vectors.T, vectors @ vectors.T + np.outer(extra, extra)):
+        # Seen from the law of the drawn record: the sum without it, and the silent client.
+        near, far = np.linalg.cholesky(gram)
+        draws = Draws(np.ones(1), (near - far)[None, :], -near)
+        pair.append(float(draws_delta(draws, joins, drawn, epsilon, add=False, boxes=SEARCH_BOXES)))
+    return pair[0], pair[1]

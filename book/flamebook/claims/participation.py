@@ -10,7 +10,8 @@ of the mean difference is above zero.
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -18,13 +19,12 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from flamebook.attacks.gradients import compute_angles, compute_gram_pairs, compute_search, compute_terms
-from flamebook.attacks.participation import EqualGradients, Setting
+from flamebook.attacks.participation import EqualGradients, delta_of_term, grow_gram_matrices, search_gradients
 from flamebook.claims.blanket import evaluate
 from flamebook.experiments.runs import Learning
-from flamebook.figures.participation import accounting as figures
 from flamebook.recordings.participation import recorded
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
+from flamelib.accounting.sampling.setting import Setting
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
@@ -205,32 +205,78 @@ def largest_over(scheme: str, other: str, epsilons: Sequence[float], settings: S
 
 def searched_over_bound(starts: int, steps: int, seed: int) -> float:
     """The largest divergence over its bound that a random search over gradients finds, both directions."""
-    return float(compute_search(starts, steps, seed).ratios.max())
+    found = search_gradients(starts, steps, seed)
+    return float(max(found["remove"].max(), found["add"].max()))
 
 
 def terms_fall_with_the_angle(counts: Sequence[int], epsilon: float, points: int) -> bool:
     """Whether, given the number of other records, aligned gradients are the worst of all angles."""
-    record = compute_terms(Setting(), epsilon, counts, points)
-    return all(bool((values <= values[0] * (1 + 1e-4)).all()) for values in record.curves.values())
+    angles = np.linspace(0, 180, points).tolist()
+    curves = ([delta_of_term(Setting(), epsilon, count, angle) for angle in angles] for count in counts)
+    return all(max(values) <= values[0] * (1 + 1e-4) for values in curves)
 
 
 def outer_holds_at_every_angle(sizes: Sequence[int], epsilon: float, points: int) -> bool:
     """Whether no common angle of the other gradients exceeds ``outer``."""
-    return compute_angles(Setting(), epsilon, sizes, points).below
+    angles, settings = np.linspace(0, 180, points).tolist(), [Setting(n_records=size) for size in sizes]
+    return all(one.turned(angle, epsilon) <= one.delta("outer", epsilon) for one in settings for angle in angles)
 
 
 def gram_order_holds(pairs: int, seed: int) -> bool:
     """Whether the integral of the lemma falls in no pair of growing Gram matrices."""
-    record = compute_gram_pairs(pairs, seed)
-    return record.ordered == pairs
+    smaller, larger = grow_gram_matrices(pairs, seed)
+    return bool((larger >= smaller * (1 - 1e-3)).all())
 
 
 # --- figures, baselines, noise ---------------------------------------------------------------------------------------
 
 
 def margin(claim: int, epsilons: Sequence[float], settings: Sequence[dict[str, Any]], scheme: str = "outer") -> float:
-    """Worst margin of one of the five claims on the figures; at least 1 where it holds."""
-    return figures.compute_margin(claim, [Setting(**one) for one in settings], epsilons, scheme)
+    """Worst margin of one of the five claims on the figures; at least 1 where it holds.
+
+    A margin is the least ratio of the delta that should be the larger to the one that should be the smaller.
+    """
+    test = (_order, _one_record, _in_records, _in_record_rate, _at_fixed_product)[claim]
+    return min(test(Setting(**one), float(epsilon), scheme) for one in settings for epsilon in epsilons)
+
+
+def _order(setting: Setting, epsilon: float, scheme: str) -> float:
+    """Delta never falls in the order CS, Theorem 4.1, WCS, OLS."""
+    return _least_step(setting.delta(name, epsilon) for name in ("cs", scheme, "wcs", "ols"))
+
+
+def _one_record(setting: Setting, epsilon: float, scheme: str) -> float:
+    """For one record Theorem 4.1 equals CS."""
+    alone, sampled = replace(setting, n_records=1).delta(scheme, epsilon), setting.delta("cs", epsilon)
+    return min(alone / sampled, sampled / alone)
+
+
+def _in_records(setting: Setting, epsilon: float, scheme: str) -> float:
+    """More records never lower delta, which tends to WCS."""
+    sizes = (1, 2, 5, 10, 30, 100, 1000)
+    rising = [replace(setting, n_records=size).delta(scheme, epsilon) for size in sizes]
+    limit, last = setting.delta("wcs", epsilon), replace(setting, n_records=10**6).delta(scheme, epsilon)
+    return _least_step([*rising, limit]) if last / limit > 0.99 else last / limit
+
+
+def _in_record_rate(setting: Setting, epsilon: float, scheme: str) -> float:
+    """A smaller record rate never raises delta."""
+    rates = [setting.record_rate * share for share in (0.1, 0.3, 1.0)]
+    return _least_step(replace(setting, record_rate=rate).delta(scheme, epsilon) for rate in rates)
+
+
+def _at_fixed_product(setting: Setting, epsilon: float, scheme: str) -> float:
+    """With the product of both rates fixed a smaller record rate never raises delta."""
+    product = setting.participation_rate * setting.record_rate
+    return _least_step(
+        replace(setting, participation_rate=min(1.0, product / q), record_rate=q).delta(scheme, epsilon)
+        for q in np.geomspace(product, 1.0, 5).tolist()
+    )
+
+
+def _least_step(values: Iterable[float]) -> float:
+    """Least ratio of a value to the one before."""
+    return min(late / early for early, late in pairwise(values))
 
 
 def scheme_over_quadrature(scheme: str, epsilon: float, **setting: Any) -> float:
@@ -271,18 +317,17 @@ def list_of_names(epsilon: float, **setting: Any) -> float:
 
 def epsilon_in_order(delta: float, noises: Sequence[float], **setting: Any) -> bool:
     """Whether epsilon at ``delta`` is in the order CS, outer, WCS, OLS and falls with the noise (Figure 2)."""
-    record = figures.compute_noise(Setting(**setting), noises, delta=delta)
-    return _in_order(record.curves)
+    return _in_order(noises, lambda one, scheme: one.epsilon(scheme, delta), **setting)
 
 
 def delta_in_order(epsilon: float, noises: Sequence[float], **setting: Any) -> bool:
     """The same of delta at ``epsilon`` (Figure 3)."""
-    record = figures.compute_noise(Setting(**setting), noises, epsilon=epsilon)
-    return _in_order(record.curves)
+    return _in_order(noises, lambda one, scheme: one.delta(scheme, epsilon), **setting)
 
 
-def _in_order(curves: Mapping[str, Reals]) -> bool:
-    ordered = [curves[name] for name in figures.ORDER]
+def _in_order(noises: Sequence[float], answer: Callable[[Setting, str], float], **setting: Any) -> bool:
+    quieter = [replace(Setting(**setting), noise_std=float(noise)) for noise in noises]
+    ordered = [np.array([answer(one, scheme) for one in quieter]) for scheme in ("cs", "outer", "wcs", "ols")]
     rising = all((low <= high * (1 + 1e-9)).all() for low, high in pairwise(ordered))
     return rising and all(bool((np.diff(values) <= 0).all()) for values in ordered)
 

@@ -63,6 +63,13 @@ def test_searches_and_angles() -> None:
     assert checks.turned_over("aligned", 60, 0.1, n_records=30) > 5
 
 
+def test_the_five_claims_hold_for_outer_and_one_that_fails_is_seen() -> None:
+    """Aligned gradients vanish as records are added, where the text says the theorem grows to WCS."""
+    grid = [FIVE | {"n_records": 10}, FIVE | {"participation_rate": 0.5, "noise_std": 2.0}]
+    assert all(checks.margin(claim, [0.02, 0.4], grid) >= 1 - 1e-9 for claim in range(5))
+    assert checks.margin(2, [0.1], [FIVE | {"n_records": 10}], "aligned") < 0.5
+
+
 def test_records_shuffled_among_few_clients_are_not_drawn_one_by_one() -> None:
     one_round = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1, "clip_norm": 1, "epsilon": 0.1}
     aligned = checks.evaluate("participation:thm-4.1", one_round | {"reading": "aligned", "n_records": 5})

@@ -1,0 +1,88 @@
+"""One round of random participation as a record: what each reading of the theorem and each baseline says of it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from flamelib.accounting.sampling import known
+from flamelib.accounting.sampling.hidden import (
+    READINGS,
+    participation_noise,
+    random_participation,
+    random_participation_add,
+)
+from flamelib.accounting.sampling.turned_gradients import MOST_RECORDS, turned_gradients
+from flamelib.core.vocabulary import check
+
+ANGLES = (0.0, 30.0, 60.0, 90.0)  # degrees that are tried for ``turned``
+MAX_VARIANCE = 50.0  # of the number of other records drawn, where their gradients are turned
+SHARP_RATIO = 12.0  # clipping norm over noise from which on turned gradients lose hardly more
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Public parameters of one round, and the number of records of the affected client.
+
+    The names of schemes are ``outer`` (a certified upper bound), ``inner`` (promises nothing), ``aligned`` (exact for
+    equal gradients, hence a lower bound), and the baselines ``ols``, ``wcs`` and ``cs``.  Adjacency: one record of the
+    client is added or removed.
+
+    Examples
+    --------
+    >>> one = Setting(participation_rate=0.1, record_rate=0.1, n_records=5)
+    >>> f"{one.delta('outer', 0.1):.3e}", f"{one.delta('cs', 0.1):.3e}"
+    ('4.865e-04', '7.290e-05')
+    """
+
+    participation_rate: float = 0.1
+    record_rate: float = 0.1
+    n_records: int = 30
+    noise_std: float = 1.0
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in check(**asdict(self)).items():
+            object.__setattr__(self, name, value)
+
+    def as_parameters(self) -> dict[str, Any]:
+        """The parameters by name, as the accounts of random participation take them."""
+        return asdict(self)
+
+    def delta(self, scheme: str, epsilon: float) -> float:
+        """Delta of one round at ``epsilon``; besides the schemes ``add``, the other direction of ``outer``."""
+        return self._guarantee(scheme, epsilon=epsilon)
+
+    def epsilon(self, scheme: str, delta: float) -> float:
+        """Epsilon of one round at ``delta``."""
+        return self._guarantee(scheme, delta=delta)
+
+    def noise(self, scheme: str, epsilon: float, delta: float) -> float:
+        """Least noise that a scheme asks for, for this pair in each round."""
+        given = {name: value for name, value in asdict(self).items() if name != "noise_std"}
+        return float(participation_noise(scheme, **given, epsilon=epsilon, delta=delta))
+
+    def turned(self, angle: float, epsilon: float) -> float:
+        """Delta at least, where the gradients of the other records are turned by ``angle`` degrees (lower).
+
+        Of the other records only so many have gradients that are not 0 that their number, when drawn, varies little
+        enough to be summed over.  Noise below a twelfth of the clipping norm counts as that much: more noise is
+        post-processing.
+        """
+        few = int(MAX_VARIANCE / max(self.record_rate * (1 - self.record_rate), MAX_VARIANCE / MOST_RECORDS))
+        noise = max(self.noise_std, self.clip_norm / SHARP_RATIO)
+        given = asdict(self) | {"n_records": min(self.n_records, few), "noise_std": noise}
+        return float(turned_gradients(angle=angle, epsilon=epsilon, **given))
+
+    def most_turned(self, epsilon: float) -> float:
+        """The largest of these at 0, 30, 60 and 90 degrees (lower)."""
+        return max(self.turned(angle, epsilon) for angle in ANGLES)
+
+    def _guarantee(self, scheme: str, **given: Any) -> float:
+        rates: dict[str, Any] = asdict(self)
+        if scheme == "add":
+            return float(random_participation_add(**rates, **given))
+        if scheme in READINGS:
+            return float(random_participation(scheme, **rates, **given))
+        del rates["n_records"]
+        baselines: dict[str, Callable[..., float]] = {"ols": known.ols, "wcs": known.wcs, "cs": known.cs}
+        return float(baselines[scheme](**rates, **given))
