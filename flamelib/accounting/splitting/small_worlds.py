@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from flamelib.core.arrays import Wholes
 from flamelib.core.logspace import least_double
@@ -33,6 +34,8 @@ BLOCK = 2**21  # products that are held at a time
 BITS = 62.9  # numbers below this power of two, round-off of the estimate included, are machine integers
 WORD = 64  # bits
 LARGEST_EXPONENT = 700.0  # its exponential is a double
+MOST_COUNTED = 64  # messages, whose subsets of half of them are fewer than 2^63
+ROWS = 256  # of messages that are counted at a time
 MANY_MESSAGES = 500  # binomial coefficients that doubles hold
 
 
@@ -233,6 +236,40 @@ def subset_counts(messages: Sequence[int], modulus: int) -> dict[int, int]:
                 reached = (total + message) % modulus
                 table[size][reached] = table[size].get(reached, 0) + count
     return table[half]
+
+
+def subset_tables(messages: ArrayLike, modulus: int) -> Wholes:
+    """For each row of messages, how many of the subsets of half of them add up to each residue (exact).
+
+    Parameters
+    ----------
+    messages : array of int, shape (rows, 2 * half)
+        At most 64 in a row.
+
+    Returns
+    -------
+    array of shape (rows, modulus)
+
+    Examples
+    --------
+    >>> subset_tables([[0, 1, 1, 2], [0, 0, 0, 0]], 3).tolist()
+    [[2, 2, 2], [6, 0, 0]]
+    """
+    modulus = check(modulus=modulus)["modulus"]
+    given = np.asarray(messages, dtype=np.int64)
+    if given.ndim != 2 or given.shape[1] % 2 or given.shape[1] > MOST_COUNTED:
+        raise DomainError(f"messages must have an even number of columns, {MOST_COUNTED} at most, got {given.shape}")
+    half, residues = given.shape[1] // 2, np.arange(modulus)
+    found = np.empty((len(given), modulus), dtype=np.int64)
+    for start in range(0, len(given), ROWS):
+        block = given[start : start + ROWS]
+        table = np.zeros((len(block), half + 1, modulus), dtype=np.int64)
+        table[:, 0, 0] = 1
+        for message in block.T:
+            before = (residues - message[:, None]) % modulus
+            table[:, 1:] += np.take_along_axis(table[:, :-1], before[:, None, :], axis=2)
+        found[start : start + ROWS] = table[:, -1]
+    return found
 
 
 class Moments(NamedTuple):

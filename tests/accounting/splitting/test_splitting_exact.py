@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from flamelib.accounting.splitting.small_worlds import (
     smooth_ratio,
     subset_counts,
     subset_moments,
+    subset_tables,
 )
 from flamelib.accounting.splitting.two_users import second_moment_delta, two_user_delta, two_user_distance
 from flamelib.core.vocabulary import DomainError
@@ -215,3 +217,27 @@ def test_moments_need_an_odd_modulus_and_few_messages() -> None:
         subset_moments(4, 2)
     with pytest.raises(DomainError, match="n_messages"):
         subset_moments(5, 501)
+
+
+def test_tables_of_subsets_are_those_of_one_row() -> None:
+    rng = np.random.default_rng(7)
+    for half in (1, 3, 5):
+        messages = rng.integers(0, 6, (300, 2 * half))
+        for row, counts in zip(messages, subset_tables(messages, 6), strict=True):
+            expected = subset_counts(tuple(row.tolist()), 6)
+            assert counts.tolist() == [expected.get(residue, 0) for residue in range(6)]
+    assert subset_tables(np.zeros((1, 64), dtype=np.int64), 2).max() == math.comb(64, 32)
+    for shape in ((1, 3), (1, 66), (4,)):
+        with pytest.raises(DomainError, match="messages"):
+            subset_tables(np.zeros(shape, dtype=np.int64), 2)
+
+
+def test_drawn_shares_estimate_the_distance() -> None:
+    rng = np.random.default_rng(3)
+    for m in (2, 4, 6):
+        shares = rng.integers(0, 5, (10_000, 2 * m))
+        shares[:, -1] = -shares[:, :-1].sum(axis=1) % 5
+        counts = subset_tables(shares, 5)
+        gaps = np.abs(counts[:, 0] - counts[:, 1]) * 5 / 2 / math.comb(2 * m, m)
+        error = gaps.std(ddof=1) / 100
+        assert abs(gaps.mean() - shuffled_distance(5, m, (0, 0), (1, -1), 0)) <= 5 * error < 0.1 * gaps.mean()

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from flamebook.figures.cloak.told import first_at_most, number
 from flamebook.figures.curves import draw_curves
@@ -22,7 +21,7 @@ from flamebook.records import Curves, Parameters, columns_csv, words
 from flamebook.statements import AtMost, Finding, at_least, compared, every, times
 from flamelib.accounting.splitting.crowds import least_messages, users_distance
 from flamelib.accounting.splitting.lemmas import messages_needed, smooth_failure
-from flamelib.accounting.splitting.small_worlds import shuffled_distance
+from flamelib.accounting.splitting.small_worlds import shuffled_distance, subset_tables
 from flamelib.accounting.splitting.swaps import least_messages_behind, swap_distance
 from flamelib.accounting.splitting.two_users import second_moment_delta, two_user_delta, two_user_distance
 from flamelib.core.arrays import Reals
@@ -153,29 +152,6 @@ def _gaps(modulus: int, n_messages: int, repeats: int, rng: np.random.Generator)
     blocks = np.array_split(shares, 1 + repeats // BLOCK)
     gaps = [np.abs(np.subtract(*subset_tables(block, modulus)[:, :2].T)) for block in blocks]
     return np.asarray(np.concatenate(gaps) * (modulus / 2 / math.comb(2 * n_messages, n_messages)))
-
-
-def subset_tables(messages: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
-    """How many of the subsets of half of each row's messages add up to each residue; exact to 32 a half.
-
-    Parameters
-    ----------
-    messages : array of shape (rows, 2 * half)
-
-    Returns
-    -------
-    array of shape (rows, modulus)
-    """
-    rows, count = messages.shape
-    if count % 2 or count > 64:
-        raise DomainError(f"messages must have an even number of columns, 64 at most, got {count}")
-    table = np.zeros((rows, count // 2 + 1, modulus), dtype=np.int64)
-    table[:, 0, 0] = 1
-    residues = np.arange(modulus)
-    for message in messages.T:
-        before = (residues - message[:, None]) % modulus
-        table[:, 1:] += np.take_along_axis(table[:, :-1], before[:, None, :], axis=2)
-    return table[:, -1]
 
 
 def draw_sampled(ax: Axes, record: Sampled, pen: Pen) -> None:
