@@ -643,8 +643,8 @@ BY_NAME = {one.name: one for one in (*CHARTS, *FIGURES)}
 def respond(request: str) -> str:
     """One message of a page, ``{"want": "answers" | "curves" | "figure", "figure": ..., "inputs": {...}}``, in JSON.
 
-    >>> respond('{"want": "answers", "inputs": {"delta": 2}}')
-    '{"refused": "delta must be a number in [0, 1], got 2"}'
+    >>> json.loads(respond('{"want": "answers", "inputs": {"delta": "2"}}'))
+    {'refused': "delta must be a number in [0, 1], got '2'"}
     """
     message = json.loads(request)
     want, inputs = message["want"], message["inputs"]
