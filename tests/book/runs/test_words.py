@@ -47,37 +47,6 @@ def _shown(words: str, values: Iterable[float]) -> None:
         assert abs(float(text) - value) <= unit, (words, text, value)
 
 
-def _exceeds(upper: list[float], lower: list[float]) -> float:
-    return max(100 * (one / other - 1) for one, other in zip(upper, lower, strict=True) if other > 0)
-
-
-def exact_story(run: Path, words: str) -> None:
-    table = _table(run, "then-and-now-binary")
-    if "exceeds" in words:
-        _shown(words, [_exceeds(table["exact"], table["lower"])])
-
-
-def gap_story(run: Path, words: str) -> None:
-    table = _table(run, "gap")
-    if "infinite" in words or "nothing" in words:
-        return
-    said = words.partition("at most")[2].split("%")[: len(table) - 1]
-    for (name, column), part in zip(list(table.items())[1:], said, strict=True):
-        excess = 100 * (max(v for v in column if v == v) - 1)
-        _shown(part.split()[-1], [excess])
-        assert float(part.split()[-1]) >= excess, (words, name)
-
-
-def withdrawn_under(run: Path, words: str) -> None:
-    table = _table(run, "withdrawn")
-    numbers = [float(text.replace(",", "")) for text in re.findall(r"from ([\d,]+) users on", words)]
-    for other, start in zip(("blanket", "lower"), numbers, strict=False):
-        for n, wrong, right in zip(table["n_users"], table["withdrawn"], table[other], strict=True):
-            assert (wrong < right) == (n >= start) or wrong == right, (words, n)
-    if not numbers:
-        assert not any(wrong < low for wrong, low in zip(table["withdrawn"], table["lower"], strict=True)), words
-
-
 def inner_below(run: Path, words: str) -> None:
     table = _table(run, "participation-readings")
     below = [one < other for one, other in zip(table["inner"], table["turned"], strict=True)]
@@ -119,9 +88,6 @@ def budgets_alt(run: Path, words: str) -> None:
 
 
 WITNESSES: dict[tuple[str, str], Callable[[Path, str], None]] = {
-    ("blanket_amplification", "exact_story"): exact_story,
-    ("blanket_amplification", "gap_story"): gap_story,
-    ("blanket_amplification", "withdrawn_under"): withdrawn_under,
     ("participation_accounting", "inner_below"): inner_below,
     ("participation_accounting", "rounds_between"): rounds_between,
     ("checkin_accounting", "deployment"): deployment,
