@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from flamebook.figures.blanket import amplification
 from flamebook.figures.checkin import accounting as checkin
 from flamebook.figures.cloak import privacy
 from flamebook.figures.flame import accounting as flame
@@ -16,7 +15,6 @@ from flamebook.figures.present import pretty, table
 from flamebook.figures.together.printed_budgets import Budget, Budgets
 from flamebook.records import Curves, to_csv
 from flamebook.statements import AtLeast, AtMost, sided
-from flamelib.core.profiles import LaplaceProfile
 
 
 def test_what_is_shown_never_lies_on_the_wrong_side() -> None:
@@ -79,8 +77,6 @@ def test_rows_of_bounds_say_their_sides() -> None:
     now = flame.ThenAndNow({"simple": found}, {})
     assert _marks(now.rows()) == ["float", "AtMost", "AtLeast"]
     assert _marks(now.verdicts()) == ["float", "AtLeast", "AtMost"]
-    point = amplification.compute_epsilons(LaplaceProfile(0.5), [333], 1e-6, ("withdrawn", "blanket", "lower"))
-    assert _marks(amplification.named(point)) == ["float", "AtMost", "AtLeast"]
     assert _marks(privacy.small_rows((3,), 4, 1.0)) == ["float", "AtMost", "AtMost"]
     claims = Claims({"a": Claim("a", 0.5, 0.4, 0.6)}, {})
     assert _marks(claims.rows()) == ["float", "AtLeast", "AtMost"]
