@@ -79,20 +79,10 @@ def read_back(table: str, key: Key) -> Learning:
     return Learning(np.array(about["tested_after"], dtype=np.int64), shares, noise, about["parameters"])
 
 
-def findings() -> dict[str, str]:
-    """What the page says about the recorded runs, by name: paired differences in points with their spread."""
-    pairs = {
-        "protection": ("unprotected", "outer"),
-        "clipping": ("unprotected", "noiseless"),
-        "known": ("outer", "ols"),
-        "reading": ("inner", "outer"),
-    }
-    told: dict[str, str] = {}
-    for experiment, size in (("6.1", "small"), ("6.2", "large")):
-        for model, short in (("softmax", "softmax"), ("convolutional", "cnn")):
-            runs = recorded(experiment, model)
-            told |= {f"{short}_{size}_{name}": str(runs.gap(*pair)) for name, pair in pairs.items()}
-    return told
+def about(experiment: str, model: str) -> dict[str, Any]:
+    """What the provenance of the table says of an experiment with one model: clients, batch, dimension, parameters."""
+    found: dict[str, Any] = tables.provenance(TABLE)["runs"][experiment][model]
+    return found
 
 
 DATASET, SEED, POINTS = "emnist-letters", 2022, 8

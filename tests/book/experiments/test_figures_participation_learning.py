@@ -1,7 +1,5 @@
 """Learning with random participation: settings, paired differences and figures on small digits; recorded runs."""
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +9,6 @@ from flamebook.claims import participation as checks
 from flamebook.experiments import participation as learning
 from flamebook.experiments.participation import Setting
 from flamebook.experiments.runs import Gap, Learning, half_width
-from flamebook.figures import present
-from flamebook.figures.together import learning as drawn
 from flamebook.recordings import participation
 from flamebook.recordings.participation import Size
 from flamebook.runs import record as recorder
@@ -52,12 +48,11 @@ def test_noise_is_calibrated_at_the_guarantee_of_a_round(rates, outer, inner, wc
     assert schemes["unprotected"].clip_norm == np.inf
 
 
-def test_a_smaller_step_is_tried_for_baselines_in_the_first_setting_alone():
-    first, second = learning.settings([30, 60], [0.1, 0.2], [0.2, 0.1], slow_learning_rate=1e-4, rounds=5)
-    assert first.schemes()["ols:slow"].learning_rate == 1e-4
-    assert first.schemes()["ols:slow"].noise_std == first.schemes()["ols"].noise_std
-    assert "ols:slow" not in second.schemes()
-    assert (first.rounds, second.record_rate) == (5, 0.1)
+def test_a_smaller_step_is_tried_for_baselines_where_it_is_asked_for():
+    schemes = SMALL.schemes()
+    assert schemes["ols:slow"].learning_rate == 1e-6
+    assert schemes["ols:slow"].noise_std == schemes["ols"].noise_std
+    assert "ols:slow" not in replace(SMALL, slow_learning_rate=None).schemes()
 
 
 def test_the_settings_of_both_experiments_draw_seventy_records():
@@ -75,8 +70,6 @@ def test_the_settings_of_both_experiments_draw_seventy_records():
         (lambda: Setting(30, 0.1, 2), "record_rate"),
         (lambda: Setting(30, 0.1, 0.1, rounds=0), "rounds"),
         (lambda: Setting(30, 0.1, 0.1, slow_learning_rate=-1), "learning_rate"),
-        (lambda: learning.settings([30], [0.1, 0.2], [0.1]), "one length"),
-        (lambda: learning.settings([], [], []), "one length"),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(call, name):
@@ -110,10 +103,6 @@ def test_differences_are_taken_run_by_run():
     assert gap.mean == pytest.approx(1)
     assert gap.spread == pytest.approx(0, abs=1e-9)
     assert record.ahead("outer", "wcs")
-    assert learning.ahead(record, "outer", "wcs").holds
-    assert learning.ahead(record, "wcs", "outer").verdict == "does not hold"
-    assert learning.pairs(record) == [("outer", "wcs")]
-    assert learning.pair_rows(record)[0][-1] == "ahead"
 
 
 def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
@@ -121,87 +110,6 @@ def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():
     gaps = [Gap.of(row) for row in draws]
     inside = np.mean([abs(gap.mean - 0.3) <= half_width(gap) for gap in gaps])
     assert inside == pytest.approx(0.95, abs=0.02)
-
-
-def test_tables_have_a_row_for_each_scheme_and_each_pair(records, runs):
-    totals = {"inner": 4.0, "outer": 2.0, "wcs": 3.0, "ols": 5.0}
-    rows = {row[0]: row for row in learning.scheme_rows(runs, totals)}
-    assert rows["no privacy"][1:3] == (0, np.inf)
-    assert rows["OLS, smaller step"][2] == rows["OLS"][2] == 5.0
-    assert len(rows) == len(runs.curves)
-    assert len(learning.pair_rows(runs)) == len(learning.pairs(runs)) == 6
-    [row] = learning.setting_rows(records, [SMALL])
-    assert row[0] == "50 \N{MULTIPLICATION SIGN} 30"
-    assert row[3] == pytest.approx(90)
-
-
-def test_words_follow_the_runs(runs):
-    found = learning.experiment_words(SMALL, runs, 50, {"inner": 4.0, "outer": 2.0, "wcs": 3.0, "ols": 5.0})
-    assert found["clients"] == "50 clients of 30 images"
-    assert found["shown"] == "joins 30 % of the rounds and then shows 20 % of its images, 6 on average"
-    assert found["order"].startswith("no privacy > outer (certified) ")
-    assert found["order"].count(">") + found["order"].count("\N{ALMOST EQUAL TO}") == 3
-    assert found["end"].startswith("no privacy (")
-    assert found["totals"].startswith("OLS ends at 2.5 times the epsilon of outer")
-    assert f"WCS for {runs.noise['wcs']:.3g}" in found["noise"]
-    assert [word in found["slow"] for word in ("WCS at", "OLS at")] == [True, True]
-
-
-def test_runs_that_show_nothing_are_told_to_show_nothing():
-    alike = np.array([[0.1, 0.5], [0.1, 0.6]])
-    record = Learning(
-        np.array([0, 1]), dict.fromkeys(learning.RANKING, alike), dict.fromkeys(learning.RANKING, 1.0), {}
-    )
-    assert learning.ahead(record, "outer", "wcs").verdict == "says nothing"
-    assert ">" not in learning.order_words(record)
-    worse = replace(record, curves=record.curves | {"outer": alike - 0.05})
-    assert learning.order_words(worse) == "no privacy > outer (certified) < WCS \N{ALMOST EQUAL TO} OLS"
-    assert learning.noise_words({"outer": 0.0, "wcs": 0.0, "ols": 2.0}).endswith("WCS for 0 and OLS for 2")
-
-
-def test_no_noise_at_all_is_accounted_for_as_a_record_that_is_seen():
-    rare = replace(SMALL, participation_rate=1e-6, record_rate=1e-6, rounds=3)
-    assert rare.noise_std("outer") == 0
-    assert rare.total_epsilon("outer", 1e-5) == 0
-    assert rare.total_epsilon("outer", 1e-13) > 1e10
-
-
-def test_words_on_recorded_runs_agree_with_their_checks():
-    models = {"softmax": "softmax", "network": "convolutional"}
-    runs = {(e, short): participation.recorded(e, model) for e in ("6.1", "6.2") for short, model in models.items()}
-    words = learning.recorded_words(runs)
-    assert words["recorded_poor"] == "holds"
-    assert words["recorded_close"] == "closer than in 6.1"
-    for short, model in models.items():
-        assert ("< " in words[f"recorded_order_{short}"]) is False
-        in_order = checks.in_order("exp-6.1", learning.RANKING, model)
-        assert (words[f"recorded_order_{short}"].count(">") == 3) == in_order
-    swapped = {key: runs[{"6.1": "6.2", "6.2": "6.1"}[key[0]], key[1]] for key in runs}
-    assert learning.recorded_words(swapped)["recorded_close"] == "not closer than in 6.1"
-    assert learning.recorded_words(swapped)["recorded_less"] == "no scheme"
-
-
-def test_the_noise_of_a_scheme_keeps_a_budget_over_all_rounds():
-    short, long = (replace(SMALL, rounds=rounds) for rounds in (2, 8))
-    for name in ("outer", "wcs", "ols"):
-        assert 0 < short.total_epsilon(name, 1e-5) < long.total_epsilon(name, 1e-5)
-    assert short.total_epsilon("inner", 1e-5) > short.total_epsilon("outer", 1e-5)
-    assert set(learning.total_epsilons(short, 1e-5)) == {"inner", "outer", "wcs", "ols"}
-
-
-def test_the_figure_has_words_on_its_axes_and_its_numbers_beside_it(runs, monkeypatch, tmp_path):
-    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
-    seen = []
-
-    def watched(ax, given, pen):
-        drawn.draw_learning(ax, given, pen)
-        seen.append((ax.get_xlabel(), ax.get_ylabel(), len(ax.get_lines())))
-
-    present.show(runs, watched, name="learning", alt="A figure of the test.")
-    assert all(x and y and lines == len(runs.curves) for x, y, lines in seen)
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "figures" / "learning.csv").read_text())))
-    assert len(rows) == len(runs.curves) * 3 * 5
-    assert float(rows[-1]["accuracy"]) == runs.curves["ols:slow"][-1, -1]
 
 
 # --- recorded results ---------------------------------------------------------------------------------------------
