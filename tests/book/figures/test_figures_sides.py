@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from flamebook.figures.blanket import amplification
-from flamebook.figures.checkin import accounting as checkin
 from flamebook.figures.cloak import privacy
 from flamebook.figures.flame import accounting as flame
 from flamebook.figures.flame.audit import Claim, Claims
@@ -77,10 +76,6 @@ def test_rows_of_bounds_say_their_sides() -> None:
         "AtMost",
         "AtLeast",
     ]
-    curves = {"thm-2": np.array([0.1]), "thm-3": np.array([0.05]), "lower": np.array([0.01])}
-    assert _marks(checkin.rows(Curves("rounds", "total_epsilon", np.array([1.0]), curves))) == [
-        "AtMost", "float", "AtLeast",
-    ]  # fmt: skip
     found = {"withdrawn": 0.2, "certified": 1.4, "lower": 1.1}
     now = flame.ThenAndNow({"simple": found}, {})
     assert _marks(now.rows()) == ["float", "AtMost", "AtLeast"]

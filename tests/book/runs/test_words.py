@@ -96,14 +96,6 @@ def rounds_between(run: Path, words: str) -> None:
     _shown(words, [table["lower"][-1], table["turning"][-1]])
 
 
-def deployment(run: Path, words: str) -> None:
-    table = _table(run, "checkin-deployment")
-    upper, lower = table["losses"][-1], table["lower"][-1]
-    _shown(words, [upper, lower])
-    told = [float(text) for text in NUMBER.findall(words)]
-    assert told[0] >= upper >= lower >= told[1], words
-
-
 def polya_bits(run: Path, words: str) -> None:
     table = _table(run, "cloak-bits")
     bits = [value for value in table["mix-own-3"] if value == value]
@@ -124,7 +116,6 @@ WITNESSES: dict[tuple[str, str], Callable[[Path, str], None]] = {
     ("blanket_amplification", "withdrawn_under"): withdrawn_under,
     ("participation_accounting", "inner_below"): inner_below,
     ("participation_accounting", "rounds_between"): rounds_between,
-    ("checkin_accounting", "deployment"): deployment,
     ("cloak_accounting", "polya_bits"): polya_bits,
     ("audits", "budgets_alt"): budgets_alt,
 }
@@ -132,7 +123,6 @@ WITNESSES: dict[tuple[str, str], Callable[[Path, str], None]] = {
 OWN = [
     ("participation_accounting", ["participation_rate=0.9", "record_rate=0.6", "n_records=2", "points=4", "rounds=7"]),
     ("cloak_accounting", ["n_users=37", "colluding=3", "epsilon=0.3", "points=2", "repeats=20"]),
-    ("checkin_accounting", ["n_users=900", "rounds=60", "checkin_rate=0.4", "points=2"]),
 ]
 
 
