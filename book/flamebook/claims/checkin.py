@@ -2,7 +2,7 @@
 
 Truth is enumerated (every set of clients, every report), summed over counts of clients, or, for noisy sums, integrated
 as a mixture of normal laws over all sets of clients; a formula of the document is on the other side of each comparison.
-What all rounds cost is taken from the figures' schemes, certified accounts and rules of composition.
+What all rounds cost is taken from the accounts of the figures, certified accounts and rules of composition.
 
 Learning is judged by the recorded runs (``data/results``), never by fresh ones.  Runs of two schemes share their random
 numbers, so an order is one of paired differences: one scheme counts as ahead of another if the 95 % confidence interval
@@ -20,15 +20,17 @@ from scipy.stats import binom, norm
 
 from flamebook.attacks.checkin import BinaryCheckin
 from flamebook.claims.blanket import evaluate
-from flamebook.figures.checkin.accounting import Distributed, Shuffled
 from flamebook.recordings.checkin import recorded
+from flamelib.accounting.checkin.baselines import baseline_distributed, baseline_shuffled
 from flamelib.accounting.checkin.closed_form import sharper_lower_renyi
-from flamelib.accounting.checkin.shuffled import shuffled_rounds
+from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon, shuffled_renyi_epsilon
+from flamelib.accounting.checkin.shuffled import shuffled_rounds, shuffled_rounds_lower
 from flamelib.accounting.checkin.summed import distributed_rounds, distributed_rounds_lower, effective_rate
+from flamelib.accounting.checkin.theorems import shuffled_renyi, split_renyi, summed_renyi
 from flamelib.accounting.composition.renyi import renyi_divergence, renyi_to_epsilon
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
-from flamelib.core.profiles import KaryProfile
+from flamelib.core.profiles import ClonedProfile, KaryProfile
 
 STEP = 0.01
 REACH = 14.0
@@ -288,16 +290,50 @@ def _power(j: int, wide: float, narrow: float) -> float:
     return math.exp(exponent + ((j - 1) * math.log(narrow) - j * math.log(wide) - math.log(left)) / 2)
 
 
-@functools.cache
-def shuffled_epsilon(scheme: str, **setting: Any) -> float:
-    """Epsilon after all rounds of shuffled check-in by one of the schemes of the figures."""
-    return Shuffled(**setting).epsilon(scheme)
+LARGE_ORDERS = np.unique(np.geomspace(2, 3000, 60).round()).astype(int).tolist()
+SMALL_ORDERS = range(2, 41)
 
 
 @functools.cache
-def distributed_epsilon(scheme: str, **setting: Any) -> float:
-    """Epsilon after all rounds of distributed check-in by one of the schemes of the figures."""
-    return Distributed(**setting).epsilon(scheme)
+def shuffled_epsilon(scheme: str, *, delta: float | None = None, **setting: Any) -> float:
+    """Epsilon after all rounds of shuffled check-in by one of the accounts of Figure 1; delta is 1/n unless given."""
+    epsilon0, n, rate, rounds = (setting[name] for name in ("epsilon0", "n_users", "checkin_rate", "rounds"))
+    delta = 1 / n if delta is None else delta
+    given = (epsilon0, n, rate, rounds, delta)
+    match scheme:
+        case "baseline-closed" | "baseline-numerical":
+            return baseline_shuffled(*given, scheme.removeprefix("baseline-"))
+        case "thm-2" | "thm-3":
+            return shuffled_renyi_epsilon(*given, scheme)
+        case "thm-2-paper":
+            return _composed(lambda order: shuffled_renyi(order, *given[:3], "paper"), rounds, delta, LARGE_ORDERS)
+        case "checkin-any":
+            return shuffled_rounds(ClonedProfile(epsilon0), n, rounds, delta=delta, checkin_rate=rate)
+        case _:
+            return shuffled_rounds_lower(KaryProfile(epsilon0, 2), n, rounds, delta=delta, checkin_rate=rate)
+
+
+@functools.cache
+def distributed_epsilon(scheme: str, *, delta: float, **setting: Any) -> float:
+    """Epsilon after all rounds of distributed check-in by one of the accounts of Figure 2(a)."""
+    n, rate, noise, rounds = (setting[name] for name in ("n_users", "checkin_rate", "noise_std", "rounds"))
+    given = (n, rate, noise)
+    match scheme:
+        case "baseline-kov":
+            return baseline_distributed(*given, rounds, delta, "kov")
+        case "eq-10" | "eq-11":
+            divergence = {"eq-10": summed_renyi, "eq-11": split_renyi}[scheme]
+            return _composed(lambda order: divergence(order, *given, "paper"), rounds, delta, SMALL_ORDERS)
+        case "eq-10-exact" | "renyi-cut":
+            route = {"eq-10-exact": "thm-4", "renyi-cut": "rdp-exact"}[scheme]
+            return distributed_renyi_epsilon(*given, rounds, delta, route)
+        case _:
+            return distributed_rounds(*given, rounds, delta=delta)
+
+
+def _composed(divergence: Callable[[int], float], rounds: int, delta: float, orders: Sequence[int]) -> float:
+    """Epsilon after all rounds from divergences of one round, at the best of some orders."""
+    return renyi_to_epsilon(lambda order: rounds * divergence(int(order)), delta, orders)
 
 
 def shuffled_over(scheme: str, other: str, **setting: Any) -> float:

@@ -39,6 +39,7 @@ from flamelib.accounting.checkin.theorems import (
     shuffled_renyi,
     split_renyi,
     summed_renyi,
+    windowed_renyi,
 )
 from flamelib.accounting.composition.renyi import pure_renyi
 from flamelib.core.binomial import log_chance, log_tail, quantiles
@@ -195,6 +196,23 @@ def every_count(order, n, rate, std, *, exact_moment):
         second = np.log(np.minimum(4 * np.expm1(np.minimum(x, 700)), 2 * np.exp(np.minimum(x, 700))))
         logs = choose + j * np.log(r) + np.where(j == 2, second, math.log(2) + j * (j - 1) / 2 * x)
     return float(np.logaddexp(0, logsumexp(logs + log_mass[:, None]))) / (order - 1)
+
+
+@pytest.mark.parametrize(("order", "least_clients"), [(2, 1), (5, 3), (12, 9)])
+def test_the_sum_from_a_count_on_against_its_definition(order, least_clients):
+    n, rate, noise = 30, 0.2, 0.7
+    total = mpf(0)
+    for k in range(least_clients, n + 1):
+        inside = mpf(k) / n
+        moment = sum(
+            mp.binomial(order, j) * (1 - inside) ** (order - j) * inside**j
+            * mp.exp(2 * j * (j - 1) / (k * mpf(noise) ** 2))
+            for j in range(order + 1)
+        )  # fmt: skip
+        total += mp.binomial(n, k) * mpf(rate) ** k * (1 - mpf(rate)) ** (n - k) * (moment - 1)
+    assert windowed_renyi(order, n, rate, noise, least_clients) == pytest.approx(value(total, order), rel=1e-9)
+    assert windowed_renyi(order, n, rate, noise, 1) == pytest.approx(exact_renyi(order, n, rate, noise), rel=1e-9)
+    assert windowed_renyi(order, n, 0.0, noise, least_clients) == 0
 
 
 @pytest.mark.parametrize(("n", "rate"), [(600_000, 1e-3), (200_000, 0.02)])

@@ -51,6 +51,25 @@ def test_theorem_2_needs_the_right_rate() -> None:
     assert checks.sharper_over_exact(50, 0.2, 1.0) == pytest.approx(1, rel=1e-12)
 
 
+def test_theorem_3_converted_is_no_lower_bound() -> None:
+    """After a thousand rounds of ten million clients even any randomizer is certified to lose less."""
+    given = {"n_users": 10**7, "checkin_rate": 1e-3, "rounds": 1000, "epsilon0": 1.0}
+    assert checks.shuffled_over("checkin-any", "thm-3", **given) < 1
+
+
+def test_accounts_of_all_rounds_are_in_order_and_have_the_values_of_the_figures() -> None:
+    first = {"n_users": 10**6, "checkin_rate": 1e-3, "rounds": 10**5, "epsilon0": 1.0}
+    order = ("lower", "checkin-any", "thm-2", "baseline-numerical", "baseline-closed")
+    found = [checks.shuffled_epsilon(scheme, **first) for scheme in order]
+    assert found == sorted(found)
+    assert checks.shuffled_epsilon("thm-2-paper", **first) == pytest.approx(0.2237, rel=1e-3)
+    second = {"n_users": 600_000, "checkin_rate": 1e-3, "rounds": 10**5, "noise_std": 1.0, "delta": 1e-8}
+    expected = {"eq-11": 1.412, "eq-10": 0.8422, "eq-10-exact": 0.7618, "baseline-kov": 2.077, "renyi-cut": 0.1280}
+    for scheme, epsilon in expected.items():
+        assert checks.distributed_epsilon(scheme, **second) == pytest.approx(epsilon, rel=1e-3), scheme
+    assert checks.distributed_over("losses", "renyi-cut", **second) < 1
+
+
 def test_a_wrong_formula_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong inner rate turns the exact rows."""
     right = checks.evaluate

@@ -7,13 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from flamebook.figures.checkin import accounting as checkin
-from flamebook.figures.cloak import privacy
-from flamebook.figures.flame import accounting as flame
-from flamebook.figures.flame.audit import Claim, Claims
 from flamebook.figures.present import pretty, table
-from flamebook.figures.together.printed_budgets import Budget, Budgets
-from flamebook.records import Curves, to_csv
+from flamebook.records import to_csv
 from flamebook.statements import AtLeast, AtMost, sided
 
 
@@ -60,23 +55,3 @@ def test_the_side_is_that_of_the_name() -> None:
     assert isinstance(sided("lower-full", 0.5), AtLeast)
     assert isinstance(sided("blanket", 0.5), AtMost)
     assert type(sided("blanket", 0.5, ["blanket"])) is float
-
-
-def _marks(rows: list[tuple[object, ...]]) -> list[str]:
-    return [type(cell).__name__ for row in rows for cell in row if isinstance(cell, float)]
-
-
-def test_rows_of_bounds_say_their_sides() -> None:
-    budgets = Budgets((Budget("a", 0.24, 1.198, 1.444), Budget("b", 0.5, 0.0, 0.7)), {})
-    assert _marks(budgets.rows()) == ["float", "AtLeast", "AtMost"] * 2
-    curves = {"thm-2": np.array([0.1]), "thm-3": np.array([0.05]), "lower": np.array([0.01])}
-    assert _marks(checkin.rows(Curves("rounds", "total_epsilon", np.array([1.0]), curves))) == [
-        "AtMost", "float", "AtLeast",
-    ]  # fmt: skip
-    found = {"withdrawn": 0.2, "certified": 1.4, "lower": 1.1}
-    now = flame.ThenAndNow({"simple": found}, {})
-    assert _marks(now.rows()) == ["float", "AtMost", "AtLeast"]
-    assert _marks(now.verdicts()) == ["float", "AtLeast", "AtMost"]
-    assert _marks(privacy.small_rows((3,), 4, 1.0)) == ["float", "AtMost", "AtMost"]
-    claims = Claims({"a": Claim("a", 0.5, 0.4, 0.6)}, {})
-    assert _marks(claims.rows()) == ["float", "AtLeast", "AtMost"]
