@@ -568,6 +568,6 @@ def test_the_law_of_all_noise_is_the_convolution_of_each(n_users):
         expected = np.convolve(expected, one)
     folded = np.bincount((np.arange(len(expected)) - 15 * n_users) % 31, weights=expected, minlength=31)
     law = noise_law(CloakProtocol(n_users, 31, 2, 4, noise=noise, noise_rate=0.5))
-    assert law == pytest.approx(folded, abs=1e-15)
+    assert law == pytest.approx(folded, abs=1e-13)
     with pytest.raises(DomainError, match="Laplace"):
         noise_law(CloakProtocol(n_users, 31, 2, 4, noise=PolyaShare(5, 0.5)))
