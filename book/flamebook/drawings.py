@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -110,3 +111,71 @@ def flame_round(steps: Sequence[str]) -> Figure:
 def _envelope(ax: Axes, corner: Point, side: float, dummy: bool) -> None:
     colour, hatch = (BLUE, "") if dummy else (VERMILLION, "//")
     ax.add_patch(Rectangle(corner, side, side, facecolor=colour, hatch=hatch, edgecolor=INK, linewidth=0.6))
+
+
+CLOAK_PLACES = {
+    "clients": ("local updater", "encoder"),
+    "shuffler": ("permutes all messages",),
+    "server": ("analyzer", "global updater"),
+}
+CLOAK_HANDED = {
+    "sender": ("clients", "shuffler", "server"),
+    "receiver": ("shuffler", "server", "clients"),
+    "what": ("messages", "messages, permuted", "the new model"),
+}
+
+
+def cloak_system() -> Figure:
+    """The patent's FIG. 1: three places with their programs; the model goes back beneath them."""
+    fig, ax = plt.subplots(figsize=(7.2, 3.2))
+    ax.set(xlim=(-1.4, 9.4), ylim=(-2.3, 2.0))
+    ax.axis("off")
+    for at, (place, programs) in enumerate(CLOAK_PLACES.items()):
+        ax.text(4.0 * at, 1.55, place, ha="center", fontsize=12, weight="bold")
+        for row, program in enumerate(programs):
+            box(ax, (4.0 * at, 0.7 - 1.1 * row), program, (VERMILLION, GREY, BLUE)[at])
+    for at, what in enumerate(CLOAK_HANDED["what"][:2]):
+        arrow(ax, (4.0 * at + 1.15, 0.15), (4.0 * at + 2.75, 0.15))
+        ax.text(4.0 * at + 1.95, 0.3, what, ha="center", fontsize=9.5)
+    ax.plot([8.0, 8.0, 0.0], [-0.9, -1.7, -1.7], color=INK, linewidth=1.2)
+    arrow(ax, (0.0, -1.7), (0.0, -0.85))
+    ax.text(4.0, -1.6, CLOAK_HANDED["what"][2], ha="center", va="bottom", fontsize=9.5)
+    return fig
+
+
+def cloak_flow(users: pd.DataFrame, shuffled: Sequence[int], total: int, answer: float) -> Figure:
+    """From left to right: values, whole numbers, messages, the permuted messages, their sum, the answer.
+
+    Parameters
+    ----------
+    users : frame
+        A row for each user, with columns ``value``, ``scaled`` and ``messages``.
+    shuffled : sequence of int
+        All messages in the order of the shuffler.
+    total : int
+        Their sum.
+    answer : float
+        What it is read as.
+    """
+    rows = [1.6 * at for at in range(len(users))][::-1]
+    middle = sum(rows) / len(rows)
+    fig, ax = plt.subplots(figsize=(8.4, 3.8))
+    ax.set(xlim=(-0.6, 10.8), ylim=(-0.8, rows[0] + 1.5))
+    ax.axis("off")
+    titles = ("value", "scaled", "messages", "permuted", "sum mod $N$", "answer")
+    for x, words in zip((0.0, 1.9, 4.0, 6.5, 8.5, 10.2), titles, strict=True):
+        ax.text(x, rows[0] + 0.95, words, ha="center", fontsize=9.5, color=GREY)
+    for y, value, whole, messages in zip(rows, users["value"], users["scaled"], users["messages"], strict=True):
+        box(ax, (0.0, y), f"{value:g}", VERMILLION)
+        arrow(ax, (0.5, y), (1.4, y))
+        box(ax, (1.9, y), str(whole), VERMILLION)
+        arrow(ax, (2.35, y), (2.95, y))
+        box(ax, (4.0, y), messages, VERMILLION)
+        arrow(ax, (5.05, y), (5.6, middle))
+    bag = [str(one) for one in shuffled]
+    box(ax, (6.5, middle), "\n".join("  ".join(bag[at : at + 3]) for at in range(0, len(bag), 3)), GREY)
+    arrow(ax, (7.2, middle), (8.0, middle))
+    box(ax, (8.5, middle), str(total), BLUE)
+    arrow(ax, (9.0, middle), (9.7, middle))
+    box(ax, (10.2, middle), f"{answer:g}", BLUE)
+    return fig

@@ -223,6 +223,27 @@ def to_signed(protocol: CloakProtocol, estimate: ArrayLike, bound: float) -> Rea
     return bound * (2 * np.asarray(estimate, dtype=np.float64) - protocol.n_users)
 
 
+def noise_law(protocol: CloakProtocol) -> Reals:
+    """Probability of every residue as the sum of all users' noise: the n-fold convolution of one user's (value).
+
+    By Fourier transform; for the noise of the document, which is cut off at the modulus.
+
+    Examples
+    --------
+    >>> law = noise_law(CloakProtocol(5, 31, 2, 4, noise=TruncatedLaplace(31, 0.9), noise_rate=0.5))
+    >>> round(float(law.sum()), 12), bool(np.allclose(law[1:], law[:0:-1]))
+    (1.0, True)
+    """
+    noise, modulus = protocol.noise, protocol.modulus
+    if not isinstance(noise, TruncatedLaplace):
+        raise DomainError("noise must be TruncatedLaplace, whose law on the residues is known")
+    place = np.arange(modulus)
+    one = noise.decay ** np.minimum(place, modulus - place).astype(float)
+    one *= protocol.noise_rate / one.sum()
+    one[0] += 1 - protocol.noise_rate
+    return np.maximum(np.fft.irfft(np.fft.rfft(one) ** protocol.n_users, modulus), 0)
+
+
 # --- whole rounds -----------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from flamelib.protocols.cloak import (
     analyze_centred,
     average,
     encode,
+    noise_law,
     pool,
     prerandomize,
     relay,
@@ -555,3 +556,18 @@ def test_noise_that_is_not_understood_is_refused():
             account(CloakProtocol(3, 1001, 100, 40, noise=noise, noise_rate=rate), 0.1)
     with pytest.raises(DomainError, match="colluding"):
         account(GOOD, 0.1, colluding=2)
+
+
+@pytest.mark.parametrize("n_users", [1, 3, 5])
+def test_the_law_of_all_noise_is_the_convolution_of_each(n_users):
+    noise = TruncatedLaplace(31, 0.7)
+    size = np.abs(np.arange(-15, 16))
+    one = 0.5 * 0.7**size / (0.7**size).sum() + 0.5 * (size == 0)
+    expected = np.array([1.0])
+    for _ in range(n_users):
+        expected = np.convolve(expected, one)
+    folded = np.bincount((np.arange(len(expected)) - 15 * n_users) % 31, weights=expected, minlength=31)
+    law = noise_law(CloakProtocol(n_users, 31, 2, 4, noise=noise, noise_rate=0.5))
+    assert law == pytest.approx(folded, abs=1e-13)
+    with pytest.raises(DomainError, match="Laplace"):
+        noise_law(CloakProtocol(n_users, 31, 2, 4, noise=PolyaShare(5, 0.5)))

@@ -51,7 +51,7 @@ SUBJECTS = {
     "flamebook.figures.flame.audit": "a page's numbers, apart from its words",
     "flamebook.claims.accuracy": "a subject of claims",
     "flamebook.claims.flame": "a document's claims",
-    "flamebook.figures.cloak.protocol": "a notebook's records; its drawings of the patent are apart",
+    "flamebook.figures.cloak.protocol": "a section of a notebook",
     "flamebook.recordings.costs": "a recording of its own, which also knows the machine's name",
     "flamebook.runs.domain": "a small language, and nothing of notebooks",
     "flamebook.flower.server": "one of the two apps that Flower asks for",
