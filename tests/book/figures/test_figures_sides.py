@@ -13,7 +13,6 @@ from flamebook.figures.flame import accounting as flame
 from flamebook.figures.flame.audit import Claim, Claims
 from flamebook.figures.participation import accounting as participation
 from flamebook.figures.present import pretty, table
-from flamebook.figures.together.printed_budgets import Budget, Budgets
 from flamebook.records import Curves, to_csv
 from flamebook.statements import AtLeast, AtMost, sided
 
@@ -68,8 +67,6 @@ def _marks(rows: list[tuple[object, ...]]) -> list[str]:
 
 
 def test_rows_of_bounds_say_their_sides() -> None:
-    budgets = Budgets((Budget("a", 0.24, 1.198, 1.444), Budget("b", 0.5, 0.0, 0.7)), {})
-    assert _marks(budgets.rows()) == ["float", "AtLeast", "AtMost"] * 2
     curves = {"outer": np.array([0.1]), "lower": np.array([0.05])}
     assert _marks(participation.rows(Curves("rounds", "total_epsilon", np.array([1.0]), curves))) == [
         "AtMost",

@@ -79,20 +79,11 @@ def polya_bits(run: Path, words: str) -> None:
     _shown(words, [min(bits), max(bits), min(table["n_users"]), max(table["n_users"])])
 
 
-def budgets_alt(run: Path, words: str) -> None:
-    table = _table(run, "printed-budgets")
-    left = sum(one < low for one, low in zip(table["printed"], table["at least"], strict=True))
-    right = sum(one > high for one, high in zip(table["printed"], table["at most"], strict=True))
-    every = len(table["printed"])
-    _shown(words, [every, left, every - left - right, right])
-
-
 WITNESSES: dict[tuple[str, str], Callable[[Path, str], None]] = {
     ("participation_accounting", "inner_below"): inner_below,
     ("participation_accounting", "rounds_between"): rounds_between,
     ("checkin_accounting", "deployment"): deployment,
     ("cloak_accounting", "polya_bits"): polya_bits,
-    ("audits", "budgets_alt"): budgets_alt,
 }
 # What a reader may ask for; few points, since every one costs time.
 OWN = [
