@@ -10,8 +10,6 @@ import pytest
 from flamebook.figures.blanket import amplification
 from flamebook.figures.checkin import accounting as checkin
 from flamebook.figures.cloak import privacy
-from flamebook.figures.flame import accounting as flame
-from flamebook.figures.flame.audit import Claim, Claims
 from flamebook.figures.participation import accounting as participation
 from flamebook.figures.present import pretty, table
 from flamebook.figures.together.printed_budgets import Budget, Budgets
@@ -81,12 +79,6 @@ def test_rows_of_bounds_say_their_sides() -> None:
     assert _marks(checkin.rows(Curves("rounds", "total_epsilon", np.array([1.0]), curves))) == [
         "AtMost", "float", "AtLeast",
     ]  # fmt: skip
-    found = {"withdrawn": 0.2, "certified": 1.4, "lower": 1.1}
-    now = flame.ThenAndNow({"simple": found}, {})
-    assert _marks(now.rows()) == ["float", "AtMost", "AtLeast"]
-    assert _marks(now.verdicts()) == ["float", "AtLeast", "AtMost"]
     point = amplification.compute_epsilons(LaplaceProfile(0.5), [333], 1e-6, ("withdrawn", "blanket", "lower"))
     assert _marks(amplification.named(point)) == ["float", "AtMost", "AtLeast"]
     assert _marks(privacy.small_rows((3,), 4, 1.0)) == ["float", "AtMost", "AtMost"]
-    claims = Claims({"a": Claim("a", 0.5, 0.4, 0.6)}, {})
-    assert _marks(claims.rows()) == ["float", "AtLeast", "AtMost"]
