@@ -10,14 +10,11 @@ import numpy as np
 from flamebook.flower.legs import Arrays, boxed, new_keys, opened
 from flamebook.flower.parties import AGGREGATIONS, ROUND, Flame, Round, SelfCheckin, Settings, Shares
 from flamebook.flower.processes import simulate
-from flamebook.records import Curves, Parameters
-from flamebook.statements import AtMost, Finding, at_most, compared, counted, either, silent
 from flamelib import Guarantee
 from flamelib.core.arrays import Floats, Reals
 from flamelib.learning.federated import Aggregate, Users, load_users, train
 from flamelib.protocols import checkin, flame
 
-CROWDS = (1, 100)  # times as many clients
 # The smallest case; by this seed's coins the first client comes, and the second does not.
 PAIR = Settings(aggregation="checkin", n_users=2, n_inputs=1, n_classes=2, seed=2)
 
@@ -65,110 +62,12 @@ class Federation:
     same: bool
     sizes: Mapping[str, int]
 
-    @property
-    def paid(self) -> int:
-        """Rounds that were run."""
-        return len(self.tested) - 1
 
-    @property
-    def parameters(self) -> Parameters:
-        """For the cards of the figures."""
-        names = ("aggregation", "n_users", "rounds", "epsilon", "delta", "seed")
-        return {name: getattr(self.settings, name) for name in names}
-
-    def accuracy(self) -> Curves:
-        """In per cent, against rounds."""
-        curves = {"book-loop": self.own, "flower": self.tested, "flower-told": self.told}
-        shown = {name: 100 * values for name, values in curves.items()}
-        return Curves(
-            "rounds", "accuracy on the clients' test images (%)", np.arange(self.paid + 1.0), shown, self.parameters
-        )
-
-    def epsilon(self) -> Curves:
-        """What so many rounds cost, and the budget."""
-        values = np.array([one.epsilon for one in self.spent])
-        curves = {"certified": values, "budget": np.full(len(values), self.settings.epsilon)}
-        return Curves("rounds", "total_epsilon", np.arange(1.0, len(values) + 1), curves, self.parameters)
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """For a table: each round, what it costs, and what was learned in it."""
-        rows: list[tuple[object, ...]] = []
-        for number, spent in enumerate(self.spent, 1):
-            done = number <= self.paid
-            learned = [f"{100 * values[number]:.1f} %" if done else "refused" for values in (self.told, self.tested)]
-            rows.append((number, AtMost(spent.epsilon), *learned))
-        return rows
-
-    def bytes_rows(self) -> list[tuple[object, ...]]:
-        """For a table: what is sent in a round, and who can read it."""
-        n_users, sizes = self.settings.n_users, self.sizes
-        legs = (
-            ("model", "server to each client", n_users, "everybody"),
-            ("report", "each client to the shuffler", n_users, self._shuffler_reads),
-            ("bags", "shuffler to analyzer", 1, "the analyzer"),
-        )
-        return [(name, sizes[leg], times * sizes[leg], who) for leg, name, times, who in legs if sizes]
-
-    @property
-    def _shuffler_reads(self) -> str:
-        if self.settings.aggregation == "cloak":
-            return "the shuffler, shares of updates included; those of accuracies by the analyzer alone"
-        return "the shuffler, but the messages in it by the analyzer alone"
-
-    def crowd_rows(self) -> list[tuple[object, ...]]:
-        """For a table: what all rounds would cost by each protocol, here and in larger crowds."""
-        names = {"flame": "FLAME", "checkin": "self check-in", "cloak": "cloak aggregation"}
-        return [(names[name], *(AtMost(self._cost(name, times)) for times in CROWDS)) for name in AGGREGATIONS]
-
-    def _cost(self, aggregation: str, times: int) -> float:
-        its = self.settings
-        crowd = replace(its, aggregation=aggregation, n_users=times * its.n_users, padded=times * its.padded)
-        return AGGREGATIONS[aggregation](crowd).spent(its.rounds).epsilon
-
-    @property
-    def within(self) -> Finding:
-        """Whether what was run keeps the budget."""
-        if not self.paid:
-            return silent("no round was run")
-        return compared(self.spent[self.paid - 1].epsilon, "<=", self.settings.epsilon)
-
-    @property
-    def equal(self) -> Finding:
-        """Whether models are those of the book's loop, where both draw alike."""
-        if self.settings.aggregation == "cloak" or not self.paid:
-            return silent("shares are drawn by each client for itself" if self.paid else "no round was run")
-        return Finding(self.same)
-
-    @property
-    def tallied(self) -> Finding:
-        """Whether accuracies summed in shares are off by no more than a few times their expected error."""
-        if not self.paid:
-            return silent("no round was run")
-        allowed = 1.25 / self.settings.tally_epsilon / self.settings.n_users
-        return compared(float(np.abs(self.told - self.tested).mean()), "<=", 5 * allowed)
-
-    def words(self) -> dict[str, str]:
-        """For the text."""
-        its = self.settings
-        refused = its.rounds - self.paid
-        verb = either(refused == 1, "is", "are")
-        refusal = f", and {counted(refused, 'round')} {verb} refused before anybody is asked" if refused else ""
-        last = self.spent[self.paid - 1] if self.paid else None
-        return {
-            "clients": counted(its.n_users, "client"),
-            "budget": f"{its.epsilon:g}",
-            "asked": counted(its.rounds, "round"),
-            "refusal": f"The budget of {its.epsilon:g} pays for {counted(self.paid, 'round')}{refusal}.",
-            "cost": f"at most {at_most(last.epsilon)}" if last else "nothing, for no round was run",
-            "basis": str(last.rests_on if last else self.spent[0].rests_on),
-            "law": either(
-                its.aggregation == "cloak",
-                "In the app every client draws its own shares and noise, while the book's loop draws them for all "
-                "clients at once. So the two runs follow the same law, but their numbers differ.",
-                "In the app every party draws its random numbers from a child of one seed, the same child as in the "
-                "book's loop. So the models of both should be equal bit for bit, which the page checks at its end.",
-            ),
-        }
+def cloak_epsilon(settings: Settings, times: int) -> float:
+    """What the updates of all rounds would cost by cloak aggregation, with so many times the clients."""
+    return (
+        Shares(replace(settings, aggregation="cloak", n_users=times * settings.n_users)).spent(settings.rounds).epsilon
+    )
 
 
 def two_clients() -> list[tuple[str, ...]]:
@@ -180,13 +79,13 @@ def two_clients() -> list[tuple[str, ...]]:
     messages = opened(boxed(these.shuffler(reports, this), own_key), own_secret)["messages"]
 
     def told(report: Arrays) -> str:
-        came = either(bool(report["came"]), "has checked in", "has not checked in")
+        came = "has checked in" if report["came"] else "has not checked in"
         return f"{came}; a sealed envelope of {report['message'].size:,} bytes"
 
     return [
         ("server", *(f"a sealed box of {box.size:,} bytes" for box in boxes)),
         ("shuffler", *map(told, reports)),
-        ("analyzer", *[f"{counted(len(messages), 'message')}, from one of the two"] * 2),
+        ("analyzer", *[f"{len(messages)} message, from one of the two"] * 2),
     ]
 
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning, shown
+from flamebook.experiments.checkin import CAP, LOCAL_DELTA, Setting, compute_learning
 from flamebook.experiments.runs import Learning
 from flamebook.recordings.participation import HEADER, Key, by_model, read_back, to_rows
-from flamebook.runs import recorded as tables
 from flamebook.runs.record import Part, Recording, Results
 from flamelib.learning.models import Model
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
@@ -30,16 +29,6 @@ def recorded(experiment: str, model: str = "softmax") -> Learning:
         If nothing of the kind was recorded.
     """
     return read_back(TABLE, Key(experiment, model))
-
-
-def findings() -> dict[str, str]:
-    """What the page says about the recorded runs, by name: accuracies in percent with their spread."""
-    found: dict[str, str] = {}
-    for experiment, models in tables.provenance(TABLE)["runs"].items():
-        for model in models:
-            runs = recorded(experiment, model)
-            found |= {f"{model}_{experiment}_{scheme}": shown(runs.final(scheme)) for scheme in runs.curves}
-    return found
 
 
 DATASET, SEED, POINTS = "mnist", 2206, 20

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from flamebook.experiments.checkin import DISTRIBUTED, SHUFFLED, Spent
 from flamebook.experiments.flame_grid import EqualBudget, Sweep
 from flamebook.experiments.runs import Gap, Learning, Runs, named
 from flamebook.figures.style import Pen
@@ -71,18 +70,6 @@ def draw_equal_budget(ax: Axes, record: EqualBudget, pen: Pen) -> None:
         ax.plot([one.lower, one.upper], [gap.mean] * 2, **style)
         ax.errorbar(one.lower, gap.mean, yerr=gap.spread, color=style["color"], capsize=3)
         ax.plot(one.claimed, gap.mean, color=style["color"], marker="x", markersize=9, linestyle="none")
-
-
-def draw_spent(ax: Axes, found: Spent, pen: Pen) -> None:
-    """Mean accuracy against epsilon, one curve an accountant."""
-    ax.set(
-        xlabel=r"central budget $\varepsilon$ after the rounds so far",
-        ylabel="accuracy on the test images (%)",
-        xscale="log",
-    )
-    mean = 100 * found.accuracy.mean(axis=0)
-    for name, spent in found.epsilon.items():
-        ax.plot(spent, mean, **pen.line((SHUFFLED | DISTRIBUTED)[name]))
 
 
 def draw_band(ax: Axes, x: Reals | NDArray[np.int64], runs: Reals, name: str, names: Sequence[str], pen: Pen) -> None:
