@@ -9,7 +9,6 @@ import pytest
 
 from flamebook.figures.blanket import amplification
 from flamebook.figures.checkin import accounting as checkin
-from flamebook.figures.cloak import privacy
 from flamebook.figures.flame import accounting as flame
 from flamebook.figures.flame.audit import Claim, Claims
 from flamebook.figures.participation import accounting as participation
@@ -87,6 +86,5 @@ def test_rows_of_bounds_say_their_sides() -> None:
     assert _marks(now.verdicts()) == ["float", "AtLeast", "AtMost"]
     point = amplification.compute_epsilons(LaplaceProfile(0.5), [333], 1e-6, ("withdrawn", "blanket", "lower"))
     assert _marks(amplification.named(point)) == ["float", "AtMost", "AtLeast"]
-    assert _marks(privacy.small_rows((3,), 4, 1.0)) == ["float", "AtMost", "AtMost"]
     claims = Claims({"a": Claim("a", 0.5, 0.4, 0.6)}, {})
     assert _marks(claims.rows()) == ["float", "AtLeast", "AtMost"]
