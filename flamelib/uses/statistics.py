@@ -23,6 +23,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc
 
 from flamelib.accounting.noise.discrete_laplace import crowded_reach, log_crowded_tail
 from flamelib.accounting.splitting.crowds import least_messages
@@ -194,3 +195,16 @@ def shannon(counts: ArrayLike) -> float:
     held = wholes("counts", counts, 0, 2**53)
     shares: Reals = held[held > 0] / held.sum()
     return float(-(shares * np.log(shares)).sum())
+
+
+def median_noise_std(decay: float, rows: int) -> float:
+    """Standard deviation of the median of an odd number of discrete Laplace numbers: a sum over binomial tails (value).
+
+    Examples
+    --------
+    >>> round(median_noise_std(0.5, 1) ** 2, 6), median_noise_std(0.5, 3) < median_noise_std(0.5, 1)
+    (4.0, True)
+    """
+    size = np.arange(math.ceil(40 / -math.log(decay)) + 1)
+    beyond = betainc(rows // 2 + 1, rows - rows // 2, decay ** (size + 1) / (1 + decay))  # of more than half of them
+    return math.sqrt(float(2 * ((2 * size + 1) * beyond).sum()))

@@ -7,21 +7,22 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+import pandas as pd
 import pytest
 
-from flamebook.figures.cloak.words import load_words
+from flamebook.places import DATA
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Release, Simulation
 from flamelib.mechanisms.sketches.counts import CountMin, CountSketch, SecondMoment
-from flamelib.mechanisms.sketches.hashing import PRIME, spelled
+from flamelib.mechanisms.sketches.hashing import LONGEST, PRIME, numbered, spelled
 from flamelib.mechanisms.sketches.linear import Sketch, Total, contributions, direct_table
 from flamelib.mechanisms.sketches.norms import CauchyNorm, StableEntropy
-from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting
+from flamelib.mechanisms.sketches.support import LinearCounting, WeightedCounting, empty_weights
 from flamelib.mechanisms.sketches.trees import DyadicQuantiles, PrefixSearch
 from flamelib.protocols.cloak import run_vector
-from flamelib.uses.statistics import SketchRelease, collect, shannon, simulate
+from flamelib.uses.statistics import SketchRelease, collect, median_noise_std, shannon, simulate
 
 SKETCHES: list[Sketch] = [
     Total(15),
@@ -194,28 +195,32 @@ def test_bad_items_are_refused(items: Any) -> None:
         collect(SketchRelease(CountMin(5, 1, seed=1), 30), items, simulation())
 
 
-def test_the_words_are_those_of_the_book() -> None:
-    words = load_words()
-    assert (int(words.first.sum()), int(words.second.sum())) == (16_868, 21_397)
-    assert len(set(words.spelling)) == len(words.spelling) == len(set(words.items.tolist())) == 2502
-    assert (words.counts > 0).all()
-    assert list(words.spelling) == spelled(words.items)
-    assert len(words.running()) == 38_265
-    assert len(words.running(0.1)) == 3827
-    with pytest.raises(DomainError, match="share must be"):
-        words.running(0.0)
-    assert shannon(words.counts) == pytest.approx(5.6238, abs=2e-4)
+@pytest.fixture(name="words", scope="module")
+def _words() -> pd.DataFrame:
+    """How often each half of the book has each word, cut after its twelfth letter."""
+    table = pd.read_csv(DATA / "words.csv", keep_default_na=False)
+    table["word"] = table["word"].str[:LONGEST]
+    return table.groupby("word", sort=False).sum()
+
+
+def test_the_words_are_those_of_the_book(words: pd.DataFrame) -> None:
+    assert words.sum().tolist() == [16_868, 21_397]
+    items, counts = numbered(list(words.index)), words.sum(axis=1)
+    assert len(words) == len(set(items.tolist())) == 2502
+    assert (counts > 0).all()
+    assert list(words.index) == spelled(items)
+    assert shannon(counts) == pytest.approx(5.6238, abs=2e-4)
     assert shannon([4]) == 0
 
 
-def test_a_noisy_search_finds_the_most_frequent_words() -> None:
-    words = load_words()
+def test_a_noisy_search_finds_the_most_frequent_words(words: pd.DataFrame) -> None:
+    counts = words.sum(axis=1)
     sketch = PrefixSearch(28, 12, 4096, 3, seed=1, signed=True, ended=True)
-    release = SketchRelease(sketch, int(words.counts.sum()), epsilon=2.0)
-    noisy = simulate(release, direct_table(sketch, words.items, words.counts), np.random.default_rng(1))
-    found = spelled(list(sketch.search(noisy, threshold=300)))
-    assert set(words.spelling[:11]) <= set(found)
-    assert all(words.counts[words.spelling.index(word)] > 150 for word in found)
+    release = SketchRelease(sketch, int(counts.sum()), epsilon=2.0)
+    direct = direct_table(sketch, numbered(list(words.index)), counts)
+    found = spelled(list(sketch.search(simulate(release, direct, np.random.default_rng(1)), threshold=300)))
+    assert set(words.index[:11]) <= set(found)
+    assert (counts[found] > 150).all()
 
 
 def test_noise_draws_the_least_counter_down_and_leaves_the_median() -> None:
@@ -227,3 +232,30 @@ def test_noise_draws_the_least_counter_down_and_leaves_the_median() -> None:
     spread = math.sqrt(release.noise_variance)
     assert np.mean(least) < 100 - spread
     assert abs(np.mean(middle) - 100) < 5 * np.std(middle) / math.sqrt(300)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_noise_of_a_median_by_enumeration(rows: int) -> None:
+    p = mp.mpf(1) / 3
+    law = {j: (1 - p) / (1 + p) * p ** abs(j) for j in range(-12, 13)}
+    least = rows // 2 + 1
+    beyond = {j: sum(law[i] for i in law if i >= j) for j in law}
+    tail = {
+        j: sum(mp.binomial(rows, k) * q**k * (1 - q) ** (rows - k) for k in range(least, rows + 1))
+        for j, q in beyond.items()
+    }
+    variance = sum(j**2 * (tail[j] - tail.get(j + 1, 0)) for j in law)
+    assert median_noise_std(1 / 3, rows) ** 2 == pytest.approx(float(variance), rel=1e-3)
+
+
+def test_the_spread_of_unmixed_counts_is_exact() -> None:
+    """Against many noisy tables of one true table: the number of empty buckets, not its logarithm."""
+    sketch = LinearCounting(40, seed=1)
+    release = SketchRelease(sketch, 100, epsilon=3.0)
+    table = direct_table(sketch, np.arange(1000, 1010), [90, 40, 30, 12, 5, 5, 1, 1, 1, 1])
+    rng = np.random.default_rng(1)
+    weights = [empty_weights(simulate(release, table, rng), release.decay).sum() for _ in range(3000)]
+    empty = np.count_nonzero(table == 0)
+    assert abs(np.mean(weights) - empty) < 5 * np.std(weights) / math.sqrt(3000)
+    noise = math.sqrt(sketch.unmixed_std(table, 10, release.decay) ** 2 - sketch.std(10) ** 2)
+    assert noise * (1 - 1 / 40) ** 10 == pytest.approx(np.std(weights), rel=0.1)

@@ -7,14 +7,13 @@ off its value; beside each such attack stands the same round with shares as in a
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, binomtest
+from scipy.stats import binomtest
 
-from flamebook.statements import Finding, at_most, compared, counted, silent
 from flamelib.core.arrays import Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Randomness, Release, Simulation
@@ -53,10 +52,6 @@ class Recovery:
     def at_least(self) -> float:
         """Lower Clopper-Pearson limit of the chance that a given user is recovered, with ``CONFIDENCE``."""
         return at_least(self.marked, len(self.recovered))
-
-    def cells(self) -> tuple[object, ...]:
-        """For a table: recovered, wrong, the confidence limit."""
-        return f"{self.share * self.n_users:.1f} of {self.n_users}", self.wrong, self.at_least
 
 
 def gathered(n_users: int, rounds: Iterable[tuple[Wholes, Wholes, Wholes]]) -> Recovery:
@@ -136,14 +131,6 @@ def opened_chance(protocol: CloakProtocol, encrypted: int) -> float:
     return math.exp(others * math.log1p(-(protocol.scale + 1) / protocol.modulus))
 
 
-def opened_rows(settings: Iterable[tuple[CloakProtocol, int]], found: Iterable[Recovery]) -> list[tuple[object, ...]]:
-    """For a table: modulus, scale, encrypted messages, chance of a recovery by the formula, and what was recovered."""
-    return [
-        (protocol.modulus, protocol.scale, encrypted, opened_chance(protocol, encrypted), *one.cells())
-        for (protocol, encrypted), one in zip(settings, found, strict=True)
-    ]
-
-
 # --- two messages a user ---------------------------------------------------------------------------------------------
 
 
@@ -165,11 +152,6 @@ class Mirror:
         """Lower bound on the total variation distance, with ``CONFIDENCE`` for both shares together."""
         return apart_at_least(*self.seen, self.repeats)
 
-    def row(self) -> tuple[object, ...]:
-        """For a table: users, modulus, messages, rounds, told in each world, lower bound."""
-        p = self.protocol
-        return (p.n_users, p.modulus, p.n_messages, self.repeats, *self.seen, self.least)
-
 
 def apart_at_least(equal: int, swapped: int, repeats: int) -> float:
     """Lower bound on the distance of two chances, from hits of either in so many rounds.
@@ -179,20 +161,6 @@ def apart_at_least(equal: int, swapped: int, repeats: int) -> float:
     """
     low, high = (binomtest(n, repeats).proportion_ci(CONFIDENCE, method="exact") for n in (equal, swapped))
     return max(0.0, float(high.low - low.high))
-
-
-def told_apart(mirrors: Sequence[Mirror], least: float) -> Finding:
-    """Whether the rounds show so large a distance in every case; too few rounds may miss it by chance.
-
-    >>> few, many = (Mirror(CloakProtocol(100, 601, 2, 2), (0, rounds), rounds) for rounds in (50, 300))
-    >>> told_apart([many], 0.9).holds, told_apart([many, few], 0.9)
-    (True, Finding(holds=None, numbers='50 rounds may show no more than 0.7634'))
-    """
-    for one in mirrors:
-        shown = apart_at_least(0, int(binom.ppf(RAREST, one.repeats, one.exact)), one.repeats)
-        if shown <= least:
-            return silent(f"{counted(one.repeats, 'round')} may show no more than {at_most(shown)}")
-    return compared([one.least for one in mirrors], ">", least)
 
 
 def compute_mirror(protocol: CloakProtocol, repeats: int, seed: int) -> Mirror:
@@ -270,16 +238,6 @@ class Predicted:
 
     found: tuple[int, int]
     recovery: Recovery
-
-    def cells(self) -> tuple[object, ...]:
-        """For a table: predicted messages found, values recovered, wrong ones, the confidence limit."""
-        return f"{self.found[0]:,} of {self.found[1]:,}", *self.recovery.cells()
-
-
-def stream_rows(found: Mapping[tuple[str, bool], Predicted]) -> list[tuple[object, ...]]:
-    """For a table: attack, where messages come from, and the cells of what it found, by attack and release or not."""
-    sources = {False: "that generator", True: "ChaCha20, secret keys"}
-    return [(name, sources[system], *one.cells()) for (name, system), one in found.items()]
 
 
 def compute_stream(protocol: CloakProtocol, system: bool, repeats: int, seed: int) -> Predicted:

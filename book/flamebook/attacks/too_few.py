@@ -10,17 +10,12 @@ are; with as many as a theorem asks for, none.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from flamebook.attacks.shortcuts import Recovery
-from flamebook.records import Parameters, columns_csv
-from flamelib.accounting.splitting.crowds import users_distance
-from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.mechanisms.integers.randomness import Simulation
@@ -162,21 +157,6 @@ def chance_groups(protocol: CloakProtocol, dimension: int) -> float:
     return math.comb(p.n_users * p.n_messages, p.n_messages) * ((p.scale + 1) / p.modulus) ** dimension
 
 
-def vector_cells(protocol: CloakProtocol, dimension: int, found: Recovery | None) -> tuple[object, ...]:
-    """For a table: chance groups expected, and what was recovered if it was tried."""
-    return chance_groups(protocol, dimension), *(found.cells() if found else ("not tried", "", ""))
-
-
-def vector_rows(
-    cases: Iterable[tuple[CloakProtocol, int, bool]], found: Iterable[Recovery]
-) -> list[tuple[object, ...]]:
-    """For a table: modulus, coordinates, how they were shuffled, and those cells."""
-    return [
-        (one.modulus, d, "share vectors" if together else "each coordinate", *vector_cells(one, d, recovery))
-        for (one, d, together), recovery in zip(cases, found, strict=True)
-    ]
-
-
 def closing_chance(protocol: CloakProtocol) -> float:
     """About the chance that a closing share, told from the others, fits one set of others only: no elimination.
 
@@ -261,88 +241,3 @@ def messages_by_counting(n_users: int, modulus: int, scale: int, dimension: int 
         middle = (low + high) // 2
         low, high = (middle, high) if ambiguity(n_users, middle, modulus, scale, dimension) < 0 else (low, middle)
     return high
-
-
-def between(n_users: int, modulus: int, scale: int, messages: Sequence[int]) -> list[tuple[object, ...]]:
-    """Total variation distance of data sets of equal sum, by messages: on average at least, of a swap, at most.
-
-    Two data sets are at most n - 1 swaps apart, each of which stays on the grid, so some swap has 1 / (n - 1) of it.
-
-    Examples
-    --------
-    >>> between(100, 2**31 - 1, 2**16, [3])  # doctest: +ELLIPSIS
-    [(3, '1 - 2^-1050', 0.0101..., 1.0)]
-    """
-    rows: list[tuple[object, ...]] = []
-    for m in messages:
-        bits = ambiguity(n_users, m, modulus, scale)
-        least = 1 - 2.0 ** max(bits, -50.0) if bits < 0 else 0.0
-        said: object = f"1 - 2^{math.ceil(bits)}" if bits < -10 else least
-        rows.append((m, said, least / (n_users - 1), min(1.0, float(users_distance(modulus, m, n_users)))))
-    return rows
-
-
-@dataclass(frozen=True, slots=True)
-class Moduli:
-    """Share of values recovered from the shuffled messages, against the modulus, for several numbers of messages."""
-
-    moduli: Sequence[int]
-    shares: dict[int, Reals]
-    wrong: int
-    parameters: Parameters
-
-    @property
-    def loose(self) -> Reals:
-        """Bits of N / k, where a chance group has probability about 2 to the minus that."""
-        return np.log2(np.asarray(self.moduli, dtype=float) / float(self.parameters["scale"]))
-
-    def to_csv(self) -> str:
-        """One row a modulus."""
-        return columns_csv({"modulus": self.moduli} | {f"recovered at m={m}": one for m, one in self.shares.items()})
-
-
-def compute_moduli(
-    n_users: int, scale: int, n_messages: Sequence[int], moduli: Sequence[int], repeats: int, seed: int
-) -> Moduli:
-    """Random values, split, shuffled and attacked at every modulus that leaves few enough candidates."""
-    check(n_users=n_users, scale=scale, repeats=repeats, seed=seed)
-    shares, wrong = {}, 0
-    for m in n_messages:
-        found = [
-            compute_vectors(CloakProtocol(n_users, modulus, scale, m), 1, True, repeats, seed) for modulus in moduli
-        ]
-        shares[m] = np.array([one.share for one in found])
-        wrong += sum(one.wrong for one in found)
-    given: Parameters = {"n_users": n_users, "scale": scale, "repeats": repeats, "seed": seed}
-    return Moduli(tuple(moduli), shares, wrong, given)
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Messages of a user against the coordinates that are shuffled together: refuted below one curve, proven above.
-
-    Attributes
-    ----------
-    apart : int
-        What is proven enough for all these coordinates if each is shuffled on its own.
-    """
-
-    dimensions: Sequence[int]
-    refuted: Reals
-    proven: Reals
-    apart: int
-    parameters: Parameters
-
-    def to_csv(self) -> str:
-        """One row a dimension."""
-        found = {"smallest left open by counting": self.refuted, "enough by the theorem": self.proven}
-        return columns_csv({"dimension": self.dimensions, **found})
-
-
-def compute_counted(n_users: int, modulus: int, scale: int, security_bits: float, dimensions: Sequence[int]) -> Counted:
-    """Both for whole share vectors as units; the theorem's group has N^d elements."""
-    refuted = [messages_by_counting(n_users, modulus, scale, d) for d in dimensions]
-    proven = [messages_needed(security_bits, n_users, d * math.log2(modulus)) for d in dimensions]
-    apart = messages_needed(security_bits + math.log2(max(dimensions)), n_users, math.log2(modulus))
-    given: Parameters = {"n_users": n_users, "modulus": modulus, "scale": scale, "security_bits": security_bits}
-    return Counted(tuple(dimensions), np.array(refuted, dtype=float), np.array(proven, dtype=float), apart, given)

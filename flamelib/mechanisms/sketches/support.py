@@ -76,6 +76,16 @@ class LinearCounting(_Buckets):
         load = support / self.columns
         return math.sqrt(self.columns * (math.expm1(load) - load))
 
+    def unmixed_std(self, table: Table, support: int, decay: float) -> float:
+        """Standard deviation of :meth:`unmixed` when noise is added to this table, to leading order."""
+        true = np.abs(np.asarray(shaped(table, self.shape), dtype=np.int64))
+        chance = (1 - decay) / (1 + decay)
+        weights = zip((-1, 0, 1), empty_weights(np.array([-1, 0, 1]), decay), strict=True)
+        second: Reals = sum(weight**2 * chance * decay ** np.abs(seen - true) for seen, weight in weights)
+        noise = float((second - (true == 0)).sum())
+        empty = self.columns * (1 - 1 / self.columns) ** support
+        return math.hypot(self.std(support), self.columns / empty * math.sqrt(max(noise, 0.0)))
+
 
 @dataclass(frozen=True, slots=True)
 class WeightedCounting(_Buckets):

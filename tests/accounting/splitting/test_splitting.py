@@ -336,3 +336,12 @@ def timed(call):
     start = time.process_time()
     call()
     return time.process_time() - start
+
+
+def test_the_range_of_the_smoothness_does_no_harm():
+    """Between the range of the statement and that of its proof the bound says nothing."""
+    for modulus, m in itertools.product((3, 101, 10**6 + 1), (4, 10, 30)):
+        low, high = 6 * math.sqrt(m) / 4**m, min(6 * math.sqrt(m) * modulus / 4**m, 1)
+        for at in range(1, 6):
+            gamma = low * (high / low) ** (at / 6)
+            assert lemmas.smooth_failure(modulus, m, gamma) > 1

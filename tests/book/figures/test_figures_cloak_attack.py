@@ -1,7 +1,8 @@
 """Attacks on cloak aggregation: every algorithm against brute force, every rate against its law, safe variants held."""
 
 import math
-from itertools import combinations, product
+import re
+from itertools import combinations, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from flamebook.attacks import shortcuts as attack
 from flamebook.attacks import shortcuts as generators
 from flamebook.attacks import too_few as pairing
-from flamebook.figures.cloak import attacked, audit
-from flamebook.figures.style import LIGHT, look
+from flamebook.claims import ledger
+from flamebook.places import ROOT
+from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers.randomness import Simulation
@@ -101,13 +102,14 @@ def test_four_messages_of_a_hundred_users_at_forty_bits_are_paired_up() -> None:
 
 
 def test_more_messages_ask_for_a_looser_modulus() -> None:
-    moduli = [2**b - 1 for b in (17, 21, 33)]
-    record = pairing.compute_moduli(20, 2**10, (2, 3, 4), moduli, 2, seed=1)
-    assert record.wrong == 0
-    assert all(values[-1] == 1.0 for values in record.shares.values())
-    assert record.shares[2][0] > record.shares[3][0] >= record.shares[4][0] == 0.0
-    assert record.to_csv().count("\n") == 4
-    assert labels(audit.draw_moduli, record) == ["m = 2", "m = 3", "m = 4", "N = 3nk"]
+    found = {
+        (m, b): pairing.compute_vectors(CloakProtocol(20, 2**b - 1, 2**10, m), 1, True, 2, seed=1)
+        for m in (2, 3, 4)
+        for b in (17, 21, 33)
+    }
+    assert sum(one.wrong for one in found.values()) == 0
+    assert all(found[m, 33].share == 1.0 for m in (2, 3, 4))
+    assert found[2, 17].share > found[3, 17].share >= found[4, 17].share == 0.0
 
 
 def test_too_many_candidates_are_refused() -> None:
@@ -115,6 +117,51 @@ def test_too_many_candidates_are_refused() -> None:
         pairing.groups(np.zeros((6000, 1), dtype=np.int64), 4, 101, 1)
     with pytest.raises(DomainError, match="modulus"):
         pairing.groups(np.zeros((150, 1), dtype=np.int64), 4, 101, 100)
+
+
+# --- counting ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 2), (2, 3), (3, 2)])
+@pytest.mark.parametrize("weight", [1.0, 2.0, 10.0])
+def test_components_of_all_pairings(n: int, m: int, weight: float) -> None:
+    """Every way to pair the messages of users with the places of groups."""
+    total, count = 0.0, 0
+    for order in permutations(range(n * m)):
+        parts = [{("user", u)} | {("group", order[u * m + j] // m) for j in range(m)} for u in range(n)]
+        merged: list[set[tuple[str, int]]] = []
+        for part in parts:
+            touching = [one for one in merged if one & part]
+            merged = [one for one in merged if not one & part] + [part.union(*touching)]
+        total += weight ** (len(merged) - 1)
+        count += 1
+    assert pairing._components(n, m, math.log(weight)) == pytest.approx(math.log(total / count), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m", "modulus", "scale"), [(2, 2, 61, 3), (2, 2, 101, 5), (2, 3, 19, 2), (3, 2, 13, 1)])
+def test_counting_bounds_what_data_sets_have_in_common(n: int, m: int, modulus: int, scale: int) -> None:
+    """Exact distances, averaged over every second data set of the most frequent sum."""
+    data_sets = list(product(range(scale + 1), repeat=n))
+    sums = [sum(one) for one in data_sets]
+    of_sum = [one for one in data_sets if sum(one) == max(set(sums), key=sums.count)]
+    bound = 2 ** pairing.ambiguity(n, m, modulus, scale)
+    for first in of_sum:
+        common = [1 - shuffled_distance(modulus, m, first, second, 0) for second in of_sum]
+        assert sum(common) / len(common) <= bound
+
+
+def test_counting_bites_where_it_is_used() -> None:
+    assert 2 ** pairing.ambiguity(2, 2, 101, 5) < 0.7
+    assert pairing.ambiguity(1000, 4, 2**40, 10**4) < -2000
+    assert pairing.messages_by_counting(100, 2**31 - 1, 2**16) == 5
+
+
+def test_whole_vectors_need_messages_in_proportion_to_their_length() -> None:
+    refuted = [pairing.messages_by_counting(50, 2**31 - 1, 2**16, d) for d in (1, 10, 100)]
+    assert refuted[2] / refuted[1] == pytest.approx(10, rel=0.1)
+    assert all(
+        m <= messages_needed(40, 50, d * math.log2(2**31 - 1)) for m, d in zip(refuted, (1, 10, 100), strict=True)
+    )
 
 
 # --- messages in the clear --------------------------------------------------------------------------
@@ -212,33 +259,6 @@ def test_small_seeds_are_tried_out() -> None:
     assert told.found == (2 * 40 * 7, 2 * 40 * 7)
     assert told.recovery.recovered == (40, 40)
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
-    assert len(told.cells()) == 4
-
-
-def test_the_page_of_attacks_has_each_of_its_cases_beside_what_is_safe() -> None:
-    nothing, all_values = attack.Recovery(9, (0,), 0, 0), attack.Recovery(9, (9,), 1, 0)
-    vectors = attacked.compute_vectors(5, 1, seed=1)
-    assert [recovery.n_users for recovery in vectors.found] == [5] * len(vectors.cases)
-    assert vectors.found[1].share == 1
-    assert vectors.found[2].share == 0
-    assert [len(row) for row in vectors.rows()] == [len(attacked.VECTORS_HEADER)] * 7
-    assert "recover 100 %" in attacked.Vectors(vectors.cases, (all_values,)).words()["alone"]
-    assert attacked.Vectors(vectors.cases, (nothing,)).words()["alone"].startswith("stop this search")
-    assert "a share of 1.00 of the values" in attacked.Vectors(vectors.cases, (all_values,)).note()
-    assert attacked.four_rows({100: all_values})[1][2] == "not tried"
-    assert {len(row) for row in attacked.four_rows({100: all_values})} == {len(attacked.FOUR_HEADER)}
-
-
-def test_the_page_of_attacks_measures_what_the_formula_leaves() -> None:
-    one = CloakProtocol(2, 7, 1, 3)
-    opened = attacked.Opened(((one, 1), (one, 2)), (attack.Recovery(2, (1, 1), 1, 0), attack.Recovery(2, (0, 0), 0, 0)))
-    assert opened.off() == pytest.approx([abs(0.5 - 5 / 7), (5 / 7) ** 5])
-    assert {len(row) for row in opened.rows()} == {len(attacked.OPENED_HEADER)}
-    found = {
-        ("a", system): attack.Predicted((0, 1), attack.Recovery(2, (2 - system,), 0, 0)) for system in (False, True)
-    }
-    assert [attacked.shares(found, system) for system in (False, True)] == [[1.0], [0.5]]
-    assert {len(row) for row in attack.stream_rows(found)} == {len(attacked.STREAMS_HEADER)}
 
 
 def test_confidence_limits_cover() -> None:
@@ -268,9 +288,13 @@ def test_bad_arguments_are_named(call: Any, name: str) -> None:
         call(CloakProtocol(10, LOOSE, 100, 4))
 
 
-def labels(draw: Any, record: Any) -> list[str]:
-    """What the legend says of a figure that is drawn but not rendered."""
-    with look(LIGHT, "test") as pen:
-        ax = Figure().add_subplot()
-        draw(ax, record, pen)
-        return ax.get_legend_handles_labels()[1]
+# --- the page's verdicts ----------------------------------------------------------------------------
+
+
+def test_the_verdicts_of_readings_are_the_ledgers() -> None:
+    """The page has them in a table of its text."""
+    text = (ROOT / "notebooks" / "cloak_audit.ipynb").read_text(encoding="utf-8")
+    rows = re.findall(r"\| (\w+) \| `(cloak:[^`]+)` \|", text)
+    known = ledger.verdicts("cloak.yml")
+    assert len(rows) == 6
+    assert rows == [(known[row], row) for _, row in rows]
