@@ -16,10 +16,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flamelib.accounting.noise.skellam import least_variance, rounded_norm
+from flamelib.accounting.splitting.crowds import least_messages
 from flamelib.core.arrays import Reals, Wholes, reals
 from flamelib.core.vocabulary import Domain, DomainError, check, keep
 from flamelib.mechanisms.integers.modular import LARGEST_MACHINE
@@ -31,6 +34,8 @@ _ROWS_AT_ONCE = 16  # so many rows of a model's size stay in the processor's cac
 _COORDINATES_AT_ONCE = 256  # whose messages are in memory together
 _TRIES = 64  # at a rounding that is short enough, before it goes towards zero
 _LONGEST = 2**26  # of which many squares add up without rounding
+_SHARE = 0.01  # of delta, for what the shares tell
+_FAR = 10  # standard deviations of the noise for which the modulus has room
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,48 @@ class CloakAverage:
         if self.modulus > LARGEST_MACHINE:
             raise DomainError(f"modulus must be a whole number of at most 2^62, got {self.modulus}")
         _ = self.protocol, self.total_noise  # refused here, not in the middle of training
+
+    @classmethod
+    def calibrated(
+        cls,
+        dimension: int,
+        rounds: int,
+        epsilon: float,
+        delta: float,
+        *,
+        n_users: int,
+        clip_norm: float,
+        scale: int,
+        colluding: int = 0,
+        modulus: int | None = None,
+    ) -> Self:
+        """The least noise and the fewest messages that keep a budget for who takes part in so many rounds.
+
+        Parameters
+        ----------
+        dimension, rounds : int
+            Coordinates of an update, and rounds that a user takes part in.
+        epsilon, delta : float
+            Guarantee of all these rounds, for replacing everything that one user holds.
+        n_users, clip_norm, scale, colluding
+            As of the class.
+        modulus : int, optional
+            The least power of two that no sum of rounded updates can leave, ten standard deviations of noise included,
+            if left out.
+
+        Examples
+        --------
+        >>> found = CloakAverage.calibrated(7850, 2, 2.0, 1e-6, n_users=1000, clip_norm=0.3, scale=256)
+        >>> found.n_messages, found.modulus.bit_length() - 1, round(found.norm_limit / 256, 3)
+        (12, 20, 1.017)
+        """
+        limit, bits = rounded_norm(dimension, scale), security_bits(dimension, rounds, epsilon, delta)
+        variance = least_variance(dimension, 2 * limit, rounds, epsilon, delta, security_bits=bits)
+        most = n_users * math.floor(limit) + math.ceil(_FAR * math.sqrt(variance * n_users / (n_users - colluding)))
+        if modulus is None:
+            modulus = 2 ** (2 * most).bit_length()
+        n_messages = least_messages(bits, n_users, modulus, colluding)
+        return cls(n_users, clip_norm, scale, limit, variance, modulus, n_messages, colluding)
 
     @property
     def protocol(self) -> CloakProtocol:
@@ -131,6 +178,16 @@ class CloakAverage:
 
     def _unscaled(self, sums: Wholes) -> Reals:
         return np.asarray(sums * (self.clip_norm / (self.scale * self.n_users)))
+
+
+def security_bits(dimension: int, rounds: int, epsilon: float, delta: float) -> int:
+    """How close shuffled shares of a coordinate must be, in bits, so that all of them cost a hundredth of delta.
+
+    >>> security_bits(7850, 2, 2.0, 1e-6)
+    44
+    """
+    both = epsilon + math.log1p(math.exp(-epsilon))
+    return math.ceil(math.log2(dimension * rounds) + both / math.log(2) - math.log2(_SHARE * delta))
 
 
 def _rounded_within(rows: Reals, limit: float, randomness: Randomness) -> Reals:

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from flamebook.experiments import flame
 from flamebook.experiments.cloak import (
     CLOAK,
@@ -27,7 +25,6 @@ from flamebook.experiments.cloak import (
 )
 from flamebook.experiments.flame import Method, compute_runs
 from flamebook.experiments.flame_grid import Sweep
-from flamebook.experiments.runs import Gap
 from flamebook.recordings.flame import HEADER, Key, parameters, sizes, sweep_of, to_rows
 from flamebook.runs import recorded
 from flamebook.runs.record import Part, Recording, Results
@@ -46,38 +43,6 @@ def recorded_sweep(experiment: str) -> Sweep:
     """
     given = {name: of for name, of in parameters(TABLE).items() if name != experiment}
     return sweep_of(TABLE, experiment, recorded.data_of_this_run((DATASET,)), given)
-
-
-def equal_rows() -> list[tuple[object, ...]]:
-    """For a table: epsilon, and the accuracy of every method at the end with the step that was found for it."""
-    sweep, steps = recorded_sweep("epsilon"), recorded.provenance(TABLE)["steps"]
-    return [
-        (value, *(f"{sweep.at(name, value)} ({steps[f'{value:g}'][name]:g})" for name in sweep.finals))
-        for value in sweep.x
-    ]
-
-
-def sweep_rows(experiment: str) -> list[tuple[object, ...]]:
-    """For a table: a value, accuracy of cloak aggregation, coordinates that wrapped in the first and last round."""
-    sweep = recorded_sweep(experiment)
-    full = sweep.full[CLOAK][..., 0].mean(axis=1)
-    return [
-        (float(value), str(sweep.at(CLOAK, value)), float(first), float(last))
-        for value, (first, last) in zip(sweep.x, full, strict=True)
-    ]
-
-
-def findings() -> dict[str, str]:
-    """What the page says about the recorded runs, by name: accuracies and paired differences in points with spread."""
-    sweep = recorded_sweep("epsilon")
-    told: dict[str, str] = {}
-    for value in sweep.x:
-        at = {name: finals[:, list(sweep.x).index(value)] for name, finals in sweep.finals.items()}
-        key = f"{value:g}".replace(".", "_")
-        told |= {f"{name}_{key}": str(Gap.of(final)) for name, final in at.items()}
-        told |= {f"behind_server_{key}": str(Gap.of(at[SERVER] - at[CLOAK]))}
-        told |= {f"ahead_of_flame_{key}": str(Gap.of(at[CLOAK] - max((at[n] for n in FLAME), key=np.mean)))}
-    return told
 
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3
