@@ -12,10 +12,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from flamebook.experiments.checkin import DISTRIBUTED, SHUFFLED, Spent
-from flamebook.experiments.flame_grid import EqualBudget, Sweep
-from flamebook.experiments.runs import Gap, Learning, Runs, named
+from flamebook.experiments.flame_grid import Sweep
+from flamebook.experiments.runs import Learning, Runs, named
 from flamebook.figures.style import Pen
-from flamebook.recordings.flame import Beside
 from flamebook.records import DOTTED, words
 from flamelib.core.arrays import Reals
 
@@ -48,29 +47,6 @@ def draw_sweep(ax: Axes, record: Sweep, pen: Pen) -> None:
     ax.set_xticks(record.x)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-def draw_beside(ax: Axes, record: Beside, pen: Pen) -> None:
-    """Recorded means in a band of one standard deviation; fresh ones as points with bars, alone if of other data."""
-    draw_sweep(ax, record.recorded or record.fresh, pen)
-    for name in record.fresh.finals:
-        key, _, kind = name.partition(":")
-        style = pen.line(key, label="_fresh", linestyle="none", marker="+" if kind else "x", markersize=8)
-        ax.errorbar(record.fresh.x, record.fresh.mean(name), yerr=record.fresh.spread(name), capsize=3, **style)
-
-
-def draw_equal_budget(ax: Axes, record: EqualBudget, pen: Pen) -> None:
-    """The server's curves; every protocol as a bar over its certified interval, a cross at its claim."""
-    ax.set(xscale="log", xlabel=words("epsilon"), ylabel="accuracy at the end (%)")
-    for name, finals in record.server.finals.items():
-        draw_band(ax, record.server.x, finals, name, list(record.server.finals), pen)
-    for key, one in record.intervals.items():
-        gap = Gap.of(record.finals[key])
-        style = pen.line(key.partition(":")[0], label=named(key), linestyle="-", linewidth=3)
-        style |= {"marker": "s"} if ":" in key else {}
-        ax.plot([one.lower, one.upper], [gap.mean] * 2, **style)
-        ax.errorbar(one.lower, gap.mean, yerr=gap.spread, color=style["color"], capsize=3)
-        ax.plot(one.claimed, gap.mean, color=style["color"], marker="x", markersize=9, linestyle="none")
 
 
 def draw_spent(ax: Axes, found: Spent, pen: Pen) -> None:
