@@ -11,12 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
-from flamebook.experiments.runs import Gap, Runs, named
+from flamebook.experiments.runs import Runs
 from flamebook.records import Parameters
-from flamebook.runs import recorded
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
-from flamelib.core.arrays import Floats, Reals
+from flamelib.core.arrays import Floats
 from flamelib.core.vocabulary import VOCABULARY, DomainError, check
 from flamelib.learning.federated import Aggregate, Published, Users, train
 from flamelib.mechanisms.randomizers import LaplaceNoise
@@ -235,66 +234,6 @@ def compute_runs(
     return Runs(curves, official, untouched, full, parameters)
 
 
-def compute_all(users: Users, setting: Setting, repeats: int, seed: int) -> Runs:
-    """All methods in a setting that fits the users, with fresh noise."""
-    fitted = setting.fitted(users)
-    return compute_runs(users, fitted, all_methods(fitted, users.model.dimension), repeats, seed)
-
-
-def compute_repeated(users: Users, setting: Setting, repeats: int, seed: int) -> Runs:
-    """The methods of which a gap was printed, every round finding the generator in the same state."""
-    printed = {name for one, other, _ in GAPS.values() for name in (one, other)}
-    methods = all_methods(setting, users.model.dimension)
-    kept = {name: method for name, method in methods.items() if name in printed}
-    return compute_runs(users, setting, kept, repeats, seed, repeat_noise=True)
-
-
 def _overfull(published: Published) -> tuple[int, int]:
     overflow = getattr(published, "overflow", np.zeros(1, dtype=np.int64))
     return int((overflow > 0).sum()), int(overflow.max())
-
-
-def users_rows(users: Users) -> list[tuple[object, ...]]:
-    """For a table: who holds what, and what is tested on."""
-    return [
-        ("users", len(users)),
-        ("training images of each", users.labels.shape[1]),
-        ("test images that users hold back", len(users.held_back)),
-        ("images of the published test part", len(users.official)),
-        ("of these in some user's hands", int(users.official_held.sum())),
-        ("of these trained on", int(users.official_trained.sum())),
-        ("parameters of the model", users.model.dimension),
-    ]
-
-
-GAP_HEADER = ("gap at the end (points)", "printed", "fresh noise", "fits", "repeated noise", "fits")
-
-
-def gap_rows(*found: Runs) -> list[tuple[object, ...]]:
-    """For a table: a printed gap, and for each set of runs ours with its spread and whether the printed one fits in.
-
-    On a page of other data than the printed gaps are of, nothing fits or does not.
-    """
-    comparable = recorded.same_data(PRINTED_OF)
-    rows: list[tuple[object, ...]] = []
-    for one, other, printed in GAPS.values():
-        ours = [runs.gap(one, other) for runs in found]
-        told = [part for gap in ours for part in (str(gap), gap.agrees(printed) if comparable else "other data")]
-        rows.append((f"{named(one)} \N{MINUS SIGN} {named(other)}", printed, *told))
-    return rows
-
-
-def fitting_gaps(runs: Runs) -> int:
-    """How many of the printed gaps may be one more run of these."""
-    return sum(runs.gap(one, other).agrees(printed) for one, other, printed in GAPS.values())
-
-
-def accuracy_rows(record: Runs) -> list[tuple[object, ...]]:
-    """For a table: each method's accuracy at the end on the three sets of test images, in percent with its spread."""
-    finals = {name: curves[:, -1] for name, curves in record.curves.items()}
-    sets = (finals, record.official, record.untouched)
-    return [(named(name), *(_told(100 * one[name]) for one in sets)) for name in finals]
-
-
-def _told(shares: Reals) -> str:
-    return "no such image" if np.isnan(shares).any() else str(Gap.of(shares))

@@ -20,20 +20,14 @@ from flamebook.experiments.flame import (
     Crowd,
     Method,
     Setting,
-    claimed_epsilon,
     compute_runs,
-    dense,
     double,
     simple,
     topk,
 )
-from flamebook.experiments.runs import Gap, Runs, named
-from flamebook.records import Parameters, columns_csv, to_csv
-from flamebook.statements import AtLeast, AtMost
-from flamelib.accounting.coordinates import counting
+from flamebook.experiments.runs import Gap, Runs
+from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
-from flamelib.accounting.coordinates.full_bags import dropped_lower
-from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
 from flamelib.core.search import greatest
@@ -255,38 +249,6 @@ def compute_sweep(
     return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
 
 
-CROWDED_HEADER = (
-    *("multiples", "full in round 1", "largest excess", "full in the last round", "largest excess"),
-    "accuracy (%)",
-)
-
-
-def crowded_rows(record: Sweep) -> list[tuple[object, ...]]:
-    """For a table: multiples; coordinates without room and largest excess, first and last round; accuracy."""
-    rows: list[tuple[object, ...]] = []
-    for count, found, final in zip(record.x, record.full["topk"], record.finals["topk"].T, strict=True):
-        both = [(float(found[:, end, 0].mean()), int(found[:, end, 1].max())) for end in (0, 1)]
-        rows.append((int(count), *both[0], *both[1], str(Gap.of(final))))
-    return rows
-
-
-PROTOCOLS = ("topk", "topk:dense", "double", "simple")
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """What is claimed of a round's epsilon, and certified bounds on it from below and above."""
-
-    claimed: float
-    lower: float
-    upper: float
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim lies below the certified lower bound."""
-        return self.claimed < self.lower
-
-
 def certified_epsilon(setting: Setting, dimension: int, protocol: str) -> float:
     """Certified epsilon of one round (upper), for the protocols as they are trained here.
 
@@ -304,93 +266,3 @@ def certified_epsilon(setting: Setting, dimension: int, protocol: str) -> float:
     else:
         given |= {"epsilon0": epsilon0, "kept": kept, "padded": padded, "inclusion": "exact", "overflow": "drop"}
     return float(account(protocol=protocol, bound="blanket", route="sound", **given))
-
-
-def interval(setting: Setting, dimension: int, protocol: str) -> Interval:
-    """Claimed epsilon and certified interval of one round, both ends for the protocol as it is trained here."""
-    if protocol == "topk:dense":
-        return interval(dense(setting), dimension, "topk")
-    n_users, kept, padded, delta = setting.n_users, setting.kept(dimension), setting.padded, setting.delta
-    epsilon0 = setting.epsilon0
-    if protocol == "topk":
-        weighed = weighed_lower(n_users, kept, padded, epsilon0, delta=delta)
-        lower = max(float(weighed), float(dropped_lower(n_users, dimension, kept, padded, epsilon0, delta=delta)))
-    elif protocol == "simple":
-        lower = float(counting.simple_lower(dimension, n_users, epsilon0 * kept / dimension, delta=delta))
-    else:
-        lower = float(counting.exactly_lower(n_users, dimension, kept, padded, epsilon0, delta=delta))
-    claimed = claimed_epsilon(setting, dimension, protocol=protocol)
-    return Interval(claimed, lower, certified_epsilon(setting, dimension, protocol))
-
-
-@dataclass(frozen=True, slots=True)
-class EqualBudget:
-    """Accuracy against what a round truly keeps.
-
-    Attributes
-    ----------
-    server : Sweep
-        The trusted server, exactly calibrated, against epsilon: ``dp``, and ``dp:step`` with a longer step.
-    finals : mapping from protocol to array of shape (repeats,)
-        Percent at the end.
-    intervals : mapping from protocol to Interval
-    """
-
-    server: Sweep
-    finals: Mapping[str, Reals]
-    intervals: Mapping[str, Interval]
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.server.parameters
-
-    def server_at(self, epsilon: float, method: str = "dp") -> float:
-        """The server's mean accuracy at an epsilon, straight in its logarithm between grid values, level beyond."""
-        at = math.log(max(epsilon, float(self.server.x[0])))
-        return float(np.interp(at, np.log(self.server.x), self.server.mean(method)))
-
-    def lead(self, protocol: str, method: str = "dp") -> float:
-        """How far the server at the protocol's *lower* epsilon is ahead of the protocol, in points."""
-        return self.server_at(self.intervals[protocol].lower, method) - float(self.finals[protocol].mean())
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """For a table: claimed, lower and upper epsilon, accuracy, and the server's at the lower one, both steps."""
-        return [
-            (
-                named(key), one.claimed, AtLeast(one.lower), AtMost(one.upper), str(Gap.of(self.finals[key])),
-                *(f"{self.server_at(one.lower, method):.1f}" for method in self.server.finals),
-            )
-            for key, one in self.intervals.items()
-        ]  # fmt: skip
-
-    def to_csv(self) -> str:
-        """One row a method and epsilon."""
-        rows: list[tuple[object, ...]] = []
-        for key in self.server.finals:
-            columns = (self.server.x, self.server.x, self.server.x, self.server.mean(key), self.server.spread(key))
-            rows += [(key, *row) for row in zip(*columns, strict=True)]
-        for key, one in self.intervals.items():
-            gap = Gap.of(self.finals[key])
-            rows.append((key, one.claimed, one.lower, one.upper, gap.mean, gap.spread))
-        return to_csv(["method", "claimed", "lower", "upper", "mean", "spread"], rows)
-
-
-def compute_equal_budget(
-    users: Users, setting: Setting, epsilons: Iterable[float], runs: Runs, repeats: int, seed: int
-) -> EqualBudget:
-    """The trusted server at every epsilon, and the three protocols with their accuracies from finished runs.
-
-    Parameters
-    ----------
-    users : Users
-    setting : Setting
-    epsilons : iterable of float
-        Budgets of a round.
-    runs : Runs
-        Of the four protocols in this setting.
-    repeats, seed : int
-        Of the server's runs.
-    """
-    server = compute_sweep(users, setting, "epsilon", epsilons, repeats, seed)
-    intervals = {key: interval(setting, users.model.dimension, key) for key in PROTOCOLS}
-    return EqualBudget(server, {key: runs.final(key) for key in PROTOCOLS}, intervals)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flamebook.experiments import flame_grid as tradeoffs
-from flamebook.experiments.flame import Setting, all_methods, compute_runs, fitting_gaps
+from flamebook.experiments.flame import Setting, all_methods, compute_runs
 from flamebook.experiments.flame_grid import Sweep, compute_sweep
 from flamebook.experiments.runs import Runs
 from flamebook.records import Parameters
@@ -94,24 +94,6 @@ def parameters(table: str) -> Parameters:
     """The setting of recorded runs, how often each was repeated, and the seed: for the card of a figure."""
     about = tables.provenance(table)
     return {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
-
-
-def findings() -> dict[str, int | float | str]:
-    """What the page says about the recorded runs, by name: gaps that fit, gaps with their spread, runs that stop.
-
-    ``stopped`` counts runs of SS-Topk with a coordinate of more reports than padding has room for in the first round.
-    """
-    fresh, repeated, clothes = recorded_runs(), recorded_runs(noise="repeated"), recorded_runs("fashion-mnist")
-    return {
-        "fresh_fits": fitting_gaps(fresh),
-        "repeated_fits": fitting_gaps(repeated),
-        "server_gap": str(fresh.gap("topk", "dp:claimed")),
-        "dense_gap": str(fresh.gap("np", "topk:dense")),
-        "clothes_server_gap": str(clothes.gap("topk", "dp:claimed")),
-        "clothes_dense_gap": str(clothes.gap("np", "topk:dense")),
-        "stopped": int((fresh.full["topk"][:, 0, 0] > 0).sum()),
-        "best_rate": recorded_sweep("sampling_rate").best("topk"),
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from scipy.stats import norm
 from flamebook.claims import flame, ledger
 from flamebook.experiments import flame as flame_learning
 from flamebook.experiments import flame as flame_methods
-from flamebook.experiments import flame_grid, flame_told
+from flamebook.experiments import flame_grid
 from flamebook.experiments.flame import Setting
-from flamebook.experiments.flame_grid import EqualBudget, Interval
-from flamebook.experiments.runs import Gap, Runs
+from flamebook.experiments.runs import Gap
 from flamebook.figures import present
 from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
@@ -143,21 +142,6 @@ def test_the_interval_of_one_more_run_holds_it_as_often_as_it_says():
     assert inside == pytest.approx(0.95, abs=0.02)
 
 
-def test_gap_tables_have_a_row_for_each_printed_gap(runs):
-    rows = flame_learning.gap_rows(runs, runs)
-    assert [row[1] for row in rows] == [4.07, 55.5, 33.94, 60.7, 1.48]
-    assert all(row[2:4] == row[4:6] for row in rows)
-    assert flame_learning.fitting_gaps(runs) == sum(bool(row[3]) for row in rows)
-    assert rows[2][0] == "SS-Topk − DP-FL, budget claimed for SS-Topk"
-    assert len(flame_learning.accuracy_rows(runs)) == len(runs.curves)
-
-
-def test_the_users_table_tells_the_overlap(users):
-    rows = dict(flame_learning.users_rows(users))
-    assert rows["of these in some user's hands"] == users.official_held.sum() > 0
-    assert rows["parameters of the model"] == 650
-
-
 # --- sweeps -------------------------------------------------------------------------------------------------------
 
 
@@ -193,9 +177,9 @@ def test_the_server_is_calibrated_at_every_budget():
 
 
 def test_hiding_fills_the_bags(sweeps):
-    rows = flame_grid.crowded_rows(sweeps["multiples"])
-    assert [row[0] for row in rows] == [1, 4]
-    assert rows[1][1] >= rows[0][1] >= 0
+    full = sweeps["multiples"].full["topk"]
+    assert sweeps["multiples"].x.tolist() == [1, 4]
+    assert full[1, :, 0, 0].mean() >= full[0, :, 0, 0].mean() >= 0
     assert sweeps["multiples"].at("topk", 4).repeats == 2
 
 
@@ -207,17 +191,11 @@ def test_a_sweep_without_any_protocol_is_refused(users):
 # --- equal budgets ------------------------------------------------------------------------------------------------
 
 
-def test_certified_intervals_hold_the_attack_and_tell_which_claim_falls():
-    found = {key: flame_grid.interval(Setting(), 7850, key) for key in flame_grid.PROTOCOLS}
-    for one in found.values():
-        assert 0 < one.lower <= one.upper
-    assert found["topk"].lower == pytest.approx(1.797, abs=1e-3)
-    assert found["double"].lower == pytest.approx(0.1436, abs=1e-4)
-    assert found["simple"].lower == pytest.approx(0.0900, abs=1e-4)
-    assert found["topk:dense"].claimed == pytest.approx(2.348, abs=1e-3)
-    assert found["double"].upper == pytest.approx(0.1573, abs=1e-4)
-    assert found["topk:dense"].lower == pytest.approx(2.771, abs=1e-3)
-    assert [key for key, one in found.items() if one.refuted] == ["topk", "topk:dense"]
+def test_certified_budgets_are_those_of_the_protocols_as_they_are_trained():
+    found = {name: flame_grid.certified_epsilon(Setting(), 7850, name) for name in ("topk", "double", "simple")}
+    assert found["topk"] == pytest.approx(2.1177, abs=1e-3)
+    assert found["double"] == pytest.approx(0.1573, abs=1e-4)
+    assert found["simple"] == pytest.approx(0.0903, abs=1e-4)
 
 
 def test_at_a_sound_budget_everything_keeps_it_and_hardly_less():
@@ -237,30 +215,14 @@ def test_at_a_sound_budget_everything_keeps_it_and_hardly_less():
     assert 2 * setting.clip_norm * alone == pytest.approx(server), "the same noise, but of every user"
 
 
-def test_the_server_is_judged_at_the_lower_end(sweeps):
-    low, high = sweeps["epsilon"].mean("dp")
-    record = EqualBudget(sweeps["epsilon"], {"topk": np.array([low - 9, low - 9.5])}, {"topk": Interval(0.1, 1.0, 2.0)})
-    assert record.server_at(1.0) == pytest.approx(low)
-    assert record.server_at(10) == pytest.approx((low + high) / 2)
-    assert record.server_at(0.01) == pytest.approx(low)
-    assert record.lead("topk") == pytest.approx(9.25)
-    assert record.lead("topk", "dp:step") == pytest.approx(sweeps["epsilon"].mean("dp:step")[0] - low + 9.25)
-    assert record.rows()[0][:4] == ("SS-Topk", 0.1, 1.0, 2.0)
-    assert columns(record)["method"] == ("dp", "dp", "dp:step", "dp:step", "topk")
-
-
 # --- drawing ------------------------------------------------------------------------------------------------------
 
 
 def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
-    budget = EqualBudget(sweeps["epsilon"], {"topk": runs.final("topk")}, {"topk": Interval(0.1, 1.0, 2.0)})
-    beside = flame_recorded.Beside(sweeps["epsilon"], sweeps["epsilon"])
     for name, record, draw in (
         ("runs", runs, drawn.draw_runs),
         ("sweep", sweeps["server_step"], drawn.draw_sweep),
-        ("beside", beside, drawn.draw_beside),
-        ("equal", budget, drawn.draw_equal_budget),
     ):
         seen = []
 
@@ -334,123 +296,6 @@ def test_checks_read_the_recorded_runs():
     assert flame.step_gain("clipped", "sparse") == -flame.step_gain("sparse", "clipped")
 
 
-# --- words --------------------------------------------------------------------------------------------------------
-
-
-def flat(values, repeats=3):
-    """Runs that end at these percentages, all alike."""
-    curves = {name: np.full((repeats, 2), value / 100) for name, value in values.items()}
-    nothing = {name: np.zeros(repeats) for name in values}
-    return Runs(curves, nothing, nothing, {}, {})
-
-
-def swept(finals, full=0):
-    """A sweep over 1 and 16 with these pairs of percentages in two runs each."""
-    table = {name: np.array([pair, np.array(pair) + 1.0]) for name, pair in finals.items()}
-    return flame_grid.Sweep("x", np.array([1.0, 16.0]), table, {name: np.full((2, 2, 2, 2), full) for name in finals})
-
-
-def test_runs_are_told_from_the_top():
-    runs = flat({"np": 80.0, "topk": 85.0})
-    assert flame_told.standings(runs) == "SS-Topk (85 %) and NP-FL (80 %)"
-
-
-def test_the_ends_of_a_sweep_are_told_where_it_has_points():
-    sweep = swept({"topk": [50.0, 60.0], "double": [math.nan, 30.0]})
-    assert (
-        flame_told.ends(sweep)
-        == "SS-Topk from 50.5 % at 1 to 60.5 % at 16; SS-Double from 30.5 % at 16 to 30.5 % at 16"
-    )
-
-
-def test_steps_are_told_as_they_are():
-    assert "so it is" in flame_told.steps(swept({"clipped": [2.0, 3.0], "sparse": [1.0, 2.0]}))["steps_here"]
-    assert "not so" in flame_told.steps(swept({"clipped": [2.0, 3.0], "sparse": [1.0, 4.0]}))["steps_here"]
-
-
-def test_full_bags_are_told():
-    words = flame_told.crowded(swept({"topk": [50.0, 50.0]}, full=20), 100)
-    assert words["crowded"] == "20 % of the coordinates overflow in the first round, and 20 % in the last"
-    assert words["hiding_change"].startswith("The accuracy hardly changes (0.00")
-    assert words["overflow_row"].startswith("not where users agree: at $l=1$ 20 %")
-    alone = flame_grid.Sweep("x", np.array([4.0]), {"topk": np.ones((2, 1))}, {"topk": np.zeros((1, 2, 2, 2))})
-    assert flame_told.crowded(alone, 100)["hiding_change"].startswith("No other number")
-    other = flame_told.crowded(swept({"topk": [50.0, 40.0]}), 100)
-    assert other["hiding_change"].startswith("The accuracy changes (-10.00")
-    assert "no bag overflows" in other["overflow_row"]
-
-
-@pytest.mark.parametrize(
-    ("server", "leads", "row"),
-    [
-        (90.0, "SS-Topk (by 40.0 points), SS-Double (by 50.0 points) and SS-Simple (by 60.0 points)", "does not hold"),
-        (
-            45.0,
-            "SS-Double (by 5.0 points) and SS-Simple (by 15.0 points), and behind SS-Topk (by 5.0)",
-            "SS-Topk leads by 5.00",
-        ),
-        (10.0, "none of the three protocols", "SS-Topk leads by 40.00"),
-    ],
-)
-def test_leads_are_told_either_way(server, leads, row):
-    sweep = flame_grid.Sweep("epsilon", np.array([1.0]), dict.fromkeys(("dp", "dp:step"), np.full((2, 1), server)), {})
-    finals = {"topk": 50.0, "topk:dense": 60.0, "double": 40.0, "simple": 30.0}
-    given = dict.fromkeys(finals, Interval(0.5, 1.0, 2.0)) | {"double": Interval(1.5, 1.0, 2.0)}
-    words = flame_told.budgets(EqualBudget(sweep, {name: np.full(2, end) for name, end in finals.items()}, given))
-    assert leads in words["leads"]
-    assert row in words["server_row"]
-    assert words["dense_claim"] == "is refuted"
-    assert words["double_claim"].startswith("1.5 is not refuted")
-    assert words["simple_claim"] == "0.25 times"
-    assert words["dense_leads"].startswith(f"{abs(60 - server):.1f} points {'behind' if server > 60 else 'ahead of'}")
-
-
-def test_sound_budgets_are_told_where_who_is_ahead():
-    finals = {"dp": [60.0, 40.0], "topk": [50.0, 50.0], "double": [55.0, 45.0], "double:told": [30.0, 40.0]}
-    sweep = swept(finals | {"simple": [54.9, 45.1]})
-    words = flame_told.sound(sweep, recorded=False)
-    assert words["sound_of"] == "on this page"
-    assert words["sound_gain"] == "up to 25.0 points, at $\\varepsilon=1$"
-    assert words["sound_ahead"] == words["sound_server"].removeprefix("ahead of all three protocols ")
-    assert words["sound_ahead"] == "at $\\varepsilon=1$"
-    assert "cannot be told apart" in words["sound_simple"]
-    other = swept(finals | {"simple": [30.0, 20.0], "dp": [99.0, 99.0], "topk": [90.0, 90.0]})
-    words = flame_told.sound(other, recorded=True)
-    assert words["sound_of"] == "recorded on MNIST"
-    assert words["sound_ahead"] == "at none of the budgets tried"
-    assert words["sound_server"].endswith("at every budget tried")
-    assert words["sound_simple"].startswith("SS-Double differs from SS-Simple by 25.00")
-
-
-def test_a_server_is_judged_below_its_grid_too():
-    sweep = flame_grid.Sweep("epsilon", np.array([1.0, 2.0]), {"dp": np.array([[10.0, 20.0]] * 2)}, {})
-    record = EqualBudget(sweep, {"topk": np.full(2, 15.0)}, {"topk": Interval(0.0, 0.0, 0.0)})
-    assert record.server_at(0.0) == 10.0
-    assert flame_told.at_lower_ends(record).endswith("SS-Topk has 15 % at 0 and the server 10 %")
-
-
-def test_other_data_are_told_beside_these():
-    here, there = (
-        flat({"topk": 50.0, "double": 40.0, "simple": 30.0}),
-        flat({"topk": 60.0, "double": 40.0, "simple": 70.0}),
-    )
-    words = flame_told.elsewhere(here, here, "digits")
-    assert words["other_data"] == "handwritten digits"
-    assert "is the same" in words["same_order"]
-    assert words["topk_first"].startswith("holds, on both")
-    other = flame_told.elsewhere(here, there, "digits")
-    assert other["same_order"].startswith("The distances between the methods differ")
-    assert other["topk_first"] == "holds on one of the two data sets of this page"
-    assert flame_told.elsewhere(there, there, "digits")["topk_first"] == "does not hold on this page"
-    level = flat(dict.fromkeys(("topk", "double", "simple"), 50.0))
-    assert flame_told.elsewhere(here, level, "digits")["topk_first"] == "the runs of this page do not tell"
-
-
-def test_a_crowd_is_told_with_what_stands_in_for_its_data(users):
-    words = flame_told.crowd("digits", users, SMALL)
-    assert words == {"data": "handwritten digits", "images": "7", "crowd": "150", "step_of_topk": "50 times"}
-
-
 def test_more_multiples_than_fit_become_the_most_that_do():
     points = flame_grid.points(SMALL, 650, "multiples", [1, 4, 100, 1000])
     assert [point.value for point in points] == [1, 4, 20]
@@ -463,8 +308,3 @@ def test_a_claim_of_zero_still_has_baselines():
     assert flame_methods.claimed_epsilon(nothing, 7850) == 0
     methods = flame_methods.all_methods(nothing, 7850)
     assert np.isfinite(methods["dp:claimed"].noise_std)
-
-
-def test_a_set_without_untouched_images_says_so(runs):
-    none = replace(runs, untouched={name: np.full(3, np.nan) for name in runs.curves})
-    assert {row[3] for row in flame_learning.accuracy_rows(none)} == {"no such image"}

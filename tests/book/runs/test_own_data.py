@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flamebook.experiments import flame
-from flamebook.experiments.runs import Runs
 from flamebook.figures import present
 from flamebook.places import ROOT
 from flamebook.recordings import checkin, cloak, participation
@@ -39,7 +37,7 @@ class TestRecorded:
             asks(monkeypatch, **parameters)
             assert checkin.recorded("large").curves
             assert cloak.recorded_sweep("epsilon").finals
-            assert recorded_flame.findings()["stopped"] >= 0
+            assert recorded_flame.recorded_runs().curves
         asks(monkeypatch, dataset="fashion-mnist")
         clothes = recorded_flame.recorded_runs()
         assert (clothes.curves["topk"] == recorded_flame.recorded_runs("fashion-mnist").curves["topk"]).all()
@@ -52,7 +50,6 @@ class TestRecorded:
             lambda: participation.recorded("6.1"),
             cloak.findings,
             cloak.equal_rows,
-            recorded_flame.findings,
             recorded_flame.recorded_runs,
             lambda: recorded_flame.recorded_sweep("padded"),
         )
@@ -60,12 +57,6 @@ class TestRecorded:
             with pytest.raises(recorded.NotRecorded, match=r"what was recorded is of .*, nothing of answers\.npz$"):
                 ask()
         assert recorded_flame.recorded_runs("mnist").curves, "what is asked for by name is shown under its name"
-
-    def test_printed_gaps_fit_no_other_data(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        runs: Runs = recorded_flame.recorded_runs("mnist")
-        assert {row[3] for row in flame.gap_rows(runs)} <= {True, False}
-        asks(monkeypatch, dataset="digits")
-        assert {row[3] for row in flame.gap_rows(runs)} == {"other data"}
 
 
 class TestWhere:
