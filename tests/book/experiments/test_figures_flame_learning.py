@@ -16,8 +16,6 @@ from flamebook.experiments import flame as flame_methods
 from flamebook.experiments import flame_grid
 from flamebook.experiments.flame import Setting
 from flamebook.experiments.runs import Gap
-from flamebook.figures import present
-from flamebook.figures.together import learning as drawn
 from flamebook.recordings import flame as flame_recorded
 from flamebook.recordings import flame as record_learning
 from flamebook.records import to_csv
@@ -213,25 +211,6 @@ def test_at_a_sound_budget_everything_keeps_it_and_hardly_less():
     server, alone = point.methods["dp"].noise_std, point.methods["ldp"].noise_std
     assert server == pytest.approx(analytic_noise_std(2 * clip, epsilon, setting.delta))
     assert 2 * setting.clip_norm * alone == pytest.approx(server), "the same noise, but of every user"
-
-
-# --- drawing ------------------------------------------------------------------------------------------------------
-
-
-def test_figures_are_drawn_with_words_on_their_axes(runs, sweeps, monkeypatch, tmp_path):
-    monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
-    for name, record, draw in (
-        ("runs", runs, drawn.draw_runs),
-        ("sweep", sweeps["server_step"], drawn.draw_sweep),
-    ):
-        seen = []
-
-        def watched(ax, given, pen, draw=draw, seen=seen):
-            draw(ax, given, pen)
-            seen.append((ax.get_xlabel(), ax.get_ylabel()))
-
-        present.show(record, watched, name=name, alt="A figure of the test.")
-        assert all(x and y for x, y in seen)
 
 
 # --- recorded results ---------------------------------------------------------------------------------------------
