@@ -90,7 +90,7 @@ def test_others_who_differ_are_worse_than_others_who_agree() -> None:
             law[sum(reports)] += math.prod(1 - flip if b == r else flip for b, r in zip(bits, reports, strict=True))
         laws.append(law)
     mixed = clients.profile([0, 1], 0.0)
-    assert mixed == pytest.approx(hockey_stick(*laws, 0.0), rel=1e-12)
+    assert mixed == pytest.approx(hockey_stick(laws[0], laws[1], 0.0), rel=1e-12)
     assert mixed > 1.13 * clients.profile([0, 0], 0.0)
 
 
