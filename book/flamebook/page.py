@@ -12,7 +12,8 @@
     a finished figure, for light and dark pages, with files to download
 
 Importing this gives matplotlib the look of the book; ``LOOK`` has the style of every bound, ``BLUE`` to ``PAGE`` its
-colours.  Outside a run of the book's own commands, files go to ``figures/`` beside the notebook.
+colours; ``DATA`` and ``RESULTS`` are the folders of recorded data.  Outside a run of the book's own commands, files go
+to ``figures/`` beside the notebook.
 """
 
 import io
@@ -224,6 +225,7 @@ def _cell(value: Any, name: str) -> Any:
 
 
 __all__ = [
+    *("DATA", "RESULTS"),
     *("BLACK", "BLUE", "FAINT", "GREEN", "GREY", "INK", "LOOK", "OCHRE", "PAGE", "PURPLE", "SKY", "VERMILLION"),
     *("figure", "holds", "result", "table", "written_for"),
 ]

@@ -56,7 +56,7 @@ SUBJECTS = {
     "flamebook.runs.page.head": "what stands at the top of a page",
     "flamebook.site.book.pages": "the pages that are made",
     "flamebook.site.book.jobs": "what is run, apart from who asks for it",
-    "flamebook.site.book.release": "a file to hand on",
+    "flamebook.site.measured.costs": "records of another kind on one page",
 }
 
 
