@@ -6,16 +6,12 @@ Nothing here draws, so that claims, attacks and experiments can share it.  How a
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from flamelib.core.arrays import Reals
-from flamelib.core.vocabulary import DomainError
 
 Parameters = Mapping[str, float | str]
 
@@ -76,73 +72,9 @@ def _plain(cell: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
-def whole_grid(low: float, high: float, points: int) -> NDArray[np.int64]:
-    """Whole numbers in geometric progression, ends included, without repeats.
-
-    >>> whole_grid(100, 1000, 3).tolist()
-    [100, 316, 1000]
-    """
-    if not 0 < low < high < math.inf or points < 2:
-        raise DomainError(f"a grid needs 0 < low < high and 2 points or more, got {low}, {high}, {points}")
-    return np.unique(np.round(np.geomspace(low, high, points)).astype(np.int64))
-
-
 def words(name: str) -> str:
     """Axis label of a column: its symbol and what it is."""
     return WORDS.get(name, name.replace("_", " "))
-
-
-@dataclass(frozen=True, slots=True)
-class Slope:
-    """Exponent of a power law fitted on log-log axes, with its standard error."""
-
-    exponent: float
-    standard_error: float
-
-    def __str__(self) -> str:
-        return f"{self.exponent:.3f} \N{PLUS-MINUS SIGN} {self.standard_error:.3f}"
-
-
-def log_log_slope(x: ArrayLike, y: ArrayLike) -> Slope:
-    """Ordinary least squares of log y on log x; the standard error is that of independent, equal residuals.
-
-    Parameters
-    ----------
-    x, y : array of shape (points,)
-        Positive and finite, three points or more, not all at one x.
-
-    Examples
-    --------
-    >>> slope = log_log_slope([1, 10, 100, 1000], [2, 20, 200, 2000])
-    >>> round(slope.exponent, 12), slope.standard_error < 1e-12
-    (1.0, True)
-    """
-    u, v = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    usable = np.isfinite(u) & np.isfinite(v) & (u > 0) & (v > 0) if u.shape == v.shape else np.zeros(1, dtype=bool)
-    if u.size < 3 or not usable.all() or np.ptp(u) == 0:
-        raise DomainError("x and y must be positive and finite, three points or more, not all at one x")
-    u, v = np.log(u), np.log(v)
-    centred = u - u.mean()
-    spread = float(centred @ centred)
-    exponent = float(centred @ v) / spread
-    residuals = v - v.mean() - exponent * centred
-    return Slope(exponent, math.sqrt(float(residuals @ residuals) / (u.size - 2) / spread))
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Bounds over the rates that corollaries name for them; slopes of the bounds, by their names or parameters."""
-
-    scaled: Curves
-    slopes: Mapping[Any, Slope]
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.scaled.parameters
-
-    def to_csv(self) -> str:
-        """The scaled curves."""
-        return self.scaled.to_csv()
 
 
 # --- what bounds and protocols are called ----------------------------------------------------------------------------

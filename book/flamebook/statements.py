@@ -6,9 +6,8 @@ depend on results are made here as well, so that a sentence is true on every pag
 """
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,53 +120,6 @@ def every(*conditions: "Finding | bool | np.bool_ | None") -> Finding:
     return worst[0] if worst else Finding(True)
 
 
-def verdict(claimed: float, lower: float, upper: float = math.inf) -> str:
-    """What certified bounds say of a claim that something is at most so much.
-
-    ``refuted`` below the lower bound, ``holds`` from the upper bound on, ``open`` between.
-
-    >>> [verdict(claimed, 1.0, 2.0) for claimed in (0.9, 1.5, 2.0)]
-    ['refuted', 'open', 'holds']
-    """
-    return "refuted" if claimed < lower else "holds" if claimed >= upper else "open"
-
-
-def either(condition: "Finding | bool | np.bool_ | None", yes: str, no: str, nothing: str = "") -> str:
-    """The words that fit: the first where the condition holds, the second where not, the third where it says nothing.
-
-    >>> either(compared(1, "<", 2), "lies below", "does not lie below")
-    'lies below'
-    """
-    holds = found(condition).holds
-    return nothing if holds is None else yes if holds else no
-
-
-def times(ratio: float, digits: int = 2) -> str:
-    """How many times as large, in words.
-
-    >>> times(2.371), times(25_000.0), times(0.4), times(float("inf")), times(1.0)
-    ('2.4 times', '25,000 times', '0.4 times', 'infinitely many times', 'once')
-    """
-    if math.isnan(ratio):
-        return "an unknown number of times"
-    if math.isinf(ratio):
-        return "infinitely many times"
-    short = float(f"{ratio:.{digits}g}")
-    if short == 1:
-        return "once"
-    return f"{short:,.0f} times" if 1000 <= short < 1e15 else f"{short:g} times"
-
-
-def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
-    """A share as percent; with ``up``, of which the sentence says "at most", never rounded below it.
-
-    >>> percent(0.4567), percent(1.0), percent(3e-5), percent(0.4512, up=True)
-    ('46 %', '100 %', '0.003 %', '46 %')
-    """
-    value = float(rounded(100 * share, up=True, digits=digits)) if up else 100 * share
-    return f"{value:.0f} %" if digits <= 2 and 10 <= value < 1e4 else f"{value:.{digits}g} %"
-
-
 def listed(names: Sequence[str], empty: str = "none") -> str:
     """Names in a sentence.
 
@@ -177,45 +129,12 @@ def listed(names: Sequence[str], empty: str = "none") -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0] if names else empty
 
 
-def counted(number: int, one: str, several: str = "") -> str:
-    """A count with its noun.
-
-    >>> counted(1, "bag"), counted(12_000, "bag"), counted(0, "entry", "entries")
-    ('1 bag', '12,000 bags', 'no entries')
-    """
-    return f"{number:,} {one}" if number == 1 else f"{f'{number:,}' if number else 'no'} {several or one + 's'}"
-
-
-def ranked(values: Mapping[str, float], shown: str = "{:.3g}", largest_first: bool = True) -> str:
-    """Names in the order of their values, each with its value; bounds are rounded to their safe side.
-
-    >>> ranked({"SS-Simple": 0.2, "SS-Topk": 0.9})
-    'SS-Topk (0.9) and SS-Simple (0.2)'
-    """
-    order = sorted(values, key=lambda name: values[name], reverse=largest_first)
-    sides = {AtMost: at_most, AtLeast: at_least}
-    return listed([f"{name} ({sides.get(type(values[name]), shown.format)(values[name])})" for name in order])
-
-
 class AtMost(float):
     """An upper bound, which a table shows rounded up; a file keeps its digits."""
 
 
 class AtLeast(float):
     """A lower bound, which a table shows rounded down."""
-
-
-def sided(name: str, value: float, formulas: Sequence[str] = ()) -> float:
-    """The value of a curve as what its name says: lower bounds are ``lower...`` and ``aligned``, ``formulas`` none.
-
-    >>> sided("lower-full", 0.1), sided("certified", 0.2), sided("withdrawn", 0.3, ["withdrawn"])
-    (0.1, 0.2, 0.3)
-    >>> type(sided("lower-full", 0.1)).__name__
-    'AtLeast'
-    """
-    if name in formulas:
-        return float(value)
-    return AtLeast(value) if name.startswith(("lower", "aligned")) else AtMost(value)
 
 
 def at_most(value: float, digits: int = 4) -> str:

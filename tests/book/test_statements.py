@@ -59,11 +59,6 @@ def test_several_findings_are_as_bad_as_the_worst():
     assert every(True, silent("too few"), None).numbers == "too few"
 
 
-def test_words_fit_the_finding():
-    words = ("lies below", "lies above", "says nothing of")
-    assert [statements.either(one, *words) for one in (True, False, None)] == list(words)
-
-
 @given(st.floats(min_value=1e-300, max_value=1e300))
 def test_displayed_bounds_are_on_their_safe_side(value):
     assert float(statements.at_most(value)) >= value >= float(statements.at_least(value))

@@ -338,13 +338,6 @@ def noise_ratio(scheme: str, epsilon: float, delta: float, settings: Sequence[di
     return second / first
 
 
-def delta_after_calibration(scheme: str, epsilon: float, delta: float, **setting: Any) -> float:
-    """What a scheme's delta is at the noise that was calibrated for it, over the delta asked for."""
-    one = Setting(**setting)
-    noise = one.noise(scheme, epsilon, delta)
-    return Setting(**setting | {"noise_std": noise}).delta(scheme, epsilon) / delta
-
-
 def lost_at_noise_of(scheme: str, epsilon: float, delta: float, **setting: Any) -> float:
     """Exact delta of equal gradients at the noise calibrated by a scheme, over the delta that was asked for."""
     one = Setting(**setting)

@@ -1,13 +1,12 @@
 """Named curves on log-log axes."""
 
-from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from flamebook.figures.style import Pen
-from flamebook.records import LOOKS, Curves, Rates, words
+from flamebook.records import LOOKS, Curves, words
 
 MARKERS = {"any randomizer": "", "2-ary": "o", "100-ary": "s", "Laplace": "^"}
 
@@ -29,15 +28,6 @@ def draw_curves(ax: Axes, record: Curves, pen: Pen) -> None:
     name_decades(ax)
 
 
-def draw_positive(ax: Axes, record: Curves, pen: Pen) -> None:
-    """The same without values of 0, which have no place there; a single point is marked."""
-    positive = {name: np.where(values > 0, values, np.nan) for name, values in record.curves.items()}
-    draw_curves(ax, replace(record, curves=positive), pen)
-    if len(record.x) == 1:
-        for line in ax.get_lines():
-            line.set_marker("o" if line.get_marker() in ("", "None") else line.get_marker())
-
-
 def name_decades(ax: Axes) -> None:
     """Plain numbers at 1, 2, 5 on a logarithmic axis that spans less than two decades, powers of ten elsewhere."""
     for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
@@ -46,9 +36,3 @@ def name_decades(ax: Axes) -> None:
         if axis.get_scale() == "log" and high < 100 * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def draw_rates(ax: Axes, record: Rates, pen: Pen) -> None:
-    """Where a line is level the rate is right; its height is the constant that the corollary leaves out."""
-    draw_curves(ax, record.scaled, pen)
-    ax.set(yscale="linear", ylim=(0, None))

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import matplotlib as mpl
 from cycler import cycler
-from matplotlib.axes import Axes
 
 from flamebook.records import LOOKS
 
@@ -122,17 +121,3 @@ def settings(theme: Theme, salt: str) -> dict[str, Any]:
         "xtick.color": theme.ink,
         "ytick.color": theme.ink,
     }
-
-
-Point = tuple[float, float]
-
-
-def draw_box(ax: Axes, pen: Pen, centre: Point, words: str, key: str) -> None:
-    """A party: words in a frame of a colour."""
-    frame = {"boxstyle": "round,pad=0.35", "facecolor": pen.theme.page, "edgecolor": pen.colour(key), "linewidth": 1.6}
-    ax.text(*centre, words, ha="center", va="center", fontsize=11, bbox=frame)
-
-
-def draw_arrow(ax: Axes, pen: Pen, start: Point, end: Point) -> None:
-    """What is handed from one to another."""
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": pen.theme.ink, "linewidth": 1.2})

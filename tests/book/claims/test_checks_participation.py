@@ -50,7 +50,6 @@ def test_dividing_by_the_true_size_gives_the_size_away() -> None:
 
 def test_noise_computed_from_inner_does_not_keep_the_guarantee() -> None:
     small: dict[str, Any] = {"participation_rate": 0.001, "record_rate": 0.1, "n_records": 30}
-    assert checks.delta_after_calibration("outer", 1e-2, 1e-7, **small) == pytest.approx(1, rel=1e-6)
     assert checks.lost_at_noise_of("inner", 1e-2, 1e-7, **small) > 50
     assert checks.lost_at_noise_of("outer", 1e-2, 1e-7, **small) < 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from flamebook.figures.present import pretty, table
 from flamebook.records import to_csv
-from flamebook.statements import AtLeast, AtMost, sided
+from flamebook.statements import AtLeast, AtMost
 
 
 def test_what_is_shown_never_lies_on_the_wrong_side() -> None:
@@ -49,9 +49,3 @@ def test_a_file_keeps_every_digit() -> None:
 )
 def test_a_heading_says_on_which_side_its_numbers_are(heading: str, shown: str) -> None:
     assert str(table(["users", heading], [(1234, 0.12341 if shown == "0.1235" else 0.12344)])).split()[-1] == shown
-
-
-def test_the_side_is_that_of_the_name() -> None:
-    assert isinstance(sided("lower-full", 0.5), AtLeast)
-    assert isinstance(sided("blanket", 0.5), AtMost)
-    assert type(sided("blanket", 0.5, ["blanket"])) is float

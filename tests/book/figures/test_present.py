@@ -14,7 +14,7 @@ import pytest
 from flamebook.figures import present
 from flamebook.figures.curves import draw_curves
 from flamebook.figures.style import DARK, LIGHT, THEMES, look
-from flamebook.records import LOOKS, Curves, log_log_slope, to_csv, whole_grid
+from flamebook.records import LOOKS, Curves, to_csv
 from flamebook.statements import compared
 from flamelib.core.vocabulary import DomainError
 
@@ -201,37 +201,6 @@ class Bare:
 def test_a_record_needs_no_more_than_its_csv(run):
     present.show(Bare(), lambda ax, record, pen: ax.plot(record.values), name="bare", alt="A point.", legend=False)
     assert (run / "figures" / "bare.csv").read_text() == "value\n1\n"
-
-
-def test_the_slope_and_its_error_agree_with_least_squares():
-    rng = np.random.default_rng(5)
-    x = np.geomspace(10, 1e5, 12)
-    y = 3 * x**0.4 * np.exp(rng.normal(scale=0.1, size=12))
-    found = log_log_slope(x, y)
-    (slope, _), covariance = np.polyfit(np.log(x), np.log(y), 1, cov=True)
-    assert found.exponent == pytest.approx(slope, rel=1e-12)
-    assert found.standard_error == pytest.approx(math.sqrt(covariance[0, 0]), rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [
-        ([1, 2], [1, 2]),
-        ([1, 2, 3], [1, 2, 0]),
-        ([1, 1, 1], [1, 2, 3]),
-        ([1, 2, 3], [1, math.inf, 2]),
-        ([1, 2, 3], [1, 2]),
-    ],
-)
-def test_a_slope_of_too_little_is_refused(pair):
-    with pytest.raises(DomainError, match="three points"):
-        log_log_slope(*pair)
-
-
-def test_a_grid_holds_its_ends_once():
-    assert whole_grid(2, 5, 50).tolist() == [2, 3, 4, 5]
-    with pytest.raises(DomainError, match="grid"):
-        whole_grid(5, 2, 10)
 
 
 def test_presenting_imports_no_torch():

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from flamebook.figures.together.crossing import DRAWN
 from flamebook.places import ROOT
 from flamebook.site.measured import record_bench
 from flamebook.site.measured.bench import CITED, NEEDS, STATEMENTS, TITLES, script
 from flamebook.site.measured.bench_grid import EPSILON, EPSILON0, FARTHEST, REACH, RECORDED, TABLES
+from flamebook.site.measured.record_bench import DRAWN
 from flamelib import cli
 from flamelib.answers import dumps, load_all, plain
 from flamelib.core.vocabulary import DomainError

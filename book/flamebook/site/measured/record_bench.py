@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from flamebook.figures.together.crossing import DRAWN
 from flamebook.places import ROOT
 from flamebook.runs import inputs
 from flamebook.runs.record import Part, Recording, Results
@@ -23,6 +22,17 @@ from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.lowest import bracketed
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import TASKS, Request, Row
+
+# A hue for each document, so that its mechanisms are seen together.
+DRAWN: dict[str, tuple[str, str]] = {
+    "local": ("grey", "s"), "local Gaussian": ("grey", "v"), "trusted curator": ("black", "*"),
+    "blanket": ("blue", "o"),
+    "simple": ("purple", "^"), "double": ("purple", "D"), "topk": ("purple", "o"),
+    "random participation": ("green", "P"),
+    "shuffled check-in": ("ochre", "s"), "distributed check-in": ("ochre", "v"),
+    "cloak, Theorem 1": ("vermillion", "D"), "cloak, Pólya noise": ("vermillion", "o"),
+    "cloak, Skellam noise": ("vermillion", "s"), "cloak, no noise": ("vermillion", "x"),
+}  # fmt: skip
 
 ABOVE, BELOW = Context(prec=5, rounding=ROUND_CEILING), Context(prec=5, rounding=ROUND_FLOOR)
 WORDS = ("document", "trusted", "adjacency", "warning")
