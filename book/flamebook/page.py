@@ -12,8 +12,7 @@
     a finished figure, for light and dark pages, with files to download
 
 Importing this gives matplotlib the look of the book; ``LOOK`` has the style of every bound, ``BLUE`` to ``PAGE`` its
-colours; ``DATA`` and ``RESULTS`` are the folders of recorded data.  Outside a run of the book's own commands, files go
-to ``figures/`` beside the notebook.
+colours.  Outside a run of the book's own commands, files go to ``figures/`` beside the notebook.
 """
 
 import io
@@ -39,7 +38,9 @@ from flamebook.figures.style import DARK, LIGHT, Pen, settings
 from flamebook.records import LOOKS, columns_csv
 from flamebook.statements import Finding, stand_ins
 
-_SETTINGS: Any = settings(LIGHT, "page") | {"figure.constrained_layout.use": True, "figure.figsize": (6.2, 4.4)}
+_SETTINGS: Any = settings(LIGHT, "page") | {
+    "axes.axisbelow": True, "figure.constrained_layout.use": True, "figure.figsize": (6.2, 4.4),
+}  # fmt: skip
 mpl.rcParams.update(_SETTINGS)
 
 BLUE, VERMILLION, GREEN, PURPLE, SKY, OCHRE, GREY, BLACK = LIGHT.hues.values()
@@ -225,7 +226,6 @@ def _cell(value: Any, name: str) -> Any:
 
 
 __all__ = [
-    *("DATA", "RESULTS"),
     *("BLACK", "BLUE", "FAINT", "GREEN", "GREY", "INK", "LOOK", "OCHRE", "PAGE", "PURPLE", "SKY", "VERMILLION"),
     *("figure", "holds", "result", "table", "written_for"),
 ]

@@ -21,6 +21,8 @@ HEAD = """\
 (sec-figures)=
 # Every figure of the documents
 
+<link rel="stylesheet" href="../_static/ledger.css">
+
 Each figure and table of the five documents, and where this book makes it again. "Sizes" are the parameters that decide
 how fine a figure is: in the quick edition, which every change is built with, and in the edition with the sizes of the
 papers, which is built every week. "Recorded" means that results of a long run, kept with the book, stand beside those
