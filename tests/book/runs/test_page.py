@@ -163,7 +163,8 @@ class TestPage:
             json.loads((place / "results.json").read_text())["double"]
             for place in (run, checkout / "_build" / "html" / "files" / "survey")
         )
-        assert f"n_users 1000 50 result the book's yours double {theirs:,} {mine:,} Equal to the book's: kind." in said
+        assert "n_users 1000 50 The sentences of this page were written for the book's parameters." in said
+        assert f"result the book's yours double {theirs:,} {mine:,} Equal to the book's: kind." in said
         assert "flamelib run survey -p n_users=50" in said
         assert re.search(r"Receipt: \d+ s; flamelib", said)
         assert "Back to the book's own page." in said

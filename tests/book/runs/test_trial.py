@@ -35,7 +35,7 @@ def test_drawn_values_are_admissible_or_refused_in_one_sentence(template: Path) 
 
 
 def test_a_drawn_run_ends_in_a_page() -> None:
-    template = notebook.locate("blanket_exercises")
+    template = notebook.locate("cloak_exercises")
     draws = (trial.drawn(template, np.random.default_rng(seed)) for seed in range(2026, 2126))
     one = next(found for given in draws if (found := trial.tried(template, given)).end != "refused")
     assert one.end == "page", one
