@@ -50,6 +50,7 @@ LOOK = {name: Pen(LIGHT).line(name) for name in LOOKS}
 _DARK = {getattr(LIGHT, part): getattr(DARK, part) for part in ("ink", "faint", "page")} | {
     light: DARK.hues[hue] for hue, light in LIGHT.hues.items()
 }
+_NUMBERS = object()  # no condition but that numbers are as the prose writes them
 _others: list[str] = []  # parameters that differ from those that the sentences were written for
 
 
@@ -69,7 +70,7 @@ def written_for(**values: Any) -> None:
         display(present.note(f"{present.SENTENCES} Here: {', '.join(_others)}."))  # type: ignore[no-untyped-call]
 
 
-def holds(sentence: str, condition: Any = True, **numbers: Any) -> None:
+def holds(sentence: str, condition: Any = _NUMBERS, **numbers: Any) -> None:
     """Show whether a sentence of the page is true of this run, with the numbers that show it.
 
     In an edition of the book every sentence holds, and a build stops at the first that does not.
@@ -79,11 +80,11 @@ def holds(sentence: str, condition: Any = True, **numbers: Any) -> None:
     sentence : str
         What is claimed, as a sentence that is understood where it stands.
     condition : bool or array of bool, or None
-        True, everywhere, where the sentence is true; ``None`` where it says nothing.
+        True, everywhere, where the sentence is true; ``None`` where it says nothing.  Left out, the numbers decide.
     **numbers
         Numbers by name: a name with ``lower`` or ``at_least`` is rounded down, one with ``upper``, ``certified`` or
         ``at_most`` up.  A pair ``factor=(10.07, "10")`` is a number and how the prose writes it; they have to agree
-        within one unit of its last digit.
+        within one unit of its last digit.  A run with other parameters shows both, and its condition decides.
 
     Examples
     --------
@@ -92,12 +93,13 @@ def holds(sentence: str, condition: Any = True, **numbers: Any) -> None:
     >>> holds("One is about 1.2 times as large.", ratio=(1.02, "1.2"))
     does not hold: One is about 1.2 times as large. (ratio 1.02, in the text 1.2)
     """
-    verdict, told = None if condition is None else bool(np.all(condition)), []
+    alone, told = condition is _NUMBERS, []
+    verdict = None if condition is None else alone or bool(np.all(condition))
     for name, given in numbers.items():
         value, written = given if isinstance(given, tuple) else (given, None)
         agrees = written is None or _as_written(float(value), written)
         told.append(f"{name.replace('_', ' ')} {_short(value, name)}" + (f", in the text {written}" * (not agrees)))
-        verdict = verdict and (agrees or bool(_others))
+        verdict = verdict and (agrees or bool(_others and not alone))
     lacking = "; ".join(stand_ins().values())
     finding = Finding(None if lacking else verdict, lacking or "; ".join(told))
     display(present.stated(finding, sentence))  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import binom, binomtest
 
-from flamelib.accounting.sampling.setting import Setting
+from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.accounting.sampling.turned_gradients import SHARPEST, Draws, draws_delta, subset_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import check
@@ -36,7 +36,7 @@ SEARCH_BOXES = 2**16  # of space, for one divergence of the search
 class EqualGradients:
     """The two laws of the published number where all gradients of the client are equal, in units of the noise."""
 
-    setting: Setting
+    setting: ParticipationRound
 
     @property
     def ratio(self) -> float:
@@ -106,7 +106,7 @@ class Attack:
 
     Attributes
     ----------
-    setting : Setting
+    setting : ParticipationRound
     epsilon : float
     exact : float
         Delta of the equal gradients, by quadrature.
@@ -117,7 +117,7 @@ class Attack:
     repeats : int
     """
 
-    setting: Setting
+    setting: ParticipationRound
     epsilon: float
     exact: float
     threshold: float
@@ -137,14 +137,14 @@ class Attack:
         return (self.seen[0] - math.exp(self.epsilon) * self.seen[1]) / self.repeats
 
 
-def attack_equal_gradients(setting: Setting, epsilon: float, repeats: int, seed: int) -> Attack:
+def attack_equal_gradients(setting: ParticipationRound, epsilon: float, repeats: int, seed: int) -> Attack:
     """The attack run ``repeats`` times on each of two data sets: equal gradients with the record and without.
 
     Whether the client joins, how many records it keeps and the noise are drawn for every round.
 
     Examples
     --------
-    >>> found = attack_equal_gradients(Setting(n_records=5), 0.1, repeats=1000, seed=1)
+    >>> found = attack_equal_gradients(ParticipationRound(n_records=5), 0.1, repeats=1000, seed=1)
     >>> f"{found.exact:.3e}", round(found.threshold, 3)
     ('4.229e-04', 2.849)
     """
@@ -171,7 +171,7 @@ def _exceed(weights: Reals, ratio: float, threshold: float, repeats: int, rng: n
 # --- other gradients ----------------------------------------------------------------------------------------------
 
 
-def delta_of_term(setting: Setting, epsilon: float, count: int, angle: float) -> float:
+def delta_of_term(setting: ParticipationRound, epsilon: float, count: int, angle: float) -> float:
     """Delta given that ``count`` other records are drawn, at an angle in degrees to the differing one (lower).
 
     Within a thousandth of the divergence; the sum of the other gradients has one place only.
@@ -207,7 +207,7 @@ def _climb(rng: np.random.Generator, full: bool, steps: int) -> tuple[float, flo
     """Moves are kept where they bring one of the two directions nearer to its bound."""
     size, dimensions = int(rng.integers(2, 7)), int(rng.integers(1, 4))
     joins, drawn = 10 ** rng.uniform(-1.7, 0, 2)
-    setting = Setting(float(joins), float(drawn), size, float(10 ** rng.uniform(-0.5, 0.5)))
+    setting = ParticipationRound(float(joins), float(drawn), size, float(10 ** rng.uniform(-0.5, 0.5)))
     epsilon = float(10 ** rng.uniform(-2.5, 0))
     bounds = np.array([setting.delta("outer", epsilon), setting.delta("add", epsilon)])
     place = _gradients(rng, size, dimensions, full)
@@ -231,7 +231,7 @@ def _clipped(gradients: Reals, full: bool) -> Reals:
     return np.asarray(gradients / (norms if full else np.maximum(norms, 1.0)))
 
 
-def _ratios(setting: Setting, epsilon: float, gradients: Reals, bounds: Reals) -> Reals:
+def _ratios(setting: ParticipationRound, epsilon: float, gradients: Reals, bounds: Reals) -> Reals:
     draws = subset_draws(gradients / setting.noise_std, setting.record_rate)
     rates = (setting.participation_rate, setting.record_rate, epsilon)
     found = np.array([draws_delta(draws, *rates, add, SEARCH_BOXES) for add in (False, True)])

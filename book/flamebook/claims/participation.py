@@ -23,8 +23,8 @@ from flamebook.attacks.participation import EqualGradients, delta_of_term, grow_
 from flamebook.claims.blanket import evaluate
 from flamebook.experiments.runs import Learning
 from flamebook.recordings.participation import recorded
+from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
-from flamelib.accounting.sampling.setting import Setting
 from flamelib.accounting.sampling.turned_gradients import draws_delta, equal_draws
 from flamelib.core.arrays import Reals
 from flamelib.core.divergences import hockey_stick
@@ -130,7 +130,7 @@ def true_size_over_bound(n_records: int, epsilon: float, **rates: Any) -> float:
     left, right = (2 * n * norm.pdf(n * x) * (x[1] - x[0]) for n in (n_records - 1, n_records))
     factor = math.exp(epsilon)
     truth = max(float(np.maximum(one - factor * two, 0.0).sum()) for one, two in ((left, right), (right, left)))
-    return truth / Setting(n_records=n_records, **rates).delta("outer", epsilon)
+    return truth / ParticipationRound(n_records=n_records, **rates).delta("outer", epsilon)
 
 
 def average_change(n_records: int, record_rate: float) -> float:
@@ -146,15 +146,15 @@ def average_change(n_records: int, record_rate: float) -> float:
 
 def outer_over_quadrature(epsilon: float, **setting: Any) -> float:
     """The reading ``outer`` over the average of divergences by quadrature, each from the laws given j others."""
-    return _over_quadrature("outer", Setting(**setting), epsilon, add=False)
+    return _over_quadrature("outer", ParticipationRound(**setting), epsilon, add=False)
 
 
 def add_over_quadrature(epsilon: float, **setting: Any) -> float:
     """The add direction over the same average, laws exchanged and the others opposite."""
-    return _over_quadrature("add", Setting(**setting), epsilon, add=True)
+    return _over_quadrature("add", ParticipationRound(**setting), epsilon, add=True)
 
 
-def _over_quadrature(scheme: str, one: Setting, epsilon: float, add: bool) -> float:
+def _over_quadrature(scheme: str, one: ParticipationRound, epsilon: float, add: bool) -> float:
     p, q, ratio = one.participation_rate, one.record_rate, one.clip_norm / one.noise_std
     total = 0.0
     for others in range(one.n_records):
@@ -168,25 +168,25 @@ def _over_quadrature(scheme: str, one: Setting, epsilon: float, add: bool) -> fl
 
 def aligned_over_quadrature(epsilon: float, **setting: Any) -> float:
     """The reading ``aligned`` over the exact divergence of equal gradients, by quadrature."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return one.delta("aligned", epsilon) / EqualGradients(one).exact(epsilon)
 
 
 def exact_over(scheme: str, epsilon: float, **setting: Any) -> float:
     """Exact divergence of equal gradients over a scheme's delta; above 1 the scheme promises too much."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return EqualGradients(one).exact(epsilon) / one.delta(scheme, epsilon)
 
 
 def turned_over(scheme: str, angle: float, epsilon: float, **setting: Any) -> float:
     """Delta that turned gradients certainly lose, over a scheme's delta."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return one.turned(angle, epsilon) / one.delta(scheme, epsilon)
 
 
 def added_over(scheme: str, angle: float, epsilon: float, **setting: Any) -> float:
     """The same in the add direction alone."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     draws = equal_draws(one.n_records, one.record_rate, one.clip_norm / one.noise_std, angle)
     found = draws_delta(draws, one.participation_rate, one.record_rate, epsilon, add=True)
     return found / one.delta(scheme, epsilon)
@@ -194,7 +194,7 @@ def added_over(scheme: str, angle: float, epsilon: float, **setting: Any) -> flo
 
 def over(scheme: str, other: str, epsilon: float, **setting: Any) -> float:
     """Delta of one scheme over that of another."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return one.delta(scheme, epsilon) / one.delta(other, epsilon)
 
 
@@ -212,13 +212,13 @@ def searched_over_bound(starts: int, steps: int, seed: int) -> float:
 def terms_fall_with_the_angle(counts: Sequence[int], epsilon: float, points: int) -> bool:
     """Whether, given the number of other records, aligned gradients are the worst of all angles."""
     angles = np.linspace(0, 180, points).tolist()
-    curves = ([delta_of_term(Setting(), epsilon, count, angle) for angle in angles] for count in counts)
+    curves = ([delta_of_term(ParticipationRound(), epsilon, count, angle) for angle in angles] for count in counts)
     return all(max(values) <= values[0] * (1 + 1e-4) for values in curves)
 
 
 def outer_holds_at_every_angle(sizes: Sequence[int], epsilon: float, points: int) -> bool:
     """Whether no common angle of the other gradients exceeds ``outer``."""
-    angles, settings = np.linspace(0, 180, points).tolist(), [Setting(n_records=size) for size in sizes]
+    angles, settings = np.linspace(0, 180, points).tolist(), [ParticipationRound(n_records=size) for size in sizes]
     return all(one.turned(angle, epsilon) <= one.delta("outer", epsilon) for one in settings for angle in angles)
 
 
@@ -237,21 +237,21 @@ def margin(claim: int, epsilons: Sequence[float], settings: Sequence[dict[str, A
     A margin is the least ratio of the delta that should be the larger to the one that should be the smaller.
     """
     test = (_order, _one_record, _in_records, _in_record_rate, _at_fixed_product)[claim]
-    return min(test(Setting(**one), float(epsilon), scheme) for one in settings for epsilon in epsilons)
+    return min(test(ParticipationRound(**one), float(epsilon), scheme) for one in settings for epsilon in epsilons)
 
 
-def _order(setting: Setting, epsilon: float, scheme: str) -> float:
+def _order(setting: ParticipationRound, epsilon: float, scheme: str) -> float:
     """Delta never falls in the order CS, Theorem 4.1, WCS, OLS."""
     return _least_step(setting.delta(name, epsilon) for name in ("cs", scheme, "wcs", "ols"))
 
 
-def _one_record(setting: Setting, epsilon: float, scheme: str) -> float:
+def _one_record(setting: ParticipationRound, epsilon: float, scheme: str) -> float:
     """For one record Theorem 4.1 equals CS."""
     alone, sampled = replace(setting, n_records=1).delta(scheme, epsilon), setting.delta("cs", epsilon)
     return min(alone / sampled, sampled / alone)
 
 
-def _in_records(setting: Setting, epsilon: float, scheme: str) -> float:
+def _in_records(setting: ParticipationRound, epsilon: float, scheme: str) -> float:
     """More records never lower delta, which tends to WCS."""
     sizes = (1, 2, 5, 10, 30, 100, 1000)
     rising = [replace(setting, n_records=size).delta(scheme, epsilon) for size in sizes]
@@ -259,13 +259,13 @@ def _in_records(setting: Setting, epsilon: float, scheme: str) -> float:
     return _least_step([*rising, limit]) if last / limit > 0.99 else last / limit
 
 
-def _in_record_rate(setting: Setting, epsilon: float, scheme: str) -> float:
+def _in_record_rate(setting: ParticipationRound, epsilon: float, scheme: str) -> float:
     """A smaller record rate never raises delta."""
     rates = [setting.record_rate * share for share in (0.1, 0.3, 1.0)]
     return _least_step(replace(setting, record_rate=rate).delta(scheme, epsilon) for rate in rates)
 
 
-def _at_fixed_product(setting: Setting, epsilon: float, scheme: str) -> float:
+def _at_fixed_product(setting: ParticipationRound, epsilon: float, scheme: str) -> float:
     """With the product of both rates fixed a smaller record rate never raises delta."""
     product = setting.participation_rate * setting.record_rate
     return _least_step(
@@ -281,7 +281,7 @@ def _least_step(values: Iterable[float]) -> float:
 
 def scheme_over_quadrature(scheme: str, epsilon: float, **setting: Any) -> float:
     """A baseline over the larger divergence of a sampled Gaussian mechanism by quadrature; public names are a coin."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     p, q, ratio = one.participation_rate, one.record_rate, one.clip_norm / one.noise_std
     rate, public = {"ols": (q, 1.0), "wcs": (q, p), "cs": (p * q, 1.0)}[scheme]
     pair = _mixture([1 - rate, rate], [0.0, ratio]), _mixture([1.0], [0.0])
@@ -311,7 +311,7 @@ def shuffled_over_cs(
 
 def list_of_names(epsilon: float, **setting: Any) -> float:
     """Delta of WCS over the joining probability times delta of OLS."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return one.delta("wcs", epsilon) / (one.participation_rate * one.delta("ols", epsilon))
 
 
@@ -325,8 +325,8 @@ def delta_in_order(epsilon: float, noises: Sequence[float], **setting: Any) -> b
     return _in_order(noises, lambda one, scheme: one.delta(scheme, epsilon), **setting)
 
 
-def _in_order(noises: Sequence[float], answer: Callable[[Setting, str], float], **setting: Any) -> bool:
-    quieter = [replace(Setting(**setting), noise_std=float(noise)) for noise in noises]
+def _in_order(noises: Sequence[float], answer: Callable[[ParticipationRound, str], float], **setting: Any) -> bool:
+    quieter = [replace(ParticipationRound(**setting), noise_std=float(noise)) for noise in noises]
     ordered = [np.array([answer(one, scheme) for one in quieter]) for scheme in ("cs", "outer", "wcs", "ols")]
     rising = all((low <= high * (1 + 1e-9)).all() for low, high in pairwise(ordered))
     return rising and all(bool((np.diff(values) <= 0).all()) for values in ordered)
@@ -334,15 +334,15 @@ def _in_order(noises: Sequence[float], answer: Callable[[Setting, str], float], 
 
 def noise_ratio(scheme: str, epsilon: float, delta: float, settings: Sequence[dict[str, Any]]) -> float:
     """Noise that a scheme asks for in the second setting over the first."""
-    first, second = (Setting(**one).noise(scheme, epsilon, delta) for one in settings)
+    first, second = (ParticipationRound(**one).noise(scheme, epsilon, delta) for one in settings)
     return second / first
 
 
 def lost_at_noise_of(scheme: str, epsilon: float, delta: float, **setting: Any) -> float:
     """Exact delta of equal gradients at the noise calibrated by a scheme, over the delta that was asked for."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     noise = one.noise(scheme, epsilon, delta)
-    return EqualGradients(Setting(**setting | {"noise_std": noise})).exact(epsilon) / delta
+    return EqualGradients(ParticipationRound(**setting | {"noise_std": noise})).exact(epsilon) / delta
 
 
 # --- over rounds -----------------------------------------------------------------------------------------------------
@@ -350,12 +350,12 @@ def lost_at_noise_of(scheme: str, epsilon: float, delta: float, **setting: Any) 
 
 def rounds_lower(rounds: int, epsilon: float, **setting: Any) -> float:
     """Delta that equal gradients certainly lose over so many rounds."""
-    return aligned_rounds_lower(**Setting(**setting).as_parameters(), rounds=rounds, epsilon=epsilon)
+    return aligned_rounds_lower(**ParticipationRound(**setting).as_parameters(), rounds=rounds, epsilon=epsilon)
 
 
 def one_of_many(scheme: str, epsilon: float, **setting: Any) -> float:
     """Delta of the composed account after a single round over the delta of a round."""
-    one = Setting(**setting)
+    one = ParticipationRound(**setting)
     return participation_rounds(scheme, **one.as_parameters(), rounds=1, epsilon=epsilon) / one.delta(scheme, epsilon)
 
 

@@ -8,27 +8,28 @@ from scipy.stats import norm
 
 from flamebook.attacks import participation as attack
 from flamelib.accounting.sampling.hidden import random_participation
-from flamelib.accounting.sampling.setting import Setting
+from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.accounting.sampling.turned_gradients import Draws, draws_delta
 from flamelib.core.vocabulary import DomainError
 
-FIVE = Setting(n_records=5)
+FIVE = ParticipationRound(n_records=5)
 
 
 def test_equal_gradients_have_the_divergence_of_the_aligned_reading() -> None:
     for n_records, epsilon in ((2, 0.5), (5, 0.02), (20, 0.1)):
-        setting = Setting(n_records=n_records, noise_std=0.8)
+        setting = ParticipationRound(n_records=n_records, noise_std=0.8)
         exact = attack.EqualGradients(setting).exact(epsilon)
         aligned = random_participation("aligned", **setting.as_parameters(), epsilon=epsilon)
         assert exact == pytest.approx(float(aligned), rel=1e-8)
 
 
 @pytest.mark.parametrize(
-    ("setting", "epsilon"),
-    [(Setting(1e-12, 1e-3, 5), 1e-9), (Setting(0.1, 0.1, 5, 1e-300, 1e300), 0.1), (Setting(1, 1, 5), 0.1),
-     (Setting(0.1, 0.1, 5, 1.0, 90.0), 0.1), (Setting(0.01, 0.01, 5, 100.0), 1e-8), (Setting(noise_std=1e6), 0.1)],
+    ("given", "epsilon"),
+    [((1e-12, 1e-3, 5), 1e-9), ((0.1, 0.1, 5, 1e-300, 1e300), 0.1), ((1, 1, 5), 0.1), ((0.1, 0.1, 5, 1.0, 90.0), 0.1),
+     ((0.01, 0.01, 5, 100.0), 1e-8), ((0.1, 0.1, 30, 1e6), 0.1)],
 )  # fmt: skip
-def test_the_integral_is_right_at_the_edges_of_the_domain(setting: Setting, epsilon: float) -> None:
+def test_the_integral_is_right_at_the_edges_of_the_domain(given: tuple[float, ...], epsilon: float) -> None:
+    setting = ParticipationRound(*given)  # type: ignore[arg-type]
     aligned = random_participation("aligned", **setting.as_parameters(), epsilon=epsilon)
     assert attack.EqualGradients(setting).exact(epsilon) == pytest.approx(float(aligned), rel=1e-8)
 
@@ -62,7 +63,7 @@ def test_inner_is_refuted_exactly_and_by_the_attack() -> None:
 def test_an_attack_of_a_few_rounds_tells_nothing_and_one_on_a_bound_fails() -> None:
     low, high = attack.attack_equal_gradients(FIVE, 0.1, 1000, seed=1).interval()
     assert low < FIVE.delta("inner", 0.1) < high
-    bound = Setting(1.0, 0.1, 5)
+    bound = ParticipationRound(1.0, 0.1, 5)
     assert attack.attack_equal_gradients(bound, 0.1, 1_000_000, seed=1).interval()[1] < bound.delta("inner", 0.1)
 
 
@@ -75,11 +76,11 @@ def test_the_interval_covers_and_shrinks() -> None:
 
 def test_each_term_is_worst_for_aligned_gradients() -> None:
     for j in (1, 3):
-        values = [attack.delta_of_term(Setting(), 0.1, j, angle) for angle in np.linspace(0, 180, 7)]
+        values = [attack.delta_of_term(ParticipationRound(), 0.1, j, angle) for angle in np.linspace(0, 180, 7)]
         assert (np.diff(values) <= 1e-4 * values[0]).all()
-    quiet = [attack.delta_of_term(Setting(noise_std=1e-6), 0.1, 5, angle) for angle in (0, 90, 180)]
+    quiet = [attack.delta_of_term(ParticipationRound(noise_std=1e-6), 0.1, 5, angle) for angle in (0, 90, 180)]
     assert max(quiet) <= quiet[0] * (1 + 1e-3)
-    term = attack.delta_of_term(Setting(), 0.1, 0, 77.0)
+    term = attack.delta_of_term(ParticipationRound(), 0.1, 0, 77.0)
     assert term == pytest.approx(float(random_participation("outer", 0.1, 0.1, 1, 1.0, 1.0, epsilon=0.1)), rel=1e-3)
 
 

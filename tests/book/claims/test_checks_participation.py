@@ -26,8 +26,8 @@ def test_formulas_agree_with_quadrature() -> None:
 
 
 def test_a_wrong_formula_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = checks.Setting.delta
-    monkeypatch.setattr(checks.Setting, "delta", lambda self, _, epsilon: wrong(self, "inner", epsilon))
+    wrong = checks.ParticipationRound.delta
+    monkeypatch.setattr(checks.ParticipationRound, "delta", lambda self, _, epsilon: wrong(self, "inner", epsilon))
     assert checks.outer_over_quadrature(0.1, **FIVE) < 0.5
     assert checks.exact_over("outer", 0.1, **FIVE) > 2
 

@@ -20,7 +20,7 @@ SHARP_RATIO = 12.0  # clipping norm over noise from which on turned gradients lo
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ParticipationRound:
     """Public parameters of one round, and the number of records of the affected client.
 
     The names of schemes are ``outer`` (a certified upper bound), ``inner`` (promises nothing), ``aligned`` (exact for
@@ -29,7 +29,7 @@ class Setting:
 
     Examples
     --------
-    >>> one = Setting(participation_rate=0.1, record_rate=0.1, n_records=5)
+    >>> one = ParticipationRound(participation_rate=0.1, record_rate=0.1, n_records=5)
     >>> f"{one.delta('outer', 0.1):.3e}", f"{one.delta('cs', 0.1):.3e}"
     ('4.865e-04', '7.290e-05')
     """

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from flamelib.accounting.sampling.setting import Setting
+from flamelib.accounting.sampling.participation_round import ParticipationRound
 from flamelib.core.vocabulary import DomainError
 
-FIVE = Setting(n_records=5)
+FIVE = ParticipationRound(n_records=5)
 
 
 def test_clients_of_several_sizes_lie_between_cs_and_wcs() -> None:
@@ -21,7 +21,7 @@ def test_clients_of_several_sizes_lie_between_cs_and_wcs() -> None:
 
 
 def test_readings_around_the_lower_bound() -> None:
-    ten = Setting(n_records=10)
+    ten = ParticipationRound(n_records=10)
     for epsilon in (0.05, 0.3):
         turned = ten.most_turned(epsilon)
         assert ten.delta("aligned", epsilon) * (1 - 1e-4) <= turned <= ten.delta("outer", epsilon)
@@ -30,10 +30,12 @@ def test_readings_around_the_lower_bound() -> None:
 
 
 def test_a_right_angle_is_worse_for_large_clients_and_outer_is_never_exceeded() -> None:
-    five, thirty = ([Setting(n_records=size).turned(angle, 0.1) for angle in (0, 90, 180)] for size in (5, 30))
+    five, thirty = (
+        [ParticipationRound(n_records=size).turned(angle, 0.1) for angle in (0, 90, 180)] for size in (5, 30)
+    )
     assert thirty[1] > 5 * thirty[0]
     assert max(five) == five[0]
-    assert max(thirty) <= Setting().delta("outer", 0.1)
+    assert max(thirty) <= ParticipationRound().delta("outer", 0.1)
 
 
 @pytest.mark.parametrize("scheme", ["cs", "outer", "inner", "aligned", "wcs", "ols"])
@@ -51,13 +53,16 @@ def test_at_a_fixed_product_all_coincide_where_every_client_joins() -> None:
 
 
 def test_publishing_who_joins_gains_the_factor_p() -> None:
-    for one in (FIVE, Setting(0.3, 0.02, 4, 0.7)):
+    for one in (FIVE, ParticipationRound(0.3, 0.02, 4, 0.7)):
         assert one.delta("wcs", 0.2) == pytest.approx(one.participation_rate * one.delta("ols", 0.2), rel=1e-10)
 
 
 def test_calibrated_noise_of_the_experiments() -> None:
     """Independently computed values for the small clients, (epsilon', delta') = (0.001, 1e-6)."""
-    noise = [Setting(0.01, 0.01, 30).noise(s, 1e-3, 1e-6) for s in ("cs", "outer", "inner", "aligned", "wcs", "ols")]
+    noise = [
+        ParticipationRound(0.01, 0.01, 30).noise(s, 1e-3, 1e-6)
+        for s in ("cs", "outer", "inner", "aligned", "wcs", "ols")
+    ]
     assert noise == pytest.approx((0.9749, 1.5125, 1.0578, 1.3698, 9.8278, 25.551), rel=1e-4)
 
 
@@ -68,4 +73,4 @@ def test_calibrated_noise_of_the_experiments() -> None:
 )  # fmt: skip
 def test_a_setting_outside_its_domain_is_refused(name: str, value: float) -> None:
     with pytest.raises(DomainError, match=name):
-        Setting(**{name: value})  # type: ignore[arg-type]
+        ParticipationRound(**{name: value})  # type: ignore[arg-type]
