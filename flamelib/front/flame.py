@@ -101,7 +101,7 @@ def _lower(protocol: Protocol, delta: float | None, epsilon: float | None, round
         return counting.simple_lower(size, protocol.n_users, epsilon0, epsilon, delta)
     if isinstance(protocol, FlameTopk):
         given = (protocol.kept * rounds, protocol.padded, epsilon0, epsilon, delta)
-        return max(weighed.weighed_lower(protocol.n_users, *given), counting.disjoint_lower(*given))
+        return weighed.weighed_lower(protocol.n_users, *given)
     if protocol.inclusion == "exact":
         shape = (size, int(protocol.kept) * rounds, protocol.padded)
         return counting.exactly_lower(protocol.n_users, *shape, epsilon0, epsilon, delta)

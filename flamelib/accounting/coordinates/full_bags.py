@@ -23,7 +23,7 @@ from itertools import starmap
 
 import numpy as np
 
-from flamelib.accounting.coordinates.counting import topk_lower
+from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.core import binomial
 from flamelib.core.arrays import Reals
 from flamelib.core.guarantees import Certified
@@ -85,24 +85,28 @@ def dropped_lower(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> float:
-    """What a round of SS-Topk of any size gives away where surplus reports are dropped at random (lower bound).
+    """What a round of SS-Topk gives away where surplus reports are dropped at random, at any size (lower bound).
 
-    The larger of :func:`full_bags_lower`, in so few coordinates that their messages can be counted, and of equal top
-    coordinates, which fill no bag.  The others need as many coordinates again as they report, outside those that are
-    attacked.
+    The larger of :func:`full_bags_lower` and of the attack on bags that no more than ``padded`` users fill
+    (:func:`~flamelib.accounting.coordinates.weighed.weighed_lower`).  The others report as many coordinates outside
+    those that are attacked; where there are too few, fewer are attacked.
 
     Examples
     --------
     >>> round(dropped_lower(1000, 7850, 157, 333, 0.5, delta=5.0118723e-6), 3)
     1.797
-    >>> dropped_lower(10**6, 10**6, 1000, 5000, 0.5, delta=5e-6) > 0
-    True
+    >>> dropped_lower(1000, 10, 10, 20, 0.5, delta=1e-4)  # the others fill every bag
+    0.0
     """
-    room = float(topk_lower(kept, padded, epsilon0, epsilon, delta))
-    seen = min(math.floor(kept), (dimension - math.floor(kept)) // 2, MOST_MESSAGES // padded)
-    if seen <= 0:
-        return room
-    return max(room, float(full_bags_lower(n_users, seen, padded, epsilon0, epsilon, delta)))
+    whole = math.floor(kept)
+    seen = whole if n_users <= padded else min(whole, dimension - whole)
+    full = min(whole, (dimension - whole) // 2, MOST_MESSAGES // padded)
+    found = [0.0]
+    if seen > 0:
+        found.append(float(weighed_lower(n_users, seen, padded, epsilon0, epsilon, delta)))
+    if full > 0:
+        found.append(float(full_bags_lower(n_users, full, padded, epsilon0, epsilon, delta)))
+    return max(found)
 
 
 def _laws(full: int, kept: int, padded: int, epsilon0: float) -> tuple[Reals, Reals, float]:

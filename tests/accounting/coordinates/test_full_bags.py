@@ -7,8 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from flamelib.accounting.coordinates.certified import topk_truncated
 from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.accounting.coordinates.full_bags import dropped_lower, full_bags, full_bags_lower
+from flamelib.accounting.coordinates.weighed import weighed_lower
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
@@ -130,8 +132,24 @@ def test_large_budgets_of_few_messages():
 
 def test_full_bags_are_counted_as_far_as_they_can_be():
     whole = dropped_lower(1000, 7850, 157, 333, 0.5, delta=5e-6)
-    assert whole == full_bags_lower(1000, 157, 333, 0.5, delta=5e-6)
+    assert whole == full_bags_lower(1000, 157, 333, 0.5, delta=5e-6) > weighed_lower(1000, 157, 333, 0.5, delta=5e-6)
     some = dropped_lower(10**5, 7850, 157, 33300, 0.5, delta=5e-6)
-    assert some == max(full_bags_lower(10**5, 30, 33300, 0.5, delta=5e-6), topk_lower(157, 33300, 0.5, delta=5e-6))
-    assert dropped_lower(100, 10, 10, 100, 0.5, delta=1e-4) == topk_lower(10, 100, 0.5, delta=1e-4)
-    assert dropped_lower(9, 9, 2, 2, 1.3, epsilon=0.2) == full_bags_lower(9, 2, 2, 1.3, epsilon=0.2)
+    assert some >= max(full_bags_lower(10**5, 30, 33300, 0.5, delta=5e-6), topk_lower(157, 33300, 0.5, delta=5e-6))
+    assert dropped_lower(100, 10, 10, 100, 0.5, delta=1e-4) >= topk_lower(10, 100, 0.5, delta=1e-4)
+
+
+@pytest.mark.parametrize(("n_users", "dimension", "padded"), [(1000, 1, 2), (50, 3, 7), (9, 4, 8)])
+def test_users_who_cannot_report_elsewhere_fill_the_bags(n_users, dimension, padded):
+    """Every user reports every coordinate, so that some report of the victim is kept with at most this probability."""
+    seen = min(1.0, dimension * padded / n_users)
+    assert dropped_lower(n_users, dimension, dimension, padded, 5.0, epsilon=0.0) <= seen
+
+
+def test_what_is_dropped_at_random_loses_no_more_than_is_certified():
+    rng = np.random.default_rng(4)
+    for _ in range(8):
+        kept, padded = int(rng.integers(1, 8)), int(rng.integers(2, 40))
+        n_users, dimension = int(rng.integers(2, 300)), kept + int(rng.integers(0, 20))
+        epsilon0, delta = float(rng.uniform(0.05, 4)), float(10 ** rng.uniform(-9, -2))
+        lower = dropped_lower(n_users, dimension, kept, padded, epsilon0, delta=delta)
+        assert lower <= topk_truncated(kept, padded, epsilon0, delta) * (1 + 1e-9)
