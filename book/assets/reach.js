@@ -130,7 +130,7 @@
     document.querySelectorAll("details.hide > summary").forEach((toggle) => {
       const code = toggle.parentElement.querySelector("pre")?.textContent ?? "";
       const told = /\bname="([^"]+)"/.exec(code)?.[1] ?? code.trim().split("\n")[0];
-      const more = document.createElement("span");
+      const more = document.createElement("code");
       more.className = "visually-hidden";
       more.textContent = ` of ${told}`;
       toggle.removeAttribute("aria-label");

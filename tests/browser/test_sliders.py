@@ -323,7 +323,7 @@ def test_the_chart_stays_in_sight_and_follows_the_parameter_in_use(live: Page, s
     for name in (*TYPED, *START):
         live.focus(f"#fl-{name}-slider")
         live.keyboard.press("ArrowRight")
-        assert live.evaluate(IN_SIGHT, name), name
+        live.wait_for_function(IN_SIGHT, arg=name)  # once the page has drawn itself anew
         if name in FOLLOWED:
             assert live.input_value("#fl-which") == FOLLOWED[name]
     for chart in sliders_figures.CHARTS:
