@@ -1,7 +1,7 @@
 r"""What explicit data sets lose under a mechanism at the parameters of its row: the lower end beside the account.
 
-A function for each mechanism of which something is known from below; of the others nothing is claimed.  SS-Double whose
-bags may overflow, reports of vectors of which the account knows the local budget alone, and sums in shares are such.
+A function for each mechanism of which something is known from below; of the others nothing is claimed.  Reports of
+vectors of which the account knows the local budget alone, and sums in shares are such.
 """
 
 import math
@@ -77,10 +77,18 @@ def _simple(request: Request, found: Row) -> float:
     return counting.simple_lower(size, request.n_users, epsilon0, None, request.delta)
 
 
+def _double(request: Request, found: Row) -> float:
+    """Rounds are so many times more coordinates, each included by itself."""
+    size, padded = request.dimension * request.rounds, int(found.parameters["padded"])
+    rate, epsilon0 = request.sampling_rate, found.parameters["epsilon0"]
+    return counting.double_lower(size, rate, padded, epsilon0, None, request.delta, n_users=request.n_users)
+
+
 def _topk(request: Request, found: Row) -> float:
     told = found.parameters
-    given = (int(told["kept"]), int(told["padded"]), told["epsilon0"], None, request.delta)
-    return max(weighed.weighed_lower(request.n_users, *given), counting.disjoint_lower(*given))
+    return weighed.weighed_lower(
+        request.n_users, int(told["kept"]), int(told["padded"]), told["epsilon0"], None, request.delta
+    )
 
 
 def _shuffled_checkin(request: Request, found: Row) -> float | None:
@@ -120,6 +128,7 @@ _LOWEST: dict[str, Callable[[Request, Row], float | None]] = {
     "local": _local,
     "blanket": _shuffled,
     "simple": _simple,
+    "double": _double,
     "topk": _topk,
     "shuffled check-in": _shuffled_checkin,
     "distributed check-in": _distributed,

@@ -5,7 +5,17 @@ from itertools import product
 
 import pytest
 
-from flamelib import Checkin, FlameSimple, FlameTopk, KaryResponse, LaplaceNoise, Participation, Shuffled, bounds
+from flamelib import (
+    Checkin,
+    FlameDouble,
+    FlameSimple,
+    FlameTopk,
+    KaryResponse,
+    LaplaceNoise,
+    Participation,
+    Shuffled,
+    bounds,
+)
 from flamelib.front.checkin import Summed
 from flamelib.uses.deployments import compared, row
 from flamelib.uses.lowest import bracketed, repeated_lower
@@ -65,7 +75,10 @@ def test_the_lower_ends_are_those_of_the_records() -> None:
     noise = LaplaceNoise(1.0)
     checked = _found("distributed check-in", ONE, epsilon=1.0).parameters["noise_std"]
     std = _found("random participation", ONE, epsilon=1.0).parameters["noise_std"]
+    rare = Request(N, dimension=4, rounds=2, delta=DELTA, sampling_rate=0.1)
+    room = int(_found("double", rare, epsilon0=1.0).parameters["padded"])
     for name, request, budget, record, rounds in [
+        ("double", rare, {"epsilon0": 1.0}, FlameDouble(N, 4, 0.5, noise, 0.4, room, "independent"), 2),
         ("blanket", ITEMS, {"epsilon0": 1.0}, Shuffled(four, N), 2),
         ("shuffled check-in", ITEMS, {"epsilon0": 1.0}, Checkin(Shuffled(four, N), 0.1), 2),
         ("simple", ITEMS, {"epsilon0": 1.0}, FlameSimple(N, 4, 0.5, noise), 2),
