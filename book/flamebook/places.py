@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from flamelib.core.vocabulary import DomainError
 FINGERPRINT = "fingerprint.txt"
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "data"
+# Installed from a wheel there is no checkout around this file: notebooks read what the wheel has brought.
+DATA = next(filter(Path.is_dir, [ROOT / "data", Path(sysconfig.get_path("data"), "share", "flamelib")]), ROOT / "data")
 RESULTS = DATA / "results"
 
 
