@@ -15,7 +15,7 @@ from flamebook.claims import ledger
 from flamebook.claims.ledger import Judged
 from flamebook.places import ADDRESS, ROOT
 from flamebook.site.book import pages
-from flamebook.site.written import refuted, theorems, unknown
+from flamebook.site.written import ledger_page, refuted, theorems, unknown
 from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
 from flamelib.core.vocabulary import DomainError
@@ -75,6 +75,21 @@ def test_downloads_hold_every_row_and_agree(staged: Path, judged: list[Judged]) 
     assert [row["id"] for row in rows] == [row["id"] for row in table] == [row.claim.id for row in judged]
     assert [row["verdict"] for row in rows] == [row["verdict"] for row in table] == [row.verdict for row in judged]
     assert [row["value"] for row in table] == [_cell(row["value"]) for row in rows]
+
+
+def test_rows_tell_how_many_sentences_of_their_page_are_checked(tmp_path: Path, judged: list[Judged]) -> None:
+    (tmp_path / "flame_audit").mkdir()
+    told = [{"sentence": "It holds, twice.", "verdict": "holds"}, {"sentence": "Or not.", "verdict": "says nothing"}]
+    (tmp_path / "flame_audit" / "statements.json").write_text(json.dumps(told))
+    checked = ledger_page.checks(tmp_path)
+    text = ledger_page.page(judged, "", lambda page: page, checked)
+    assert "check 2 sentences where they stand: 1 hold in this edition, 1 say nothing" in text
+    rows = [row for row in judged if row.claim.page.startswith("notebooks/flame_audit")]
+    assert text.count("(2 checks)") == len(rows) > 0
+    assert list(csv.reader(io.StringIO(ledger_page.checks_csv(checked))))[1] == [
+        "notebooks/flame_audit",
+        *told[0].values(),
+    ]
 
 
 def test_the_ledger_keeps_to_its_schema(staged: Path) -> None:

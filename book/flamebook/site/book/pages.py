@@ -39,10 +39,11 @@ def write(runs_folder: Path, book_folder: Path) -> None:
     jobs = os.cpu_count() or 1
     judged, brackets, rests = ledger.judge_all(jobs=jobs), unknown.brackets(jobs=jobs), record_ledger.rests()
     link = linker(book_folder.parent)
-    generated = book_folder / "generated"
+    generated, checked = book_folder / "generated", ledger_page.checks(runs_folder)
     texts = {
         generated / "ledger.json": ledger_page.as_json(judged, rests),
         generated / "ledger.csv": ledger_page.as_csv(judged, rests),
+        generated / "checks.csv": ledger_page.checks_csv(checked),
         generated / "ledger.schema.json": _text(DATA / "ledger.schema.json"),
         generated / "brackets.json": unknown.as_json(brackets),
         generated / "brackets.csv": unknown.as_csv(brackets),
@@ -53,7 +54,7 @@ def write(runs_folder: Path, book_folder: Path) -> None:
         generated / "crowd.md": crowd.table(),
         generated / "citation.md": citation(ROOT),
         generated / "beside.md": beside.summary(beside.recorded()),
-        book_folder / "ledger.md": ledger_page.page(judged, _text(book_folder / "ledger_head.md"), link),
+        book_folder / "ledger.md": ledger_page.page(judged, _text(book_folder / "ledger_head.md"), link, checked),
         book_folder / "refuted.md": refuted.page(
             dossiers.placed(_text(book_folder / "refuted.md"), judged), judged, link
         ),

@@ -6,14 +6,16 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple, dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from flamebook.claims import ledger, proofs
 from flamebook.claims.ledger import Claim, Judged, Value, shown
 from flamebook.places import source_url
 from flamebook.site.written.markup import anchor, sourced, verdict
+from flamebook.statements import HOLDS, SILENT
 from flamelib.core.statements import DOCUMENTS
 
 SAYS = {
@@ -24,11 +26,28 @@ SAYS = {
 }
 
 
-def page(judged: list[Judged], head: str, link: Callable[[str], str]) -> str:
-    """The page: head, downloads, and the table of every row."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A sentence of a notebook's page, and whether it held in the run that the page shows."""
+
+    page: str
+    sentence: str
+    verdict: str
+
+
+def checks(runs_folder: Path) -> list[Check]:
+    """What the notebooks of an edition found of their own sentences, page by page."""
+    told = {path.parent.name: json.loads(path.read_text("utf-8")) for path in runs_folder.glob("*/statements.json")}
+    return [Check(f"notebooks/{name}", **one) for name in sorted(told) for one in told[name]]
+
+
+def page(judged: list[Judged], head: str, link: Callable[[str], str], checked: Sequence[Check] = ()) -> str:
+    """The page: head, downloads, and the table of every row; beside its page how many sentences of that are checked."""
+    number = Counter(one.page for one in checked)
     parts = [
         *("(ledger)=", "# Ledger of claims", "", head.strip(), ""),
         _summary(judged),
+        *([_of_sentences(checked), ""] * bool(checked)),
         "Download: {download}`ledger.json <generated/ledger.json>`, {download}`ledger.csv <generated/ledger.csv>`; "
         "what the fields mean: {download}`ledger.schema.json <generated/ledger.schema.json>`.",
         "",
@@ -37,7 +56,7 @@ def page(judged: list[Judged], head: str, link: Callable[[str], str]) -> str:
         '<link rel="stylesheet" href="../_static/ledger.css">',
         '<div id="ledger-controls" role="search" aria-label="Rows of the ledger"></div>',
         '<p class="ledger-note">Within a table the arrow keys lead from row to row and from link to link.</p>',
-        *("", *(_group(*one, link) for one in groupby(judged, lambda row: row.claim.document))),
+        *("", *(_group(*one, link, number) for one in groupby(judged, lambda row: row.claim.document))),
         *('<script src="../_static/ledger.js" defer></script>', ""),
     ]
     return "\n".join(parts)
@@ -49,9 +68,18 @@ def _summary(judged: list[Judged]) -> str:
     return "\n".join(["| verdict | rows | meaning |", "|---|--:|---|", *rows, ""])
 
 
-def _group(document: str, rows: Iterable[Judged], link: Callable[[str], str]) -> str:
+def _of_sentences(checked: Sequence[Check]) -> str:
+    number = Counter(one.verdict for one in checked)
+    return (
+        f"The notebooks check {len(checked)} sentences where they stand: {number[HOLDS]} hold in this edition, "
+        f"{number[SILENT]} say nothing at its parameters. A row whose page is a notebook tells how many are checked "
+        "there. Download: {download}`checks.csv <generated/checks.csv>`."
+    )
+
+
+def _group(document: str, rows: Iterable[Judged], link: Callable[[str], str], number: Mapping[str, int]) -> str:
     """The table of one document, folded up under its name."""
-    listed = [_row(row, link) for row in rows]
+    listed = [_row(row, link, number) for row in rows]
     opened = f'<details class="ledger-group"><summary>{DOCUMENTS[document]} <span>{len(listed)} rows</span></summary>'
     lines = [
         *(opened, "", "::::{list-table}", ":header-rows: 1", ":class: ledger", ""),
@@ -73,8 +101,9 @@ def _graded(claim: Claim) -> str:
     return "".join(f"*{word}.* " for word in [*words, *(["Reconstructed"] * claim.reconstructed)])
 
 
-def _row(row: Judged, link: Callable[[str], str]) -> str:
+def _row(row: Judged, link: Callable[[str], str], number: Mapping[str, int]) -> str:
     claim = row.claim
+    beside = number.get(claim.page.split("#")[0])
     stated = "" if claim.stated is None else _BEFORE.get(str(claim.relation), "") + _figures(claim.stated)
     if claim.paper is None and claim.stated is not None:
         stated += " [derived]{.ledger-note}"
@@ -84,7 +113,7 @@ def _row(row: Judged, link: Callable[[str], str]) -> str:
         stated,
         "" if row.value is None else _figures(row.value),
         _graded(claim) + claim.evidence,
-        f"{claim.where}; {link(claim.page)}; {_test(claim)}",
+        f"{claim.where}; {link(claim.page)}{f' ({beside} checks)' if beside else ''}; {_test(claim)}",
         claim.kind,
         claim.said_by,
     ]
@@ -116,6 +145,15 @@ def as_json(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str
     """Every row with its inputs, value, verdict and the proofs it rests on; strict JSON (infinity is ``inf``)."""
     records = _records(judged, rests)
     return json.dumps({"documents": DOCUMENTS, "claims": records}, indent=1, ensure_ascii=False) + "\n"
+
+
+def checks_csv(checked: Iterable[Check]) -> str:
+    """The checks of the notebooks as a table."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Check.__slots__)
+    writer.writerows(map(astuple, checked))
+    return text.getvalue()
 
 
 def as_csv(judged: Iterable[Judged], rests: Mapping[str, Sequence[str]]) -> str:
