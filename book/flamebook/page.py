@@ -30,6 +30,7 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pandas.api.types import is_numeric_dtype
 
 from flamebook.figures import present
 from flamebook.figures.curves import name_decades
@@ -192,24 +193,31 @@ def _draw_book(ax: Axes, columns: Mapping[str, Any], name: str) -> None:
     if present.BOOK_RUN not in os.environ or not path.is_file() or path.read_text() == columns_csv(columns):
         return
     book, own = pd.read_csv(path), pd.read_csv(io.StringIO(columns_csv(columns)))
-    if list(book) != list(own):
+    if _kinds(book) != _kinds(own):
         return
     style: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 1.1, "zorder": 1}
     drawn = False
     for line in ax.get_lines():
         x, y = (_column(own, values) for values in line.get_data())
-        if x and y:
+        # An axis of names has the names of this run.
+        if x and y and (_kinds(own)[x] or book[x].equals(own[x])):
             ax.plot(book[x], book[y], color=line.get_color(), alpha=0.6, **style)
             drawn = True
     if drawn:
         ax.plot([], [], color=GREY, label="the book's", **style)
 
 
+def _kinds(frame: pd.DataFrame) -> dict[str, bool]:
+    """Whether a column holds numbers, by its name."""
+    return {str(name): is_numeric_dtype(frame[name]) for name in frame}
+
+
 def _column(frame: pd.DataFrame, values: Any) -> str:
-    """The column that holds these values; empty where none does."""
-    numbers = frame.select_dtypes("number")
-    seen = np.asarray(values, dtype=float)
-    return next((str(one) for one in numbers if np.array_equal(numbers[one], seen, equal_nan=True)), "")
+    """The column that holds these values, numbers or names; empty where none does."""
+    seen = np.asarray(values)
+    numbers = is_numeric_dtype(seen.dtype)
+    alike = [name for name, kind in _kinds(frame).items() if kind == numbers]
+    return next((name for name in alike if np.array_equal(frame[name], seen, equal_nan=numbers)), "")
 
 
 def _short(value: Any, name: str) -> str:

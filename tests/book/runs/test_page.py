@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
 
+from flamebook import page
 from flamebook.figures import present
-from flamebook.figures.curves import draw_curves
 from flamebook.places import ROOT, repository
-from flamebook.records import Curves
 from flamebook.runs import own
 from flamebook.runs.page import built, folded, head, plain
 from flamebook.site.book import build
@@ -65,14 +65,17 @@ $$a = b$$ (eq-own)
 
 ## Again
 """
+NUMBERS = """\
+import matplotlib.pyplot as plt
+from flamebook.page import figure, result
+result(double=2 * n_users, kind="odd")
+"""
 CURVES = """\
-import numpy as np
-from flamebook.figures import curves, present
-from flamebook.records import Curves
-shown = Curves("n_users", "epsilon", np.array([1.0, 10.0]), {"hoeffding": np.array([n_users * 1.0, 2.0])})
-present.record_result("double", 2 * n_users)
-present.record_result("kind", "odd")
-present.show(shown, curves.draw_curves, name="line", alt="A line that rises from left to right.")
+fig, ax = plt.subplots()
+ax.plot([1.0, 10.0], [n_users * 1.0, 2.0])
+assert n_users != 13, "no room for thirteen"
+figure(fig, name="line", alt="A line that rises from left to right.",
+       data={"n_users": [1.0, 10.0], "hoeffding": [n_users * 1.0, 2.0]})
 """
 PARAMETERS = "n_users: int = 1000  # users\nseed: int = 7  # of the one generator"
 
@@ -83,7 +86,12 @@ def notebook() -> dict[str, Any]:
         "tags": ["hide-input"],
         "mystnb": {"figure": {"name": "fig-line", "caption": "With @n_users@, {eq}`eq-tiny`."}},
     }
-    for name, metadata, source in (("values", {"tags": ["parameters"]}, PARAMETERS), ("curves", figure, CURVES)):
+    parameters = {"tags": ["parameters"]}
+    for name, metadata, source in (
+        ("values", parameters, PARAMETERS),
+        ("numbers", {}, NUMBERS),
+        ("curves", figure, CURVES),
+    ):
         code = {"cell_type": "code", "id": name, "metadata": metadata, "source": source}
         cells.append(code | {"outputs": [], "execution_count": None})
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -133,6 +141,15 @@ class TestPage:
         assert "made without" not in said
         assert "No book is built here" not in said
         assert RAW.findall(said) == []
+
+    def test_a_figure_that_failed_half_way_is_shown_as_far_as_it_came(
+        self, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MPLBACKEND", raising=False)  # a reader's kernel draws what is left open
+        run = own.run(checkout / "notebooks" / "survey.ipynb", {"n_users": "13"}, checkout / "failed")
+        text = (run / "survey.html").read_text(encoding="utf-8")
+        assert "no room for thirteen" in text
+        assert re.search(r"<img[^>]*_images/[^>]*data:image/png;base64", text)
 
     def test_it_is_one_file(self, run: Path) -> None:
         text = (run / "survey.html").read_text(encoding="utf-8")
@@ -308,19 +325,14 @@ class TestBehind:
         monkeypatch.setenv(present.BOOK_RUN, str(tmp_path / "book"))
         return tmp_path / "book" / "figures" / "line.csv"
 
-    def lines(self, table: Path, text: str, scale: float = 1.0) -> list[tuple[str, list[float]]]:
+    def lines(self, table: Path, text: str, scale: float = 1.0, x: Any = (1.0, 10.0)) -> list[tuple[str, list[float]]]:
         """Labels and heights of all lines of an own figure beside the book's table."""
         table.write_text(text)
-        seen: list[tuple[str, list[float]]] = []
-
-        def draw(ax: Any, record: Curves, pen: Any) -> None:
-            draw_curves(ax, Curves(record.x_name, "", record.x, {k: scale * v for k, v in record.curves.items()}), pen)
-            self.ax = ax
-
-        record = Curves("n_users", "epsilon", np.array([1.0, 10.0]), {"hoeffding": np.array([3.0, np.inf])})
-        present.show(record, draw, name="line", alt="A line.")
-        seen += [(str(line.get_label()), list(np.asarray(line.get_ydata(), float))) for line in self.ax.get_lines()]
-        return seen
+        fig, ax = plt.subplots()
+        epsilon = np.array([3.0, np.inf])
+        ax.plot(x, scale * epsilon)
+        page.figure(fig, name="line", alt="A line.", data={"n_users": x, "hoeffding": epsilon})
+        return [(str(line.get_label()), list(np.asarray(line.get_ydata(), float))) for line in ax.get_lines()]
 
     def test_the_books_curves_stand_behind(self, book_run: Path) -> None:
         found = self.lines(book_run, "n_users,hoeffding\n1,4\n5,5\n10,6\n")
@@ -339,6 +351,11 @@ class TestBehind:
     )
     def test_what_cannot_be_compared_is_not(self, book_run: Path, text: str, scale: float) -> None:
         assert len(self.lines(book_run, text, scale)) == 1
+
+    def test_over_an_axis_of_names_stands_what_has_the_same_names(self, book_run: Path) -> None:
+        found = self.lines(book_run, "n_users,hoeffding\na,4\nb,6\n", x=["a", "b"])
+        assert [4.0, 6.0] in [heights for _, heights in found]
+        assert len(self.lines(book_run, "n_users,hoeffding\na,4\nc,6\n", x=["a", "b"])) == 1
 
 
 def test_code_inside_a_page_cannot_end_its_script(tmp_path: Path) -> None:
@@ -360,5 +377,3 @@ def test_a_figure_that_was_not_made_is_said_to_be_so(tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     page.write_text('See <code class="xref std std-numref docutils"><span class="pre">fig-line</span></code>.')
     assert folded.fold(page, lambda to: "") == "See <em>what was not made in this run</em>."
-
-

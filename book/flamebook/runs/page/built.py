@@ -145,11 +145,13 @@ def _write_only(app: Any, page: str) -> None:
     app.emit("write-started", builder)
     builder.prepare_writing({page})
     environment.dlfiles.clear()
-    environment.images.clear()
+    for name in [name for name, (pages, _) in environment.images.items() if page not in pages]:
+        del environment.images[name]
     builder.copy_assets()
     app.phase = BuildPhase.RESOLVING
     resolved = environment.get_and_resolve_doctree(page, builder)
     app.phase = BuildPhase.WRITING
     builder.write_doc_serialized(page, resolved)
     builder.write_doc(page, resolved)
+    builder.copy_image_files()  # such as what a cell had drawn before it failed
     app.emit("build-finished", None)  # here extensions lay out their styles
