@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-import sysconfig
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FINGERPRINT = "fingerprint.txt"
 
 ROOT = Path(__file__).resolve().parents[2]
 # Installed from a wheel there is no checkout around this file: notebooks read what the wheel has brought.
-DATA = next(filter(Path.is_dir, [ROOT / "data", Path(sysconfig.get_path("data"), "share", "flamelib")]), ROOT / "data")
+DATA = next(filter(Path.is_dir, [ROOT / "data", Path(sys.prefix, "share", "flamelib")]), ROOT / "data")
 RESULTS = DATA / "results"
 
 
