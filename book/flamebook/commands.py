@@ -247,20 +247,19 @@ def list_sets() -> None:
     for entry in datasets.listing():
         size = f"{entry.bytes / 1e6:,.1f} MB" if entry.bytes else "installed"
         typer.echo(
-            f"{entry.name:<15} {size:>10}   {entry.title}"
+            f"{entry.name:<18} {size:>10}   {entry.title}"
             + (f": {' and '.join(entry.arrays)}, {entry.classes} classes" if entry.classes else "")
         )
         rows = f"{entry.train:,} train, {entry.test:,} test" if entry.test else f"{entry.train:,} records"
-        typer.echo(f"{'':<15} {'':>10}   {rows}; licence: {entry.licence}")
-        typer.echo(f"{'':<15} {'':>10}   from {', '.join(entry.origin)}")
+        typer.echo(f"{'':<18} {'':>10}   {rows}; licence: {entry.licence}")
+        typer.echo(f"{'':<18} {'':>10}   from {', '.join(entry.origin)}")
 
 
 @data.command("fetch", epilog="Examples:\n\nflamelib data fetch\n\nflamelib data fetch mnist emnist-byclass")
 def fetch(names: Names = None) -> None:
     """Fetch data sets into the user's cache, digest checked; prints the paths of their files."""
-    for name in _chosen(names):
-        for path in datasets.fetch(name):
-            typer.echo(path)
+    for path in dict.fromkeys(path for name in _chosen(names) for path in datasets.fetch(name)):
+        typer.echo(path)
 
 
 @data.command("verify", epilog="Examples:\n\nflamelib data verify\n\nFLAMELIB_DATA=here flamelib data verify mnist")
@@ -269,7 +268,7 @@ def verify(names: Names = None) -> int:
 
     Files are looked for in the folder that the environment variable FLAMELIB_DATA names, then in the user's cache.
     """
-    states = [state for name in _chosen(names) for state in datasets.verify(name)]
+    states = list(dict.fromkeys(state for name in _chosen(names) for state in datasets.verify(name)))
     for state in states:
         typer.echo(f"{state.state:<8} {state.dataset}/{state.file} ({state.where})")
     if all(state.state == "good" for state in states):

@@ -12,16 +12,17 @@ aggregate, an approximation for points of a sphere and exact for Gaussian noise
 Source: Liew, Hasegawa, Takahashi 2022, Section 6; Erlingsson et al. 2020 (LDP-SGD).
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
-from flamelib.learning.records import History, Records, follow, tester
+from flamelib.learning.records import Records, tester
+from flamelib.learning.rounds import History, Training, follow
 from flamelib.mechanisms.vectors import VectorRandomizer
 from flamelib.protocols.checkin import draw_clients
 
@@ -30,10 +31,14 @@ _TINY = 1e-30  # a gradient's 2-norm from which on it has a direction; single pr
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What distinguishes one way of training from another: what every user does to its gradient, and the step."""
+    """What distinguishes one way of training from another: what every user does to its gradient, and the step.
+
+    A ``falling`` step goes down to nothing in a straight line, from ``learning_rate`` in the first round.
+    """
 
     randomizer: VectorRandomizer
     learning_rate: float
+    falling: bool = False
 
     def __post_init__(self) -> None:
         keep(self, **check(learning_rate=self.learning_rate))
@@ -58,27 +63,31 @@ def train(
     """
     given = check(rounds=rounds, points=points, n_users=n_users, checkin_rate=checkin_rate, dropout=dropout)
     for_model, for_users, for_messages, for_noise = rng.spawn(4)
-    held, start = _holdings(len(records), given["n_users"], for_users), model.initial(for_model)
-    parameters = {name: start.copy() for name in schemes}
+    held, start = records.held(given["n_users"], for_users), model.initial(for_model)
+    arriving = checkin_rate * (1 - dropout)
 
-    def one_round() -> int:
-        users = draw_clients(checkin_rate * (1 - dropout), len(held), for_users)
-        uniforms, noise = for_messages.random((3, len(users))), for_noise.standard_normal(model.dimension)
-        batch = records.batch(held[users].astype(np.int64))
-        for name, scheme in schemes.items():
-            now = parameters[name]
-            total = _summed_messages(model, now, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
-            now -= scheme.learning_rate / max(len(batch), 1) * total
-        return len(batch)
+    def training(scheme: Scheme) -> Training:
+        parameters = start.copy()
+        coins, messages, directions = copy.deepcopy((for_users, for_messages, for_noise))
 
-    return follow(tester(model, records), parameters, one_round, given["rounds"], given["points"])
+        def one_round(before: int) -> int:
+            users = draw_clients(arriving, len(held), coins)
+            uniforms, noise = messages.random((3, len(users))), directions.standard_normal(model.dimension)
+            batch = records.batch(held[users].astype(np.int64))
+            total = _summed_messages(model, parameters, batch.images, batch.labels, scheme.randomizer, uniforms, noise)
+            step = scheme.learning_rate * (1 - scheme.falling * before / given["rounds"])
+            np.subtract(parameters, step / max(len(batch), 1) * total, out=parameters)
+            return len(batch)
 
+        return Training({"parameters": parameters}, (coins, messages, directions), one_round)
 
-def _holdings(n_records: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Number of the record that each user holds: its own where they suffice, otherwise one drawn at random."""
-    if n_users <= n_records:
-        return np.arange(n_users, dtype=np.int32)
-    return rng.integers(n_records, size=n_users, dtype=np.int32)
+    test, about = tester(model, records), (model, records, len(held), arriving)
+    found = {
+        name: follow(test, training(scheme), given["rounds"], given["points"], (*about, scheme))
+        for name, scheme in schemes.items()
+    }
+    tested, _, sizes = next(iter(found.values()))
+    return History(tested, {name: accuracy for name, (_, accuracy, _) in found.items()}, sizes)
 
 
 def _summed_messages(

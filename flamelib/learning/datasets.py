@@ -32,6 +32,7 @@ State = Literal["good", "corrupt", "missing"]
 _PARTS: tuple[Part, ...] = ("train", "test")
 _ARRAYS = ("images", "labels")
 _DIGITS = "digits"  # the set inside scikit-learn, which needs no file
+_JOINED = {"letters-and-digits": ("mnist", "emnist-letters")}  # classes of the second set follow those of the first
 _DIGITS_KEPT_FOR_TEST = 297  # its last images: it has no parts of its own
 _OWN_KEPT_FOR_TEST = 6  # of so many rows of one's own file one, drawn with this seed
 _OWN_SEED = 0
@@ -98,13 +99,16 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file of a set: where it was found, and whether its digest is the published one."""
+    """One file of a set: where it was found, and whether its digest is the published one.
+
+    ``bytes`` is its published size, ``None`` where only the digest is known.
+    """
 
     dataset: str
     file: str
     where: Where
     state: State
-    bytes: int
+    bytes: int | None
     expected: str
     found: str
 
@@ -125,15 +129,23 @@ class Listed:
 
 
 def listing() -> tuple[Listed, ...]:
-    """Every set by name, the digits inside scikit-learn last."""
-    return *(_listed(name, entry) for name, entry in _registry().items()), Listed(
-        _DIGITS, "handwritten digits, 8 x 8", _ARRAYS, 10, 1500, 297, 0, "BSD-3-Clause", ("scikit-learn",)
-    )
+    """Every set by name, those that are joined from others and the digits inside scikit-learn last."""
+    found = {name: _listed(name, entry) for name, entry in _registry().items()}
+    digits = Listed(_DIGITS, "handwritten digits, 8 x 8", _ARRAYS, 10, 1500, 297, 0, "BSD-3-Clause", ("scikit-learn",))
+    joined = (_together(name, [found[member] for member in members]) for name, members in _JOINED.items())
+    return *found.values(), *joined, digits
+
+
+def _together(name: str, parts: Sequence[Listed]) -> Listed:
+    title = " and ".join(one.title.partition(",")[0] for one in parts)
+    licence = "; ".join(f"{one.name}: {one.licence}" for one in parts)
+    columns = zip(*((one.classes, one.train, one.test, one.bytes) for one in parts), strict=True)
+    return Listed(name, title, _ARRAYS, *map(sum, columns), licence, tuple(one.name for one in parts))
 
 
 def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
-    arrays, sizes, size = tuple(entry["parts"]["train"]), entry["sizes"], sum(file["bytes"] for file in _files(entry))
-    origin = tuple(entry["origin"])
+    arrays, sizes, origin = tuple(entry["parts"]["train"]), entry["sizes"], tuple(entry["origin"])
+    size = sum(file["bytes"] or 0 for file in _files(entry))
     return Listed(
         name, entry["title"], arrays, entry["classes"], sizes["train"], sizes["test"], size, entry["licence"], origin
     )
@@ -209,20 +221,19 @@ def stand_in(
 def fetch(name: str) -> tuple[Path, ...]:
     """Every file of the set on this machine, downloaded where missing; their paths."""
     _known(name, "train", None)
-    return tuple(_locate(name, _registry()[name], file) for file in _files(_registry().get(name, {"parts": {}})))
+    return tuple(_locate(member, entry, file) for member, entry, file in _all_files(name))
 
 
 def places(name: str) -> tuple[tuple[str, int], ...]:
     """The files of the set that are on this machine, good or not: ``set/file`` and bytes."""
-    entry = _registry().get(name, {"parts": {}})
-    found = ((file["name"], _present(entry, file)[1]) for file in _files(entry))
-    return tuple((f"{name}/{file}", path.stat().st_size) for file, path in found if path)
+    found = ((f"{member}/{file['name']}", _present(entry, file)[1]) for member, entry, file in _all_files(name))
+    return tuple((file, path.stat().st_size) for file, path in found if path)
 
 
 def verify(name: str) -> tuple[FileState, ...]:
     """The state of every file of the set, without downloading or changing anything."""
     _known(name, "train", None)
-    return tuple(_state(name, file) for file in _files(_registry().get(name, {"parts": {}})))
+    return tuple(_state(member, file) for member, _, file in _all_files(name))
 
 
 def _read_idx(path: Path) -> Bytes:
@@ -243,6 +254,8 @@ def _one(name: str, requested: str, part: str, want: Sequence[str] | None, reaso
         return _digits(requested, part, want, reason)
     if name.endswith(".npz"):
         return _own(name, part, want)
+    if name in _JOINED:
+        return _joined(name, requested, part, want, reason)
     entry = _registry()[name]
     if not entry["classes"]:
         raise DomainError(f"name must be that of images or labels, got {name!r}, which holds descriptions")
@@ -260,6 +273,21 @@ def _upright(path: Path, entry: Mapping[str, Any], array: str) -> Bytes:
     if array == "labels":
         return read - np.uint8(entry["first_label"])
     return np.ascontiguousarray(read.transpose(0, 2, 1)) if entry["transposed"] else read
+
+
+def _joined(name: str, requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
+    members = [_one(member, member, part, want, None) for member in _JOINED[name]]
+    firsts = np.cumsum([0, *(one.classes for one in members[:-1])]).astype(np.uint8)
+    readers: dict[str, Callable[[], NDArray[Any]]] = {
+        "images": lambda: np.concatenate([one.images for one in members]),
+        "labels": lambda: np.concatenate([one.labels + first for one, first in zip(members, firsts, strict=True)]),
+    }
+    listed = next(one for one in listing() if one.name == name)
+    people = "; ".join(one.people for one in members)
+    n = sum(one.n for one in members)
+    notice = _notice(f"{n:,} images and labels of {listed.title} ({part} part)", requested, name, reason)
+    kept = {array: readers[array] for array in (want or _ARRAYS)}
+    return Dataset(name, requested, part, listed.title, people, listed.licence, n, listed.classes, notice, kept)
 
 
 def _digits(requested: str, part: str, want: Sequence[str] | None, reason: DataError | None) -> Dataset:
@@ -369,7 +397,7 @@ def _notice(what: str, requested: str, name: str, reason: DataError | None) -> s
 
 
 def _known(name: str, part: str, want: Sequence[str] | None) -> None:
-    names = [*_registry(), _DIGITS]
+    names = [*_registry(), *_JOINED, _DIGITS]
     if name not in names and not name.endswith(".npz"):
         raise DomainError(f"name must be one of {', '.join(names)}, or the path of an .npz file, got {name!r}")
     if part not in _PARTS:
@@ -378,6 +406,12 @@ def _known(name: str, part: str, want: Sequence[str] | None) -> None:
     for array in want or ():
         if array not in has:
             raise DomainError(f"want must be chosen from {', '.join(has)} for {name}, got {array!r}")
+
+
+def _all_files(name: str) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
+    """Set, entry and file, for every file that a set consists of; the digits inside scikit-learn have none."""
+    members = [] if name == _DIGITS else _JOINED.get(name, (name,))
+    return [(one, _registry()[one], file) for one in members for file in _files(_registry()[one])]
 
 
 def _files(entry: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from flamelib.core.arrays import Floats, Reals, Wholes
 from flamelib.core.vocabulary import DomainError, check
 from flamelib.learning.datasets import Dataset, load
 from flamelib.learning.models import SoftmaxRegression, gram_matrices
-from flamelib.learning.records import Samples, follow
+from flamelib.learning.records import Samples
+from flamelib.learning.rounds import Training, follow
 
 _LARGEST_CROWD = 6000  # users of the experiments with FLAME: so many images of every class are taken
 _TRAINING_SHARE = 0.7  # of every user's images; the others are for testing
@@ -196,13 +197,14 @@ def train(
     size: int = min(given["n_users"], len(users))
     observed: list[Any] = []
 
-    def one_round() -> int:
-        start = len(observed) % (len(users) // size) * size
+    def one_round(before: int) -> int:
+        start = before % (len(users) // size) * size
         updates = users.updates(slice(start, start + size), parameters, learning_rate, epochs)
         published = method(updates, copy.deepcopy(for_noise) if repeat_noise else for_noise)
         parameters[:] += given["server_step"] * published.estimate
         observed.append(observe(published) if observe else None)
         return size
 
-    held_back = follow(users.accuracy, {"model": parameters}, one_round, given["rounds"], given["rounds"])
-    return Trained(held_back.accuracy["model"], *users.official_accuracy(parameters), tuple(observed))
+    training = Training({"parameters": parameters}, (), one_round)
+    _, held_back, _ = follow(users.accuracy, training, given["rounds"], given["rounds"])
+    return Trained(held_back, *users.official_accuracy(parameters), tuple(observed))

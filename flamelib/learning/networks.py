@@ -6,7 +6,8 @@ classes.  The maximum comes before the ReLU, which changes nothing but the cost.
 Backward runs to the pre-activations only.  A fully connected layer's gradient of one sample is an outer product of
 its input a and the derivative g by its output, so its squared norm is :math:`|g|^2(|a|^2 + 1)`; a convolution's is the
 product of g and the input's windows.  Scaled by the clipping factors, each layer's sum is one product of matrices.
-Images are kept with their channels last, where the maximum and the windows are fastest.
+Images are kept with their channels last, where the maximum and the windows are fastest.  All this runs on a CUDA
+device where PyTorch finds one.
 """
 
 import math
@@ -29,6 +30,7 @@ with extra("learning"):
 
 _SIDE = 28  # pixels along the edge of an image
 _CHUNK = 500  # images that are scored at once
+_DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Convolution(NamedTuple):
@@ -103,7 +105,7 @@ class ConvolutionalNetwork(Model):
         with torch.no_grad():
             starts = range(0, len(samples), _CHUNK)
             chunks = [self._forward(layers, self._images(samples[i : i + _CHUNK])) for i in starts]
-        return np.concatenate([outputs[-1].numpy() for _, outputs in chunks])
+        return np.concatenate([outputs[-1].cpu().numpy() for _, outputs in chunks])
 
     def weighted_sum(self, parameters: ArrayLike, samples: Floats, labels: Wholes, weights: Weights) -> Floats:
         """Sum of the samples' gradients, each times a weight that depends on its norm; samples have shape (n, 784)."""
@@ -112,21 +114,21 @@ class ConvolutionalNetwork(Model):
         inputs, outputs = self._forward(self._layers(parameters), self._images(samples))
         with torch.no_grad():
             last = torch.softmax(outputs[-1], dim=1)
-            last[torch.arange(len(labels)), torch.from_numpy(labels)] -= 1
+            last[torch.arange(len(labels)), torch.from_numpy(labels).to(_DEVICE)] -= 1
         slopes = [*torch.autograd.grad(outputs[-1], outputs[:-1], last), last]
         with torch.no_grad():
             return _weighted_sums(self.convolutions, inputs, slopes, weights)
 
     def _layers(self, parameters: ArrayLike) -> list[tuple[Tensor, Tensor]]:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
-        parts = np.split(self._single(parameters), ends)
-        shaped = [torch.from_numpy(part).view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        parts = torch.from_numpy(self._single(parameters)).to(_DEVICE).tensor_split(ends.tolist())
+        shaped = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
         return [(_channels_last(weight), bias) for weight, bias in zip(shaped[::2], shaped[1::2], strict=True)]
 
     def _images(self, samples: Floats) -> Tensor:
         if samples.ndim != 2 or samples.shape[1] != self.n_inputs:
             raise DomainError(f"samples must have shape (n, {self.n_inputs}), got {samples.shape}")
-        return _channels_last(torch.from_numpy(samples).view(-1, 1, _SIDE, _SIDE))
+        return _channels_last(torch.from_numpy(samples).to(_DEVICE).view(-1, 1, _SIDE, _SIDE))
 
     def _forward(self, layers: Sequence[tuple[Tensor, Tensor]], images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Inputs and outputs of the four layers; derivatives can be taken by the outputs."""
@@ -159,15 +161,15 @@ def _weighted_sums(
         columns.append(rows.sum(dim=1))
     squares = [_squares(part) for part in (*gradients, *columns)]
     squares += [_squares(g) * (_squares(a) + 1) for a, g in zip(inputs[2:], slopes[2:], strict=True)]
-    norms = torch.stack(squares).sum(dim=0).sqrt().numpy()
-    factors = torch.from_numpy(weights(norms).astype(np.float32))
+    norms = torch.stack(squares).sum(dim=0).sqrt().cpu().numpy()
+    factors = torch.from_numpy(weights(norms).astype(np.float32)).to(_DEVICE)
     parts: list[Tensor] = []
     for shape, whole, column in zip(convolutions, gradients, columns, strict=True):
         kernel = (factors @ whole.flatten(1)).view(whole.shape[1], shape.window, shape.window, -1)
         parts += [kernel.permute(0, 3, 1, 2), factors @ column]
     for a, g in zip(inputs[2:], slopes[2:], strict=True):
         parts += [(g * factors[:, None]).T @ a, factors @ g]
-    return np.concatenate([part.numpy().ravel() for part in parts])
+    return np.concatenate([part.cpu().numpy().ravel() for part in parts])
 
 
 def _squares(rows: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ them does.  Sampling is that of :mod:`flamelib.protocols.participation`; heavy-b
 costs no privacy.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from flamelib.core.vocabulary import check, keep
 from flamelib.learning.models import Model
-from flamelib.learning.records import History, Records, follow, tester
+from flamelib.learning.records import Records, tester
+from flamelib.learning.rounds import History, Training, follow
 from flamelib.mechanisms.vectors import check_noise
 from flamelib.protocols.participation import Participation, draw_records
 
@@ -44,29 +46,43 @@ def train(
     participation_rate: float,
     record_rate: float,
     n_records: int,
+    n_clients: int | None = None,
     momentum: float = 0.9,
     points: int = 10,
 ) -> History:
     """Rounds of Algorithm 1, every scheme on the same batches and the same directions of noise.
 
-    Every client holds ``n_records``; models are tested ``points`` times, at equal distances, the last time at the end.
+    Every one of ``n_clients`` holds ``n_records``: records of its own, as many clients as they suffice for if the
+    number is left out; where they do not suffice, records drawn at random once and for all.  Models are tested
+    ``points`` times, at equal distances, the last time at the end.
     """
     given = check(rounds=rounds, points=points, momentum=momentum, n_records=n_records)
-    n_clients = records.n_clients(given["n_records"])
-    scale = Participation(participation_rate, record_rate, n_records, 1, 1).expected_records(n_clients)
-    for_model, for_batches, for_noise = rng.spawn(3)
-    start = model.initial(for_model)
-    parameters = {name: start.copy() for name in schemes}
-    steps = {name: np.zeros_like(start) for name in schemes}
+    size: int = given["n_records"]
+    crowd: int = records.n_clients(size) if n_clients is None else check(n_clients=n_clients)["n_clients"]
+    scale = Participation(participation_rate, record_rate, size, 1, 1).expected_records(crowd)
+    for_model, for_batches, for_noise, for_records = rng.spawn(4)
+    start, held = model.initial(for_model), records.held(crowd * size, for_records)
 
-    def one_round() -> int:
-        batch = records.batch(draw_records(participation_rate, record_rate, n_clients, n_records, for_batches))
-        noise = for_noise.standard_normal(model.dimension)
-        for name, scheme in schemes.items():
-            total = model.clipped_sum(parameters[name], batch.images, batch.labels, scheme.clip_norm)
-            steps[name] *= given["momentum"]
-            steps[name] += (total + scheme.noise_std * noise) / scale
-            parameters[name] -= scheme.learning_rate * steps[name]
-        return len(batch)
+    def training(scheme: Scheme) -> Training:
+        parameters, step = start.copy(), np.zeros_like(start)
+        batches, directions = copy.deepcopy((for_batches, for_noise))
 
-    return follow(tester(model, records), parameters, one_round, given["rounds"], given["points"])
+        def one_round(_: int) -> int:
+            drawn = draw_records(participation_rate, record_rate, crowd, size, batches)
+            batch = records.batch(held[drawn].astype(np.int64))
+            noise = directions.standard_normal(model.dimension)
+            total = model.clipped_sum(parameters, batch.images, batch.labels, scheme.clip_norm)
+            np.multiply(step, given["momentum"], out=step)
+            np.add(step, (total + scheme.noise_std * noise) / scale, out=step)
+            np.subtract(parameters, scheme.learning_rate * step, out=parameters)
+            return len(batch)
+
+        return Training({"parameters": parameters, "step": step}, (batches, directions), one_round)
+
+    test, about = tester(model, records), (model, records, participation_rate, record_rate, size, crowd, momentum)
+    found = {
+        name: follow(test, training(scheme), given["rounds"], given["points"], (*about, scheme))
+        for name, scheme in schemes.items()
+    }
+    tested, _, sizes = next(iter(found.values()))
+    return History(tested, {name: accuracy for name, (_, accuracy, _) in found.items()}, sizes)

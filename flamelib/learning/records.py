@@ -1,6 +1,6 @@
-"""What every experiment on images shares: records to be dealt out, and rounds of training with tests in between."""
+"""What every experiment on images shares: records to be dealt out, and images to test on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,15 @@ class Records:
         """Standardised images of these records, with their labels."""
         return Samples(_standard(self.images[numbers], self.mean, self.spread), self.labels[numbers])
 
+    def held(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Numbers of the ``n`` records that all clients hold together, one client's after another's.
+
+        They are the first ``n`` where there are as many; otherwise each is drawn at random, once and for all.
+        """
+        if n <= len(self):
+            return np.arange(n, dtype=np.int32)
+        return rng.integers(len(self), size=n, dtype=np.int32)
+
     @property
     def softmax(self) -> SoftmaxRegression:
         """The linear model that fits these images."""
@@ -88,42 +97,6 @@ def _pooled(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 def _standard(images: NDArray[np.uint8], mean: float, spread: float) -> Floats:
     return np.asarray((images - np.float32(mean)) / np.float32(spread), dtype=np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """One training run of several schemes.
-
-    ``accuracy`` holds each scheme's share of test images that are classified correctly after so many ``rounds``, 0
-    first; ``batches`` how many records or messages each round had.
-    """
-
-    rounds: Wholes
-    accuracy: Mapping[str, Reals]
-    batches: Wholes
-
-
-def follow(
-    test: Callable[[Reals], float],
-    parameters: Mapping[str, Reals],
-    one_round: Callable[[], int],
-    rounds: int,
-    points: int,
-) -> History:
-    """Rounds of training, each scheme's model tested ``points`` times on the way.
-
-    ``one_round`` changes the ``parameters`` of every scheme in place and tells how many records or messages it had.
-    """
-    # At equal distances, first before any round and last at the end.
-    tested = np.unique(np.linspace(0, rounds, min(points, rounds) + 1).round().astype(np.int64))
-    accuracy = {name: [test(now)] for name, now in parameters.items()}
-    batches = np.empty(rounds, dtype=np.int64)
-    for count in range(rounds):
-        batches[count] = one_round()
-        if count + 1 in tested:
-            for name, now in parameters.items():
-                accuracy[name].append(test(now))
-    return History(tested, {name: np.array(found) for name, found in accuracy.items()}, batches)
 
 
 def tester(model: Model, records: Records) -> Callable[[Reals], float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.checkin import Scheme, _holdings, _summed_messages, train
+from flamelib.learning.checkin import Scheme, _summed_messages, train
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
@@ -123,14 +123,6 @@ def test_lost_users_are_missing_from_the_mean_and_nobody_does_no_harm(records, s
     empty = trained(records, schemes, checkin_rate=0.0)
     assert not empty.batches.any()
     assert all((found == found[0]).all() for found in empty.accuracy.values())
-
-
-def test_more_users_than_images_draw_theirs_at_random():
-    rng = np.random.default_rng(0)
-    assert _holdings(10, 10, rng).tolist() == list(range(10))
-    assert _holdings(10, 4, rng).tolist() == list(range(4))
-    drawn = _holdings(10, 100_000, rng)
-    assert np.bincount(drawn, minlength=10) == pytest.approx(np.full(10, 10_000), abs=5 * 95)
 
 
 def test_a_gradient_of_zero_brings_only_noise(records, schemes):

@@ -81,8 +81,6 @@ class TestWhere:
             ("blanket_histogram", "data.csv", "dataset must be one of"),
             ("blanket_histogram", "OK.NPZ", "dataset must be one of"),
             ("blanket_histogram", "/etc/passwd", "dataset must be one of"),
-            ("blanket_summation", "emnist-byclass", "dataset must be a data set with images, got 'emnist-byclass'"),
-            ("flame_learning", "emnist-byclass", "dataset must be a data set with images and labels"),
             ("blanket_summation", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images"),
             ("training", "labels.npz", r"dataset must be usable data, and labels\.npz must hold images and labels"),
             ("blanket_histogram", "nan.npz", r"dataset must be usable data, and nan\.npz must hold labels .* got NaN"),
