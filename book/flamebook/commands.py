@@ -245,7 +245,7 @@ def diff(
 def list_sets() -> None:
     """List the data sets: what they hold, their size, licence and where they come from."""
     for entry in datasets.listing():
-        size = f"{entry.bytes / 1e6:,.1f} MB" if entry.bytes else "installed"
+        size = f"{entry.bytes / 1e6:,.1f} MB" if entry.bytes else "installed" if entry.bytes == 0 else "unknown"
         typer.echo(
             f"{entry.name:<18} {size:>10}   {entry.title}"
             + (f": {' and '.join(entry.arrays)}, {entry.classes} classes" if entry.classes else "")

@@ -123,7 +123,7 @@ class Listed:
     classes: int
     train: int
     test: int
-    bytes: int
+    bytes: int | None
     licence: str
     origin: tuple[str, ...]
 
@@ -145,7 +145,8 @@ def _together(name: str, parts: Sequence[Listed]) -> Listed:
 
 def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
     arrays, sizes, origin = tuple(entry["parts"]["train"]), entry["sizes"], tuple(entry["origin"])
-    size = sum(file["bytes"] or 0 for file in _files(entry))
+    sizes_known = [file["bytes"] for file in _files(entry)]
+    size = None if None in sizes_known else sum(sizes_known)
     return Listed(
         name, entry["title"], arrays, entry["classes"], sizes["train"], sizes["test"], size, entry["licence"], origin
     )
