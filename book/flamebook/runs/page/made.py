@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamebook.figures.present import BOOK_RUN
 from flamebook.places import repository
 from flamebook.runs.page import built, folded, head, plain
+from flamebook.statements import BOOK_RUN
 
 HTML = Path("_build/html")
 OWN = "own-run"  # id of the cell that tells of the run
