@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from flamebook import page
-from flamebook.figures import present
+from flamebook.statements import BOOK_RUN
 from flamebook.places import ROOT, repository
 from flamebook.runs import own
 from flamebook.runs.page import built, folded, head, plain
@@ -51,7 +51,7 @@ shuffler
 """
 TEXT = """\
 (sec-survey)=
-# A survey of @n_users@
+# A survey of 50
 
 See {prf:ref}`tiny-thm` by {cite:t}`balle2019blanket`, {eq}`eq-tiny`, {numref}`fig-line`, {doc}`/book/index`,
 {term}`the shuffler <shuffler>`, {py:func}`flamelib.mix` and {ref}`sec-survey`.
@@ -84,7 +84,7 @@ def notebook() -> dict[str, Any]:
     cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "text", "metadata": {}, "source": TEXT}]
     figure = {
         "tags": ["hide-input"],
-        "mystnb": {"figure": {"name": "fig-line", "caption": "With @n_users@, {eq}`eq-tiny`."}},
+        "mystnb": {"figure": {"name": "fig-line", "caption": "With 50, {eq}`eq-tiny`."}},
     }
     parameters = {"tags": ["parameters"]}
     for name, metadata, source in (
@@ -322,7 +322,7 @@ class TestBehind:
     def book_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "book" / "figures").mkdir(parents=True)
         monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path / "own"))
-        monkeypatch.setenv(present.BOOK_RUN, str(tmp_path / "book"))
+        monkeypatch.setenv(BOOK_RUN, str(tmp_path / "book"))
         return tmp_path / "book" / "figures" / "line.csv"
 
     def lines(self, table: Path, text: str, scale: float = 1.0, x: Any = (1.0, 10.0)) -> list[tuple[str, list[float]]]:
