@@ -64,11 +64,13 @@ class _Page:
 
     def write(self) -> None:
         """The page, then the notebook, then the digest of what the notebook has become."""
+        references = self.root / "book" / "references.bib"
         try:
             text, made = self.by_the_builder(), ""
-            known = plain.book(self.root / built.SEED, self.root / "book" / "references.bib", self.address)
+            known = plain.book(self.root / built.SEED, references, self.address)
         except built.NotBuilt as why:
-            text, made, known = "", f" This page was made without the book's builder: {why}.", plain.Book()
+            text, made = "", f" This page was made without the book's builder: {why}."
+            known = plain.Book(cited=plain.cited(references))
         there = self.address(f"notebooks/{self.name}.html")
         back = self.back(there) + (made if there else "")
         notebook = plain.notebook(self.with_head(back), known, repository(self.root), beside=True)
@@ -164,7 +166,7 @@ def _plain_page(notebook: Mapping[str, Any]) -> str:
 
     hidden = {"remove_cell_tags": {"remove-cell", plain.ONLY_HERE}, "remove_input_tags": {"hide-input", "remove-input"}}
     settings = Config({"TagRemovePreprocessor": {"enabled": True} | hidden})
-    exporter: Any = HTMLExporter(config=settings, template_name="basic", embed_images=True)  # type: ignore[no-untyped-call]
+    exporter: Any = HTMLExporter(config=settings, template_name="basic")  # type: ignore[no-untyped-call]
     body, _ = exporter.from_notebook_node(nbformat.from_dict(notebook))  # type: ignore[no-untyped-call]
     formulas = folded.mathjax() if "$" in str(body) else ""
     top = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'

@@ -76,8 +76,6 @@ def anchor(label: str) -> str:
 
 def book(doctrees: Path, references: Path, link: Callable[[str], str] = lambda place: "") -> Book:
     """What the builder knew, from the folder in which it left that and the file in BibTeX that the book cites from."""
-    from pybtex.database import parse_file  # type: ignore[import-untyped]
-
     with (doctrees / "environment.pickle").open("rb") as file:
         builder = pickle.load(file)
     std, objects = builder.domaindata["std"], builder.domaindata["py"]["objects"]
@@ -91,9 +89,15 @@ def book(doctrees: Path, references: Path, link: Callable[[str], str] = lambda p
                 number = ".".join(map(str, parts))
                 words = f"({number})" if kind == "displaymath" else f"{kind.capitalize()} {number}"
                 known[anchor(at.removeprefix("equation-"))] = (words, f"{page}.html#{at}")
-    entries = parse_file(str(references), bib_format="bibtex").entries
-    cited = {key: (_authors(one.persons.get("author", ())), one.fields.get("year", "")) for key, one in entries.items()}
-    return Book(known, cited, link)
+    return Book(known, cited(references), link)
+
+
+def cited(references: Path) -> dict[str, tuple[str, str]]:
+    """Authors and year of every entry, as the book cites them."""
+    from pybtex.database import parse_file  # type: ignore[import-untyped]
+
+    entries = parse_file(str(references), bib_format="bibtex").entries if references.is_file() else {}
+    return {key: (_authors(one.persons.get("author", ())), one.fields.get("year", "")) for key, one in entries.items()}
 
 
 def _authors(persons: Any) -> str:
