@@ -71,6 +71,7 @@ class Setting:
         padded = max(2, math.ceil(self.padded * n_users / self.n_users), room)
         return replace(self, n_users=n_users, padded=padded)
 
+
 class Crowd(Protocol):
     """How many users a round has, and how many rounds there are."""
 
@@ -79,6 +80,7 @@ class Crowd(Protocol):
 
     @property
     def rounds(self) -> int: ...
+
 
 class Averaging(Protocol):
     """A way to publish a mean of updates."""

@@ -215,6 +215,7 @@ class Sweep:
         """Mean and spread at one value of the grid."""
         return Gap.of(self.finals[method][:, int(np.argmin(np.abs(self.x - value)))])
 
+
 def compute_sweep(
     users: Users, setting: Setting, experiment: str, values: Iterable[float], repeats: int, seed: int
 ) -> Sweep:
