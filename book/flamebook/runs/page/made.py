@@ -172,5 +172,6 @@ def _plain_page(notebook: Mapping[str, Any]) -> str:
     top = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     title = re.sub("<[^>]*>", "", found[1]) if (found := re.search(r"<h1\b[^>]*>(.*?)(?:<a|</h1>)", body)) else "A run"
     head = f"{top}\n<title>{title}</title><style>{_STYLE}</style>"
-    main = f"<main>\n{body}\n</main>\n{formulas}"
+    scrolling = re.sub(r"<(pre|table)\b", r'<\1 tabindex="0"', body)  # the keyboard reaches what is cut off
+    main = f"<main>\n{scrolling}\n</main>\n{formulas}"
     return f'<!DOCTYPE html><html lang="en" data-theme="auto"><head>\n{head}\n</head><body>\n{main}</body></html>\n'
