@@ -245,9 +245,7 @@ def _keep_failed(page: Path) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings(
-    folder: Path, run: Run, name: str, edition: str, lacking: Mapping[str, str]
-) -> Iterator[None]:
+def _surroundings(folder: Path, run: Run, name: str, edition: str, lacking: Mapping[str, str]) -> Iterator[None]:
     """The kernel's environment: one thread, the run's folder, and no settings of the user's own."""
     path = os.pathsep.join(part for part in (str(run.root), os.environ.get("PYTHONPATH", "")) if part)
     before = dict(os.environ)

@@ -31,6 +31,12 @@ INDEX = """\
 It holds.
 :::
 
+:::{prf:lemma}
+:label: tiny-lem
+:nonumber:
+It helps.
+:::
+
 $$x = y$$ (eq-tiny)
 
 {term}`shuffler`, {cite:t}`balle2019blanket`
@@ -56,7 +62,7 @@ See {prf:ref}`tiny-thm` by {cite:t}`balle2019blanket`, {eq}`eq-tiny`, {numref}`f
 
 :::{admonition} Mind
 :class: tip
-- the step;
+- {prf:ref}`the step <tiny-lem>`;
 :::
 
 $$a = b$$ (eq-own)
@@ -206,7 +212,7 @@ class TestNotebook:
         nbformat.validate(page)
         texts = "\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
         assert RAW.findall(texts) == []
-        assert "<blockquote>\n\n**Mind**" in texts
+        assert "<blockquote>\n\n**Mind**\n\n- [the step](../_build/html/book/index.html#tiny-lem);" in texts
         assert "**Figure 1.1.** A line, [(1)](../_build/html/book/index.html#equation-eq-tiny)." in texts
         assert "a = b \\tag{1.1}" in texts
         assert page.cells[0].metadata.tags == [plain.ONLY_HERE]

@@ -82,6 +82,8 @@ def book(doctrees: Path, references: Path, link: Callable[[str], str] = lambda p
     known = {anchor(page): (title.astext(), f"{page}.html") for page, title in builder.titles.items()}
     known |= {anchor(name): ("", f"{one.docname}.html#{one.node_id}") for name, one in objects.items()}
     known |= {anchor(name): ("", f"{page}.html#{at}") for (_, name), (page, at) in std["objects"].items()}
+    proofs = getattr(builder, "proof_list", {})
+    known |= {anchor(label): ("", f"{one['docname']}.html#{label}") for label, one in proofs.items()}
     known |= {anchor(label): (words, f"{page}.html#{at}") for label, (page, at, words) in std["labels"].items()}
     for page, kinds in builder.toc_fignumbers.items():
         for kind, numbers in kinds.items():
