@@ -15,10 +15,14 @@ Importing this gives matplotlib the look of the book; ``LOOK`` has the style of 
 colours.  Outside a run of the book's own commands, files go to ``figures/`` beside the notebook.
 """
 
+import html
 import io
+import json
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,29 +34,56 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas.api.types import is_numeric_dtype
 
-from flamebook.figures import present
-from flamebook.figures.curves import name_decades
-from flamebook.figures.present import Html, pretty
-from flamebook.figures.style import DARK, LIGHT, Pen, settings
+from flamebook.figures.style import DARK, LIGHT, SETTINGS
 from flamebook.records import LOOKS, columns_csv
-from flamebook.statements import Finding, stand_ins
+from flamebook.statements import BOOK_RUN, FAILS, HOLDS, SENTENCES, SILENT, pretty, stand_ins
+from flamelib.core.vocabulary import DomainError
 
-_SETTINGS: Any = settings(LIGHT, "page") | {
-    "axes.axisbelow": True, "figure.constrained_layout.use": True, "figure.figsize": (6.2, 4.4),
-}  # fmt: skip
-mpl.rcParams.update(_SETTINGS)
+_OWN: Any = {"axes.axisbelow": True, "figure.constrained_layout.use": True, "figure.figsize": (6.2, 4.4)}
+mpl.rcParams.update(SETTINGS | _OWN)
 
 BLUE, VERMILLION, GREEN, PURPLE, SKY, OCHRE, GREY, BLACK = LIGHT.hues.values()
 INK, FAINT, PAGE = LIGHT.ink, LIGHT.faint, LIGHT.page
-LOOK = {name: Pen(LIGHT).line(name) for name in LOOKS}
+LOOK: dict[str, dict[str, Any]] = {
+    name: {"color": LIGHT.hues[look.hue], "linestyle": look.dash, "linewidth": look.width, "label": look.label,
+           "marker": look.marker, "markersize": 5.5}
+    for name, look in LOOKS.items()
+}  # fmt: skip
 
 _DARK = {getattr(LIGHT, part): getattr(DARK, part) for part in ("ink", "faint", "page")} | {
     light: DARK.hues[hue] for hue, light in LIGHT.hues.items()
 }
+_HUE = re.compile("|".join(map(re.escape, _DARK)))
+_STYLE = (
+    "<style>html:not([data-theme]) .fl-fig .only-dark{display:none}"
+    ".fl-fig svg{display:block;max-width:100%;height:auto;margin:0 auto}"
+    ".fl-card{font-size:.85em;text-align:left}.fl-card code{overflow-wrap:anywhere;white-space:normal}"
+    ".fl-table{overflow-x:auto}.fl-check,.fl-result{color:var(--pst-color-text-base,inherit)}</style>"
+)
+_MARKS = {HOLDS: "\N{CHECK MARK}", FAILS: "\N{BALLOT X}", SILENT: "\N{EN DASH}"}
 _NUMBERS = object()  # no condition but that numbers are as the prose writes them
 _others: list[str] = []  # parameters that differ from those that the sentences were written for
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """A piece of a page, shown as the output of a notebook cell."""
+
+    markup: str
+    words: str
+
+    def _repr_html_(self) -> str:
+        return _STYLE + self.markup
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+class CheckError(RuntimeError):
+    """A statement of the page does not hold in an edition of the book."""
 
 
 def written_for(**values: Any) -> None:
@@ -68,7 +99,7 @@ def written_for(**values: Any) -> None:
         if not (np.isclose(now[name], value, rtol=1e-9, atol=0) if isinstance(value, float) else now[name] == value)
     ]
     if _others and "FLAMELIB_RUN" not in os.environ:
-        display(present.note(f"{present.SENTENCES} Here: {', '.join(_others)}."))  # type: ignore[no-untyped-call]
+        _display("fl-result", f"{SENTENCES} Here: {', '.join(_others)}.")
 
 
 def holds(sentence: str, condition: Any = _NUMBERS, **numbers: Any) -> None:
@@ -94,16 +125,28 @@ def holds(sentence: str, condition: Any = _NUMBERS, **numbers: Any) -> None:
     >>> holds("One is about 1.2 times as large.", ratio=(1.02, "1.2"))
     does not hold: One is about 1.2 times as large. (ratio 1.02, in the text 1.2)
     """
-    alone, told = condition is _NUMBERS, []
+    alone, told = condition is _NUMBERS, list[str]()
     verdict = None if condition is None else alone or bool(np.all(condition))
     for name, given in numbers.items():
         value, written = given if isinstance(given, tuple) else (given, None)
         agrees = written is None or _as_written(float(value), written)
-        told.append(f"{name.replace('_', ' ')} {_short(value, name)}" + (f", in the text {written}" * (not agrees)))
+        words = name.replace("_", " ")
+        told.append(f"{words} {_short(value, words)}" + (f", in the text {written}" * (not agrees)))
         verdict = verdict and (agrees or bool(_others and not alone))
     lacking = "; ".join(stand_ins().values())
-    finding = Finding(None if lacking else verdict, lacking or "; ".join(told))
-    display(present.stated(finding, sentence))  # type: ignore[no-untyped-call]
+    said = HOLDS if verdict else SILENT if verdict is None else FAILS
+    if lacking:
+        said, told = SILENT, [lacking]
+    shown = f"{sentence} ({'; '.join(told)})" if told else sentence
+    words = f"{'not judged' if lacking else said}: {shown}"
+    edition = os.environ.get("FLAMELIB_EDITION")
+    if edition and said != HOLDS and not lacking:
+        raise CheckError(f"edition {edition}: {words}")
+    if "FLAMELIB_RUN_FOLDER" in os.environ:
+        path = _run_folder() / "statements.json"
+        known = [*_read(path, []), {"sentence": sentence, "verdict": said}]
+        _replace(path, (json.dumps(known, indent=1) + "\n").encode())
+    _display(f"fl-check fl-{said.replace(' ', '-')}", f"{_MARKS[said]} {shown}", words)
 
 
 def _as_written(value: float, written: str) -> bool:
@@ -113,9 +156,19 @@ def _as_written(value: float, written: str) -> bool:
 
 
 def result(**values: Any) -> None:
-    """Numbers or words by name, shown, and kept in ``results.json`` of the run."""
+    """Numbers or words by name, shown, and kept in ``results.json`` of the run.
+
+    Infinities and NaN are written as the words ``inf``, ``-inf`` and ``nan``, which JSON lacks.
+    """
+    path = _run_folder() / "results.json"
     for name, value in values.items():
-        display(present.record_result(name, value))  # type: ignore[no-untyped-call]
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, int | float | str):
+            raise DomainError(f"value of {name} must be a number or a word, got {value!r}")
+        stored = str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
+        _replace(path, (json.dumps(_read(path, {}) | {name: stored}, indent=1, sort_keys=True) + "\n").encode())
+        markup = f'<p class="fl-result"><code>{html.escape(name)}</code> = {html.escape(pretty(plain))}</p>'
+        display(Html(markup, f"{name} = {pretty(plain)}"))  # type: ignore[no-untyped-call]
 
 
 def table(frame: pd.DataFrame) -> Html:
@@ -129,16 +182,19 @@ def table(frame: pd.DataFrame) -> Html:
     SS-Simple 0.1235 0.1234
     """
     named = not isinstance(frame.index, pd.RangeIndex)
+    header = [*([str(frame.index.name or "")] if named else []), *map(str, frame)]
     rows = [
-        [row] * named + [_cell(value, f"{row} {column}") for column, value in zip(frame, values, strict=True)]
+        [_cell(row, header[0])] * named
+        + [_cell(value, f"{row} {name}") for name, value in zip(frame, values, strict=True)]
         for row, values in zip(frame.index, frame.to_numpy(dtype=object), strict=True)
     ]
-    return present.table([*([frame.index.name or ""] if named else []), *map(str, frame)], rows)
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    grid = f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return Html(f'<div class="fl-table">{grid}</div>', "\n".join(" ".join(row) for row in [header, *rows]))
 
 
-def figure(
-    fig: Figure, *, name: str, alt: str, data: Mapping[str, Any] | pd.DataFrame, legend: bool = True
-) -> Html:
+def figure(fig: Figure, *, name: str, alt: str, data: Mapping[str, Any] | pd.DataFrame, legend: bool = True) -> Html:
     """A finished figure for the page; writes ``NAME.svg``, ``NAME-dark.svg``, ``NAME.png`` and ``NAME.csv``.
 
     Parameters
@@ -154,22 +210,81 @@ def figure(
     legend : bool
         Whether to put the labels of the curves under the axes.
     """
+    if not _NAME.fullmatch(name):
+        raise DomainError(f"name must be small letters, digits and single hyphens, got {name!r}")
+    if not alt.strip():
+        raise DomainError(f"alt must say in a sentence what figure {name} shows")
     columns = {str(column): data[column] for column in data}
     for ax in fig.axes:
-        name_decades(ax)
+        _name_decades(ax)
     _draw_book(fig.axes[0], columns, name)
     handles, labels = fig.axes[0].get_legend_handles_labels()
     if legend and handles and not fig.legends:
-        inches = float(fig.get_figwidth())
-        fig.legend(handles, labels, loc="outside lower center", ncols=present.columns_of(labels, inches))
+        fig.legend(handles, labels, loc="outside lower center", ncols=_columns_of(labels, float(fig.get_figwidth())))
     light, png = _svg(fig, name), _png(fig)
     plt.close(fig)
     dark = _HUE.sub(lambda found: _DARK[found[0]], light.replace(f"{name}-light-", f"{name}-dark-"))
-    pictures = {"light": light, "dark": dark, "png": png}
-    return present.shown(name, alt, pictures, columns_csv(columns), {})
+    files = {
+        f"{name}.svg": _on_page(light, LIGHT.page).encode(),
+        f"{name}-dark.svg": _on_page(dark, DARK.page).encode(),
+        f"{name}.png": png,
+        f"{name}.csv": columns_csv(columns).encode(),
+    }
+    folder = _run_folder() / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        _replace(folder / file, content)
+    pictures = "".join(
+        f'<div class="only-{theme}" role="img" aria-label="{html.escape(alt)}">{svg}</div>'
+        for theme, svg in (("light", light), ("dark", dark))
+    )
+    return Html(f'<div class="fl-fig">{pictures}{_card(files)}</div>', f"figure {name}: {alt}")
 
 
-_HUE = re.compile("|".join(map(re.escape, _DARK)))
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def _name_decades(ax: Axes) -> None:
+    """Plain numbers at 1, 2, 5 on a logarithmic axis that spans less than two decades, powers of ten elsewhere."""
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        if axis.get_scale() == "log":
+            axis.set_minor_formatter(NullFormatter())
+            if high < 100 * low:
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _columns_of(labels: Sequence[str], inches: float) -> int:
+    """As many columns of a legend as fit below a figure of this width."""
+    widest = max(map(len, labels))
+    return max(1, min(len(labels), 3, int(12 * min(inches, 6.2)) // (widest + 9)))
+
+
+def _on_page(svg: str, page: str) -> str:
+    return svg.replace("<svg ", f'<svg style="background:{page}" ', 1) + "\n"
+
+
+def _card(files: Iterable[str]) -> str:
+    """Links to the files, and the command that makes them again, every parameter spelt out."""
+    run = os.environ.get("FLAMELIB_RUN", "")
+    base = f"../files/{run}/figures" if run else "figures"
+    links = " \N{MIDDLE DOT} ".join(f'<a href="{base}/{file}" download>{_kind(file)}</a>' for file in files)
+    lines = [f"<p>Files: {links}</p>"]
+    if run:
+        given = json.loads(os.environ.get("FLAMELIB_RUN_PARAMETERS", "{}"))
+        command = " ".join([f"flamelib run {run}", *(f"-p {name}={_argument(value)}" for name, value in given.items())])
+        lines.append(f"<p>Remake it: <code>{html.escape(command)}</code></p>")
+        lines += [f"<p>Made without the data: {html.escape(one)}.</p>" for one in stand_ins().values()]
+    return f'<details class="fl-card"><summary>Data and provenance</summary>{"".join(lines)}</details>'
+
+
+def _kind(file: str) -> str:
+    kind = file.rpartition(".")[2].upper()
+    return f"{kind} (dark)" if file.endswith("-dark.svg") else kind
+
+
+def _argument(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _svg(fig: Figure, name: str) -> str:
@@ -189,8 +304,8 @@ def _png(fig: Figure) -> bytes:
 
 def _draw_book(ax: Axes, columns: Mapping[str, Any], name: str) -> None:
     """Behind the curves of an own run those of the book's run, thin, where both have the same columns and differ."""
-    path = Path(os.environ.get(present.BOOK_RUN, "")) / "figures" / f"{name}.csv"
-    if present.BOOK_RUN not in os.environ or not path.is_file() or path.read_text() == columns_csv(columns):
+    path = Path(os.environ.get(BOOK_RUN, "")) / "figures" / f"{name}.csv"
+    if BOOK_RUN not in os.environ or not path.is_file() or path.read_text() == columns_csv(columns):
         return
     book, own = pd.read_csv(path), pd.read_csv(io.StringIO(columns_csv(columns)))
     if _kinds(book) != _kinds(own):
@@ -221,18 +336,33 @@ def _column(frame: pd.DataFrame, values: Any) -> str:
 
 
 def _short(value: Any, name: str) -> str:
-    if isinstance(value, np.ndarray | pd.Series | list):
-        return ", ".join(_short(one, name) for one in np.ravel(value))
-    return pretty(_cell(value, name.replace("_", " ")))
+    several = isinstance(value, np.ndarray | pd.Series | list)
+    return ", ".join(_cell(one, name) for one in np.ravel(value)) if several else _cell(value, name)
 
 
-def _cell(value: Any, name: str) -> Any:
+def _cell(value: Any, name: str) -> str:
     """A value as what its name says it is."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and np.isnan(value):
-        return ""
-    return present.of_side(value, name)
+    plain = value.item() if isinstance(value, np.generic) else value
+    return "" if isinstance(plain, float) and math.isnan(plain) else pretty(plain, name)
+
+
+def _display(kind: str, text: str, words: str = "") -> None:
+    display(Html(f'<p class="{kind}">{html.escape(text)}</p>', words or text))  # type: ignore[no-untyped-call]
+
+
+def _run_folder() -> Path:
+    """Folder of this run's output; the current folder outside a run."""
+    return Path(os.environ.get("FLAMELIB_RUN_FOLDER", "."))
+
+
+def _read(path: Path, empty: Any) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 __all__ = [

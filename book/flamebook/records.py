@@ -1,48 +1,19 @@
-"""What is computed before anything is drawn: named curves and tables, and what each bound is called in all of them.
+"""Tables as text, and what each bound is called and how it looks in all figures.
 
-Nothing here draws, so that claims, attacks and experiments can share it.  How a look becomes a line on a page stands in
+Nothing here draws, so that claims, attacks and experiments can share it; the hues stand in
 :mod:`flamebook.figures.style`.
 """
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-
-from flamelib.core.arrays import Reals
 
 Parameters = Mapping[str, float | str]
 
 Dash = str | tuple[float, tuple[float, ...]]  # of a line: a name, or an offset and the lengths of strokes and gaps
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """Curves over a common axis; NaN or infinity marks where a statement is silent.
-
-    Attributes
-    ----------
-    x_name, y_name : str
-        Column name of the axis, and what the curves hold (both with units where there are any).
-    x : array of shape (points,)
-    curves : mapping from name to an array of shape (points,)
-        A name is a key of :data:`LOOKS`, or such a key, a colon and what tells apart curves
-        of one look: ``"hoeffding"``, ``"hoeffding:2-ary"``.
-    parameters : mapping
-        What the curves were computed from.
-    """
-
-    x_name: str
-    y_name: str
-    x: Reals
-    curves: Mapping[str, Reals]
-    parameters: Parameters = field(default_factory=dict)
-
-    def to_csv(self) -> str:
-        """One row a point; the first line names the columns."""
-        return columns_csv({self.x_name: self.x, **self.curves})
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -72,51 +43,7 @@ def _plain(cell: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
-def words(name: str) -> str:
-    """Axis label of a column: its symbol and what it is."""
-    return WORDS.get(name, name.replace("_", " "))
-
-
 # --- what bounds and protocols are called ----------------------------------------------------------------------------
-
-WORDS = {
-    "n_users": r"users $n$",
-    "epsilon": r"central budget $\varepsilon$",
-    "epsilon0": r"local budget $\varepsilon_0$",
-    "delta": r"$\delta$",
-    "promised": r"budget promised by the theorem, $\varepsilon$",
-    "standard_deviation": "standard deviation of the sum (users)",
-    "ratio": "upper bound / lower bound",
-    "sampling_rate": r"share of coordinates reported, $\beta$",
-    "padded": r"messages of a coordinate after padding, $n_p$",
-    "server_step": "step, in units of the honest mean",
-    "sound": r"certified budget of a round, $\varepsilon$",
-    "vector_epsilon0": r"local budget of the vector, $\varepsilon_l$",
-    "dimension": r"coordinates $d$",
-    "index_privacy": r"index privacy $\nu$",
-    "multiples": r"reported coordinates for each true one, $l$",
-    "round_epsilon": r"$\varepsilon'$ of one round",
-    "round_delta": r"$\delta'$ of one round",
-    "total_epsilon": r"central budget $\varepsilon$ after all rounds",
-    "noise_std": r"noise $\sigma$ on the sum",
-    "record_rate": r"record rate $q$, with $pq$ fixed",
-    "rounds": "rounds $T$",
-    "window": "slots of the window, or rounds",
-    "checkin_rate": r"check-in rate $\gamma$",
-    "slack_delta": "failure probability chosen for a round",
-    "clip_norm": r"clip of an update, $c$",
-    "scale": r"steps of the grid, $k$",
-    "log2_modulus": r"bits of a message, $\log_2 N$",
-    "columns": "counters in a row, $w$",
-    "rows": "counters, $K$",
-    "n_messages": "messages of a user, $m$",
-    "distance": r"total variation, or $\delta$",
-    "bits": "bits of a user",
-    "megabytes": "megabytes at the shuffler",
-    "error": "error of the sum (users)",
-    "order": r"Rényi order $\lambda$",
-    "renyi": r"Rényi divergence $\varepsilon(\lambda)$",
-}
 
 SOLID: Dash = "-"
 DASHED: Dash = (0, (6, 2))
@@ -161,20 +88,14 @@ LOOKS: dict[str, Look] = {
     "estimate": Look("estimate", "blue", SOLID, "D"),
     "right-alphabet": Look("blanket on 0..k", "blue", SOLID),
     "wrong-alphabet": Look("blanket on 1..k", "vermillion", DASHED),
-    "theory": Look("theory", "vermillion", DASHED),
     "np": Look("NP-FL", "black", DOTTED, width=2.6),
     "dp": Look("DP-FL", "green", DASHED, "v"),
     "ldp": Look("LDP-FL", "grey", DASHDOT, "s"),
     "simple": Look("SS-Simple", "purple", DASHDOTDOT, "^"),
     "double": Look("SS-Double", "ochre", DASHED, "D"),
-    "exactly": Look("SS-Double, exactly k", "ochre", DASHED, "D"),
     "topk": Look("SS-Topk", "blue", SOLID, "o", width=2.6),
     "sparse": Look("largest coordinates, no noise", "sky", DASHED, "s"),
     "certified": Look("certified upper bound", "blue", SOLID, "o", width=2.6),
-    "certified-full": Look("certified, bags may overflow", "sky", SOLID, "^"),
-    "certified-before": Look("certified before", "blue", DASHED, "o"),
-    "lower-full": Look("lower bound, bags overflow", "ochre", DASHED),
-    "lower-before": Look("lower bound before", "green", DOTTED),
     "theorem-4": Look("Theorem 4, blanket divergence", "vermillion", DASHED, "s"),
     "double-hidden": Look("SS-Double, every coordinate counted", "ochre", DOTTED, width=2.6),
     "unshuffled": Look("composition alone, no shuffler", "grey", DASHDOT),
@@ -244,7 +165,6 @@ LOOKS: dict[str, Look] = {
     "own-1": Look("bound for two users", "blue", SOLID, width=2.6),
     "own-2": Look("bound for two users at this epsilon", "sky", DASHDOT),
     "own-3": Look("all users, by components", "blue", SOLID, "o", width=2.6),
-    "own-4": Look("one swap among all users", "sky", DASHDOT, "^"),
     "own-5": Look("the same by the second moment", "vermillion", DOTTED, width=2.6),
     "own-6": Look("one user, P\N{LATIN SMALL LETTER O WITH ACUTE}lya noise", "green", DASHED, "v"),
     "best-1": Look("all users, closed form", "ochre", DASHED, "D"),

@@ -9,11 +9,11 @@ from urllib.parse import unquote, urlparse
 import pytest
 from playwright.sync_api import Browser
 
-from flamebook.figures.present import pretty
 from flamebook.places import ROOT
 from flamebook.runs import own
 from flamebook.runs.notebook import declared
 from flamebook.runs.page import built, made
+from flamebook.statements import pretty
 
 from .conftest import CUT, DESKTOP, FACTS, PHONE, Visit, resize, settle, switch_theme
 

@@ -26,7 +26,7 @@ FLOORS = (
     ("flamebook.places",),
     ("flamebook.records",),
     ("flamebook.statements",),
-    ("flamebook.figures.style", "flamebook.figures.curves", "flamebook.figures.present"),
+    ("flamebook.figures.style",),
     ("flamebook.page",),
     ("flamebook.runs",),
     ("flamebook.attacks", "flamebook.flower"),

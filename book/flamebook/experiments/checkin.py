@@ -60,7 +60,7 @@ class Setting:
             raise DomainError(f"steps must name one of {', '.join(NAMES)} or more, got {', '.join(self.steps)}")
 
     def as_parameters(self) -> Parameters:
-        """For the card of a figure."""
+        """The public ones by name, as their check takes them and a recording keeps them."""
         return {name: getattr(self, name) for name in PUBLIC}
 
     @property

@@ -72,7 +72,7 @@ class Setting:
             raise DomainError(f"delta must be a number in (0, 1) and epsilon above 0, got {self.delta}, {self.epsilon}")
 
     def as_parameters(self) -> Parameters:
-        """For the card of a figure."""
+        """The public ones by name, as their check takes them and a recording keeps them."""
         own = {name: getattr(self, name) for name in PUBLIC}
         return own if self.log2_modulus is None else {**own, "log2_modulus": self.log2_modulus}
 
@@ -195,5 +195,4 @@ def compute_sweep(
     repeats, seed : int
     """
     found = [(one.value, one.train(users, repeats, seed)) for one in points(setting, users, experiment, values, steps)]
-    fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
-    return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
+    return Sweep.of(experiment, found)

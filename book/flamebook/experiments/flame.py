@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 
 from flamebook.experiments.runs import Runs
-from flamebook.records import Parameters
 from flamelib.accounting.coordinates.certified import account
 from flamelib.accounting.noise.gaussian import classical_noise_std
 from flamelib.core.arrays import Floats
@@ -72,11 +71,6 @@ class Setting:
         padded = max(2, math.ceil(self.padded * n_users / self.n_users), room)
         return replace(self, n_users=n_users, padded=padded)
 
-    def as_parameters(self) -> Parameters:
-        """For the card of a figure."""
-        names = ("n_users", "epsilon0", "sampling_rate", "padded", "clip_norm", "rounds")
-        return {name: getattr(self, name) for name in names}
-
 
 class Crowd(Protocol):
     """How many users a round has, and how many rounds there are."""
@@ -86,9 +80,6 @@ class Crowd(Protocol):
 
     @property
     def rounds(self) -> int: ...
-
-    def as_parameters(self) -> Parameters:
-        """For the card of a figure."""
 
 
 class Averaging(Protocol):
@@ -181,7 +172,6 @@ def aggregate(method: Method, repeat_noise: bool = False) -> Aggregate:
     return partial(flame.run, method) if isinstance(method, flame.Protocol) else method.run
 
 
-PRINTED_OF = "mnist"
 # Printed with the experiments: (method ahead, method behind, percentage points).
 GAPS = {
     "claim-4.07": ("double", "simple", 4.07),
@@ -230,8 +220,7 @@ def compute_runs(
         official[name] = np.array([history.official for history in histories])
         untouched[name] = np.array([history.untouched for history in histories])
         full[name] = np.array([history.observed for history in histories])
-    parameters = {**setting.as_parameters(), "repeats": repeats, "seed": seed}
-    return Runs(curves, official, untouched, full, parameters)
+    return Runs(curves, official, untouched, full)
 
 
 def _overfull(published: Published) -> tuple[int, int]:

@@ -10,7 +10,7 @@ Source: Liu, Cao, Chen, Guo, Yoshikawa 2021, Figures 6 to 8; steps, multiples an
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from flamebook.experiments.flame import (
     topk,
 )
 from flamebook.experiments.runs import Gap, Runs
-from flamebook.records import Parameters, columns_csv
 from flamelib.accounting.coordinates.certified import account, double_revealed, topk_truncated
 from flamelib.accounting.noise.gaussian import analytic_noise_std
 from flamelib.core.arrays import Reals
@@ -178,17 +177,15 @@ class Sweep:
     full : mapping from method to array of shape (points, repeats, 2, 2)
         In the first and the last round: coordinates with more reports than padding has room for, and the most that
         did not fit.
-    parameters : mapping
     """
 
     x_name: str
     x: Reals
     finals: Mapping[str, Reals]
     full: Mapping[str, NDArray[np.int64]]
-    parameters: Parameters = field(default_factory=dict)
 
     @classmethod
-    def of(cls, x_name: str, found: Sequence[tuple[float, Runs]], parameters: Parameters) -> "Sweep":
+    def of(cls, x_name: str, found: Sequence[tuple[float, Runs]]) -> "Sweep":
         """From the value and the runs of every point."""
         x = sorted({value for value, _ in found})
         names = list(dict.fromkeys(name for _, runs in found for name in runs.curves))
@@ -200,7 +197,7 @@ class Sweep:
             columns = [(at[v].final(name), at[v].full[name][:, [0, -1]]) if v in at else nothing for v in x]
             finals[name] = np.stack([final for final, _ in columns], axis=1)
             full[name] = np.stack([one for _, one in columns])
-        return cls(x_name, np.array(x, dtype=float), finals, full, parameters)
+        return cls(x_name, np.array(x, dtype=float), finals, full)
 
     def mean(self, method: str) -> Reals:
         """Mean over runs."""
@@ -217,13 +214,6 @@ class Sweep:
     def at(self, method: str, value: float) -> Gap:
         """Mean and spread at one value of the grid."""
         return Gap.of(self.finals[method][:, int(np.argmin(np.abs(self.x - value)))])
-
-    def to_csv(self) -> str:
-        """One row a value: mean and standard deviation of each method."""
-        columns = {self.x_name: self.x}
-        for name in self.finals:
-            columns |= {f"{name} mean": self.mean(name), f"{name} spread": self.spread(name)}
-        return columns_csv(columns)
 
 
 def compute_sweep(
@@ -245,8 +235,7 @@ def compute_sweep(
     if not grid:
         raise DomainError(f"{experiment} must have a value with room for the expected number of reports")
     found = [(one.value, one.train(users, repeats, seed)) for one in grid]
-    fixed = {name: value for name, value in setting.as_parameters().items() if name != experiment}
-    return Sweep.of(experiment, found, {**fixed, "repeats": repeats, "seed": seed})
+    return Sweep.of(experiment, found)
 
 
 def certified_epsilon(setting: Setting, dimension: int, protocol: str) -> float:

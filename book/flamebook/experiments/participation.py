@@ -62,7 +62,7 @@ class Setting:
             check(learning_rate=self.slow_learning_rate)
 
     def as_parameters(self) -> Parameters:
-        """For the card of a figure."""
+        """The public ones by name, as their check takes them and a recording keeps them."""
         names = ("n_records", "participation_rate", "record_rate", "clip_norm", "epsilon", "delta", "rounds")
         return {name: getattr(self, name) for name in (*names, "learning_rate")}
 

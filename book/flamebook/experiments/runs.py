@@ -98,24 +98,12 @@ class Runs(Finals):
         At the end, on the published test part and on those of it that no user holds.
     full : mapping from method to array of shape (repeats, rounds, 2)
         Of every round, the coordinates with more reports than padding has room for, and the most that did not fit.
-    parameters : mapping
     """
 
     curves: Mapping[str, Reals]
     official: Mapping[str, Reals]
     untouched: Mapping[str, Reals]
     full: Mapping[str, NDArray[np.int64]]
-    parameters: Parameters
-
-    def to_csv(self) -> str:
-        """One row a method, seed and round."""
-        rows = [
-            (method, run, count, value)
-            for method, curves in self.curves.items()
-            for run, curve in enumerate(curves)
-            for count, value in enumerate(curve)
-        ]
-        return to_csv(["method", "run", "round", "accuracy"], rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,13 @@
 
 Colours follow the Okabe-Ito palette, darkened for a light page and lightened for a dark one until each has a contrast
 of at least 4.5 to its page; curves that share a hue differ in their dash, so no figure relies on colour alone.
-Nothing here touches matplotlib's global settings: :func:`look` is a context.  Which bound has which look stands in
-:mod:`flamebook.records`.
+Which bound has which look stands in :mod:`flamebook.records`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import matplotlib as mpl
 from cycler import cycler
-
-from flamebook.records import LOOKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,64 +54,32 @@ DARK = Theme(
         "black": "#f5f7fa",
     },
 )
-THEMES = (LIGHT, DARK)
 
-
-@dataclass(frozen=True, slots=True)
-class Pen:
-    """The looks in the hues of one theme: what a drawing function asks for colours."""
-
-    theme: Theme
-
-    def colour(self, key: str) -> str:
-        """Hex colour of a bound (a key of :data:`LOOKS`) or of a hue."""
-        return self.theme.hues[LOOKS[key].hue if key in LOOKS else key]
-
-    def line(self, key: str, **changes: Any) -> dict[str, Any]:
-        """Keyword arguments of ``Axes.plot`` for a bound, with its label."""
-        look = LOOKS[key]
-        style = {"color": self.colour(key), "linestyle": look.dash, "linewidth": look.width, "label": look.label}
-        return style | {"marker": look.marker, "markersize": 5.5} | changes
-
-
-@contextmanager
-def look(theme: Theme, salt: str) -> Iterator[Pen]:
-    """Matplotlib settings of one theme while the context lasts; ``salt`` fixes the ids inside an SVG.
-
-    >>> with look(DARK, "example") as pen:
-    ...     pen.colour("blanket")
-    '#6fb7ff'
-    """
-    with mpl.rc_context(cast(Any, settings(theme, salt))):
-        yield Pen(theme)
-
-
-def settings(theme: Theme, salt: str) -> dict[str, Any]:
-    """Matplotlib's settings for a theme; the salt fixes the ids inside an SVG."""
-    return {
-        "axes.edgecolor": theme.ink,
-        "axes.facecolor": "none",
-        "axes.grid": True,
-        "axes.labelcolor": theme.ink,
-        "axes.labelsize": 12,
-        "axes.prop_cycle": cycler(color=list(theme.hues.values())),
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlesize": 12,
-        "figure.facecolor": "none",
-        "font.family": "DejaVu Sans",
-        "font.size": 11.5,
-        "grid.color": theme.faint,
-        "grid.linewidth": 0.7,
-        "legend.columnspacing": 1.6,
-        "legend.fontsize": 10.5,
-        "legend.frameon": False,
-        "legend.handlelength": 2.6,
-        "lines.linewidth": 2.0,
-        "savefig.facecolor": "none",
-        "svg.fonttype": "path",
-        "svg.hashsalt": salt,
-        "text.color": theme.ink,
-        "xtick.color": theme.ink,
-        "ytick.color": theme.ink,
-    }
+# Matplotlib's settings for a light page; the salt fixes the ids inside an SVG.
+SETTINGS: Any = {
+    "axes.edgecolor": LIGHT.ink,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": LIGHT.ink,
+    "axes.labelsize": 12,
+    "axes.prop_cycle": cycler(color=list(LIGHT.hues.values())),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 12,
+    "figure.facecolor": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 11.5,
+    "grid.color": LIGHT.faint,
+    "grid.linewidth": 0.7,
+    "legend.columnspacing": 1.6,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 2.0,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "page",
+    "text.color": LIGHT.ink,
+    "xtick.color": LIGHT.ink,
+    "ytick.color": LIGHT.ink,
+}

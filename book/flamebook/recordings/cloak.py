@@ -25,7 +25,7 @@ from flamebook.experiments.cloak import (
 )
 from flamebook.experiments.flame import Method, compute_runs
 from flamebook.experiments.flame_grid import Sweep
-from flamebook.recordings.flame import HEADER, Key, parameters, sizes, sweep_of, to_rows
+from flamebook.recordings.flame import HEADER, Key, sizes, sweep_of, to_rows
 from flamebook.runs import recorded
 from flamebook.runs.record import Part, Recording, Results
 from flamelib.learning.federated import Users, load_users
@@ -41,8 +41,7 @@ def recorded_sweep(experiment: str) -> Sweep:
     DomainError
         If nothing of the kind was recorded.
     """
-    given = {name: of for name, of in parameters(TABLE).items() if name != experiment}
-    return sweep_of(TABLE, experiment, recorded.data_of_this_run((DATASET,)), given)
+    return sweep_of(TABLE, experiment, recorded.data_of_this_run((DATASET,)))
 
 
 DATASET, SETTING, REPEATS, SWEEP_REPEATS = "mnist", Setting(), 5, 3

@@ -17,7 +17,6 @@ from flamebook.experiments import flame_grid as tradeoffs
 from flamebook.experiments.flame import Setting, all_methods, compute_runs
 from flamebook.experiments.flame_grid import Sweep, compute_sweep
 from flamebook.experiments.runs import Runs
-from flamebook.records import Parameters
 from flamebook.runs import recorded as tables
 from flamebook.runs.record import Part, Recording, Results
 from flamebook.runs.recorded import Row
@@ -67,15 +66,15 @@ def recorded_runs(dataset: str = "", noise: str = "fresh", experiment: str = "me
     found = tables.grouped(TABLE, Key.of).get(key)
     if found is None:
         raise DomainError(f"experiment must be a recorded one, got {tuple(key)}")
-    return _runs(found, parameters(TABLE))
+    return _runs(found)
 
 
 def recorded_sweep(experiment: str, dataset: str = "") -> Sweep:
     """A sweep, its axis named by the experiment; of the data of this run if none is named."""
-    return sweep_of(TABLE, experiment, dataset or tables.data_of_this_run(DATASETS[:1]), parameters(TABLE))
+    return sweep_of(TABLE, experiment, dataset or tables.data_of_this_run(DATASETS[:1]))
 
 
-def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sweep:
+def sweep_of(table: str, experiment: str, dataset: str) -> Sweep:
     """One sweep of a table with these columns.
 
     Raises
@@ -84,16 +83,10 @@ def sweep_of(table: str, experiment: str, dataset: str, given: Parameters) -> Sw
         If nothing of the kind was recorded.
     """
     wanted, groups = (dataset, experiment, "fresh"), tables.grouped(table, Key.of)
-    found = [(key.value, _runs(of, given)) for key, of in groups.items() if key[:3] == wanted]
+    found = [(key.value, _runs(of)) for key, of in groups.items() if key[:3] == wanted]
     if not found:
         raise DomainError(f"experiment must be a recorded sweep, got {experiment!r}")
-    return Sweep.of(experiment, found, given)
-
-
-def parameters(table: str) -> Parameters:
-    """The setting of recorded runs, how often each was repeated, and the seed: for the card of a figure."""
-    about = tables.provenance(table)
-    return {**about["setting"], "repeats": about["repeats"], "seed": about["seed"]}
+    return Sweep.of(experiment, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +102,6 @@ class Beside:
     fresh: Sweep
     recorded: Sweep | None
 
-    @property
-    def parameters(self) -> Parameters:
-        return self.fresh.parameters
-
-    def to_csv(self) -> str:
-        """The recorded values, then the fresh ones, each with its own header."""
-        return (self.recorded.to_csv() if self.recorded else "") + self.fresh.to_csv()
-
 
 def compute_beside(
     users: Users, setting: Setting, experiment: str, values: Iterable[float], repeats: int, seed: int
@@ -126,7 +111,7 @@ def compute_beside(
     return Beside(fresh, recorded_sweep(experiment) if tables.same_data(DATASETS[0]) else None)
 
 
-def _runs(found: Sequence[Row], given: Parameters) -> Runs:
+def _runs(found: Sequence[Row]) -> Runs:
     """The record that these rows of a table were written from."""
     methods = {
         name: [row for row in found if row["method"] == name] for name in dict.fromkeys(r["method"] for r in found)
@@ -143,7 +128,7 @@ def _runs(found: Sequence[Row], given: Parameters) -> Runs:
         name: np.array([[row[column] for column in columns] for row in of], dtype=np.int64).reshape(-1, 2, 2)
         for name, of in methods.items()
     }
-    return Runs(curves, official, untouched, full, given)
+    return Runs(curves, official, untouched, full)
 
 
 SETTING, REPEATS, SWEEP_REPEATS, SEED = Setting(), 10, 5, 2021

@@ -26,7 +26,6 @@ from flamelib.core.vocabulary import DomainError
 
 RECEIPT = "receipt.json"
 RESULTS = "results.json"
-TEXTS = "texts.json"
 FAILED = ".failed"
 PACKAGES = ("flamelib", "numpy", "scipy", "matplotlib", "scikit-learn", "dp-accounting", "torch", "papermill")
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -159,8 +158,7 @@ def _execute_into(part: Path, run: Run, name: str, edition: str, tolerant: bool)
     seconds = time.perf_counter() - started
     template.unlink()
     executed, faults = stamp.faults_told(stamp.read(page), filled) if tolerant else (stamp.read(page), [])
-    known = _read(part / RESULTS) | _read(part / TEXTS) | stamp.plain(run.parameters)
-    stamp.write(page, stamp.finished(executed, known, missing="(not computed)" if tolerant else None))
+    stamp.write(page, stamp.finished(executed))
     receipt = Receipt(
         notebook=run.template.stem,
         parameters=run.parameters,
@@ -247,9 +245,7 @@ def _keep_failed(page: Path) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings(
-    folder: Path, run: Run, name: str, edition: str, lacking: Mapping[str, str]
-) -> Iterator[None]:
+def _surroundings(folder: Path, run: Run, name: str, edition: str, lacking: Mapping[str, str]) -> Iterator[None]:
     """The kernel's environment: one thread, the run's folder, and no settings of the user's own."""
     path = os.pathsep.join(part for part in (str(run.root), os.environ.get("PYTHONPATH", "")) if part)
     before = dict(os.environ)
@@ -267,11 +263,6 @@ def _surroundings(
         finally:
             os.environ.clear()
             os.environ.update(before)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return found
 
 
 def _files(folder: Path) -> list[Path]:

@@ -3,9 +3,8 @@
 A notebook declares its parameters in the code cell tagged ``parameters``, one a line, as
 ``name: type = default  # help``.  Names of the vocabulary have its domain; others are checked by type.
 
-Before a run its values are written into that cell (no second, injected cell).  After it, words like ``@n_users@`` in
-the text and the captions become the values that were really used, and papermill's times are dropped, so that equal
-inputs give equal bytes.  Standard library only, so that a refusal comes at once.
+Before a run its values are written into that cell (no second, injected cell).  After it papermill's times are dropped,
+so that equal inputs give equal bytes.  Standard library only, so that a refusal comes at once.
 """
 
 import ast
@@ -15,7 +14,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -25,10 +24,6 @@ from flamebook.runs import domain
 from flamelib.core.vocabulary import LARGEST_WHOLE, VOCABULARY, Domain, DomainError, known, meant
 
 Notebook = dict[str, Any]
-
-_TOKEN = re.compile(r"@([a-z][a-z0-9_]*)@")
-_GROUPED_FROM = 10_000
-_HARMLESS = re.compile(r"[\w .,:/+-]*")
 
 
 def read(path: Path) -> Notebook:
@@ -144,76 +139,14 @@ def _sentence(text: str) -> dict[str, Any]:
     return {"output_type": "display_data", "metadata": {}, "data": {"text/html": markup, "text/plain": text}}
 
 
-def finished(notebook: Notebook, known: Mapping[str, Any], missing: str | None = None) -> Notebook:
-    """An executed notebook without times, its ``@name@`` words replaced by the values of this run.
+def finished(notebook: Notebook) -> Notebook:
+    """An executed notebook without the times that papermill notes in it."""
 
-    Raises
-    ------
-    DomainError
-        If a word names nothing in ``known``, unless ``missing`` says what to write then.
-    """
-    if missing is not None:
-        known = {**dict.fromkeys(tokens(notebook), missing), **known}
-    metadata = {name: value for name, value in notebook["metadata"].items() if name != "papermill"}
-    return notebook | {"metadata": metadata, "cells": [_finished_cell(cell, known) for cell in notebook["cells"]]}
+    def kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in metadata.items() if name not in ("papermill", "execution")}
 
-
-def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters for :func:`finished`: what a reader gave as a text is shown as it stands, whatever its signs mean."""
-    return {
-        name: re.sub(r"([^\w\s])", r"\\\1", value)
-        if isinstance(value, str) and not _HARMLESS.fullmatch(value)
-        else value
-        for name, value in parameters.items()
-    }
-
-
-def _finished_cell(cell: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {name: value for name, value in cell["metadata"].items() if name not in ("papermill", "execution")}
-    metadata = _filled(metadata, known)
-    # papermill tags the cells it has passed; the tag is no part of the page.
-    source = _filled(cell["source"], known) if cell["cell_type"] == "markdown" else cell["source"]
-    return cell | {"metadata": metadata, "source": source}
-
-
-def _filled(part: Any, known: Mapping[str, Any]) -> Any:
-    if isinstance(part, str):
-        return _TOKEN.sub(lambda found: _shown(found.group(1), known), part)
-    if isinstance(part, Mapping):
-        return {name: _filled(value, known) for name, value in part.items()}
-    return [_filled(value, known) for value in part] if isinstance(part, list) else part
-
-
-def _shown(name: str, known: Mapping[str, Any]) -> str:
-    if name not in known:
-        raise DomainError(
-            f"@{name}@ in a text must be a parameter or a result of the notebook: {', '.join(sorted(known))}"
-        )
-    value = known[name]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}" if value >= _GROUPED_FROM else str(value)
-    if isinstance(value, float):
-        return _digits(value)
-    if isinstance(value, list):
-        return ", ".join(_shown(name, {name: one}) for one in value)
-    return Path(value).name if str(value).endswith(".npz") else str(value)
-
-
-def _digits(value: float) -> str:
-    """Four digits, or as many as it takes to tell a probability from 1.
-
-    >>> _digits(0.123456), _digits(0.999999), _digits(1.0), _digits(12345.678)
-    ('0.1235', '0.999999', '1', '1.235e+04')
-    """
-    near = abs(1 - value) if 0.5 < value < 1 else math.inf
-    return next(text for n in range(4, 18) if abs(float(text := f"{value:.{n}g}") - value) <= 0.001 * near)
-
-
-def tokens(notebook: Notebook) -> Iterator[str]:
-    """The names of the ``@name@`` words in the notebook's texts and captions."""
-    for cell in notebook["cells"]:
-        text = json.dumps(cell["metadata"]) + (cell["source"] if cell["cell_type"] == "markdown" else "")
-        yield from (found.group(1) for found in _TOKEN.finditer(text))
+    cells = [cell | {"metadata": kept(cell["metadata"])} for cell in notebook["cells"]]
+    return notebook | {"metadata": kept(notebook["metadata"]), "cells": cells}
 
 
 _BY_TYPE = {

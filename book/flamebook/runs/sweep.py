@@ -21,11 +21,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from flamebook.figures.style import LIGHT, look
+from flamebook.figures.style import LIGHT, SETTINGS
 from flamebook.runs import cluster, files, notebook, own
 from flamelib.core.vocabulary import DomainError, known
 
@@ -47,7 +48,7 @@ def draw(rows: Sequence[Row], swept: Sequence[str], measured: Sequence[str], fol
     panels = [name for name in measured if _moves(rows, name)]
     columns = 1 if len(panels) < 2 else 2
     lines = -(-max(1, len(panels)) // columns)
-    with look(LIGHT, "comparison"):
+    with mpl.rc_context(SETTINGS | {"svg.hashsalt": "comparison"}):
         figure = Figure(figsize=(5.2 * columns, 0.6 + 3.2 * lines), layout="constrained")
         FigureCanvasAgg(figure)
         axes = [ax for row in figure.subplots(lines, columns, squeeze=False) for ax in row]

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from flamebook.figures import present
+from flamebook import page
 from flamebook.places import ROOT
 from flamebook.recordings import checkin, cloak, participation
 from flamebook.recordings import flame as recorded_flame
-from flamebook.records import Curves
 from flamebook.runs import execute, inputs, notebook, own, recorded, sweep
 from flamebook.runs.page import head
 from flamebook.statements import STAND_INS
@@ -109,10 +109,6 @@ class TestWhere:
         assert found("flower") == found("training") == {"dataset": trained}
         assert found("crossing") == {}
 
-    def test_a_text_shows_its_name(self) -> None:
-        page = {"cells": [{"cell_type": "markdown", "source": "of @dataset@", "metadata": {}}], "metadata": {}}
-        assert notebook.finished(page, {"dataset": "/a/b/answers.npz"})["cells"][0]["source"] == "of answers.npz"
-
 
 class TestMissing:
     """Where the data are missing another set stands in, and that is said; nothing is judged by it."""
@@ -137,20 +133,20 @@ class TestMissing:
         with pytest.raises(DataError, match="FLAMELIB_DATA must name a folder that exists"):
             execute.stand_ins(execute.Run(TEMPLATE, values))
 
-    def test_pages_say_it_and_judge_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_pages_say_it_and_judge_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         asks(monkeypatch, dataset="mnist")
         monkeypatch.setenv("FLAMELIB_RUN_FOLDER", str(tmp_path))
         monkeypatch.setenv("FLAMELIB_RUN", "flame_learning")
         monkeypatch.setenv("FLAMELIB_EDITION", "quick")
         told = "dataset: digits, not mnist"
         monkeypatch.setenv(STAND_INS, json.dumps({"dataset": told}))
-        shown = str(present.checks((True, "one"), (False, "two")))
-        assert shown == f"not judged: one ({told})\nnot judged: two ({told})"
+        page.holds("one", True)
+        page.holds("two", False)
+        assert capsys.readouterr().out == f"not judged: one ({told})\nnot judged: two ({told})\n"
         assert {one["verdict"] for one in json.loads((tmp_path / "statements.json").read_text())} == {"says nothing"}
-        present.tell(topk_verdict="holds, on both data sets of this page", crowd="ten")
-        assert json.loads((tmp_path / "texts.json").read_text()) == {"topk_verdict": present.UNJUDGED, "crowd": "ten"}
-        line = Curves("x", "y", np.array([1.0]), {"y": np.array([2.0])})
-        figure = present.show(line, lambda ax, one, pen: None, name="line", alt="A line.")
+        figure = page.figure(plt.subplots()[0], name="line", alt="A line.", data={})
         assert f"<p>Made without the data: {told}.</p>" in figure.markup
         assert not recorded.same_data("mnist")
         receipt = {"notebook": "a", "parameters": {"dataset": "mnist"}, "seconds": 1.0, "versions": {}, "seed": 1}
@@ -192,6 +188,6 @@ def test_the_example_of_the_page_works_as_written(tmp_path: Path) -> None:
     ):
         done = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    page = (Path(done.stdout.strip()) / "blanket_histogram.html").read_text(encoding="utf-8")
-    assert "Your own data: answers.npz." in page
-    assert "= 3,000</p>" in page
+    text = (Path(done.stdout.strip()) / "blanket_histogram.html").read_text(encoding="utf-8")
+    assert "Your own data: answers.npz." in text
+    assert "= 3,000</p>" in text

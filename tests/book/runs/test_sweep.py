@@ -22,29 +22,27 @@ from flamelib.core.vocabulary import DomainError
 PARAMETERS = "n_users: int = 1000  # users\nepsilon0: float = 1.0  # local budget\nseed: int = 0  # pause in tenths"
 BODY = """\
 import time
-from flamebook.figures import present
+import matplotlib.pyplot as plt
+from flamebook.page import figure, result
 from flamelib.core.profiles import LaplaceProfile
 time.sleep(seed / 10)
-present.record_result("scaled", n_users * epsilon0)
+result(scaled=n_users * epsilon0)
 if n_users == 13:
     raise ValueError("thirteen is refused")
-present.record_result("mass", LaplaceProfile(epsilon0).mass)
+result(mass=LaplaceProfile(epsilon0).mass)
 """
 FIGURE = """\
-from dataclasses import dataclass
-@dataclass
-class Line:
-    height: float
-    def to_csv(self): return f"height\\n{self.height}\\n"
-present.show(Line(n_users), lambda ax, line, pen: ax.axhline(line.height), name="line", alt="A level line.")
+fig, ax = plt.subplots()
+ax.axhline(n_users)
+figure(fig, name="line", alt="A level line.", data={"height": [n_users]})
 """
 
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A notebook on a shelf of its own, which is also the current folder."""
-    texts = {"markdown": "# Tiny\nIt has @n_users@ users and $\\varepsilon_0$ is local."}
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": texts["markdown"]}]
+    text = "# Tiny\nOf a few users, and $\\varepsilon_0$ is local."
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}]
     for name, tags, source in (("b", ["parameters"], PARAMETERS), ("c", [], BODY), ("d", ["hide-input"], FIGURE)):
         code = {"cell_type": "code", "id": name, "metadata": {"tags": tags}, "source": source}
         cells.append(code | {"outputs": [], "execution_count": None})
@@ -75,10 +73,10 @@ class TestOwnRun:
         assert {row["name"]: float(row["value"]) for row in rows(folder / "results.csv")}["scaled"] == 2000
         assert os.listdir(folder.parent) == [folder.name]
         page = (folder / "tiny.html").read_text()
-        assert "2000 users" in page
+        assert "A level line." in page
         assert "<svg" in page
         assert 'href="figures/line.csv"' in page
-        assert "class Line" not in page
+        assert "axhline" not in page
         assert (
             re.findall(
                 r"<(?:script|img|iframe)[^>]*\ssrc=|<link\b|@import", re.sub(r"(?s)<script>.*?</script>", "", page)

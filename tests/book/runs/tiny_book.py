@@ -52,7 +52,7 @@ def make(folder: Path) -> Path:
     put(folder / "tinylib" / "three.py", "THREE = 3\n")
     put(folder / "data" / "words.csv", "word\n")
     for name, module in (("a", "one"), ("b", "two"), ("c", "three")):
-        text = f"# Page {name} for @n_users@ users"
+        text = f"# Page {name}"
         page = notebook(f"from tinylib.{module} import {module.upper()}\n({module.upper()}, n_users)", text=text)
         put(folder / "notebooks" / f"{name}.ipynb", page)
     put(folder / "book" / "index.md", "# Tiny\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flamebook.figures.present import SENTENCES, pretty
+from flamebook.statements import SENTENCES, pretty
 
 OPENED = (":::{admonition} A run of your own", ":class: note fl-own")
 # Versions that the page names; the receipt has all.

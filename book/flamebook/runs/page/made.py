@@ -4,15 +4,16 @@ import hashlib
 import html
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flamebook.figures.present import BOOK_RUN
 from flamebook.places import repository
 from flamebook.runs.page import built, folded, head, plain
+from flamebook.statements import BOOK_RUN
 
 HTML = Path("_build/html")
 OWN = "own-run"  # id of the cell that tells of the run
@@ -63,15 +64,17 @@ class _Page:
 
     def write(self) -> None:
         """The page, then the notebook, then the digest of what the notebook has become."""
-        known = plain.book(self.root / HTML, self.root / "book" / "references.bib", self.address)
+        references = self.root / "book" / "references.bib"
         try:
             text, made = self.by_the_builder(), ""
+            known = plain.book(self.root / built.SEED, references, self.address)
         except built.NotBuilt as why:
             text, made = "", f" This page was made without the book's builder: {why}."
+            known = plain.Book(cited=plain.cited(references))
         there = self.address(f"notebooks/{self.name}.html")
         back = self.back(there) + (made if there else "")
         notebook = plain.notebook(self.with_head(back), known, repository(self.root), beside=True)
-        (self.work / f"{self.name}.html").write_text(text or _plain_page(self.name, notebook), encoding="utf-8")
+        (self.work / f"{self.name}.html").write_text(text or _plain_page(notebook), encoding="utf-8")
         written = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         (self.work / f"{self.name}.ipynb").write_text(written, encoding="utf-8")
         receipt = json.loads((self.work / "receipt.json").read_text(encoding="utf-8"))
@@ -90,7 +93,7 @@ class _Page:
         """The executed notebook with the block under its title."""
         block = {"cell_type": "markdown", "id": OWN, "metadata": {}}
         block["source"] = head.head(self.own, self.book, self.defaults, back)
-        cells = [cell for cell in self.executed["cells"] if cell["id"] not in (OWN, *plain.ADDED)]
+        cells = [cell for cell in self.executed["cells"] if cell["id"] not in (OWN, plain.INSTALL)]
         at = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "markdown"), None)
         if at is None:
             return self.executed | {"cells": [block, *cells]}
@@ -152,7 +155,7 @@ img,svg{max-width:100%;height:auto}code{overflow-wrap:anywhere}
 """
 
 
-def _plain_page(name: str, notebook: Mapping[str, Any]) -> str:
+def _plain_page(notebook: Mapping[str, Any]) -> str:
     """A notebook of plain Markdown as one HTML file that needs no network.
 
     Cells tagged ``remove-cell``, and the code of those tagged ``hide-input`` or ``remove-input``, are left out.
@@ -163,9 +166,12 @@ def _plain_page(name: str, notebook: Mapping[str, Any]) -> str:
 
     hidden = {"remove_cell_tags": {"remove-cell", plain.ONLY_HERE}, "remove_input_tags": {"hide-input", "remove-input"}}
     settings = Config({"TagRemovePreprocessor": {"enabled": True} | hidden})
-    exporter: Any = HTMLExporter(config=settings, template_name="basic", embed_images=True)  # type: ignore[no-untyped-call]
+    exporter: Any = HTMLExporter(config=settings, template_name="basic")  # type: ignore[no-untyped-call]
     body, _ = exporter.from_notebook_node(nbformat.from_dict(notebook))  # type: ignore[no-untyped-call]
     formulas = folded.mathjax() if "$" in str(body) else ""
     top = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    title = f"<title>{html.escape(name)}</title><style>{_STYLE}</style>"
-    return f'<!DOCTYPE html><html lang="en"><head>\n{top}\n{title}\n</head><body>\n{body}\n{formulas}</body></html>\n'
+    title = re.sub("<[^>]*>", "", found[1]) if (found := re.search(r"<h1\b[^>]*>(.*?)(?:<a|</h1>)", body)) else "A run"
+    head = f"{top}\n<title>{title}</title><style>{_STYLE}</style>"
+    scrolling = re.sub(r"<(pre|table)\b", r'<\1 tabindex="0"', body)  # the keyboard reaches what is cut off
+    main = f"<main>\n{scrolling}\n</main>\n{formulas}"
+    return f'<!DOCTYPE html><html lang="en" data-theme="auto"><head>\n{head}\n</head><body>\n{main}</body></html>\n'

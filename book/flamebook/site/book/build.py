@@ -184,7 +184,8 @@ def _copy_results(root: Path, html: Path) -> None:
 
 def _write_downloads(root: Path, html: Path) -> None:
     """The notebooks that pages offer for download, in Markdown that any Jupyter shows."""
-    known, clone = plain.book(html, root / "book" / "references.bib"), repository(root)
+    known = plain.book(root / WORK / "_build" / ".doctrees", root / "book" / "references.bib")
+    clone = repository(root)
     for page in sorted((html / "_sources" / "notebooks").glob("*.ipynb")):
         notebook.write(page, plain.notebook(notebook.read(page), known, clone, beside=False))
 
