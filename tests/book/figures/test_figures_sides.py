@@ -26,10 +26,6 @@ def test_short_numbers_are_shown_as_they_are(value: float) -> None:
     assert float(pretty(AtMost(value))) == float(pretty(AtLeast(value))) == value
 
 
-def test_what_is_nothing_is_shown_as_nothing() -> None:
-    assert pretty(AtMost(math.nan)) == pretty(AtLeast(math.nan)) == "nan"
-
-
 def test_a_file_keeps_every_digit() -> None:
     text = to_csv(["upper", "lower"], [(AtMost(0.123456789), AtLeast(0.987654321))])
     assert next(csv.DictReader(io.StringIO(text))) == {"upper": "0.123456789", "lower": "0.987654321"}

@@ -3,18 +3,14 @@
 import json
 import math
 import re
-import subprocess
-import sys
-from dataclasses import dataclass, field
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from flamebook.figures import present
 from flamebook.figures.curves import draw_curves
-from flamebook.figures.style import DARK, LIGHT, THEMES, look
-from flamebook.records import LOOKS, Curves, to_csv
+from flamebook.figures.style import DARK, LIGHT, THEMES
+from flamebook.records import Curves
 from flamebook.statements import compared
 from flamelib.core.vocabulary import DomainError
 
@@ -53,35 +49,6 @@ def contrast(one, other):
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_every_hue_and_the_ink_stand_out_from_the_page(theme):
     assert min(contrast(hue, theme.page) for hue in [*theme.hues.values(), theme.ink]) >= 4.5
-
-
-def test_both_themes_name_the_same_hues_and_every_look_uses_one():
-    assert LIGHT.hues.keys() == DARK.hues.keys()
-    assert {one.hue for one in LOOKS.values()} <= LIGHT.hues.keys()
-
-
-def test_no_two_bounds_share_hue_and_dash_and_marker():
-    bounds = (
-        "hoeffding",
-        "bennett",
-        "withdrawn",
-        "blanket",
-        "clones-2021",
-        "clones-2023",
-        "exact",
-        "lower",
-        "erlingsson",
-    )
-    drawn = [(LOOKS[key].hue, str(LOOKS[key].dash)) for key in bounds]
-    assert len(set(drawn)) == len(bounds)
-
-
-def test_a_figure_leaves_global_settings_as_they_were():
-    before = dict(mpl.rcParams)
-    shown()
-    with pytest.raises(ZeroDivisionError), look(DARK, "salt"):
-        raise ZeroDivisionError
-    assert dict(mpl.rcParams) == before
 
 
 def test_files_are_written_and_equal_on_a_second_run(run):
@@ -126,12 +93,6 @@ def test_the_card_tells_files_parameters_and_the_command(monkeypatch):
     assert "<code>epsilon0=0.5</code>" in markup
 
 
-def test_outside_a_run_the_card_links_to_the_folder_and_offers_no_command():
-    markup = shown()._repr_html_()
-    assert 'href="figures/curve-a.csv"' in markup
-    assert "flamelib run" not in markup
-
-
 def test_words_of_the_reader_are_escaped():
     assert "<script>" not in shown(alt='<script>"')._repr_html_()
     assert "<b>" not in present.table(["<b>"], [["<b>"]])._repr_html_()
@@ -142,12 +103,6 @@ def test_words_of_the_reader_are_escaped():
 def test_a_bad_name_or_empty_alt_writes_nothing(run, changes):
     with pytest.raises(DomainError, match=next(iter(changes))):
         shown(**changes)
-    assert not list(run.iterdir())
-
-
-def test_a_drawing_that_fails_writes_nothing(run):
-    with pytest.raises(KeyError):
-        present.show(RECORD, lambda ax, record, pen: pen.line("unknown"), name="a", alt="A.")
     assert not list(run.iterdir())
 
 
@@ -180,29 +135,3 @@ def test_a_statement_that_fails_stops_an_edition(run, monkeypatch):
     for wrong in (False, None):
         with pytest.raises(present.CheckError, match=r"quick.*the sum is three"):
             present.check(wrong, "the sum is three")
-
-
-def test_words_for_the_text_are_kept_and_not_shown(run):
-    present.tell(first="one of three", second="two")
-    present.tell(second="half")
-    assert json.loads((run / "texts.json").read_text()) == {"first": "one of three", "second": "half"}
-    with pytest.raises(DomainError, match="third must be a text"):
-        present.tell(third=3)
-
-
-@dataclass(frozen=True)
-class Bare:
-    values: list = field(default_factory=lambda: [1.0])
-
-    def to_csv(self):
-        return to_csv(["value"], [[v] for v in self.values])
-
-
-def test_a_record_needs_no_more_than_its_csv(run):
-    present.show(Bare(), lambda ax, record, pen: ax.plot(record.values), name="bare", alt="A point.", legend=False)
-    assert (run / "figures" / "bare.csv").read_text() == "value\n1\n"
-
-
-def test_presenting_imports_no_torch():
-    code = "import sys, flamebook.figures.present; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flamebook.places import RESULTS
-from flamebook.runs import inputs, recorded
+from flamebook.runs import inputs
 from flamebook.runs import record as recorder
 from flamebook.runs.inputs import sha256
 from flamebook.runs.record import Part, Recording, record
@@ -117,14 +117,6 @@ def test_a_part_that_fails_leaves_the_others_and_the_old_table(
     assert toy.again() == (True, "b")
 
 
-def test_a_table_that_cannot_be_put_together_stays_as_it_was(toy: Toy, folder: Path) -> None:
-    toy.again()
-    old = (folder / "toy.csv").read_bytes(), (folder / "toy.json").read_bytes()
-    toy.recording = replace(toy.recording, told=lambda results: results["none"])
-    assert toy.again(again=True) == (False, "abc")
-    assert ((folder / "toy.csv").read_bytes(), (folder / "toy.json").read_bytes()) == old
-
-
 def test_a_part_alone_waits_for_the_others_or_takes_them_from_the_table(toy: Toy, folder: Path) -> None:
     assert toy.again(chosen=["c/x"]) == (True, "c")
     assert not (folder / "toy.csv").exists()
@@ -170,26 +162,6 @@ def test_the_command_lists_chooses_and_refuses(
         with pytest.raises(DomainError, match=told):
             recorder.main(["toy", word])
         assert toy.made == []
-
-
-def test_where_git_tells_no_commit_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded, "__file__", str(tmp_path / "recorded.py"))
-        with pytest.raises(DomainError, match=r"^checkout must be a clone .* \(it is no clone\)$"):
-            recorder.main()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DomainError, match=r"\(git is not installed\)$"):
-        recorder.main()
-
-
-def test_a_table_is_recorded_after_those_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*names: str) -> Any:
-        return lambda: {"all": Part(dict, lambda: dict.fromkeys((f"data/results/{name}" for name in names), ""))}
-
-    found = {"a": Recording("a.csv", read("a.csv", "b.json", "c.csv")), "b": Recording("b.json", read())}
-    found["c"] = Recording("c.csv", read("b.json"))
-    assert recorder._ordered(found, found) == ["b", "c", "a"]
-    assert recorder._ordered(found, ["a"]) == ["a"]
 
 
 def test_every_recorded_table_has_its_recording() -> None:

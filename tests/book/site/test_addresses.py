@@ -56,9 +56,7 @@ def test_a_remote_that_readers_cannot_reach_is_no_address(alone: object, checkou
     [ADDRESS, f"{ADDRESS}.git", f"{ADDRESS}/", "git@github.com:somebody/a-book.git",
      "ssh://git@github.com/somebody/a-book.git", "https://name:secret@github.com/somebody/a-book.git"],
 )  # fmt: skip
-def test_a_remote_on_the_web_is_the_address_without_a_password(
-    alone: object, checkout: Checkout, remote: str
-) -> None:
+def test_a_remote_on_the_web_is_the_address_without_a_password(alone: object, checkout: Checkout, remote: str) -> None:
     assert repository(checkout(remote)) == ADDRESS
 
 
@@ -144,5 +142,3 @@ def test_a_book_with_an_address_has_every_button(alone: pytest.MonkeyPatch, tmp_
     assert any(link.startswith(f"{ADDRESS}/issues/new?") for link in links)
     assert f'id="own-binder" href="{hub}"' in text
     assert "colab" not in text
-
-

@@ -4,7 +4,6 @@ import json
 import math
 import subprocess
 import sys
-import tarfile
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -107,21 +106,6 @@ def test_a_package_of_another_digest_is_not_served(tmp_path: Path, monkeypatch: 
     assert [path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir() if "pyodide" in path.name] == []
 
 
-@pytest.mark.parametrize(
-    "fault", [subprocess.TimeoutExpired("npm", 1), subprocess.CalledProcessError(1, "npm"), OSError()]
-)
-def test_a_missing_network_does_not_stop_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
-) -> None:
-    def fails(*_: Any, **__: Any) -> None:
-        raise fault
-
-    monkeypatch.setattr(pyodide.shutil, "which", lambda name: name)
-    monkeypatch.setattr(pyodide.subprocess, "run", fails)
-    assert pyodide.package(tmp_path) is None
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.usefixtures("made")
 def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     archive = pyodide.package(pyodide.CACHE if pyodide.CACHE.is_dir() else tmp_path)
@@ -135,14 +119,6 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     assert placed == {"flamelib.js", "values.js", "figures.js", "pyodide.js", *(f"{part}.js" for part in told["parts"])}
     assert told["version"] == pyodide.VERSION
     assert {*told["parts"]} - {pyodide.SNAPSHOT} == {*pyodide.PACKED}
-
-
-def test_without_node_pages_do_without_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = pyodide.package(pyodide.CACHE) if pyodide.CACHE.is_dir() else None
-    if archive is not None:
-        monkeypatch.setenv("PATH", "")
-        with tarfile.open(archive) as packed:
-            assert pyodide._snapshot(packed) == {}
 
 
 def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float | str | None]]) -> None:
