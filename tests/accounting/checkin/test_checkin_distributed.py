@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
@@ -40,11 +39,6 @@ class TestManyRounds:
         assert found.uncertainty < 0.005 * found
         assert 0.998 * found < distributed_rounds_lower(600_000, 1e-3, 1.0, rounds, delta=1e-8) <= found
         assert found < all_records < 1.04 * found
-
-    def test_many_users_from_below(self):
-        """Losses of a millionth are not lost among roundings."""
-        found = distributed(10**7, 1e-4, 1.0, 1000, 1e-8, "pld-exact")
-        assert 0.99 * found < distributed_rounds_lower(10**7, 1e-4, 1.0, 1000, delta=1e-8) < found
 
     def test_other_routes_are_above(self):
         setting = (200, 0.1, 2.0, 10, 1e-6)
@@ -98,14 +92,6 @@ class TestSchedules:
         assert low < found < high
         assert found == pytest.approx(distributed_schedule(2000, [(0.02, 50), (0.1, 50)], 1.0, delta=1e-6), rel=1e-3)
 
-    def test_bad_ones_are_refused(self):
-        for wrong in ([], [(0.1, 1)] * 65, [(2.0, 1)], [(0.1, 0)]):
-            with pytest.raises(DomainError, match=r"schedule|checkin_rate|rounds"):
-                distributed_schedule(200, wrong, 1.0, delta=1e-6)
-        for asked in ({}, {"epsilon": 1.0, "delta": 0.1}):
-            with pytest.raises(DomainError, match="exactly one"):
-                distributed_schedule(200, [(0.1, 2)], 1.0, **asked)
-
     def test_drop_outs(self):
         assert effective_rate(0.3, 0.0) == 0.3
         known = distributed_rounds(500, effective_rate(0.1, 0.4), 1.0, 50, delta=1e-6)
@@ -140,13 +126,6 @@ class TestElsewhere:
         theirs = to_dp_accounting(cells, step, 1e-12 / rounds).self_compose(rounds).get_epsilon_for_delta(1e-7)
         assert distributed_rounds_lower(n, rate, noise, rounds, delta=1e-7) <= theirs
         assert theirs == pytest.approx(ours, rel=2e-3)
-
-    def test_composed_with_another_mechanism(self):
-        step = 1e-3
-        gaussian = privacy_loss_distribution.from_gaussian_mechanism(2.0, value_discretization_interval=step)
-        ours = to_dp_accounting(distributed_cells(200, 0.1, 1.0), step, 1e-12)
-        both = ours.self_compose(10).compose(gaussian)
-        assert both.get_epsilon_for_delta(1e-6) > gaussian.get_epsilon_for_delta(1e-6)
 
     def test_steps_are_checked(self):
         cells = distributed_cells(200, 0.1, 1.0)

@@ -20,7 +20,6 @@ from flamelib.accounting.composition.known_pairs import Cells, composed
 from flamelib.accounting.composition.loss_sums import Loss, LossSum
 from flamelib.accounting.shuffling.closed_form import bennett
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
-from flamelib.core.vocabulary import DomainError
 
 EXACT = 1 + 1e-9
 
@@ -335,27 +334,6 @@ class TestSums:
         density = np.exp(-0.5 * x**2 / variance) / math.sqrt(2 * math.pi * variance)
         truth = float(np.trapezoid(density * -np.expm1(3 - x), x))
         assert math.exp(whole.log_delta(3.0)) == pytest.approx(truth, rel=0.02)
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(("name", "value"), [("delta", -0.1), ("delta", math.nan), ("delta", 1.1), ("delta", "x")])
-    def test_of_epsilon(self, name, value):
-        with pytest.raises(DomainError, match=name):
-            composed_epsilon([(response(0.1), 3)], value)
-
-    @pytest.mark.parametrize("value", [-1, math.nan, math.inf, "x"])
-    def test_of_delta(self, value):
-        with pytest.raises(DomainError, match="epsilon"):
-            composed_delta([(response(0.1), 3)], value)
-
-    @pytest.mark.parametrize("times", [0, -1, 2.5, math.nan])
-    def test_of_times(self, times):
-        with pytest.raises(DomainError, match="times"):
-            composed_delta([(response(0.1), times)], 0.1)
-
-    def test_nothing_to_compose(self):
-        with pytest.raises(DomainError, match="parts"):
-            composed_epsilon([], 0.1)
 
 
 class TestLadders:

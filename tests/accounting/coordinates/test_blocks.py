@@ -194,23 +194,6 @@ def test_full_bags_are_granted():
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("inclusion", {"protocol": "topk", "inclusion": "exact"}),
-        ("inclusion", {"protocol": "simple", "inclusion": "exact"}),
-        ("inclusion", {"inclusion": "poisson"}),
-        ("overflow", {"protocol": "simple", "overflow": "drop"}),
-        ("overflow", {"overflow": "bare"}),
-        ("kept", {"inclusion": "exact", "kept": 1.5}),
-        ("kept", {"inclusion": "exact", "kept": 7851}),
-    ],
-)
-def test_is_refused_by_name(name, change):
-    with pytest.raises(DomainError, match=name):
-        account(**SOUND | FIFTIETH | change)
-
-
 @pytest.mark.parametrize("route", ["paper", "unsampled"])
 def test_the_printed_formulas_know_neither(route):
     plain = SOUND | FIFTIETH | {"route": route, "bound": "withdrawn"}

@@ -16,7 +16,6 @@ from flamelib.accounting.shuffling import inversion
 from flamelib.accounting.shuffling.laws import LaplaceLaw, PaddedLaplaceLaw
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
-from flamelib.core.vocabulary import DomainError
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
 SHARES = st.floats(0, 0.95)
@@ -239,26 +238,6 @@ class TestCurve:
         one = Coordinate(profile(epsilon0), all_real(profile(epsilon0), 50))
         assert 0 < one.delta(0.5 * epsilon0, "blanket") <= 1
         assert one.delta(epsilon0, "blanket") <= 1e-15 * epsilon0
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "given"),
-        [
-            ("epsilon", {}),
-            ("epsilon", {"epsilon": 0.1, "delta": 0.1}),
-            ("delta", {"delta": 1.5}),
-            ("epsilon", {"epsilon": math.nan}),
-            ("padded", {"padded": 1, "delta": 0.1}),
-            ("real", {"real": 0, "delta": 0.1}),
-            ("real", {"real": 11, "delta": 0.1}),
-            ("real", {"real": 2.5, "delta": 0.1}),
-            ("against", {"against": "nobody", "delta": 0.1}),
-        ],
-    )
-    def test_is_refused_by_name(self, name, given):
-        with pytest.raises(DomainError, match=name):
-            padded_divergence(LaplaceProfile(0.5), **({"padded": 10} | given))
 
 
 def test_everybody_reports_and_nobody_blends_in():

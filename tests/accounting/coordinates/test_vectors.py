@@ -173,25 +173,6 @@ class TestAnswers:
         with pytest.raises(DomainError, match=f"{name} is missing"):
             account(protocol, bound="blanket", route=route, **given)
 
-    @pytest.mark.parametrize(
-        ("name", "change"),
-        [
-            ("kept", {"kept": 41.0}),
-            ("kept", {"kept": 0}),
-            ("padded", {"padded": 1}),
-            ("protocol", {"protocol": "triple"}),
-            ("bound", {"bound": "chernoff"}),
-            ("route", {"route": "hopeful"}),
-            ("bound", {"bound": "withdrawn"}),
-            ("delta", {"delta": math.nan}),
-            ("epsilon0", {"epsilon0": -1}),
-            ("dimension", {"dimension": 0}),
-        ],
-    )
-    def test_is_refused_by_name(self, name, change):
-        with pytest.raises(DomainError, match=name):
-            account(**{"protocol": "double", "bound": "blanket", "route": "sound"} | SMALL | change)
-
     @pytest.mark.parametrize("function", [double_revealed, topk_truncated])
     def test_the_other_doors(self, function):
         good = {"kept": 8, "padded": 12, "epsilon0": 0.5, "delta": 1e-5}

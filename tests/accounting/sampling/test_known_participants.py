@@ -9,8 +9,6 @@ from mpmath import mp, mpf
 from oracles import participation as oracle
 
 from flamelib.accounting.sampling import known
-from flamelib.answers import answer
-from flamelib.core.vocabulary import DomainError
 
 SCHEMES = {
     "ols": (known.ols, lambda p, q: (1, q)),
@@ -95,23 +93,3 @@ def test_the_ends():
     assert known.ols(1.0, 1.0, 1e-3, 1.0, epsilon=1.0) == 1
     assert known.share(1e-6, (0.1, 0.1)) <= 1e-4
     assert known.share(1e-6, ()) == 1e-6
-
-
-def test_the_command_knows_them():
-    inputs = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1, "clip_norm": 1, "epsilon": 0.1}
-    expected = {"thm-5.1": 1.847193e-2, "thm-5.2": 1.847193e-3, "cor-5.3": 7.290038e-5}
-    for item, delta in expected.items():
-        reply = answer(f"participation:{item}", inputs)
-        assert (reply["gives"], reply["adjacency"]) == ("upper", "add-remove")
-        assert reply["value"] == pytest.approx(delta, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("participation_rate", 0), ("record_rate", 1.5), ("noise_std", 0), ("clip_norm", -1), ("epsilon", -0.1)],
-)
-def test_bad_input_is_refused_by_name(name, value):
-    good = {"participation_rate": 0.1, "record_rate": 0.1, "noise_std": 1, "clip_norm": 1, "epsilon": 0.1}
-    for bound, _ in SCHEMES.values():
-        with pytest.raises(DomainError, match=name):
-            bound(**good | {name: value})

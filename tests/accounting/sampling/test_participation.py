@@ -17,7 +17,6 @@ from flamelib.accounting.sampling.hidden import participation_noise
 from flamelib.accounting.sampling.known import cs, ols, wcs
 from flamelib.accounting.sampling.readings import add_estimate, aligned_estimate, inner_estimate, outer_estimate
 from flamelib.accounting.sampling.terms import EPS, gap
-from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 ESTIMATES = {"outer": outer_estimate, "add": add_estimate, "inner": inner_estimate, "aligned": aligned_estimate}
@@ -407,34 +406,6 @@ def test_a_server_that_sees_who_sends_learns_who_takes_part():
 
 
 # --- the command -------------------------------------------------------------------------------------------------
-
-
-def test_the_command_says_what_each_reading_gives():
-    inputs = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 2, "noise_std": 1, "clip_norm": 1}
-    gives = {"outer": "upper", "inner": "value", "aligned": "lower"}
-    for name, side in gives.items():
-        reply = answer("participation:thm-4.1", inputs | {"reading": name, "epsilon": 0.1})
-        assert (reply["gives"], reply["adjacency"]) == (side, "add-remove")
-        assert 0 < reply["uncertainty"] < 1e-11 * reply["value"]
-    assert answer("participation:thm-4.1-add", inputs | {"delta": 1e-6})["gives"] == "upper"
-    noise = {"n_records": 30, "clip_norm": 1, "participation_rate": 0.01, "record_rate": 0.01}
-    for scheme, side in (("outer", "upper"), ("inner", "value"), ("aligned", "value"), ("wcs", "upper")):
-        reply = answer("participation:calibrate", noise | {"scheme": scheme, "epsilon": 1e-3, "delta": 1e-6})
-        assert reply["gives"] == side
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("participation_rate", 0), ("participation_rate", 1.1), ("record_rate", 0), ("record_rate", -0.1),
-        ("n_records", 0), ("n_records", 2.5), ("noise_std", 0), ("noise_std", -1), ("clip_norm", 0),
-        ("reading", "printed"), ("epsilon", -1),
-    ],
-)  # fmt: skip
-def test_bad_input_is_refused_by_name(name, value):
-    good = {"participation_rate": 0.1, "record_rate": 0.1, "n_records": 2, "noise_std": 1, "clip_norm": 1}
-    with pytest.raises(DomainError, match=name):
-        one_round.random_participation(**{"reading": "outer", "epsilon": 0.1} | good | {name: value})
 
 
 @pytest.mark.parametrize(

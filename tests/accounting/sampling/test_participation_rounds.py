@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -43,8 +42,6 @@ from flamelib.accounting.sampling.rounds import (
     subsampled_cells,
     turned_cells,
 )
-from flamelib.answers import answer
-from flamelib.core.vocabulary import DomainError
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
             (0.6, 0.5, 4, 0.5), (1.0, 0.3, 7, 2.0), (0.2, 1.0, 3, 2.0)]  # fmt: skip
@@ -599,32 +596,6 @@ def level(law, times, epsilon):
     return infinite + float(masses @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
 
 
-class TestBadInput:
-    GOOD: ClassVar = {"scheme": "outer", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5,
-                      "noise_std": 1.0, "clip_norm": 1.0, "rounds": 10, "epsilon": 1.0}  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("scheme", "inner"), ("scheme", 1), ("participation_rate", 0), ("record_rate", 1.1), ("n_records", 0),
-         ("noise_std", 0.0), ("clip_norm", -1), ("rounds", 0), ("rounds", 1.5), ("epsilon", -0.1)],
-    )  # fmt: skip
-    def test_is_refused_by_name(self, name, value):
-        with pytest.raises(DomainError, match=name):
-            participation_rounds(**self.GOOD | {name: value})
-        if name != "scheme":
-            rest = {key: given for key, given in self.GOOD.items() if key != "scheme"}
-            with pytest.raises(DomainError, match=name):
-                aligned_rounds_lower(**rest | {name: value})
-
-    def test_exactly_one_of_epsilon_and_delta(self):
-        for more in ({"delta": 1e-6}, {"epsilon": None}):
-            with pytest.raises(DomainError, match="exactly one"):
-                participation_rounds(**self.GOOD | more)
-
-    def test_the_schemes(self):
-        assert set(SCHEMES) == {"outer", "wcs", "ols", "cs"}
-
-
 @pytest.mark.parametrize(
     ("scheme", "p", "q", "n_records", "noise_std", "rounds", "delta"),
     [
@@ -653,12 +624,3 @@ def test_one_round_is_not_composed():
 
 def test_very_many_records_are_answered():
     assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3
-
-
-def test_the_command_says_which_side():
-    given = {"scheme": "cs", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5, "noise_std": 1.0,
-             "clip_norm": 1.0, "rounds": 3, "epsilon": 1.0}  # fmt: skip
-    assert [answer("participation:rounds", given | more)["gives"] for more in ({}, {"side": "lower"})] == [
-        "upper",
-        "lower",
-    ]

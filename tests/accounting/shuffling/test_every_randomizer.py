@@ -259,20 +259,6 @@ class TestCalibration:
         assert often < once
         assert often < rarely
 
-    @pytest.mark.parametrize(
-        ("word", "bad"),
-        [
-            ("n_buckets", {"randomizer": "kary"}),
-            ("n_buckets", {"randomizer": "any", "n_buckets": 3}),
-            ("randomizer", {"randomizer": "table"}),
-            ("rounds", {"randomizer": "gaussian", "rounds": 2}),
-            ("epsilon", {"randomizer": "any", "epsilon": 0}),
-        ],
-    )
-    def test_refusals_name_the_argument(self, word, bad):
-        with pytest.raises(DomainError, match=word):
-            shuffle_calibrate(**({"n_users": 100, "epsilon": 1.0, "delta": 1e-6} | bad))
-
 
 def test_the_oracle_of_clones_agrees():
     """The upper side is the divergence of the clone pair of probability 2/(p + 1), by its own enumeration."""

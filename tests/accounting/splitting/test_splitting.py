@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from collections import Counter
 from fractions import Fraction
 
@@ -13,7 +12,6 @@ from mpmath import binomial, mp, mpf
 
 from flamelib.accounting.splitting import lemmas, two_users
 from flamelib.accounting.splitting.two_users import second_moment_delta
-from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 ODD = st.integers(1, 2**100).map(lambda half: 2 * half + 1)
@@ -289,53 +287,6 @@ def test_the_second_moment_at_both_ends():
     assert second_moment_delta(3, 2**53, 0.0) == 5e-324
     assert second_moment_delta(2**255, 2, 1e6) == 1
     assert second_moment_delta(7, 1, 0.5) == math.inf
-
-
-PROMISED = {
-    "cloak:lemma-1": {"modulus": 101, "n_messages": 20, "smoothness": 0.5},
-    "cloak:cor-1": {"modulus": 2737},
-    "cloak:lemma-6": {"modulus": 101, "n_messages": 20, "smoothness": 0.5, "swaps": 3},
-    "cloak:lemma-8": {"modulus": 101, "decay": 0.5},
-    "cloak:def-tdl": {"modulus": 101, "decay": 0.5, "value": -3},
-    "cloak:lemma-13": {"modulus": 101, "n_messages": 20, "smoothness": 0.5, "scale": 2, "decay": 0.5,
-                       "noise_rate": 0.5, "n_users": 10, "colluding": 3},
-    "cloak:thm-1": {"epsilon": 1, "delta": 1e-6, "n_users": 100},
-    "cloak:thm-2": {"epsilon": 1, "delta": 1e-6, "n_users": 100, "error": 0.1},
-    "cloak:own-1": {"modulus": 101, "n_messages": 20},
-    "cloak:own-2": {"modulus": 101, "n_messages": 20, "epsilon": 0.5},
-    "cloak:own-5": {"modulus": 101, "n_messages": 20, "epsilon": 0.5},
-    "cloak:best-1": {"security_bits": 40, "n_users": 100, "log2_modulus": 20},
-    "cloak:cost": {"protocol": "cmp-t1", "n_users": 100, "epsilon": 1, "delta": 1e-6},
-    "cloak:alg-2": {"messages": "1,2,3", "modulus": 101, "scale": 2, "n_users": 10},
-}  # fmt: skip
-DIRECTIONS = {
-    "cloak:def-tdl": "exact", "cloak:alg-2": "exact", "cloak:cost": "value",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("key", PROMISED)
-def test_the_promised_names_are_answered_from_text(key):
-    inputs = PROMISED[key]
-    reply = answer(key, {name: str(value) for name, value in inputs.items()})
-    assert reply["value"] == answer(key, inputs)["value"]
-    assert reply["gives"] == DIRECTIONS.get(key, "upper")
-    for name in inputs:
-        if name != "colluding":
-            with pytest.raises(DomainError, match=name):
-                answer(key, {other: value for other, value in inputs.items() if other != name})
-
-
-def test_an_answer_takes_less_than_a_millisecond():
-    for key, inputs in PROMISED.items():
-        answer(key, inputs)
-        best = min(timed(lambda key=key, inputs=inputs: answer(key, inputs)) for _ in range(7))
-        assert best < 1e-3, (key, best)
-
-
-def timed(call):
-    start = time.process_time()
-    call()
-    return time.process_time() - start
 
 
 def test_the_range_of_the_smoothness_does_no_harm():

@@ -7,7 +7,6 @@ from mpmath import mp, mpf
 
 from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.accounting.splitting.costs import PROTOCOLS, UNKNOWN, cost
-from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
 SETTING = {"epsilon": 1.0, "delta": 1e-6}
@@ -104,27 +103,6 @@ def test_who_pays_what():
 def test_what_is_not_known_is_not_answered(protocol):
     with pytest.raises(DomainError, match=f"protocol must be one whose cost is known, not {protocol}"):
         cost(protocol, 1000, **SETTING)
-
-
-@pytest.mark.parametrize(
-    ("name", "protocol", "inputs"),
-    [
-        ("protocol", "simple", {}),
-        ("n_users", "cmp-blanket", {"n_users": 50}),
-        ("n_users", "cmp-rec", {"n_users": 1000}),
-        ("n_users", "cmp-rec", {"n_users": 2}),
-        ("n_users", "cmp-ikos", {"n_users": 18}),
-        ("epsilon", "cmp-local", {"epsilon": 0}),
-        ("delta", "cmp-t1", {"delta": 0}),
-        ("epsilon", "cmp-blanket", {"epsilon": 2.0, "n_users": 10**6}),
-        ("scale", "cmp-t1", {"scale": 0}),
-        ("error", "cmp-t2", {"error": -1}),
-        ("input_bits", "cmp-bon", {"input_bits": 65}),
-    ],
-)
-def test_refusals_name_the_argument(name, protocol, inputs):
-    with pytest.raises(DomainError, match=name):
-        answer("cloak:cost", {"protocol": protocol, "n_users": 1000} | SETTING | inputs)
 
 
 @pytest.mark.parametrize("protocol", ["cmp-t1", "cmp-t2", "cmp-ikos", "cmp-blanket", "cmp-central", "cmp-local"])

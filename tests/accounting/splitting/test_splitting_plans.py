@@ -16,7 +16,6 @@ from flamelib.accounting.splitting import plans as splitting_plans
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.plans import plans
 from flamelib.accounting.splitting.swaps import shares_delta
-from flamelib.answers import answer
 from flamelib.core.guarantees import Adjacency
 from flamelib.core.vocabulary import DomainError
 
@@ -173,23 +172,6 @@ def test_the_least_grid():
     assert splitting_plans._least_scale(lambda k: 100 / k, 7.0) == 15
     assert splitting_plans._least_scale(lambda k: 1.0, 0.5) is None
     assert splitting_plans._least_scale(lambda k: 1.0, 1.0) == 1
-
-
-def test_the_command_line_asks_it():
-    inputs = {"n_users": "1e3", "epsilon": "1", "delta": "1e-6", "error": "7", "colluding": "10", "dimension": "2"}
-    reply = answer("cloak:plan", inputs)
-    assert reply["value"][0]["bits"] == plans(1000, 1.0, 1e-6, 7.0, 10, 2)[0].bits
-    assert reply["value"][0]["adjacency"] in ("sum-preserving", "replace-one")
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [("epsilon", {"epsilon": 0}), ("delta", {"delta": 0}), ("error", {"error": 0}), ("colluding", {"colluding": 999}),
-     ("dimension", {"dimension": 0}), ("n_users", {"n_users": 1})],
-)  # fmt: skip
-def test_refusals_name_the_argument(name, wrong):
-    with pytest.raises(DomainError, match=name):
-        plans(**{"n_users": 1000, "epsilon": 1.0, "delta": 1e-6, "error": 1.0} | wrong)
 
 
 def test_a_share_of_the_budget_too_small_for_a_double_is_refused():
