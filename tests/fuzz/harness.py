@@ -345,9 +345,7 @@ def _at_least(key: str, inputs: Inputs) -> float | None:
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
     """A lower answer above an upper one to the same question, as they are; an exact one holds from its error on."""
     try:
-        found = [
-            ends(key, _of(key, inputs | fixed)) for ends, (key, fixed) in ((_at_least, lower), (_number, upper))
-        ]
+        found = [ends(key, _of(key, inputs | fixed)) for ends, (key, fixed) in ((_at_least, lower), (_number, upper))]
     except FaultError as fault:
         yield fault.wrong
         return

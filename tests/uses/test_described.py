@@ -3,8 +3,6 @@
 import itertools
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 from oracles import bit_sums
+from terminal import flamelib
 
 from flamebook.figures.together import trial
 from flamelib import KaryResponse, LaplaceNoise, Shuffled, bounds, cli
@@ -193,19 +192,14 @@ def test_a_delta_that_is_a_formula_is_asked_for() -> None:
 
 
 class TestCommand:
-    @staticmethod
-    def flamelib(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "flamelib.cli", "deployment", *words]
-        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
-
     def test_lines_json_and_words_say_the_same(self, tmp_path: Path) -> None:
         lines = "# a survey\n" + "".join(f"{field}: {value}  # so\n" for field, value in SURVEY.items())
         (tmp_path / "one.yaml").write_text(lines, encoding="utf-8")
-        found = self.flamelib(str(tmp_path / "one.yaml"))
+        found = flamelib("deployment", str(tmp_path / "one.yaml"))
         assert (found.returncode, found.stderr) == (0, "")
-        assert self.flamelib("-", given=json.dumps(SURVEY)).stdout == found.stdout
+        assert flamelib("deployment", "-", given=json.dumps(SURVEY)).stdout == found.stdout
         fewer = json.dumps(without(SURVEY, "rounds"))
-        assert self.flamelib("-", "rounds=1", given=fewer).stdout == found.stdout
+        assert flamelib("deployment", "-", "rounds=1", given=fewer).stdout == found.stdout
         assert json.loads(found.stdout)["upper"] == answered(SURVEY).upper
 
     @pytest.mark.parametrize(
@@ -220,17 +214,17 @@ class TestCommand:
         ],
     )
     def test_a_refusal_is_one_sentence_and_status_2(self, words: list[str], given: str, told: str) -> None:
-        done = self.flamelib(*words, given=given)
+        done = flamelib("deployment", *words, given=given)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert told in done.stderr
 
     def test_the_help_has_every_field_and_an_example_that_is_answered(self, tmp_path: Path) -> None:
-        told = self.flamelib("--help").stdout
+        told = flamelib("deployment", "--help").stdout
         assert all(f"\n  {field} " in told for field in FIELDS)
         example = told.partition("survey.yaml:\n")[2].partition("\n\n")[0]
         lines = [line.strip() for line in example.splitlines()]
         (tmp_path / "survey.yaml").write_text("\n".join(lines), encoding="utf-8")
-        assert self.flamelib(str(tmp_path / "survey.yaml"), "rounds=30").returncode == 0
+        assert flamelib("deployment", str(tmp_path / "survey.yaml"), "rounds=30").returncode == 0
 
 
 LINES = without(SURVEY, "n_users", "n_buckets")
@@ -313,16 +307,11 @@ def test_a_byte_order_mark_is_passed_over_everywhere(form: str, tmp_path: Path) 
     text = json.dumps(SURVEY) if form == "json" else "".join(f"{one}: {value}\n" for one, value in SURVEY.items())
     data = "\ufeff".encode() + text.encode()
     (tmp_path / "marked").write_bytes(data)
-    command = [sys.executable, "-m", "flamelib.cli", "deployment"]
-    done = [
-        subprocess.run([*command, file], input=data, capture_output=True, timeout=120, check=False).stdout
-        for file in (str(tmp_path / "marked"), "-")
-    ]
+    done = [flamelib("deployment", file, given=data.decode()).stdout for file in (str(tmp_path / "marked"), "-")]
     assert done[0] == done[1]
     assert json.loads(done[0])["upper"] == answered(SURVEY).upper
 
 
 def test_a_request_after_a_byte_order_mark_is_answered() -> None:
-    request = b'\xef\xbb\xbf{"id": "flame:lem-2", "inputs": {"epsilon": 1, "times": 2}}\n'
-    command = [sys.executable, "-m", "flamelib.cli", "evaluate", "--stdin"]
-    assert json.loads(subprocess.run(command, input=request, capture_output=True, check=True).stdout)["value"] == 2
+    request = '\ufeff{"id": "flame:lem-2", "inputs": {"epsilon": 1, "times": 2}}\n'
+    assert json.loads(flamelib("evaluate", "--stdin", given=request).stdout)["value"] == 2
