@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from attacks.climb import Worst, climb
 
-MORE = float(os.environ.get("FLAMELIB_ATTACK_TRIES", "0.3"))  # share of a hunt's points, or times as many
+MORE = float(os.environ.get("FLAMELIB_ATTACK_TRIES", "0.5"))  # share of a hunt's points, or times as many
 SEED = int(os.environ.get("FLAMELIB_ATTACK_SEED", "0"))  # added to that of each climb, for another hunt
 
 Place = tuple[float, ...]
