@@ -1,6 +1,5 @@
 """One padded coordinate: above every data set of small cases, equal to an explicit average, below trivial bounds."""
 
-import itertools
 import math
 import warnings
 
@@ -14,7 +13,6 @@ from scipy.stats import binom
 from flamelib.accounting.coordinates.padded import Coordinate, Others, all_real, padded_divergence, sampled, some_real
 from flamelib.accounting.shuffling import inversion
 from flamelib.accounting.shuffling.laws import LaplaceLaw, PaddedLaplaceLaw
-from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
@@ -91,24 +89,6 @@ class TestFormula:
         assert exact <= bound
         assume(exact > 1e-12 and real in (1, padded))
         assert bound <= exact * (1 + 1e-9)
-
-    @pytest.mark.parametrize("profile", [LaplaceProfile(0.5), LaplaceProfile(3.0), KaryProfile(1.0, 4)])
-    @pytest.mark.parametrize("padded", [10, 1000])
-    def test_no_dummies_is_the_blanket_divergence(self, profile, padded):
-        for share in (0.0, 0.3, 0.9):
-            known = blanket_divergence(profile, padded, epsilon=share * profile.epsilon0)
-            found = padded_divergence(profile, padded, epsilon=share * profile.epsilon0)
-            assert found == pytest.approx(known, rel=2e-6, abs=1e-300)
-
-    @pytest.mark.parametrize("profile", [LaplaceProfile(0.5), KaryProfile(2.0, 10)])
-    def test_more_real_messages_never_help(self, profile):
-        for against in ("real", "dummy"):
-            found = [
-                padded_divergence(profile, 300, delta=1e-7, real=real, against=against)
-                for real in (1, 20, 100, 299, 300)
-            ]
-            assert all(later >= earlier * (1 - 1e-9) for earlier, later in itertools.pairwise(found))
-            assert found[-1] == pytest.approx(padded_divergence(profile, 300, delta=1e-7, against=against), rel=1e-9)
 
     def test_the_price_of_the_comparison_is_small(self):
         """20 real of 333, all blankets counted one by one: by certified divergences with a sure number of blankets."""
@@ -216,22 +196,6 @@ class TestOthers:
 
 
 class TestCurve:
-    def test_it_is_what_is_evaluated(self):
-        profile = LaplaceProfile(0.5)
-        one = Coordinate(profile, all_real(profile, 100), 1.0, 0.0)
-        curve = one.curve()
-        assert curve.forward(0.01) == one.delta(0.01, "blanket")
-        assert curve.backward(0.01) == one.swapped.delta(0.01, "blanket")
-        assert Coordinate(profile, all_real(profile, 100), 0.2, 0.2).curve().backward is None
-
-    @pytest.mark.parametrize("pair", [(1, 1), (1, 0), (0.05, 0.05)])
-    def test_it_falls_and_vanishes(self, pair):
-        profile = LaplaceProfile(1.0)
-        one = Coordinate(profile, all_real(profile, 50), *pair)
-        found = [one.delta(share * one.most, "blanket") for share in np.linspace(0, 1, 15)]
-        assert found == sorted(found, reverse=True)
-        assert found[-1] == 0 < found[-2]
-
     @pytest.mark.parametrize("epsilon0", [1e-300, 1e-9, 40.0, 700.0])
     @pytest.mark.parametrize("profile", [LaplaceProfile, lambda epsilon0: KaryProfile(epsilon0, 3)])
     def test_beyond_the_numerics_the_message_stands_alone(self, epsilon0, profile):

@@ -1,7 +1,5 @@
 """The Gaussian mechanism against 60 digits: delta, epsilon, noise; and the mistakes of the classical formula."""
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
@@ -48,20 +46,6 @@ def test_delta_is_the_printed_formula(case):
     assert float(mpmath.log(truth)) == pytest.approx(gm.log_delta(*case), rel=1e-14, abs=1e-12)
 
 
-@given(
-    st.floats(-9, 3).map(lambda e: 10.0**e),
-    st.floats(-9, 3).map(lambda e: 10.0**e),
-    st.floats(-3, 37),
-)
-def test_delta_on_random_scales(sensitivity, noise_std, deviations):
-    ratio = sensitivity / noise_std
-    epsilon = max(0.0, ratio * (deviations + ratio / 2))
-    truth = exact(sensitivity, noise_std, epsilon)
-    assert float(mpmath.log(truth)) == pytest.approx(
-        gm.log_delta(sensitivity, noise_std, epsilon), abs=1e-12, rel=1e-14
-    )
-
-
 @pytest.mark.parametrize("case", [(1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (0.3, 2.0, 0.4), (4.0, 1.0, 6.0)])
 def test_the_formula_is_the_divergence_in_both_directions(case):
     assert float(densities(*case)) == pytest.approx(float(exact(*case)), rel=1e-12)
@@ -79,28 +63,12 @@ def test_epsilon_answers_delta_and_never_falls_short(noise_std, delta):
     assert below <= 0 or exact(1.0, noise_std, below) > delta
 
 
-def test_epsilon_at_the_ends():
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=0) == math.inf
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=1) == 0
-    total_variation = math.erf(1 / math.sqrt(8))
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=total_variation * (1 + 1e-9)) == 0
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=total_variation * (1 - 1e-9)) > 0
-    assert gm.gaussian_mechanism(1.0, 1.0, epsilon=1e6) == math.ulp(0.0)
-    assert gm.gaussian_mechanism(1e300, 1e-300, epsilon=1e6) == 1
-    assert gm.gaussian_mechanism(1e300, 1e-300, delta=0.5) == math.inf
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.1609, 1.0, 26.0, 1e4])
 @pytest.mark.parametrize("delta", [1e-300, 5e-6, 0.3, 0.999])
 def test_calibrated_noise_is_enough_and_hardly_more(epsilon, delta):
     noise_std = gm.analytic_noise_std(3.0, epsilon, delta)
     assert exact(3.0, noise_std, epsilon) <= delta
     assert exact(3.0, noise_std * (1 - 1e-10), epsilon) > delta
-
-
-def test_a_gaussian_composes_like_its_squared_ratio():
-    twice = gm.gaussian_mechanism(math.sqrt(2), 1.0, epsilon=1.0)
-    assert twice == pytest.approx(gm.gaussian_mechanism(1.0, 1 / math.sqrt(2), epsilon=1.0), rel=1e-11)
 
 
 def test_the_classical_formula_is_loose_below_one_and_wrong_far_above():

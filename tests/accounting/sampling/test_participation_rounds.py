@@ -235,36 +235,6 @@ class TestOtherWays:
             assert 0 < upper("outer", (0.1, 0.1, 5, 1.0), 10, epsilon=epsilon) < 1e-20
 
 
-class TestOrder:
-    def test_of_the_schemes(self):
-        for setting in SETTINGS[:2]:
-            found = [upper(scheme, setting, 500, delta=1e-6) for scheme in ("cs", "outer", "wcs", "ols")]
-            assert found == sorted(found)
-
-    def test_limits(self):
-        alone, always, alike = (0.2, 0.3, 1, 1.0), (1.0, 0.3, 8, 1.0), (0.2, 0.3, 10**9, 1.0)
-        for setting, scheme in ((alone, "cs"), (always, "ols"), (alike, "wcs")):
-            assert upper("outer", setting, 40, epsilon=1.0) == pytest.approx(
-                upper(scheme, setting, 40, epsilon=1.0), rel=1e-3
-            )
-
-    def test_in_rounds_records_and_noise(self):
-        setting = (0.05, 0.1, 10, 1.0)
-        rounds = [upper("outer", setting, many, epsilon=1.0) for many in (1, 10, 100, 10**5)]
-        records = [upper("outer", (0.05, 0.1, many, 1.0), 100, epsilon=1.0) for many in (1, 2, 3, 30)]
-        noise = [upper("outer", (0.05, 0.1, 10, std), 100, epsilon=1.0) for std in (4.0, 1.0, 0.5)]
-        at_least = [lower(setting, many, epsilon=1.0) for many in (1, 2, 10, 100, 3000)]
-        for found in (rounds, records, noise, at_least):
-            assert found == sorted(found)
-
-    def test_one_answer_is_the_inverse_of_the_other(self):
-        for setting in SETTINGS[:2]:
-            epsilon = upper("outer", setting, 1000, delta=1e-6)
-            assert upper("outer", setting, 1000, epsilon=epsilon) == pytest.approx(1e-6, rel=0.02)
-            least = lower(setting, 1000, delta=1e-6)
-            assert lower(setting, 1000, epsilon=least * 0.999) >= 1e-6 * 0.99
-
-
 def _two_rounds(rate, mu, epsilon):
     """Delta of two rounds of a record drawn at a rate, the larger data set first: one integral of a closed form."""
     with mp.workdps(25):
@@ -611,16 +581,3 @@ def test_rare_records_and_the_way_back(scheme, p, q, n_records, noise_std, round
     setting = scheme, p, q, n_records, noise_std, 1.0, rounds
     back = participation_rounds(*setting, epsilon=participation_rounds(*setting, delta=delta))
     assert back <= 1.5 * delta
-
-
-def test_one_round_is_not_composed():
-    rates, size, noise = (0.3, 0.2), (7,), (1.3, 1.0)
-    assert upper("outer", (*rates, *size, 1.3), 1, epsilon=0.4) == participation.random_participation(
-        "outer", *rates, *size, *noise, epsilon=0.4
-    )
-    for scheme, alone in (("wcs", wcs), ("ols", ols), ("cs", cs)):
-        assert upper(scheme, (*rates, *size, 1.3), 1, delta=1e-6) == alone(*rates, *noise, delta=1e-6)
-
-
-def test_very_many_records_are_answered():
-    assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3
