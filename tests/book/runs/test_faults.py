@@ -22,7 +22,7 @@ from tiny_book import notebook as notebook_of
 from tiny_book import put, start, without_privileges
 
 from flamebook.places import ROOT
-from flamebook.runs import editions, execute, files, notebook, own, schedule, sweep
+from flamebook.runs import editions, execute, files, own, schedule, sweep
 from flamebook.site.book import build
 from flamelib.core.vocabulary import DomainError
 
@@ -238,12 +238,3 @@ def test_a_read_only_folder_is_said(tiny: Path) -> None:
         tiny.chmod(0o755)
     assert "Permission denied" in said
     assert len(said.strip().splitlines()) == 1
-
-
-def test_a_text_given_as_a_parameter_is_no_markup(tiny: Path) -> None:
-    page = tiny_book.notebook(text="# On @label@")
-    hostile = "<script>alert(1)</script> [x](javascript:1) {{raw}} `a` $b$"
-    (text, *_) = notebook.finished(page, notebook.plain({"label": hostile}))["cells"]
-    for sign in "<>[]()`${}":
-        assert text["source"].count(sign) == text["source"].count(f"\\{sign}")
-    assert notebook.plain({"dataset": "emnist-letters", "n_users": 5}) == {"dataset": "emnist-letters", "n_users": 5}

@@ -96,23 +96,6 @@ class TestWhere:
         with pytest.raises(DomainError, match=told):
             notebook.values(ROOT / "notebooks" / f"{book}.ipynb", {"dataset": dataset})
 
-    def test_how_a_notebook_reads_its_data_is_read_from_its_code(self) -> None:
-        def found(name: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-            sets = notebook.data_sets(ROOT / "notebooks" / f"{name}.ipynb")
-            return {name: (one.want, one.parts) for name, one in sets.items()}
-
-        trained = (("images", "labels"), ("train", "test"))
-        assert found("cloak_statistics") == {
-            "dataset": (("images",), ("train",)), "label_dataset": (("labels",), ("train",)),
-        }  # fmt: skip
-        assert found("flame_learning") == {"dataset": trained, "other_dataset": trained}
-        assert found("flower") == found("training") == {"dataset": trained}
-        assert found("crossing") == {}
-
-    def test_a_text_shows_its_name(self) -> None:
-        page = {"cells": [{"cell_type": "markdown", "source": "of @dataset@", "metadata": {}}], "metadata": {}}
-        assert notebook.finished(page, {"dataset": "/a/b/answers.npz"})["cells"][0]["source"] == "of answers.npz"
-
 
 class TestMissing:
     """Where the data are missing another set stands in, and that is said; nothing is judged by it."""
@@ -167,12 +150,6 @@ class TestProfile:
         quick, paper = (own.of_profile(template, name) for name in ("quick", "paper"))
         assert quick.keys() == paper.keys() == notebook.declared(template).keys()
         assert quick["points"] < paper["points"]
-
-    def test_what_it_cannot_give_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(DomainError, match="profile must be one of quick, paper"):
-            own.of_profile(TEMPLATE, "huge")
-        with pytest.raises(DomainError, match="profile must be left out"):
-            own.of_profile(tmp_path / "notebooks" / "mine.ipynb", "quick")
 
 
 def test_the_example_of_the_page_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

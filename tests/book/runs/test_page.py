@@ -367,9 +367,3 @@ def test_code_inside_a_page_cannot_end_its_script(tmp_path: Path) -> None:
     assert "<!--" not in text
     assert "data:image/png" in text
     assert text.endswith("words")
-
-
-def test_a_figure_that_was_not_made_is_said_to_be_so(tmp_path: Path) -> None:
-    page = tmp_path / "a.html"
-    page.write_text('See <code class="xref std std-numref docutils"><span class="pre">fig-line</span></code>.')
-    assert folded.fold(page, lambda to: "") == "See <em>what was not made in this run</em>."

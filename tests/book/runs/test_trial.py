@@ -41,15 +41,6 @@ def test_a_drawn_run_ends_in_a_page() -> None:
     assert one.end == "page", one
 
 
-def test_a_run_without_a_page_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = tmp_path / "cases.yml"
-    cases.write_text("ask: [{n_users: 0}]\n")
-    assert trial.main(["--cases", str(cases)]) == 0
-    assert "refused" in capsys.readouterr().out
-    bad = trial.tried(notebook.locate("ask"), {"n_users": "100"}, limit=0.01)
-    assert (bad.end, bad.words) == ("fault", "no end within 0 seconds")
-
-
 def test_every_case_that_is_kept_is_admissible_or_refused_in_one_sentence() -> None:
     kept = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
     for name, cases in kept.items():

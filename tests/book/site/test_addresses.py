@@ -75,12 +75,6 @@ def test_a_variable_comes_first_and_the_runner_of_workflows_last(
         repository(tmp_path)
 
 
-def test_a_checkout_within_another_has_no_address_of_that_one(alone: object, checkout: Checkout) -> None:
-    inner = checkout(ADDRESS) / "copy"
-    inner.mkdir()
-    assert repository(inner) == ""
-
-
 def test_links_of_pages_are_made_with_an_address_only(alone: pytest.MonkeyPatch) -> None:
     alone.setenv(places.ADDRESS, ADDRESS)
     assert sourced("a test", "tests/a.py", 3) == f"[a test]({ADDRESS}/blob/main/tests/a.py#L3)"

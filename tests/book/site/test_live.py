@@ -322,16 +322,6 @@ def test_only_what_was_built_is_served(root: Path) -> None:
     play(root, story)
 
 
-def test_files_are_named_on_ones_own_machine_only(root: Path) -> None:
-    async def story(server: Served) -> None:
-        answer = await server.ask(
-            "/api/live/jobs", "POST", {"notebook": "tiny", "parameters": {"label": "/etc/passwd"}}
-        )
-        assert (answer.code, b"label must be a name" in answer.body) == (400, True)
-
-    play(root, story, local=False)
-
-
 def test_data_that_cannot_be_read_are_refused_at_once(root: Path) -> None:
     tiny = root / "notebooks" / "tiny.ipynb"
     tiny.write_text(tiny.read_text().replace('label: str = \\"plain\\"', 'dataset: str = \\"digits\\"'))
@@ -395,16 +385,3 @@ def _wait(reached: Callable[[], bool]) -> None:
     while not reached():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-
-
-def test_the_command_refuses_a_port_in_use_and_a_book_that_is_not_built(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(live, "ROOT", root)
-    assert live.main([]) == 2
-    assert "make book" in capsys.readouterr().err
-    (root / "_build" / "html" / "fingerprint.txt").write_text("x")
-    socket, port = bind_unused_port()
-    with socket:
-        assert live.main(["--port", str(port)]) == 2
-    assert f"127.0.0.1:{port}" in capsys.readouterr().err

@@ -55,23 +55,6 @@ def test_stories_stand_by_weight_and_the_list_names_each() -> None:
     assert all(f"({label})=\n### " in page for label in labels)
 
 
-def test_the_table_counts_findings_and_not_rows() -> None:
-    found = refuted.findings(TEXT, JUDGED)
-    lines = re.findall(r"^\| [a-z ]+ \|[^|]+\| (\d+) \| (\d+) \| (\d+) \|$", _page(), re.M)
-    counts = [list(map(int, line)) for line in lines]
-    assert [sum(line) for line in counts] == [
-        sum(one.section == section for one in found) for section in (*ledger.WEIGHTS, refuted.WAITS)
-    ]
-    assert sum(map(sum, counts)) == len(found) < len(refuted.told(TEXT))
-
-
-def test_what_only_our_copy_has_lost_stands_apart() -> None:
-    for one in refuted.findings(TEXT, JUDGED):
-        assert one.waits is (one.section == refuted.WAITS) is all(row.claim.reconstructed for row in one.rows)
-    with pytest.raises(DomainError, match=r"of another weight than its section: .*Shuffled among the clients"):
-        _page(TEXT.replace("## Waits for the print\n", ""))
-
-
 def test_a_reading_is_told_as_one_and_lost_formulas_are_marked() -> None:
     for row in JUDGED:
         assert row.claim.weight != "reading only" or row.claim.said_by == "reading"
@@ -89,24 +72,6 @@ def test_a_refuted_row_without_a_story_is_refused() -> None:
         _page(judged=turned)
     with pytest.raises(DomainError, match=r"told more than once: blanket:lem-bennett/withdrawn"):
         _page(TEXT + "\n### Again\n\n@story blanket:lem-bennett/withdrawn@\n")
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "flame:nothing/at-all",
-        "flame:claim-0.24/boost colour",
-        "flame:claim-0.24/boost[0]",
-        "flame:alg-1/alphabet",
-        "flame:thm-4/double-count",
-        "flame:thm-4/double-count[3]",
-        "flame:claim-0.24/topk-delta bound",
-        "checkin:lem-3/leak",
-    ],
-)
-def test_a_word_that_names_no_number_is_refused(word: str) -> None:
-    with pytest.raises(DomainError, match="must name one number"):
-        _page(f"{TEXT}\n@{word}@\n")
 
 
 def test_numbers_are_those_of_the_ledger() -> None:
