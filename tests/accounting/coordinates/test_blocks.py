@@ -102,11 +102,6 @@ def test_the_papers_settings(setting, expected):
     assert account(**SOUND, **setting, inclusion="exact", overflow="drop") == found
 
 
-def test_all_coordinates_are_the_published_ones():
-    given = {"dimension": 30, "kept": 30, "n_users": 40, "padded": 40, "epsilon0": 1.0, "delta": 1e-6}
-    assert account(**SOUND, **given, inclusion="exact") == pytest.approx(double_revealed(30, 40, 1.0, 1e-6), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("kept", "padded", "n_users", "epsilon0", "delta"), [(5, 30, 30, 0.3, 1e-3), (3, 8, 9, 2.0, 1e-8)]
 )

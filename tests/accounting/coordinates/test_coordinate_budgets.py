@@ -98,10 +98,10 @@ def test_index_privacy_of_the_experiments():
 # --- upper bounds lie above the truth -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_users", [2000, 50_000, 10**6])
+@pytest.mark.parametrize("n_users", [2000, 10**6])
 @pytest.mark.parametrize("n_buckets", [2, 10])
-@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 2.5])
-@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.5])
+@pytest.mark.parametrize("epsilon0", [0.1, 2.5])
+@pytest.mark.parametrize("delta", [1e-9, 0.5])
 def test_lemma_1_lies_above_the_certified_divergence(n_users, n_buckets, epsilon0, delta):
     bound = sp.shuffled_kary(n_users, n_buckets, epsilon0, delta)
     certified = blanket_divergence(KaryProfile(epsilon0, n_buckets), n_users, delta=delta)
