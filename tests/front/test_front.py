@@ -384,9 +384,7 @@ def test_a_budget_out_of_reach_is_refused_and_not_promised() -> None:
         calibrate(Shuffled(GaussianNoise(1.0), 2), epsilon=1e-8, delta=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n_users", "dimension", "kept", "padded"), [(100, 1, 0.02, 2), (30, 2, 1, 15), (12, 3, 1.5, 7)]
-)
+@pytest.mark.parametrize(("n_users", "dimension", "kept", "padded"), [(100, 1, 0.02, 2), (12, 3, 1.5, 7)])
 def test_bags_that_overflow_lose_reports_from_below_as_well(
     n_users: int, dimension: int, kept: float, padded: int
 ) -> None:
@@ -399,7 +397,7 @@ def test_bags_that_overflow_lose_reports_from_below_as_well(
     seen = rate * sum(chance * min(1.0, padded / (m + 1)) for m, chance in enumerate(others)) * (above - 0.5)
     updates = np.zeros((n_users, dimension))
     updates[0] = 1.0
-    rng, trials = np.random.default_rng(5), 4000
+    rng, trials = np.random.default_rng(5), 1500
     counts = [(questions.view(crowded, updates, rng) > 0.5).sum() for _ in range(trials)]
     excess = np.mean(counts) - dimension * padded / 2
     assert abs(excess - dimension * seen) < 5 * math.sqrt(dimension * padded / 4 / trials)

@@ -103,7 +103,7 @@ def test_the_papers_settings(setting, expected):
 
 
 @pytest.mark.parametrize(
-    ("kept", "padded", "n_users", "epsilon0", "delta"), [(5, 30, 30, 0.3, 1e-3), (3, 8, 9, 2.0, 1e-8)]
+    ("kept", "padded", "n_users", "epsilon0", "delta"), [(4, 12, 12, 0.3, 1e-3), (3, 8, 9, 2.0, 1e-8)]
 )
 def test_between_the_count_and_the_published_sets(kept, padded, n_users, epsilon0, delta):
     given = {"dimension": 37, "kept": kept, "padded": padded, "epsilon0": epsilon0, "delta": delta}

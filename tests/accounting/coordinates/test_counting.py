@@ -163,9 +163,7 @@ class TestBelow:
         upper = padded_divergence(LaplaceProfile(epsilon0), padded, epsilon=epsilon, real=1)
         assert topk_lower(1, padded, epsilon0, epsilon=epsilon) <= upper
 
-    @pytest.mark.parametrize(
-        ("kept", "padded", "epsilon0", "delta"), [(157, 333, 0.5, DELTA), (3, 10, 0.2, 1e-9)]
-    )
+    @pytest.mark.parametrize(("kept", "padded", "epsilon0", "delta"), [(157, 333, 0.5, DELTA), (3, 10, 0.2, 1e-9)])
     def test_vectors(self, kept, padded, epsilon0, delta):
         given = {"dimension": 50 * kept, "n_users": padded, "epsilon0": epsilon0, "delta": delta, "kept": kept}
         sound = account("topk", bound="blanket", route="sound", padded=padded, **given)
