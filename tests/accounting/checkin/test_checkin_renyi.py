@@ -26,6 +26,7 @@ from flamelib.accounting.checkin.closed_form import (
     lower_renyi,
     removal_renyi,
     sharper_lower_renyi,
+    split_mean,
 )
 from flamelib.accounting.checkin.renyi import distributed_renyi_epsilon
 from flamelib.accounting.checkin.theorems import (
@@ -76,6 +77,14 @@ def test_tails_are_never_below_the_truth(n, rate):
         assert binom.cdf(low - 1, n, rate) <= chance
         assert binom.sf(high, n, rate) <= chance
         assert low == 0 or binom.cdf(low, n, rate) > chance * (1 - 1e-6) or low == math.floor(n * rate)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("divergence", [0.0, 0.5, 30.0])
+def test_lemma_5(slack, divergence):
+    law = binom.pmf(np.arange(401), 400, 0.3)
+    truth = law[0] + law[1:] @ np.exp(divergence / np.arange(1, 401))
+    assert truth <= split_mean(divergence, 400, 0.3, slack) * (1 + 1e-12)
 
 
 # --- sums over the number of clients -----------------------------------------------------------------------

@@ -11,6 +11,8 @@ from oracles.checkin import renyi
 from flamelib.accounting.composition.renyi import (
     least_renyi,
     pure_renyi,
+    renyi_composition,
+    renyi_conversion,
     renyi_divergence,
     renyi_to_epsilon,
 )
@@ -77,3 +79,12 @@ def test_lemma_3_points_the_impossible_way():
     leaks = {"first": [1e-5, 0.0, 1 - 1e-5], "second": [0.0, 1e-5, 1 - 1e-5]}
     assert hockey_stick(*leaks.values(), 0) <= 1e-5
     assert renyi_divergence(*leaks.values(), 8) == math.inf
+
+
+def test_edges():
+    assert renyi_composition(0.25, 10) == 2.5
+    assert pure_renyi(5, 0) == 0
+    assert least_renyi(5, 1.0, 0) == 0
+    assert least_renyi(5, 1.0, 1) == math.inf
+    assert renyi_conversion(2, 0.5, 0) == math.inf
+    assert renyi_conversion(2, 0.5, 1) == 0
