@@ -96,7 +96,12 @@ def wait_until(reached: Callable[[], bool]) -> None:
 
 
 def kernels(root: Path) -> list[psutil.Process]:
-    return [one for one in at_work(root) if "ipykernel_launcher" in " ".join(one.cmdline())]
+    found = []
+    for one in at_work(root):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if "ipykernel_launcher" in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 def flamelib(root: Path, *words: str) -> "subprocess.Popen[str]":
