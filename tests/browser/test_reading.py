@@ -203,12 +203,8 @@ def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("install", "book/rerun"),
-        ("cite", "book/cite"),
-        ("epsilon for my survey", "notebooks/ask"),
-        ("theorem 3.1", "book/blanket"),
-        ("Lemma 4.4", "book/blanket"),
-        ("theorem 5", "book/flame"),
+        ("install", "book/rerun"), ("cite", "book/cite"), ("epsilon for my survey", "notebooks/ask"),
+        ("theorem 3.1", "book/blanket"), ("Lemma 4.4", "book/blanket"), ("theorem 5", "book/flame"),
     ],
 )
 def test_the_search_finds_what_people_ask_for(page: Page, origins: dict[str, str], words: str, wanted: str) -> None:
