@@ -15,6 +15,8 @@ SNAKEMAKE ?=
 VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
+# Where it is set, every process of a build or a test compiles all modules anew: twice the time.
+unexport PYTHONDONTWRITEBYTECODE
 TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements.lock)
 # Before anything is built for it: can the place be listened at?
 define LISTEN

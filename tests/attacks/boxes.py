@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from attacks.climb import Worst, climb
 
-MORE = float(os.environ.get("FLAMELIB_ATTACK_TRIES", "1"))  # times as many points for a long hunt
+MORE = float(os.environ.get("FLAMELIB_ATTACK_TRIES", "0.5"))  # share of a hunt's points, or times as many
 SEED = int(os.environ.get("FLAMELIB_ATTACK_SEED", "0"))  # added to that of each climb, for another hunt
 
 Place = tuple[float, ...]
@@ -64,4 +64,4 @@ def hunt(miss: Callable[..., float], axes: list[Axis], seed: int, tries: int, st
         found = float(miss(*place))
         return -math.inf if math.isnan(found) else found
 
-    return climb(measured, draw, move, seed + SEED, max(int(tries * MORE), starts), starts, 60.0 * MORE)
+    return climb(measured, draw, move, seed + SEED, max(int(tries * MORE), starts), starts, 100.0 * MORE)

@@ -161,7 +161,7 @@ def enumerated(epsilon0, log_k, n, gains, off):
     return missed("enumerated", *law)
 
 
-@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -0.5), tries=40)
+@attack(log(0.01, 6.0), Axis(-3.0, 0.3), Axis(2.0, 5.0), Axis(0.0, 0.99), whole(-4, 8), Axis(-6.0, -0.5), tries=80)
 def seldom(epsilon0, log_mean, log_n, share, off, cut):
     """Sums over the counts of all values but the commonest; a few counts alone, so that what is left out matters."""
     n, kept = round(10**log_n), (inversion.SUMMED, inversion.NEGLIGIBLE)

@@ -18,12 +18,10 @@ from flamelib import (
     Summed,
     TableRandomizer,
     account,
-    bounds,
 )
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.bridges import histories
-from flamelib.bridges.histories import Pair, Sampled, disclosing, history_account
-from flamelib.core.guarantees import RestsOn
+from flamelib.bridges.histories import Sampled, history_account
 
 GRID = np.linspace(-30, 30, 60_001)
 CELL = GRID[1] - GRID[0]
@@ -131,15 +129,6 @@ class TestTogether:
         both = Rounds([(SURVEY, 20), (Checkin(SURVEY, 0.1), 50)])
         assert history_account([(both, 2)], delta=1e-6) == account(both, delta=1e-6, rounds=2)
         assert history_account([(SURVEY, 5), (SURVEY, 15)], delta=1e-6) == account(SURVEY, delta=1e-6, rounds=20)
-
-    def test_a_few_rounds_of_training_hardly_move_a_long_survey(self):
-        lower = bounds(SURVEY, delta=1e-6, rounds=100).lower
-        found = history_account([(SURVEY, 100), (Sampled(20.0, 0.001), 1)], delta=1e-6).epsilon
-        assert lower <= found <= lower * 1.03
-
-    def test_what_is_estimated_stays_so(self):
-        noisy = Pair(disclosing(1e-9), rests_on=RestsOn.ESTIMATED)
-        assert history_account([(TRAINING, 2), (noisy, 1)], delta=1e-6).rests_on == "estimated"
 
     def test_many_levels_of_noise_count_as_fewer_and_louder_ones(self, monkeypatch):
         levels = [(Sampled(1.0 + i / 40, 0.02 + i / 1000), 20) for i in range(10)]

@@ -27,7 +27,6 @@ from flamelib import (
 )
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.bridges.histories import Pair, disclosing
-from flamelib.bridges.opacus import FlamelibAccountant
 from flamelib.core.guarantees import RestsOn
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -79,11 +78,6 @@ def test_a_checkpoint_keeps_everything(tmp_path):
     fresh.accountant.step(noise_multiplier=1.0, sample_rate=0.1)
     assert fresh.accountant.history == [(1.0, 0.1, 8)]
     assert engine.accountant.history == [(1.0, 0.1, 7)], "what was saved is its own"
-
-
-def test_a_checkpoint_of_another_accountant_is_refused():
-    with pytest.raises(ValueError, match="rdp"):
-        FlamelibAccountant().load_state_dict(create_accountant("rdp").state_dict())
 
 
 def test_noise_and_rates_may_change():
@@ -198,14 +192,6 @@ def test_a_malformed_history_is_refused_in_one_sentence(wrong, told):
         one.history = wrong["history"]
         with pytest.raises(DomainError, match=told):
             one.get_epsilon(1e-5)
-
-
-@pytest.mark.parametrize("delta", ["1e-5", None, True, math.nan, -1, [1e-5]])
-def test_a_delta_that_is_no_number_is_refused_by_name(delta):
-    one = create_accountant("flamelib")
-    one.history = [(1.0, 0.1, 3)]
-    with pytest.raises(DomainError, match="delta must be"):
-        one.get_epsilon(delta)
 
 
 @pytest.mark.parametrize("wrong", ["1", True, None, math.inf, -1.0])

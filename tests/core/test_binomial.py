@@ -33,13 +33,6 @@ def test_probabilities_keep_their_digits(n, rate):
             assert abs(value - float(truth)) <= 6e-15 * max(1, abs(float(truth)))
 
 
-def test_all_or_none():
-    assert log_pmf(np.arange(3.0), 2, 1.0).tolist() == [-math.inf, -math.inf, 0.0]
-    assert log_pmf(np.zeros(1), 0, 0.3).tolist() == [0.0]
-    assert window(7, 1.0, 40, 40) == (7, 7)
-    assert tilted_window(7, 1.0, 0.0, 0.0, 40)[0].tolist() == [7.0]
-
-
 @pytest.mark.parametrize(("n", "rate"), [(29, 0.1), (999, 0.001), (10**6, 0.1), (10**6, 1e-5), (10**6, 0.999)])
 @pytest.mark.parametrize("depth", [5.0, 40.0, 500.0])
 def test_what_a_window_leaves_out_is_rare(n, rate, depth):
@@ -58,14 +51,6 @@ def test_a_tilted_window_holds_all_that_counts(n, rate, slope, curvature):
     kept, stride = tilted_window(n, rate, slope, curvature, 50.0)
     assert stride == 1
     assert set(j[logs >= logs.max() - 50]) <= set(kept)
-
-
-def test_a_wide_window_goes_in_steps():
-    kept, stride = tilted_window(2**53, 0.3, 0.0, 0.0, 50.0)
-    assert stride > 1
-    assert len(kept) < 3 * 2**13
-    total = np.exp(log_pmf(kept, 2**53, 0.3)).sum() * stride
-    assert total == pytest.approx(1, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["pmf", "cdf", "sf"])
@@ -103,9 +88,3 @@ def test_sums_of_many_trials_keep_more_digits_than_those_of_scipy(trials, rate, 
         assert truth is None or abs(float((truth / float(found)).log())) < 1e-11
     few = log_chance(np.array([float(count)]), trials, rate, few=True)
     assert below is None or float(few[0]) >= float(below.log())
-
-
-@pytest.mark.parametrize("rate", [1e-320, 1e-304, 1e-251])
-def test_a_rate_that_is_hardly_any_has_no_second_hit(rate):
-    found = binomial.pmf(np.array([0, 1, 2, 900_000]), 900_000, rate)
-    assert found.tolist() == [1.0, 900_000 * rate, 0.0, 0.0]

@@ -103,19 +103,6 @@ def test_an_unequal_randomizer_is_judged_by_its_worst_pair_and_direction():
     assert shuffled_delta(rows, 3, 0.4) == pytest.approx(max(found), rel=1e-12)
 
 
-@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6), st.floats(0, 3))
-def test_the_distance_of_a_law_to_itself_is_zero_and_falls_with_epsilon(weights, epsilon):
-    p = np.array(weights) / sum(weights)
-    q = p[::-1]
-    assert hockey_stick(p, p, epsilon) == 0
-    assert hockey_stick(p, q, epsilon) <= hockey_stick(p, q, 0.0) == pytest.approx(np.abs(p - q).sum() / 2, abs=1e-12)
-
-
-def test_outcomes_that_only_one_law_has_count_in_full():
-    assert hockey_stick({"seen": 0.25, "both": 0.75}, {"both": 1.0}, 5.0) == 0.25
-    assert shuffled_delta([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], 3, 4.0) == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("call", "name"),
     [

@@ -12,8 +12,6 @@ from flamelib.core.search import (
     close_below,
     greatest,
     largest,
-    least_whole,
-    least_whole_beyond,
     root,
     smallest_epsilon,
 )  # fmt: skip
@@ -74,33 +72,6 @@ def test_steps_are_found_at_their_edge():
     assert 0 <= answer - edge <= 1e-12 * edge
     answer = largest(lambda x: -math.inf if x <= edge else 0.0, 1e-6, 0.0, 7.0)
     assert 0 <= edge - answer <= 1e-12 * edge
-
-
-def test_halving_is_geometric_across_orders_of_magnitude():
-    asked = counted(lambda x: -50.0 if x >= 1e-9 else -1.0)
-    assert smallest_epsilon(asked, 1e-6, at_most=700.0) == pytest.approx(1e-9, rel=1e-11)
-    assert asked.calls <= 60
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_no_bound_is_never_taken_for_one(bad):
-    assert smallest_epsilon(lambda _: bad, 0.5, at_most=3.0) == 3.0
-    assert largest(lambda _: bad, 0.5, 0.25, 3.0) == 0.25
-    answer = smallest_epsilon(lambda x: bad if x < 1 else -10.0, 1e-3, at_most=3.0)
-    assert 1 <= answer <= 1 + 1e-11
-
-
-def test_the_ends():
-    assert smallest_epsilon(lambda x: -x, 0.0, at_most=2.0) == 2.0
-    assert smallest_epsilon(lambda x: -x, 0.0, at_most=math.inf) == math.inf
-    assert smallest_epsilon(lambda x: 5 - x, 1.0, at_most=2.0) == 0.0
-    assert smallest_epsilon(lambda x: -9 - x, 1e-3, at_most=2.0) == 0.0
-    assert smallest_epsilon(lambda x: -x, 1e-3, at_most=2.0) == 2.0
-    assert smallest_epsilon(lambda x: 0.0 * x, 1e-3, at_most=math.inf) == math.inf
-    assert smallest_epsilon(lambda x: -x, 1e-3, at_most=math.inf) == pytest.approx(math.log(1e3), rel=1e-11)
-    assert largest(lambda x: x, 0.0, 0.5, 2.0) == 0.5
-    assert largest(lambda x: x - 9, 1e-3, 0.5, 2.0) == 2.0
-    assert largest(lambda x: x, 1e-3, 0.5, 2.0) == 0.5
 
 
 @given(st.floats(0.05, 0.95), st.floats(-60.0, -1.0), st.floats(1.0, 50.0))
@@ -185,20 +156,7 @@ def test_a_root_is_that_of_scipy_to_the_last_bit(function, at, low, width, near)
         assert root(asked, low, high, *near, steps=7) == brentq(asked, low, high, **few)
 
 
-def test_no_root_of_what_is_no_number():
-    with pytest.raises(ValueError, match="not a number"):
-        root(lambda x: math.nan, 0.0, 1.0, 1e-3)
-
-
 # --- whole numbers ----------------------------------------------------------------------------------
-
-
-def test_the_least_whole_number():
-    for first in range(12):
-        assert least_whole(lambda x, first=first: x >= first, 3, 9) == min(max(first, 3), 9)
-        assert least_whole_beyond(lambda x, first=first: x >= first, 3) == max(first, 4)
-    assert least_whole_beyond(lambda x: x * x > 1000, 3) == 32
-    assert least_whole_beyond(lambda _: False, 0) >= 2**63
 
 
 @pytest.mark.parametrize("guess", [0.1, 0.5, 1.2599, 1.26, 1.3, 10.0])

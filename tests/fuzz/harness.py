@@ -28,10 +28,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+import yaml
 from oracles import tables as oracle
 from oracles.shuffling import gaussian_at_least
 
@@ -345,9 +347,7 @@ def _at_least(key: str, inputs: Inputs) -> float | None:
 def ordered(lower: tuple[str, Inputs], upper: tuple[str, Inputs], inputs: Inputs) -> Iterator[Wrong]:
     """A lower answer above an upper one to the same question, as they are; an exact one holds from its error on."""
     try:
-        found = [
-            ends(key, _of(key, inputs | fixed)) for ends, (key, fixed) in ((_at_least, lower), (_number, upper))
-        ]
+        found = [ends(key, _of(key, inputs | fixed)) for ends, (key, fixed) in ((_at_least, lower), (_number, upper))]
     except FaultError as fault:
         yield fault.wrong
         return
@@ -592,8 +592,14 @@ OTHERS: dict[str, tuple[Draw, Check]] = {
 }
 
 
+def cases() -> list[dict[str, Any]]:
+    """The requests that once went wrong."""
+    kept: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
+    return kept
+
+
 def main(words: list[str]) -> int:
-    """Fuzz; status 1 where anything is wrong."""
+    """Judge what once went wrong, then fuzz; status 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="processor time to spend")
     parser.add_argument("--points", type=int, default=sys.maxsize, help="draws after which it ends at the latest")
@@ -601,12 +607,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--only", default="", help="beginning of the ids to try")
     given = parser.parse_args(words)
     print(f"seed {given.seed}", flush=True)
+    kept = [case for case in cases() if case["id"].startswith(given.only)]
+    again = [one for case in kept for one in judged(case["id"], case["inputs"])]
+    print(f"{len(again)} wrong of {len(kept)} requests that once went wrong", *again, sep="\n", flush=True)
     wrong, drawn_of = fuzz(given.seconds, given.seed, given.only, given.points)
     print(f"{len(wrong)} wrong of {drawn_of.total()} requests drawn for {len(drawn_of)} statements and pairs")
     rarest, count = min(drawn_of.items(), key=lambda one: one[1])
     print(f"least often {rarest}, {count} times; on average {drawn_of.total() / len(drawn_of):.0f} times")
     print(f"asked in all: {', '.join(f'{count} {outcome}' for outcome, count in OUTCOMES.items())}")
-    return 1 if wrong else 0
+    return 1 if wrong or again else 0
 
 
 if __name__ == "__main__":

@@ -108,13 +108,6 @@ def test_schemes_share_users_model_and_random_numbers(records, schemes):
     assert len({found[0] for found in together.accuracy.values()}) == 1
 
 
-def test_less_noise_learns_more(records, schemes):
-    last = {name: found[-1] for name, found in trained(records, schemes, rounds=150).accuracy.items()}
-    assert min(last["plain"], last["clipped"], last["cap"]) > 0.6
-    assert last["clipped"] > last["sphere"] > last["loud"]
-    assert last["loud"] < 0.3
-
-
 def test_lost_users_are_missing_from_the_mean_and_nobody_does_no_harm(records, schemes):
     full = trained(records, schemes, rounds=60)
     lossy = trained(records, schemes, rounds=60, dropout=0.5)
@@ -149,12 +142,6 @@ def test_the_convolutional_network_is_trained_the_same_way():
     along = randomizer.along(norms, uniforms)
     expected = (along / norms) @ rows + randomizer.rest_std(along) * noise
     assert found == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_seed_fixes_a_run(records, schemes):
-    one, two, other = (trained(records, {"cap": schemes["cap"]}, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.accuracy["cap"], two.accuracy["cap"])
-    assert not np.array_equal(one.batches, other.batches)
 
 
 @pytest.mark.parametrize(

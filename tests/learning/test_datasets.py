@@ -5,8 +5,6 @@ import gzip
 import hashlib
 import http.server
 import io
-import subprocess
-import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -18,7 +16,6 @@ from flamebook.places import ROOT
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning import datasets
 from flamelib.learning.datasets import DataError, MissingData
-from flamelib.learning.records import load_records
 
 NOWHERE = "http://127.0.0.1:9/"
 
@@ -103,24 +100,6 @@ def test_the_named_folder_comes_first_and_is_left_alone(alone, monkeypatch, layo
     monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
     check_tiny(datasets.load("tiny"))
     assert cached(alone) == []
-
-
-def test_files_are_read_only_when_used(alone, monkeypatch):
-    put(alone / "own" / "tiny")
-    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
-    found = datasets.load("tiny", want=("labels",))
-    with pytest.raises(DomainError, match="images of tiny were not loaded"):
-        _ = found.images
-    monkeypatch.setattr(datasets, "_read_idx", lambda _: np.zeros(1, dtype=np.uint8))
-    assert found.labels.shape == (1,)
-    with pytest.raises(AttributeError):
-        found.n = 5
-
-
-def test_mean_intensity_is_the_mean_pixel_in_the_unit_interval(alone, monkeypatch):
-    put(alone / "own" / "tiny")
-    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
-    assert datasets.load("tiny").mean_intensity == pytest.approx(IMAGES.reshape(3, 8).mean(1) / 255)
 
 
 def test_a_download_lands_in_the_cache_whole_and_is_used_again(alone, monkeypatch, server):
@@ -216,15 +195,6 @@ def test_without_network_and_fallback_there_is_one_sentence(alone):
     assert cached(alone) == []
 
 
-def test_offline_is_not_even_tried(alone, monkeypatch, server):
-    folder, origin = server
-    put(folder)
-    register(monkeypatch, [origin])
-    monkeypatch.setenv("FLAMELIB_OFFLINE", "1")
-    with pytest.raises(MissingData, match="FLAMELIB_OFFLINE is set"):
-        datasets.load("tiny", fallback=())
-
-
 def test_a_cache_that_cannot_be_written_is_named(alone, monkeypatch, server):
     folder, origin = server
     put(folder)
@@ -253,12 +223,6 @@ def test_a_folder_that_is_not_there_is_named(alone, monkeypatch):
 def test_requests_nobody_can_meet_are_refused_by_name(arguments, sentence):
     with pytest.raises(DomainError, match=sentence):
         datasets.load(**arguments)
-
-
-def test_digits_come_in_two_parts_without_overlap():
-    train, test = datasets.load("digits"), datasets.load("digits", "test")
-    assert (train.n, test.n, train.name) == (1500, 297, "digits")
-    assert len(train.labels) + len(test.labels) == 1797
 
 
 @pytest.mark.parametrize(
@@ -375,20 +339,6 @@ def test_your_own_data_are_split_where_they_have_no_test_part(tmp_path):
         datasets.load(mine)
 
 
-def test_labels_of_noise_are_told_right_as_often_as_by_chance(tmp_path):
-    rng = np.random.default_rng(0)
-    mine = str(tmp_path / "mine.npz")
-    labels = rng.integers(10, size=600, dtype=np.uint8)
-    np.savez(mine, images=rng.integers(256, size=(600, 4, 4), dtype=np.uint8), labels=labels)
-    records = load_records(mine)
-    one = records.batch(np.arange(len(records)))
-    model = records.softmax
-    found = np.zeros(model.dimension)
-    for _ in range(200):
-        found -= model.weighted_sum(found, one.images, one.labels, lambda norms: np.full_like(norms, 0.5 / len(one)))
-    assert abs(model.accuracy(found, records.tested.images, records.tested.labels) - 0.1) < 0.06
-
-
 def test_the_registry_and_its_page_say_the_same():
     page = (ROOT / "data" / "README.md").read_text("utf-8")
     for name, about in datasets._registry().items():
@@ -437,17 +387,3 @@ def test_characters_stand_upright(at_hand):
     columns = mean.mean(0)
     assert len(columns) / 3 <= columns.argmax() < 2 * len(columns) / 3
     assert columns.max() > 1.25 * mean.mean(1).max()
-
-
-def test_every_writer_has_a_class(at_hand):
-    found = at_hand("emnist-byclass", want=("labels",))
-    assert found.labels.shape == (found.n,)
-    assert found.labels.max() == found.classes - 1
-    assert found.n == {"emnist-byclass": 697_932, "mnist": 60_000, "digits": 1500}[found.name]
-
-
-def test_importing_datasets_is_cheap():
-    heavy = "{'scipy', 'torch', 'sklearn', 'pooch', 'requests'}"
-    code = f"import sys, flamelib.learning.datasets; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning import federated
 from flamelib.learning.datasets import load
 from flamelib.learning.federated import _gather, load_users, train
-from flamelib.protocols.averages import CentralGaussian, PlainAverage
 
 
 @pytest.fixture(scope="module")
@@ -106,28 +104,6 @@ def test_noise_is_fresh_unless_it_is_asked_to_repeat(users):
     assert len(np.unique(fresh)) == 9
     assert (repeated == repeated[0]).all()
     assert np.array_equal(fresh[0], repeated[0])
-
-
-def test_methods_start_from_one_model_and_the_server_step_scales(users):
-    rng = np.random.default_rng
-    plain = train(PlainAverage().run, users, 1, rng(2))
-    noisy = train(CentralGaussian(1.0, 1e-9).run, users, 1, rng(2))
-    still = train(PlainAverage().run, users, 1, rng(2), server_step=1e-12)
-    assert plain.held_back[0] == noisy.held_back[0] == still.held_back[0] == still.held_back[1] != plain.held_back[1]
-
-
-def test_what_a_round_publishes_can_be_watched(users):
-    history = train(mean, users, 2, np.random.default_rng(1), observe=lambda round_: round_.estimate.shape)
-    assert history.observed == ((650,), (650,))
-
-
-def test_without_untouched_images_their_accuracy_is_no_number():
-    users = load_users("digits", n_users=60)
-    everything = federated.Users(
-        users.images, users.labels, users.gram, users.held_back, users.official,
-        np.ones_like(users.official_held), users.official_trained, users.n_classes, users.notice,
-    )  # fmt: skip
-    assert np.isnan(train(mean, everything, 1, np.random.default_rng(0)).untouched)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.models import SoftmaxRegression, gram_matrices
+from flamelib.learning.models import SoftmaxRegression
 
 MODEL = SoftmaxRegression(20, 4)
 
@@ -54,25 +54,6 @@ def test_updates_are_those_of_plain_gradient_descent(crowd, oracle, epochs):
     expected = oracle(*crowd, 0.1, epochs)
     assert np.abs(found - expected).max() < 3e-6 * np.abs(expected).max()
     assert np.abs(MODEL.local_updates(*crowd, learning_rate=0.11, epochs=epochs) - expected).max() > 1e-3
-
-
-def test_gram_matrices_may_be_handed_in(crowd):
-    alone = MODEL.local_updates(*crowd, learning_rate=0.1, epochs=3)
-    handed = MODEL.local_updates(*crowd, learning_rate=0.1, epochs=3, gram=gram_matrices(crowd[1]))
-    assert np.array_equal(alone, handed)
-
-
-def test_a_user_does_not_depend_on_the_others(crowd):
-    parameters, samples, labels = crowd
-    together = MODEL.local_updates(parameters, samples, labels, learning_rate=0.1, epochs=10)
-    alone = MODEL.local_updates(parameters, samples[2:3], labels[2:3], learning_rate=0.1, epochs=10)
-    assert together[2] == pytest.approx(alone[0], rel=1e-4, abs=1e-6)
-
-
-def test_the_inputs_are_left_alone(crowd):
-    kept = [np.array(one) for one in crowd]
-    MODEL.local_updates(*crowd, learning_rate=0.1, epochs=3)
-    assert all(np.array_equal(one, two) for one, two in zip(crowd, kept, strict=True))
 
 
 def test_the_initial_model_is_glorots():

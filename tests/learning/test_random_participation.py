@@ -46,17 +46,6 @@ def test_images_are_standardised_by_the_training_part(records):
     assert batch.images.dtype == np.float32
 
 
-def test_fewer_test_images_are_some_of_all(records):
-    fewer = load_records("digits", n_tested=40).tested
-    everything = {(row.tobytes(), label) for row, label in zip(*_parts(records.tested), strict=True)}
-    assert len(fewer) == 40
-    assert {(row.tobytes(), label) for row, label in zip(*_parts(fewer), strict=True)} <= everything
-
-
-def _parts(samples):
-    return samples.images, samples.labels
-
-
 def test_pooling_takes_means_over_squares():
     images = np.random.default_rng(0).integers(256, size=(5, 7, 6)).astype(np.uint8)
     expected = [
@@ -65,14 +54,6 @@ def test_pooling_takes_means_over_squares():
     assert np.abs(_pooled(images, 2) - np.array(expected)).max() <= 0.5
     assert np.array_equal(_pooled(images, 1), images.reshape(5, -1))
     assert load_records("digits", pool=2).images.shape == (1500, 16)
-
-
-def test_records_left_over_are_nobodys(records):
-    assert records.n_clients(30) == 50
-    assert records.n_clients(1000) == 1
-    assert records.n_clients(1500) == 1
-    with pytest.raises(DomainError, match="n_records"):
-        records.n_clients(1501)
 
 
 def test_rounds_are_those_of_the_algorithm(records):
@@ -107,30 +88,6 @@ def test_less_noise_learns_more(records):
     last = {name: found[-1] for name, found in history.accuracy.items()}
     assert last["plain"] > 0.85
     assert last["clipped"] >= last["noisy"] > 0.8 > last["loud"]
-
-
-def test_a_vanishing_noise_is_none(records):
-    faint = trained(records, {"one": Scheme(1e-12, 1.0, 0.05)}, rounds=5)
-    none = trained(records, {"one": CLIPPED}, rounds=5)
-    assert np.array_equal(faint.accuracy["one"], none.accuracy["one"])
-
-
-def test_rounds_without_anybody_do_no_harm(records):
-    history = trained(records, {"noisy": NOISY, "clipped": CLIPPED}, rounds=4, participation_rate=1e-9)
-    assert history.batches.tolist() == [0, 0, 0, 0]
-    assert (history.accuracy["clipped"] == history.accuracy["clipped"][0]).all()
-    assert (history.accuracy["noisy"] != history.accuracy["noisy"][0]).any()
-
-
-def test_models_are_tested_at_equal_distances_and_at_the_end(records):
-    assert trained(records, {"one": CLIPPED}, rounds=10, points=4).rounds.tolist() == [0, 2, 5, 8, 10]
-    assert trained(records, {"one": CLIPPED}, rounds=2, points=10).rounds.tolist() == [0, 1, 2]
-
-
-def test_a_seed_fixes_a_run(records):
-    one, two, other = (trained(records, {"noisy": NOISY}, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.accuracy["noisy"], two.accuracy["noisy"])
-    assert not np.array_equal(one.accuracy["noisy"], other.accuracy["noisy"])
 
 
 def test_the_convolutional_network_is_trained_the_same_way():

@@ -10,7 +10,7 @@ from torch import nn
 from flamelib.core.vocabulary import DomainError
 from flamelib.learning.models import SoftmaxRegression
 from flamelib.learning.networks import STRIDED, ConvolutionalNetwork
-from flamelib.mechanisms.vectors import clip_factors, clipped_sum
+from flamelib.mechanisms.vectors import clipped_sum
 
 CNN, LINEAR = ConvolutionalNetwork(26), SoftmaxRegression(12, 4)
 SMALL = ConvolutionalNetwork(10, STRIDED, 32)
@@ -102,13 +102,6 @@ def test_weights_may_be_any_function_of_the_norms(model):
     assert seen[0] == pytest.approx(np.linalg.norm(rows, axis=1), rel=1e-4)
 
 
-@MODELS
-def test_an_empty_batch_adds_nothing(model):
-    parameters, samples, labels = example(model, 2)
-    total = model.clipped_sum(parameters, samples[:0], labels[:0], 1.0)
-    assert np.array_equal(total, np.zeros(model.dimension))
-
-
 def test_scores_are_those_of_the_layers():
     parameters, samples, labels = example(CNN, 501)
     found = CNN.scores(parameters, samples)
@@ -125,22 +118,6 @@ def test_the_strided_network_is_the_one_of_the_published_experiments():
     with torch.no_grad():
         expected = with_parameters(SMALL, parameters)(torch.from_numpy(samples).double()).numpy()
     assert SMALL.scores(parameters, samples) == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_seed_fixes_the_initial_network():
-    one, two, other = (CNN.initial(np.random.default_rng(seed)) for seed in (3, 3, 4))
-    assert np.array_equal(one, two)
-    assert not np.array_equal(one, other)
-    assert one.shape == (CNN.dimension,) == (82266,)
-    assert np.abs(one[:416]).max() <= 1 / 5
-    assert np.abs(one[416:]).max() <= 128**-0.5
-
-
-def test_rows_are_clipped_and_added():
-    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -0.25]])
-    assert clipped_sum(rows, 1.0) == pytest.approx([0.6, 0.55])
-    assert clipped_sum(np.zeros((0, 3)), 1.0).tolist() == [0, 0, 0]
-    assert clip_factors(np.array([1e300, 1e-300]), 1e-200).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(

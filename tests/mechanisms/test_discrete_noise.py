@@ -1,7 +1,6 @@
 """Discrete noise against its definition: enclosures against sixty digits, draws against exact probabilities."""
 
 import math
-import time
 from fractions import Fraction
 from functools import cache
 
@@ -13,7 +12,6 @@ from scipy.stats import chisquare
 
 import flamelib.mechanisms.integers.enclosures as enclosures
 import flamelib.mechanisms.integers.noise as module
-from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.integers import noise
 from flamelib.mechanisms.integers.enclosures import (
     bernoulli,
@@ -24,8 +22,8 @@ from flamelib.mechanisms.integers.enclosures import (
     rational,
     scaled_by,
 )
-from flamelib.mechanisms.integers.noise import PolyaShare, SkellamShare, TruncatedLaplace
-from flamelib.mechanisms.integers.randomness import Release, Simulation
+from flamelib.mechanisms.integers.noise import PolyaShare, TruncatedLaplace
+from flamelib.mechanisms.integers.randomness import Simulation
 
 UNLIKELY = 1e-6
 MANY = 40_000
@@ -153,13 +151,6 @@ def test_polya_halves_are_negative_binomial(source, n_users, decay):
     assert fits(found, negative_binomial(mpf(1) / n_users, decay, 120))
 
 
-def test_polya_shares_add_up_to_two_sided_geometric_noise(source):
-    found = PolyaShare(20, 0.75).sample((20, MANY), source).sum(axis=0)
-    assert fits(
-        found, {j: (1 - Fraction(0.75)) / (1 + Fraction(0.75)) * Fraction(0.75) ** abs(j) for j in range(-60, 61)}
-    )
-
-
 @pytest.mark.parametrize("mean", [0.001, 1.0, 3.5, 40.0])
 def test_poisson_numbers(source, mean):
     law = {k: mpmath.exp(-mpf(mean)) * mpf(mean) ** k / mpmath.factorial(k) for k in range(120)}
@@ -170,14 +161,6 @@ def test_poisson_numbers(source, mean):
 def test_tables_are_exact_however_few_bits_are_looked_at_first(source, word):
     law = {k: mpmath.exp(-3) * mpf(3) ** k / mpmath.factorial(k) for k in range(40)}
     assert fits(draw(module._skellam_half(1, 6.0), MANY // 10, source, word=word), law)
-
-
-def test_skellam_shares_add_up(source):
-    """Against the convolution of two Poisson laws."""
-    poisson = np.array([float(mpmath.exp(-5) * mpf(5) ** k / mpmath.factorial(k)) for k in range(60)])
-    both = np.convolve(poisson, poisson[::-1])
-    found = SkellamShare(4, 10.0).sample((4, MANY), source).sum(axis=0)
-    assert fits(found, dict(zip(range(-59, 60), both, strict=True)))
 
 
 @pytest.mark.parametrize("law", [module._skellam_half(1, 2e4), module._polya_terms(10**6, 0.9)])
@@ -230,89 +213,3 @@ def test_ratios_may_be_as_low_as_they_say(below, above, gap, monkeypatch):
     for place, (low, high) in enumerate(zip(table.lows, table.highs[1:], strict=True)):
         assert low <= Fraction(place + 1, below + above + 1) * 2**16 <= high
     assert table.highs[-1] - table.lows[-1] > 2
-
-
-def seconds(work):
-    """Of processor time, the least of two."""
-    found = []
-    for _ in range(2):
-        started = time.process_time()
-        work()
-        found.append(time.process_time() - started)
-    return min(found)
-
-
-def multiplications():
-    weight = one = 2**126
-    for k in range(100_000):
-        weight = weight * (one - k) >> 126
-
-
-def test_wide_tables_cost_few_operations_an_entry():
-    """Three or four times a multiplication, on the machine at hand; enclosing each ratio by itself took a dozen."""
-    plain = module._poisson(rational(Fraction(10**7))).__wrapped__
-    size = len(plain(62).lows)
-    assert size > 70_000
-    assert seconds(lambda: plain(62)) / size < 8 * seconds(multiplications) / 100_000
-
-
-def test_a_wide_law(source):
-    """Mean and variance of a thousand draws."""
-    variance = module.WIDEST / 100
-    found = SkellamShare(1, variance).sample(1000, source)
-    assert abs(found.mean()) < 5 * math.sqrt(variance / 1000)
-    assert np.mean(found.astype(float) ** 2) == pytest.approx(variance, rel=5 * math.sqrt(2 / 1000))
-
-
-def test_the_same_laws_for_release():
-    for law in (TruncatedLaplace(101, 0.9), PolyaShare(2, 0.9), SkellamShare(2, 9.0)):
-        found = law.sample((50, 40), Release())
-        assert found.shape == (50, 40)
-        assert abs(found.mean()) < 6 * found.std() / math.sqrt(2000)
-        assert found.std() > 0.5
-
-
-@pytest.mark.parametrize(
-    ("law", "arguments", "culprit"),
-    [
-        (TruncatedLaplace, (4, 0.5), "modulus"),
-        (TruncatedLaplace, (5, 1.0), "decay"),
-        (TruncatedLaplace, (5, math.nan), "decay"),
-        (PolyaShare, (0, 0.5), "n_users"),
-        (PolyaShare, (2.5, 0.5), "n_users"),
-        (PolyaShare, (math.nan, 0.5), "n_users"),
-        (PolyaShare, (math.inf, 0.5), "n_users"),
-        (PolyaShare, ("many", 0.5), "n_users"),
-        (PolyaShare, (None, 0.5), "n_users"),
-        (PolyaShare, (3, 0.0), "decay"),
-        (PolyaShare, (3, "half"), "decay"),
-        (SkellamShare, (0, 1.0), "n_users"),
-        (SkellamShare, (2, -1.0), "variance"),
-        (SkellamShare, (2, 1e12), "variance"),
-        (SkellamShare, (2, math.nan), "variance"),
-        (SkellamShare, (2, math.inf), "variance"),
-        (SkellamShare, (2, "wide"), "variance"),
-        (SkellamShare, (math.inf, 1.0), "n_users"),
-        (SkellamShare, (math.nan, 1.0), "n_users"),
-        (SkellamShare, ("many", 1.0), "n_users"),
-    ],
-)
-def test_parameters_out_of_their_domain_are_refused(law, arguments, culprit):
-    with pytest.raises(DomainError, match=culprit):
-        law(*arguments)
-
-
-def test_parameters_are_kept_as_numbers():
-    for found, meant in (
-        (SkellamShare(np.float32(10), np.int8(4)), SkellamShare(10, 4.0)),
-        (PolyaShare(10.0, np.float16(0.5)), PolyaShare(10, 0.5)),
-        (TruncatedLaplace(np.uint8(101), 0.5), TruncatedLaplace(101, 0.5)),
-    ):
-        assert found == meant
-        assert found.sample(3, Simulation(np.random.default_rng(0))).shape == (3,)
-
-
-def test_no_draws_are_none(source):
-    assert TruncatedLaplace(5, 0.5).sample(0, source).shape == (0,)
-    assert PolyaShare(2, 0.5).sample((0, 3), source).shape == (0, 3)
-    assert enclosures.bernoulli(rational(THIRD), 0, source).size == 0

@@ -44,25 +44,6 @@ def test_coins_show_heads_with_their_chance(source, rate):
     assert source.coins([0.0, 1.0], (3, 2)).tolist() == [[False, True]] * 3
 
 
-def test_coins_of_one_chance_are_tossed_one_by_one(source):
-    heads = source.coins([0.5, 0.3], (10_000, 2))
-    assert np.abs(heads.mean(axis=0) - [0.5, 0.3]).max() < 0.03
-    assert abs(np.corrcoef(heads.T)[0, 1]) < 0.06
-
-
-def test_large_residues_stay_below_the_modulus():
-    """Bytes that are known: 3 is drawn again, the others are kept."""
-    words = iter([3, 2, 7, 0, 1])
-    found = module._large(lambda count: np.full(count, next(words), dtype=np.uint8), 3, (3,))
-    assert found.tolist() == [2, 0, 1]
-
-
-@pytest.mark.parametrize("rate", [math.nan, -0.1, 1.5])
-def test_chances_outside_of_0_and_1_are_refused(source, rate):
-    with pytest.raises(DomainError, match="rate"):
-        source.coins(rate, 3)
-
-
 class Fixed(Release):
     """The release path with words that are known."""
 
@@ -181,22 +162,6 @@ def test_release_never_repeats_itself():
     """A fresh key for every piece of the stream."""
     pieces = np.concatenate([one.uniform(2**62, 9000) for one in Release().spawn(2)])
     assert len(set(pieces.tolist())) == 18_000
-
-
-@pytest.mark.parametrize("modulus", [1, 2, 5, 2**40 - 87, LARGEST_MACHINE, 2**62 + 1, 2**200])
-def test_residues_of_whole_numbers_of_any_sign(modulus):
-    wholes = [0, 1, -1, 5, -(2**62), 2**62, 2**63 - 1, -(2**63)]
-    assert residues(wholes, modulus).tolist() == [whole % modulus for whole in wholes]
-
-
-def test_only_whole_numbers_have_residues():
-    assert residues([2**70, -1], 5).tolist() == [4, 4]
-    assert residues(np.array([2**64 - 1], dtype=np.uint64), 2**40).tolist() == [2**40 - 1]
-    assert residues(True, 5) == 1
-    assert (residues(7, 2**70), residues(7, 2**70).dtype) == (7, object)
-    for odd in (0.5, [2**70, 0.5], ["1"], [None]):
-        with pytest.raises(DomainError, match="whole"):
-            residues(odd, 5)
 
 
 @pytest.mark.parametrize("modulus", [5, 2**40, 2**62, 2**62 + 1, 2**64, 2**100 + 7])

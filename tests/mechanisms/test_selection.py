@@ -25,16 +25,6 @@ def test_no_coordinate_left_out_is_larger_than_one_kept(updates, data):
         assert row[flags].min() >= max(row[~flags], default=0)
 
 
-def test_size_counts_and_not_sign():
-    assert largest(np.array([[3.0, -4.0, 1.0, -2.0]]), 2).tolist() == [[True, True, False, False]]
-
-
-def test_a_row_is_chosen_by_itself():
-    updates = np.random.default_rng(0).normal(size=(50, 30))
-    alone = np.concatenate([largest(row[None], 4) for row in updates])
-    assert (largest(updates, 4) == alone).all()
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("avoided", [(), (2,)])
 def test_every_set_is_equally_likely(size, avoided):

@@ -99,20 +99,7 @@ def test_messages_are_unbiased_and_longer_inputs_are_clipped(randomizer, length)
     assert found.mean(axis=0) == pytest.approx(min(length, CLIP) * direction[0], abs=error)
 
 
-def test_a_wrong_length_would_be_seen():
-    """The statistical test tells a factor of 1.03, on the length of messages as an example."""
-    randomizer, repeats = CapMessages.privunit2(3, 4.0, CLIP), 60_000
-    found = randomizer.sample(np.tile([0, 0, CLIP], (repeats, 1)), np.random.default_rng(3))
-    assert 5 * found.std(axis=0).max() / repeats**0.5 < 0.03 * CLIP
-
-
 # --- lengths ------------------------------------------------------------------------------------------------------
-
-
-def test_the_published_network_gets_messages_of_these_lengths():
-    assert CapMessages.privunit2(26_010, 8.0, 1.0).norm == pytest.approx(59, abs=0.5)
-    assert CapMessages.duchi(26_010, 8.0, 1.0).norm == pytest.approx(202, abs=0.5)
-    assert CapMessages.duchi(26_010, 2.0, 1.0).norm / CapMessages.duchi(26_010, 8.0, 1.0).norm < 1.32
 
 
 @pytest.mark.parametrize(("dimension", "epsilon0"), [(2, 1.0), (3, 0.01), (10, 3.0), (1970, 8.0), (26_010, 2.0)])
@@ -122,13 +109,6 @@ def test_no_other_cap_makes_messages_shorter(dimension, epsilon0):
     assert shortest == pytest.approx(1 / best, rel=1e-9)
     for threshold in (0.0, 0.8 * best, 0.98 * best, min(1.02 * best, 0.999), min(1.2 * best, 0.999)):
         assert CapMessages(dimension, epsilon0, 1.0, threshold).norm >= shortest * (1 - 1e-12)
-
-
-def test_extreme_budgets_give_finite_messages():
-    for epsilon0 in (1e-6, 50.0, 700.0):
-        for dimension in (2, 3, 100_000):
-            assert 1 <= CapMessages.privunit2(dimension, epsilon0, 1.0).norm < math.inf
-    assert CapMessages.privunit2(3, 700.0, 1.0).norm == pytest.approx(1, abs=1e-6)
 
 
 # --- sums without messages ----------------------------------------------------------------------------------------

@@ -75,30 +75,6 @@ def over_counts(excess, n, rate, inner):
 # --- printed bounds ---------------------------------------------------------------------------------------
 
 
-def theorem_2(order, epsilon0, n, rate, slack):
-    """The corrected printed form, minus 1."""
-    e, g, mean = mp.exp(mpf(epsilon0)), mpf(rate), n * mpf(rate)
-    kept = (1 - mpf(slack)) * mean
-    tail, bar = mp.exp(-(mpf(slack) ** 2) * mean / 2), mp.floor(kept / (2 * e)) + 1
-    z = (e**2 - 1) / e
-
-    def upsilon(k):
-        return ((1 + g * z) ** order - 1 - order * g * z) * mp.exp(-(k - 1) / (8 * e))
-
-    found = 4 * mp.binomial(order, 2) * g**2 * (e - 1) ** 2 * (tail / e + 1 / (e * bar))
-    for j in range(3, order + 1):
-        base = mp.binomial(order, j) * g**j * j * mp.gamma(mpf(j) / 2) * (2 * (e**2 - 1) ** 2 / e**2) ** (mpf(j) / 2)
-        found += base * (tail + bar ** (-mpf(j) / 2))
-    return found + upsilon(1) * tail + upsilon(mp.floor(kept) + 1)
-
-
-def equation_11(order, n, rate, std, slack):
-    """The printed form, minus 1."""
-    mean = n * mpf(rate)
-    tail, m = mp.exp(-(mpf(slack) ** 2) * mean / 2), int(mp.floor((1 - mpf(slack)) * mean)) + 1
-    return tail * (1 + gaussian_excess(order, 1, rate, std)) + gaussian_excess(order, m, rate, std)
-
-
 def three_way(excess, n, rate, slack):
     """The repaired split with the exact mass of each part; that of no client at all goes with the first."""
     low, high = int(mp.floor((1 - mpf(slack)) * n * rate)), min(n, int(mp.floor((1 + mpf(slack)) * n * rate)))

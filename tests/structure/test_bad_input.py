@@ -167,8 +167,11 @@ class TestEveryStatement:
     def test_the_edges_of_the_domains_are_answered_or_refused(
         self, key: str, kind: str | None, given: str | None
     ) -> None:
-        good = good_inputs(key, kind, given)
-        for edge in edges(good, pairs=answers.statement(key).function.__module__ in CLOSED):
+        good, closed = good_inputs(key, kind, given), answers.statement(key).function.__module__ in CLOSED
+        # The doors of a statement that is not quick share its edges: every third of them is asked at each.
+        doors = [door for door in DOORS if door[0] == key]
+        first, step = (0, 1) if closed else (doors.index((key, kind, given)) % 3, min(len(doors), 3))
+        for edge in itertools.islice(edges(good, pairs=closed), first, None, step):
             reply, told = tried(lambda edge=edge: answers.answer(key, good | edge))
             assert told is None or any(name in told for name in good), (edge, told)
             assert told is not None or sound(reply["value"]), (edge, reply)

@@ -1,6 +1,5 @@
 """The house around the library: one lock, commands that exist, nothing of any one machine in what is committed."""
 
-import json
 import re
 import subprocess
 import tomllib
@@ -68,16 +67,6 @@ def test_the_environment_is_the_lock() -> None:
     assert installed == locked()
 
 
-def test_the_library_is_light_and_the_book_brings_all_that_it_needs() -> None:
-    extras = PROJECT["optional-dependencies"]
-    assert PROJECT["dependencies"] == ["numpy", "scipy"]
-    assert set(extras) == {"learning", "sealing", "flower", "opacus", "dp-accounting", "book", "cluster", "dev"}
-    assert {Requirement(text).name for text in extras["learning"]} == {"pooch", "scikit-learn", "torch"}
-    assert extras["sealing"] == ["pynacl"]
-    assert f"{PROJECT['name']}[flower,learning,sealing,opacus]" in extras["book"]
-    assert f"{PROJECT['name']}[book]" in extras["cluster"]
-
-
 def test_conda_and_binder_get_the_lock_and_its_python() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     assert environment["name"] == PROJECT["name"]
@@ -104,11 +93,6 @@ def test_no_text_holds_control_characters() -> None:
         assert "\t" not in text or not name.endswith((".md", ".py")), name
 
 
-def test_the_lock_takes_any_build_of_torch() -> None:
-    assert "torch==2.13.0" in PROJECT["optional-dependencies"]["learning"]
-    assert locked()["torch"] == "2.13.0", "a local version exists only where that build is offered"
-
-
 def test_make_help_lists_every_target() -> None:
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     listed = set(re.findall(r"^  make ([a-z-]+) ", told, re.M))
@@ -125,10 +109,6 @@ def test_commands_that_a_page_names_exist(name: str) -> None:
     assert called <= TARGETS
 
 
-def test_the_readme_names_the_two_commands() -> None:
-    assert {"make book", "make test"} <= set(re.findall(r"make (?:book|test)", (ROOT / "README.md").read_text()))
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_parse_and_call_what_exists(path: Path) -> None:
     workflow = yaml.safe_load(path.read_text())
@@ -142,20 +122,6 @@ def test_workflows_parse_and_call_what_exists(path: Path) -> None:
         assert not [step for step in job["steps"] if not {"run", "uses"} & set(step)]
 
 
-def test_the_two_workflows_are_there() -> None:
-    assert [path.name for path in WORKFLOWS] == ["book.yml", "test.yml"]
-    assert "bash .ci/run" in (ROOT / ".github" / "workflows" / "test.yml").read_text()
-
-
-def test_integration_is_strict_and_runs_the_tests_then_the_book_from_nothing() -> None:
-    script = (ROOT / ".ci" / "run").read_text()
-    assert "set -euo pipefail" in script
-    steps = re.findall(r"^make ([a-z-]+)", script, re.M)
-    assert steps == ["browser", "test", "clean-book", "book"]
-    assert script.rstrip().endswith("-m flamebook.runs.editions _build/first _build/html")
-    assert subprocess.run(["bash", "-n", ".ci/run"], cwd=ROOT, check=False).returncode == 0
-
-
 def test_nothing_of_one_machine_is_committed() -> None:
     # The words are put together here, lest this file be found.
     hosts = "|".join(
@@ -163,18 +129,6 @@ def test_nothing_of_one_machine_is_committed() -> None:
     )
     own = re.compile(rf"(?<![\w.:/-])/({'|'.join(('work', 'root', 'home/[a-z]', 'farm', 'opt/[a-z]'))})/|{hosts}")
     found = {name: own.findall(text) for name, text in tracked().items() if name != "LICENSE"}
-    assert {name: hits for name, hits in found.items() if hits} == {}
-
-
-NOT_OURS = ("book/assets", "data/deployments")
-
-
-def test_words_are_spelt_in_one_way() -> None:
-    """But for the argument of another library."""
-    other = re.compile(
-        "neigh" + r"bors?(?!ing_relation)|\b(?:colo" + r"rings?|favo" + r"rable|behavi" + r"or|cente" + r"red)\b"
-    )
-    found = {name: other.findall(text) for name, text in tracked().items() if not name.startswith(NOT_OURS)}
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
@@ -189,26 +143,6 @@ def test_no_text_leads_to_a_repository_or_an_index_that_is_not_known_to_be_ours(
     assert "urls" not in PROJECT
     assert "repository-code" not in yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert "codeRepository" not in (ROOT / "codemeta.json").read_text()
-
-
-def test_nothing_that_is_made_is_committed() -> None:
-    words = ["git", "ls-files", "_build", ".venv", ".snakemake", "node_modules", "*.pyc", "*.egg-info"]
-    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert made == ""
-
-
-def test_licences_and_citation_agree_with_the_project() -> None:
-    assert "Apache License" in (ROOT / "LICENSE").read_text()
-    assert "CC-BY-4.0" in (ROOT / "LICENSE-text").read_text()
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]
-    described = json.loads((ROOT / "codemeta.json").read_text())
-    assert (described["version"], described["datePublished"]) == (PROJECT["version"], str(citation["date-released"]))
-    assert citation["license"] == PROJECT["license"] == "Apache-2.0"
-    # The newest section is that of this version, or of what comes after it.
-    dated = f"## {citation['version']} - {citation['date-released']}"
-    headings = re.findall(r"^## .*$", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert dated in [heading for heading in headings if heading != "## Unreleased"][:1]
 
 
 def test_every_page_of_the_contents_is_a_source_or_is_made_by_the_build() -> None:

@@ -1,4 +1,4 @@
-"""Manners: what a module may do, what a statement says of itself, what a notebook may hold."""
+"""What a statement says of itself, and what a notebook may hold."""
 
 import ast
 import json
@@ -15,58 +15,24 @@ from flamebook.runs.notebook import declared
 from flamelib.answers import load_all
 from flamelib.core.vocabulary import VOCABULARY
 
-FILES = [path for folder in ("flamelib", "book/flamebook") for path in sorted((ROOT / folder).rglob("*.py"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def _name(path: Path) -> str:
-    """``flamelib.core.search`` for its file."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("book.").removesuffix(".__init__")
-
-
-MODULES = {_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-SPEAKING = ("flamelib.cli", "flamebook.commands", "flamebook.flower.processes", "flamebook.runs", "flamebook.site")
-
-
-# --- manners ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("module", [name for name in MODULES if not name.startswith(SPEAKING)])
-def test_the_library_neither_prints_nor_asserts(module: str) -> None:
-    for node in ast.walk(MODULES[module]):
-        assert not isinstance(node, ast.Assert)
-        assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
-
-
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_nothing_is_left_undone(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not [word for word in ("TODO", "FIXME", "XXX", "NotImplementedError") if word in text]
-    public = [n for n in MODULES[_name(path)].body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
-    # The help of the whole command stands where the command is made.
-    said = [n for n in public if any(".callback(" in ast.unparse(mark) for mark in n.decorator_list)]
-    assert [n.name for n in public if n not in said and not ast.get_docstring(n)] == []
-
-
-# --- one registry -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("key", sorted(load_all()))
-def test_a_statement_is_documented(key: str) -> None:
-    statement = load_all()[key]
-    text = statement.function.__doc__ or ""
-    assert "Source" in text, "a docstring names its source"
-    assert ">>>" in text, "a docstring has an example that runs"
+def test_every_statement_is_documented_and_speaks_the_vocabulary() -> None:
     sides = ("upper", "lower", "exact", "value", "mass", "never", "not a bound")
-    assert any(word in text.split("\n\n")[0].lower() for word in sides), "the first sentence tells the direction"
+    for key, statement in load_all().items():
+        text = statement.function.__doc__ or ""
+        assert "Source" in text, f"the docstring of {key} names its source"
+        assert ">>>" in text, f"the docstring of {key} has an example that runs"
+        assert any(word in text.split("\n\n")[0].lower() for word in sides), f"the first sentence of {key} tells a side"
+        assert set(statement.parameters) <= set(VOCABULARY), key
 
 
-@pytest.mark.parametrize("key", sorted(load_all()))
-def test_a_statement_speaks_the_vocabulary(key: str) -> None:
-    assert set(load_all()[key].parameters) <= set(VOCABULARY)
-
-
-# --- notebooks --------------------------------------------------------------------------------------
+def test_every_statement_of_a_covered_document_is_in_the_ledger() -> None:
+    claims = ledger.load()
+    items = {claim.item for claim in claims}
+    documents = {claim.document for claim in claims}
+    assert [key for key in load_all() if key.split(":")[0] in documents and key not in items] == []
 
 
 def _cells(path: Path, kind: str = "code") -> list[dict[str, Any]]:
@@ -139,13 +105,3 @@ def test_a_reference_to_a_theorem_names_it() -> None:
     """Theorems keep the numbers of their documents, so the builder has none to print in a bare reference."""
     pages = [*NOTEBOOKS, *(ROOT / "book").glob("*.md")]
     assert [path.name for path in pages if re.search(r"\{prf:ref\}`[^<`]*`", path.read_text(encoding="utf-8"))] == []
-
-
-# --- the ledger covers what the library states ------------------------------------------------------
-
-
-def test_every_statement_of_a_covered_document_is_in_the_ledger() -> None:
-    claims = ledger.load()
-    items = {claim.item for claim in claims}
-    documents = {claim.document for claim in claims}
-    assert [key for key in load_all() if key.split(":")[0] in documents and key not in items] == []

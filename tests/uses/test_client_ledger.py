@@ -7,7 +7,7 @@ import pytest
 
 from flamelib.accounting.sampling.rounds import dominated_rounds
 from flamelib.core.vocabulary import DomainError
-from flamelib.uses.client_ledger import Announcement, ClientLedger, _most_rounds
+from flamelib.uses.client_ledger import Announcement, ClientLedger
 
 USUAL = Announcement(0.1, 0.1, 1.0, 1.0)
 OTHER = Announcement(0.05, 0.2, 2.0, 1.0)
@@ -51,10 +51,6 @@ class TestSpent:
             found.append(ledger.delta(2.0))
         assert found == sorted(found)
 
-    def test_nothing_is_spent_by_nothing(self):
-        assert ClientLedger(3).epsilon(1e-9) == 0.0
-        assert ClientLedger(3).delta(0.0) == 0.0
-
     def test_visible_participants_cost_more(self):
         hidden, visible = ClientLedger(5), ClientLedger(5)
         hidden.charge(USUAL, 50)
@@ -89,17 +85,6 @@ class TestRemaining:
         ledger.charge(USUAL, 2 + left // 200)
         assert ledger.delta(epsilon) > delta
         assert ledger.remaining(USUAL, epsilon, delta) == 0
-
-    def test_without_a_budget_and_with_every_one(self):
-        assert filled().remaining(USUAL, 1.0, 0.0) == 0
-        assert ClientLedger(5).remaining(USUAL, 0.0, 1e-9) == 0
-        assert filled().remaining(USUAL, 1.0, 1.0) == 2**22 - 110
-
-    @pytest.mark.parametrize("most", [0, 1, 2, 7, 999, 12345])
-    def test_search(self, most):
-        found = _most_rounds(lambda rounds: rounds - most, 10**6)
-        assert most - most // 1000 <= found <= most
-        assert _most_rounds(lambda rounds: -1.0, 500) == 500
 
 
 class TestKept:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamelib.accounting.checkin.shuffled import checkin_shuffled, shuffled_rounds
 from flamelib.accounting.checkin.summed import distributed, distributed_rounds, distributed_rounds_lower
 from flamelib.accounting.coordinates.certified import account, shared_account
 from flamelib.accounting.coordinates.counting import simple_lower
@@ -19,14 +18,12 @@ from flamelib.accounting.noise.sums import polya_sum
 from flamelib.accounting.sampling.rounds import aligned_rounds_lower, participation_rounds
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
 from flamelib.core.guarantees import Adjacency
-from flamelib.core.profiles import AnyProfile, KaryProfile
+from flamelib.core.profiles import KaryProfile
 from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import blanket
-from flamelib.uses import reports
-from flamelib.uses.deployments import Refusal, mechanisms, row, rows, rows_within
-from flamelib.uses.reports import LOCAL
-from flamelib.uses.requests import TASKS, Request, Row
+from flamelib.uses.deployments import Refusal, mechanisms, row, rows_within
+from flamelib.uses.requests import Request, Row
 from flamelib.uses.sums import CENTRAL
 
 N, DELTA = 200, 1e-5
@@ -49,48 +46,6 @@ def test_one_shuffled_number() -> None:
     found = served("blanket", ONE, epsilon0=1.5)
     profile = KaryProfile(1.5, int(found.parameters["n_buckets"]))
     assert found.epsilon == pytest.approx(min(1.5, float(blanket_divergence(profile, N, delta=DELTA))), rel=1e-6)
-
-
-@pytest.mark.parametrize(("key", "times"), [("vector", 6), ("items", 2)])
-def test_many_shuffles_and_checkins(key: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which account is asked what; its answer is passed on as it is."""
-    asked: list[tuple[object, ...]] = []
-
-    def account_of(*given: object) -> float:
-        asked.append(given)
-        return 0.75
-
-    monkeypatch.setattr(reports, "_shuffles", account_of)
-    one = served("blanket", REQUESTS[key], epsilon0=1.5)
-    other = served("shuffled check-in", REQUESTS[key], epsilon0=1.5)
-    assert one.epsilon == other.epsilon == 0.75
-    profile = KaryProfile(1.5, int(one.parameters["n_buckets"]))
-    randomizer = AnyProfile(1.5) if key == "vector" else profile
-    assert asked == [(profile, N, times, DELTA), (randomizer, N, 2, DELTA, 0.25)]
-    assert other.claimed == checkin_shuffled(N, 0.25, 2, DELTA, "thm-2", 1.5)
-
-
-def test_what_requests_share_costs_next_to_nothing() -> None:
-    direct = float(shuffled_rounds(KaryProfile(1.5, 3), 50, 30, delta=DELTA))
-    assert 0.999 * direct < reports._shuffles(KaryProfile(1.5, 3), 50, 30, DELTA) < 1.005 * direct
-
-
-@pytest.mark.parametrize(("name", "kept"), [("simple", 8), ("double", 2), ("topk", 2)])
-def test_vectors_of_flame(name: str, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
-
-    def account_of(*given: object) -> float:
-        asked.append(given)
-        return math.inf if "paper" in given else 0.5
-
-    monkeypatch.setattr(reports, "account", account_of)
-    monkeypatch.setattr(reports, "_flame_epsilon", account_of)
-    found = served(name, ITEMS, epsilon0=0.7)
-    assert (found.epsilon, found.claimed) == (0.5, None)
-    padded = {"simple": N, "double": math.ceil(N / 4 + 6 * math.sqrt(N / 4)), "topk": N}[name]
-    size = 2 if name == "topk" else 8
-    assert asked[0] == (name, 8, N, 0.7, DELTA, "withdrawn", "paper", kept, padded)
-    assert asked[1] == (name, size, N, 0.7, DELTA, kept, padded)
 
 
 @pytest.mark.parametrize(("name", "given"), [("simple", {}), ("double", {"kept": 2.0, "padded": 90})])
@@ -160,13 +115,6 @@ def test_no_epsilon_lies_below_a_certified_lower_bound() -> None:
     assert 0 < aligned_rounds_lower(0.25, 1.0, 1, std, 1.0, 2, delta=DELTA) <= one.epsilon
 
 
-@pytest.mark.parametrize("name", ["local", "blanket"])
-def test_a_larger_local_budget_costs_more_and_errs_less(name: str) -> None:
-    low, high = (served(name, ONE, epsilon0=budget) for budget in (0.8, 1.6))
-    assert low.epsilon < high.epsilon
-    assert low.error > high.error
-
-
 @pytest.mark.parametrize("epsilon0", [2.39, 0.531, 10.6])
 def test_local_budgets_that_add_are_rounded_up(epsilon0: float) -> None:
     """Three times the double is between two doubles, the nearest of which is below."""
@@ -181,11 +129,6 @@ def test_a_larger_epsilon_never_errs_more(name: str, key: str) -> None:
     assert low.error >= high.error
     assert low.messages >= 1
     assert low.bits >= low.messages
-
-
-@pytest.mark.parametrize("name", ["local", "blanket"])
-def test_a_local_budget_is_found_for_a_central_one(name: str) -> None:
-    assert 0.98 <= served(name, replace(ONE, n_users=50, delta=1e-3), epsilon=1.0).epsilon <= 1.0
 
 
 def test_of_several_local_budgets_the_largest_is_taken_that_keeps_the_central_one() -> None:
@@ -216,18 +159,6 @@ def test_what_cannot_be_served_is_refused_with_a_reason(name: str, full: bool) -
         found = row("topk", replace(ONE, dimension=3) if full else ONE, epsilon=1.0)
     assert isinstance(found, Refusal)
     assert len(found.reason) > 20
-
-
-def test_a_rule_that_has_no_parameters_is_refused() -> None:
-    few = Request(5, delta=1e-9)
-    assert [type(one) for one in rows(few, 1.0, names=["cloak, Pólya noise", "local"])] == [Refusal, Row]
-
-
-def test_who_is_hardly_ever_there_needs_no_noise() -> None:
-    rare = Request(100, delta=0.2, sampling_rate=0.1)
-    for one in rows(rare, 1.0, names=["double", "shuffled check-in", "distributed check-in", "random participation"]):
-        assert isinstance(one, Row)
-        assert one.epsilon < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -278,11 +209,6 @@ def test_the_error_of_absent_users_is_that_of_runs() -> None:
     assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
 
 
-def test_reports_that_hardly_err_are_off_by_those_who_stay_away() -> None:
-    found = served("shuffled check-in", ONE, epsilon0=20.0)
-    assert found.error == pytest.approx(math.sqrt(0.25 * 0.75 / (0.25 * N)), rel=1e-3)
-
-
 def test_values_between_two_steps_of_a_grid_are_rounded_at_random() -> None:
     """A coin between neighbours has variance one quarter; at such a budget that counts beside the noise."""
     found = served("cloak, Skellam noise", ONE, epsilon=50.0)
@@ -301,10 +227,3 @@ def test_the_error_of_sampled_coordinates_is_that_of_runs() -> None:
         off.append((noisy - 0.5).sum() / (N * ONE.sampling_rate) + 0.5 - values.mean())
     assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.05)
     assert LaplaceNoise(2.0).epsilon0 == found.parameters["epsilon0"]
-
-
-def test_every_mechanism_has_one_name() -> None:
-    assert len(set(mechanisms())) == len(LOCAL) + len(CENTRAL)
-    served_ones = [one for one in rows(ONE, epsilon=1.0, names=CENTRAL) if isinstance(one, Row)]
-    assert [one.mechanism for one in served_ones] == list(CENTRAL)
-    assert TASKS == ("mean", "histogram")

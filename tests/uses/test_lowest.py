@@ -57,13 +57,6 @@ def test_many_reports_of_a_person_lose_no_less(epsilon0: float, n_buckets: int, 
         assert lower == 0 or _loss(laws, 1, lower * (1 + 1e-6) + 1e-9) < delta
 
 
-def test_as_many_reports_count_as_tell_most() -> None:
-    by_hand = [j + math.log1p(-1e-6 * 2**j) for j in range(20) if 1e-6 * 2**j < 1]
-    assert repeated_lower(1.0, 0.5, 10**11, 1e-6) == pytest.approx(max(by_hand), rel=1e-9)
-    assert repeated_lower(8.0, 1.0, 10, 1e-6) == pytest.approx(80, rel=1e-6)
-    assert repeated_lower(1.0, 0.5, 3, 0.6) == 0.0
-
-
 def _found(name: str, request: Request, **budget: float) -> Row:
     found = row(name, request, **budget)
     assert isinstance(found, Row)
@@ -107,10 +100,3 @@ def test_no_lower_end_is_above_the_upper_one(budget: dict[str, object], task: st
 def test_answers_of_other_processes_are_those_of_this_one() -> None:
     request = {"n_users": N, "delta": DELTA, "epsilon": 1.0, "epsilon0": "0.1,1", "mechanism": "blanket"}
     assert list(compared(request, jobs=2)) == list(compared(request))
-
-
-def test_one_mechanism_is_asked_alone() -> None:
-    [found] = compared({"n_users": N, "delta": DELTA, "epsilon0": 1.0, "mechanism": "blanket"})
-    assert isinstance(found, Row)
-    assert (found.mechanism, found.rests_on) == ("blanket", "proven")
-    assert found == _found("blanket", Request(N, delta=DELTA), epsilon0=1.0)

@@ -39,9 +39,6 @@ class TestOneRound:
         assert exact_delta(n, rate, noise, epsilon, swapped=True) <= found
         assert distributed_rounds_lower(n, rate, noise, 1, epsilon=epsilon) <= truth
 
-    def test_the_references(self):
-        assert distributed_rounds(200, 0.1, 1.0, 1, epsilon=0.5) == pytest.approx(9.8445e-8, rel=1e-5)
-
     @pytest.mark.parametrize("epsilon", [-1.0, -0.3, 0.0, 0.3, 1.0])
     def test_cells_have_both_orders(self, epsilon):
         cells = distributed_cells(20, 0.3, 0.7)
@@ -86,9 +83,6 @@ class TestGroups:
             less = counted(n, rate, rate, noise, most=7, below=True).log_delta(epsilon)
             assert less < exact < more
             assert math.exp(exact) == pytest.approx(float(exact_delta(n, rate, noise, epsilon)), rel=1e-8)
-
-    def test_chances_near_the_smallest_number(self):
-        assert 0 < distributed_rounds(10**7, 1e-4, 0.06, 1, delta=1e-8) < 1
 
     @pytest.mark.parametrize("n", [10**7, 10**12, 2**53])
     def test_chances_are_right(self, n):

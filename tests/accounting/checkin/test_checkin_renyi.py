@@ -8,15 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from oracles.checkin import (
-    equation_11,
     exact_gaussian_excess,
     gaussian_excess,
     integrated_excess,
     noisy_sums,
     over_counts,
     shuffle_excess,
-    theorem_2,
-    theorem_3,
     three_way,
     worst_binary,
 )
@@ -55,49 +52,9 @@ def value(excess, order):
 
 # --- the printed forms -----------------------------------------------------------------------------------
 
-ORDER = st.integers(2, 40)
 EPSILON0 = st.floats(0.05, 12)
-N = st.integers(2, 10**9)
-RATE = st.floats(1e-9, 1)
 SLACK = st.floats(0, 1)
 STD = st.floats(0.2, 30)
-
-
-@settings(max_examples=25)
-@given(ORDER, EPSILON0, N, RATE, SLACK)
-def test_theorem_2_as_printed(order, epsilon0, n, rate, slack):
-    found = shuffled_renyi(order, epsilon0, n, rate, "paper", slack)
-    edge = (1 - slack) * n * rate
-    if abs(edge - round(edge)) > 1e-6:
-        assert found == pytest.approx(value(theorem_2(order, epsilon0, n, rate, slack), order), rel=1e-10)
-
-
-@settings(max_examples=25)
-@given(ORDER, N, RATE, STD, SLACK)
-def test_equation_11_as_printed(order, n, rate, std, slack):
-    found = split_renyi(order, n, rate, std, "paper", slack)
-    edge = (1 - slack) * n * rate
-    if abs(edge - round(edge)) > 1e-6:
-        assert found == pytest.approx(value(equation_11(order, n, rate, std, slack), order), rel=1e-10)
-
-
-@settings(max_examples=40)
-@given(st.integers(2, 3000), EPSILON0, N, RATE, SLACK)
-def test_theorem_3_as_printed(order, epsilon0, n, rate, slack):
-    truth = float(theorem_3(order, epsilon0, n, rate, slack))
-    assert lower_renyi(order, epsilon0, n, rate, slack) == pytest.approx(truth, rel=1e-10, abs=1e-300)
-
-
-@settings(max_examples=40)
-@given(N, RATE, SLACK)
-def test_lemma_4(n, rate, slack):
-    found, exponent = count_tails(n, rate, slack), mpf(slack) ** 2 * n * mpf(rate)
-    assert found.lower_tail == pytest.approx(
-        float(mp.exp(-exponent / 2)), rel=1e-12 * (1 + float(exponent)), abs=2e-323
-    )
-    assert found.upper_tail == pytest.approx(
-        float(mp.exp(-exponent / (2 + mpf(slack)))), rel=1e-12 * (1 + float(exponent)), abs=2e-323
-    )
 
 
 @pytest.mark.parametrize(("n", "rate"), [(40, 0.1), (200, 0.5), (1000, 0.02), (300, 0.97)])
@@ -122,35 +79,15 @@ def test_tails_are_never_below_the_truth(n, rate):
         assert low == 0 or binom.cdf(low, n, rate) > chance * (1 - 1e-6) or low == math.floor(n * rate)
 
 
-@pytest.mark.parametrize("slack", [0.0, 0.3, 0.8, 1.0])
-@pytest.mark.parametrize(("n", "rate"), [(50, 0.1), (400, 0.3)])
+@pytest.mark.parametrize("slack", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("divergence", [0.0, 0.5, 30.0])
-def test_lemma_5(n, rate, slack, divergence):
-    law = binom.pmf(np.arange(n + 1), n, rate)
-    truth = law[0] + law[1:] @ np.exp(divergence / np.arange(1, n + 1))
-    assert truth <= split_mean(divergence, n, rate, slack) * (1 + 1e-12)
+def test_lemma_5(slack, divergence):
+    law = binom.pmf(np.arange(401), 400, 0.3)
+    truth = law[0] + law[1:] @ np.exp(divergence / np.arange(1, 401))
+    assert truth <= split_mean(divergence, 400, 0.3, slack) * (1 + 1e-12)
 
 
 # --- sums over the number of clients -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("inner", ["paper", "exact"])
-@pytest.mark.parametrize(
-    ("order", "n", "rate", "std"),
-    [(2, 30, 0.1, 1.0), (5, 60, 0.5, 0.7), (12, 40, 0.9, 3.0), (3, 25, 1.0, 1.0), (20, 9, 0.1, 1.0), (40, 9, 0.3, 0.1)],
-)  # fmt: skip
-def test_theorem_4_term_by_term(order, n, rate, std, inner):
-    truth = over_counts(lambda k, r: gaussian_excess(order, k, r, std), n, rate, inner)
-    assert summed_renyi(order, n, rate, std, inner) == pytest.approx(value(truth, order), rel=1e-11)
-
-
-@pytest.mark.parametrize(
-    ("order", "n", "rate", "std"),
-    [(2, 30, 0.1, 1.0), (5, 60, 0.5, 0.7), (12, 40, 0.9, 3.0), (3, 25, 1.0, 1.0), (20, 9, 0.1, 1.0), (7, 9, 0.3, 50.0)],
-)  # fmt: skip
-def test_the_exact_moment_term_by_term(order, n, rate, std):
-    truth = over_counts(lambda k, r: exact_gaussian_excess(order, k, r, std), n, rate, "exact")
-    assert exact_renyi(order, n, rate, std) == pytest.approx(value(truth, order), rel=1e-11)
 
 
 @pytest.mark.parametrize(("order", "k", "rate", "std"), [(2, 1, 0.5, 1.0), (3, 4, 0.2, 1.5), (6, 9, 0.7, 2.0)])
@@ -263,18 +200,6 @@ def test_splits_are_never_below_the_sum(order, n, rate, slack, epsilon0, std):
             assert found == pytest.approx(value(three_way(excess, n, rate, slack), order), rel=1e-7)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_the_best_slack_is_no_worse_than_any_tried(whole):
-    for inner in ("paper", "exact"):
-        ask = (
-            (lambda slack, i=inner: split_renyi(8, **FIG_2, inner=i, slack=slack))
-            if whole
-            else (lambda slack, i=inner: shuffled_renyi(8, 1.0, 10**6, 1e-3, i, slack))
-        )
-        assert ask(None) <= min(ask(i / 64) for i in range(65)) * (1 + 1e-12)
-        assert ask(None) <= 1.01 * min(ask(2 ** (-i / 5)) for i in range(40))
-
-
 @pytest.mark.parametrize(("order", "epsilon0", "n", "rate"), [(2, 1.0, 40, 0.3), (6, 2.0, 60, 0.1), (4, 0.5, 50, 0.9)])
 def test_many_pieces_are_above_the_sum_and_close_to_it(order, epsilon0, n, rate):
     pieces = moments.many_pieces(n, rate)
@@ -315,14 +240,6 @@ def test_shuffled_binary_response_lies_between_the_bounds(n, rate, order, epsilo
     assert worst <= pure_renyi(order, epsilon0)
     if order == 2:
         assert sharper == pytest.approx(equal, rel=1e-9)
-
-
-@pytest.mark.parametrize("order", [2, 5, 200])
-@pytest.mark.parametrize(("epsilon0", "n", "rate"), [(1.0, 200, 0.1), (0.1, 300, 0.5), (3.0, 300, 0.02)])
-def test_more_clients_keep_the_order_of_the_bounds(order, epsilon0, n, rate):
-    equal = binary_renyi(order, epsilon0, n, rate, "exact")
-    assert lower_renyi(order, epsilon0, n, rate) <= sharper_lower_renyi(order, epsilon0, n, rate) <= equal * (1 + 1e-11)
-    assert equal <= shuffled_renyi(order, epsilon0, n, rate, "exact")
 
 
 def test_two_clients_refute_the_check_in_rate_inside():
@@ -380,21 +297,6 @@ def test_removal_is_poisson_sampling_when_the_noise_is_the_servers(order, rate, 
         added = float(mp.log(mp.quad(lambda x: integrand(x, -1), ends)) / (order - 1))
     assert found == pytest.approx(removed, rel=1e-9)
     assert added <= found * (1 + 1e-9)
-
-
-def test_edges():
-    for inner in ("paper", "exact"):
-        assert shuffled_renyi(8, 1.0, 100, 0, inner) == 0
-        assert split_renyi(8, 100, 0, 1.0, inner) == 0
-        assert summed_renyi(8, 100, 0, 1.0, inner) == 0
-        assert binary_renyi(8, 1.0, 100, 0, inner) == 0
-    assert exact_renyi(8, 100, 0, 1.0) == lower_renyi(8, 1.0, 100, 0) == removal_renyi(8, 0, 1.0) == 0
-    assert exact_renyi(4, 50, 1.0, 1.0) == pytest.approx(value(mp.expm1(mpf(24) / 50), 4), rel=1e-12)
-
-
-def test_too_many_clients_to_list_are_refused():
-    with pytest.raises(DomainError, match=r"^n_users .*2000"):
-        binary_renyi(2, 1.0, 2001, 0.1, "exact")
 
 
 @pytest.mark.parametrize("inner", ["paper", "exact"])

@@ -9,7 +9,6 @@ from mpmath import mp, mpf
 from oracles.checkin import renyi
 
 from flamelib.accounting.composition.renyi import (
-    converted,
     least_renyi,
     pure_renyi,
     renyi_composition,
@@ -17,21 +16,10 @@ from flamelib.accounting.composition.renyi import (
     renyi_divergence,
     renyi_to_epsilon,
 )
-from flamelib.core.vocabulary import DomainError
-
-ORDER = st.integers(2, 3000)
-DELTA = st.floats(1e-300, 0.99)
 
 
 def hockey_stick(first, second, epsilon):
     return sum(max(0, p - mp.exp(mpf(epsilon)) * q) for p, q in zip(first, second, strict=True))
-
-
-@given(ORDER, st.floats(1e-6, 300))
-def test_pure_privacy_by_its_printed_form(order, epsilon):
-    e = mpf(epsilon)
-    truth = mp.log((mp.sinh(order * e) - mp.sinh((order - 1) * e)) / mp.sinh(e)) / (order - 1)
-    assert pure_renyi(order, epsilon) == pytest.approx(float(truth), rel=1e-11)
 
 
 @given(st.integers(2, 30), st.floats(0.01, 3), st.lists(st.floats(0, 1), min_size=3, max_size=3))
@@ -54,18 +42,6 @@ def test_the_divergence_by_its_definition(order, weights, seed):
     assert renyi_divergence(first, second, order) == pytest.approx(float(truth), rel=1e-9, abs=1e-12)
 
 
-def test_impossible_under_one_law_alone():
-    assert renyi_divergence([0.5, 0.5], [1.0, 0.0], 2) == math.inf
-    assert renyi_divergence([1.0, 0.0], [0.5, 0.5], 2) == pytest.approx(math.log(2))
-
-
-@given(ORDER, st.floats(0, 100), DELTA)
-def test_the_printed_conversion(order, divergence, delta):
-    o, d = mpf(order), mpf(delta)
-    truth = mpf(divergence) + (mp.log(1 / d) + (o - 1) * mp.log(1 - 1 / o) - mp.log(o)) / (o - 1)
-    assert renyi_conversion(order, divergence, delta) == pytest.approx(float(max(0, truth)), rel=1e-11, abs=1e-12)
-
-
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.3])
 @pytest.mark.parametrize("epsilon0", [0.1, 1.0, 4.0])
 def test_the_conversion_is_never_below_the_truth(epsilon0, delta):
@@ -76,15 +52,6 @@ def test_the_conversion_is_never_below_the_truth(epsilon0, delta):
         chances = [mp.binomial(times, i) * stays**i * (1 - stays) ** (times - i) for i in range(times + 1)]
         truth = hockey_stick(chances, chances[::-1], found)
         assert truth <= delta * (1 + 1e-12)
-
-
-def test_more_orders_never_hurt():
-    curve = lambda order: order / 100  # noqa: E731
-    coarse, fine = (renyi_to_epsilon(curve, 1e-6, range(2, 300, step)) for step in (7, 1))
-    assert fine <= coarse
-    assert fine == pytest.approx(min(converted(order, order / 100, 1e-6) for order in range(2, 300)))
-    assert renyi_to_epsilon(curve, 0, (2, 3)) == math.inf
-    assert renyi_to_epsilon(curve, 1, (2, 3)) == 0
 
 
 @pytest.mark.parametrize(("order", "epsilon", "delta"), [(2, 0.5, 0.1), (8, 1.0, 1e-5), (30, 0.2, 1e-9), (3, 4.0, 0.6)])
@@ -121,11 +88,3 @@ def test_edges():
     assert least_renyi(5, 1.0, 1) == math.inf
     assert renyi_conversion(2, 0.5, 0) == math.inf
     assert renyi_conversion(2, 0.5, 1) == 0
-
-
-@pytest.mark.parametrize("function", [pure_renyi, least_renyi, renyi_conversion])
-@pytest.mark.parametrize("order", [1, 0, -3, 2.5, math.nan, 10**9, "x", None])
-def test_orders_out_of_reach_are_refused_by_name(function, order):
-    rest = {pure_renyi: (1.0,), renyi_conversion: (0.1, 1e-5)}.get(function, (1.0, 1e-5))
-    with pytest.raises(DomainError, match=r"^order "):
-        function(order, *rest)

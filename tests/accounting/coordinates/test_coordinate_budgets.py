@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import mpmath as mp
@@ -12,19 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flamelib.accounting.composition.closed_form import advanced_composition
 from flamelib.accounting.coordinates import index_privacy as index
 from flamelib.accounting.coordinates import printed as accuracy
 from flamelib.accounting.coordinates import printed as gains
 from flamelib.accounting.coordinates import printed as sp
 from flamelib.accounting.sampling.closed_form import sampled_epsilon
 from flamelib.accounting.shuffling import closed_form as cf
-from flamelib.accounting.shuffling.accuracy import summation_plan, worst_input
+from flamelib.accounting.shuffling.accuracy import summation_plan
 from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import AnyProfile, KaryProfile
 from flamelib.core.vocabulary import DomainError
-
-DELTA_C = 0.01 / 1000**1.1
 
 
 def lemma_1(n, k, epsilon0, delta):
@@ -78,13 +73,6 @@ def test_theorems_1_and_4(d, epsilon, delta):
     assert (d + 1) * Fraction(delta) <= simple.delta
 
 
-def test_a_delta_of_one_is_no_promise():
-    assert sp.simple_vector(10, 0.1, 0.5).delta == 1.0
-    assert sp.double_vector(10, 0.1, 0.5).delta == 10.5
-    assert sp.simple_vector(10, 0.1, 0).epsilon == pytest.approx(1.0)
-    assert sp.double_vector(10, 0, 0).epsilon == 0.0
-
-
 def test_theorem_2_is_theorem_3_for_the_sampled_users():
     for rate, users in ((0.02, 100_000), (0.5, 4000), (0.3, 10**7)):
         direct = sp.sampled_kary(users, 2, 0.5, rate, 1e-9)
@@ -102,36 +90,18 @@ def test_figure_3_with_the_inferred_parameters():
     assert gains.double_ratio(75755, 1515.1, 1666, 2, 0.8, delta) == pytest.approx(137.3550, abs=5e-5)
 
 
-@pytest.mark.parametrize(("epsilon0", "unsampled"), [(0.8, 0.7135), (0.5, 0.647), (0.1, 0.576)])
-def test_figure_3_below_the_local_budget(epsilon0, unsampled):
-    """In that setting the unsampled budget exceeds the local one below about 0.69."""
-    each = 0.01 / 5000**1.1 / (2 * 1515.1 + 1)
-    found = sp.padded_kary(2, epsilon0, 1666, 0.02, each).epsilon_unsampled
-    assert found == pytest.approx(unsampled, abs=5e-4)
-    assert (found > epsilon0) == (epsilon0 < 0.69)
-
-
-def test_lemma_1_is_useless_for_the_budgets_of_the_experiments():
-    assert sp.shuffled_kary(1000, 2, 0.01, DELTA_C / 7851) == pytest.approx(0.785, abs=5e-4)
-
-
 def test_index_privacy_of_the_experiments():
     assert index.strongest_index_privacy(1000, 333, 1 / 50) == index.IndexPrivacy(3.125, 16)
     assert index.least_multiples(1 / 50, 3.125) == 16.0
 
 
-def test_composition_alone_would_gain_fifteen():
-    """The local budget 78.5 composed by the advanced theorem, with no shuffler, is 5.167."""
-    assert 78.5 / advanced_composition(0.01, 0, 7850, 5e-6).epsilon == pytest.approx(15.19, abs=5e-3)
-
-
 # --- upper bounds lie above the truth -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_users", [2000, 50_000, 10**6])
+@pytest.mark.parametrize("n_users", [2000, 10**6])
 @pytest.mark.parametrize("n_buckets", [2, 10])
-@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 2.5])
-@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.5])
+@pytest.mark.parametrize("epsilon0", [0.1, 2.5])
+@pytest.mark.parametrize("delta", [1e-9, 0.5])
 def test_lemma_1_lies_above_the_certified_divergence(n_users, n_buckets, epsilon0, delta):
     bound = sp.shuffled_kary(n_users, n_buckets, epsilon0, delta)
     certified = blanket_divergence(KaryProfile(epsilon0, n_buckets), n_users, delta=delta)
@@ -224,24 +194,6 @@ def test_the_power_of_the_sampling_rate():
     assert slope(lambda rate: double(0.5, 10**7, rate, 10**13, TINY), rates) == pytest.approx(1.5, abs=0.02)
 
 
-def test_small_and_large_local_budgets():
-    small = np.geomspace(1e-3, 1e-2, 5).tolist()
-    for chain in (
-        lambda e: one(e, 10**8, TINY),
-        lambda e: simple(e, 1000, 10**8, TINY),
-        lambda e: double(e, 1000, 0.1, 10**8, TINY),
-    ):
-        assert slope(chain, small) == pytest.approx(1, abs=0.02)
-    grown = np.log(simple(5, 100, 10**12, TINY) / simple(4, 100, 10**12, TINY))
-    assert grown == pytest.approx(1, abs=0.05)
-
-
-def test_the_dimension_enters_linearly_in_the_end():
-    """Corollary 2 forgets the drift term: for very long vectors the epsilon of Theorem 1 grows like d, not its root."""
-    dimensions = np.geomspace(1e8, 1e10, 5).astype(int).tolist()
-    assert slope(lambda d: simple(0.5, d, 10**4, 1e-6), dimensions) > 0.9
-
-
 def test_corollaries_beyond_their_condition():
     edge = math.log(10_000 / math.log(1e6)) / 2
     assert (
@@ -263,39 +215,7 @@ def test_corollaries_beyond_their_condition():
 # --- Figure 3 ---------------------------------------------------------------------------------------------
 
 
-def test_ratios_are_zero_where_nothing_is_proved():
-    assert gains.simple_ratio(1000, 100, 2, 1.0, 1e-6) == 0.0
-    assert gains.double_ratio(1000, 20, 100, 2, 1.0, 1e-6) == 0.0
-    with pytest.raises(DomainError, match=r"^kept must be a number in \(0, 1000\]"):
-        gains.double_ratio(1000, 1000.5, 100, 2, 1.0, 1e-6)
-
-
 # --- Proposition 1 ----------------------------------------------------------------------------------------
-
-
-def deviation_by_enumeration(padded, sampled, n_levels, mass):
-    """Every tuple of messages: worst users, uniform dummies, the debiased mean."""
-    value = worst_input(n_levels, mass)
-    low = min(math.floor(value * n_levels), n_levels - 1)
-    up = value * n_levels - low
-    user = [mass / (n_levels + 1)] * (n_levels + 1)
-    user[low] += (1 - mass) * (1 - up)
-    user[low + 1] += (1 - mass) * up
-    laws = [user] * sampled + [[1 / (n_levels + 1)] * (n_levels + 1)] * (padded - sampled)
-    total = square = 0.0
-    for messages in itertools.product(range(n_levels + 1), repeat=padded):
-        noise = (padded - sampled) / 2 + sampled * mass / 2
-        estimate = (sum(messages) / n_levels - noise) / ((1 - mass) * sampled)
-        chance = math.prod(law[y] for law, y in zip(laws, messages, strict=True))
-        total, square = total + chance * estimate, square + chance * estimate**2
-    assert total == pytest.approx(value, abs=1e-12), "subtracting half a unit for each dummy leaves no bias"
-    return math.sqrt(square - total**2)
-
-
-@pytest.mark.parametrize(("padded", "sampled", "n_levels", "mass"), [(4, 1, 2, 0.3), (5, 3, 1, 0.6), (4, 2, 3, 0.1)])
-def test_deviation_of_a_padded_mean(padded, sampled, n_levels, mass):
-    found = accuracy.padded_deviation(padded, sampled, n_levels, mass)
-    assert found == pytest.approx(deviation_by_enumeration(padded, sampled, n_levels, mass), rel=1e-12)
 
 
 def test_proposition_1_has_its_slopes():
@@ -384,60 +304,3 @@ def test_no_index_privacy_at_one_multiple():
 
 
 # --- bad input --------------------------------------------------------------------------------------------
-
-GOOD = {
-    "n_users": 10_000, "n_buckets": 2, "epsilon0": 0.5, "delta": 1e-9, "dimension": 100, "kept": 7.5, "padded": 5000,
-    "sampling_rate": 0.05, "index_privacy": 2.0, "epsilon": 0.5, "sampled": 20, "n_levels": 4, "blanket_mass": 0.5,
-}  # fmt: skip
-BAD = {
-    **{name: [1, 2.5, math.nan, math.inf, -1, "x", None, True] for name in ("n_users", "n_buckets", "padded")},
-    **{name: [0, 2.5, math.nan, "x", None] for name in ("dimension", "sampled", "n_levels")},
-    **{name: [0, -1, math.nan, math.inf, "x", None] for name in ("epsilon0", "kept")},
-    **{name: [0, 1.1, math.nan, "x", None] for name in ("sampling_rate", "blanket_mass")},
-    "delta": [-1e-9, 1.1, math.nan, "x"],
-    "epsilon": [-1e-9, math.nan, math.inf, "x"],
-    "index_privacy": [0.99, math.nan, math.inf, "x", None],
-}
-TAKES = {
-    sp.shuffled_kary: ("n_users", "n_buckets", "epsilon0", "delta"),
-    sp.sampled_kary: ("n_users", "n_buckets", "epsilon0", "sampling_rate", "delta"),
-    sp.padded_kary: ("n_buckets", "epsilon0", "padded", "sampling_rate", "delta"),
-    sp.simple_vector: ("dimension", "epsilon", "delta"),
-    sp.double_vector: ("kept", "epsilon", "delta"),
-    gains.simple_ratio: ("dimension", "n_users", "n_buckets", "epsilon0", "delta"),
-    gains.double_ratio: ("dimension", "kept", "padded", "n_buckets", "epsilon0", "delta"),
-    gains.generic_rate: ("epsilon0", "n_users", "delta"),
-    gains.simple_rate: ("epsilon0", "dimension", "n_users", "delta"),
-    gains.double_rate: ("epsilon0", "dimension", "sampling_rate", "padded", "delta"),
-    accuracy.mean_deviation: ("padded", "sampled", "epsilon", "delta"),
-    accuracy.padded_deviation: ("padded", "sampled", "n_levels", "blanket_mass"),
-    index.least_multiples: ("sampling_rate", "index_privacy"),
-    index.multiples_range: ("sampling_rate", "index_privacy"),
-    index.strongest_index_privacy: ("n_users", "padded", "sampling_rate"),
-}
-
-
-@pytest.mark.parametrize("function", TAKES, ids=lambda function: function.__name__)
-def test_bad_input_is_refused_by_name(function):
-    good = {name: GOOD[name] for name in TAKES[function]}
-    function(**good)
-    for name in good:
-        for bad in BAD[name]:
-            with pytest.raises(DomainError, match=rf"^{name} "):
-                function(**{**good, name: bad})
-
-
-def test_more_messages_of_users_than_messages_are_refused():
-    for function, rest in ((accuracy.mean_deviation, (0.5, 1e-6)), (accuracy.padded_deviation, (4, 0.5))):
-        with pytest.raises(DomainError, match=r"^sampled .*at most padded"):
-            function(100, 101, *rest)
-
-
-def test_standard_library_only():
-    code = (
-        "import sys; before = set(sys.modules); import flamelib.accounting.coordinates.printed; "
-        "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
-        "print(sorted(new - set(sys.stdlib_module_names) - {'flamelib'}))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"

@@ -16,7 +16,6 @@ from flamelib.accounting.coordinates.certified import account, central_limit, to
 from flamelib.accounting.coordinates.counting import (
     MOST_MESSAGES,
     Count,
-    _deviance,
     _pmf,
     _tails,
     _whole,
@@ -27,7 +26,6 @@ from flamelib.accounting.coordinates.counting import (
 )
 from flamelib.accounting.coordinates.padded import padded_divergence
 from flamelib.core.profiles import LaplaceProfile
-from flamelib.core.vocabulary import DomainError
 
 DELTA = 0.01 / 1000**1.1
 BUDGETS = st.floats(-2, 0.8).map(lambda x: 10**x)
@@ -110,17 +108,6 @@ class TestEveryCount:
         same = double_lower(7850, 0.02, 1000, 0.5, delta=DELTA)
         assert double_lower(7850, 0.02, 1000, 0.5, delta=DELTA, n_users=1000) == same
 
-    @settings(max_examples=25)
-    @given(BUDGETS, st.integers(1, 6), st.integers(2, 9), st.floats(-8, -1).map(lambda x: 10**x))
-    def test_epsilon_is_the_inverse(self, epsilon0, kept, padded, delta):
-        epsilon = topk_lower(kept, padded, epsilon0, delta=delta)
-        truth = lambda at: float(oracles.count_delta(kept * (padded - 1), kept, above(epsilon0), at))  # noqa: E731
-        if epsilon > 0:
-            assert truth(epsilon) >= delta * (1 - 1e-12)
-            assert truth(epsilon * (1 + 1e-9) + 1e-10) <= delta * (1 + 1e-9)
-        else:
-            assert truth(0) <= delta * (1 + 1e-9)
-
 
 class TestPublished:
     def test_the_refuted_claim(self):
@@ -165,25 +152,6 @@ class TestSize:
         assert topk_lower(1e300, 10**9, 0.5, epsilon=0.0) == topk_lower(10, 10**9, 0.5, epsilon=0.0) > 0
         assert topk_lower(5, 2**53, 1.0, epsilon=0.1) == 0
 
-    def test_a_fraction_of_a_coordinate_is_left_out(self):
-        assert topk_lower(157.9, 333, 0.5, delta=DELTA) == topk_lower(157, 333, 0.5, delta=DELTA)
-        assert topk_lower(0.5, 333, 0.5, epsilon=0.1) == 0
-
-    def test_far_tails(self):
-        found = topk_lower(157, 333, 0.5, delta=1e-250)
-        assert 9 < found < 157 * 0.5
-        assert topk_lower(157, 333, 0.5, delta=0.0) <= 157 * 0.5
-        assert topk_lower(3, 5, 700.0, epsilon=50) > 0.01
-
-    @settings(max_examples=20)
-    @given(st.integers(1, 3000), st.integers(2, 3000), BUDGETS)
-    def test_monotone(self, kept, padded, epsilon0):
-        found = topk_lower(kept, padded, epsilon0, delta=1e-6)
-        assert found <= topk_lower(kept + 1, padded, epsilon0, delta=1e-6) + 1e-9
-        assert found <= topk_lower(kept, padded, 1.1 * epsilon0, delta=1e-6) + 1e-9
-        assert topk_lower(kept, padded + 1, epsilon0, delta=1e-6) <= found + 1e-9
-        assert disjoint_lower(kept, padded, epsilon0, delta=1e-6) <= found + 1e-9
-
 
 class TestBelow:
     """Every lower bound is below every bound from above for the same thing."""
@@ -195,9 +163,7 @@ class TestBelow:
         upper = padded_divergence(LaplaceProfile(epsilon0), padded, epsilon=epsilon, real=1)
         assert topk_lower(1, padded, epsilon0, epsilon=epsilon) <= upper
 
-    @pytest.mark.parametrize(
-        ("kept", "padded", "epsilon0", "delta"), [(157, 333, 0.5, DELTA), (20, 50, 1.0, 1e-2), (3, 10, 0.2, 1e-9)]
-    )
+    @pytest.mark.parametrize(("kept", "padded", "epsilon0", "delta"), [(157, 333, 0.5, DELTA), (3, 10, 0.2, 1e-9)])
     def test_vectors(self, kept, padded, epsilon0, delta):
         given = {"dimension": 50 * kept, "n_users": padded, "epsilon0": epsilon0, "delta": delta, "kept": kept}
         sound = account("topk", bound="blanket", route="sound", padded=padded, **given)
@@ -225,11 +191,6 @@ class TestParts:
             exact *= (1 - oracles.mpf(chance)) ** (trials - int(place))
             assert found[place - low] == pytest.approx(float(exact), rel=1e-12 + 4e-16 * 9 * spread)
 
-    def test_deviance_where_it_cancels(self):
-        x = np.array([1e6, 1e6 + 1, 1.05e6, 2e6, 1.0, 0.5])
-        exact = [oracles.mpf(v) * oracles.mp.log(oracles.mpf(v) / 10**6) + 10**6 - oracles.mpf(v) for v in x]
-        assert _deviance(x, 1e6) == pytest.approx(np.array([float(e) for e in exact]), rel=1e-13)
-
     def test_tails(self):
         pmf = np.arange(1.0, 3001)
         pmf /= pmf.sum()
@@ -241,28 +202,6 @@ class TestParts:
         for threshold in (0, 10, 17, 18, 25, 35):
             assert count.pair(threshold) == pytest.approx((float(sum(one[threshold:])), float(sum(two[threshold:]))))
             assert count.pair(threshold, tails=False) == pytest.approx((float(one[threshold]), float(two[threshold])))
-
-
-class TestBadInput:
-    @pytest.mark.parametrize("attack", [topk_lower, disjoint_lower])
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("kept", 0), ("kept", math.inf), ("padded", 1), ("epsilon0", 0), ("epsilon0", 701), ("delta", 2)],
-    )
-    def test_is_refused_by_name(self, attack, name, value):
-        good = {"kept": 10, "padded": 20, "epsilon0": 0.5, "delta": 1e-6}
-        with pytest.raises(DomainError, match=name):
-            attack(**good | {name: value})
-
-    def test_one_of_epsilon_and_delta(self):
-        for attack, good in (
-            (double_lower, {"dimension": 10, "sampling_rate": 0.1, "padded": 5, "epsilon0": 1.0}),
-            (simple_lower, {"dimension": 10, "n_users": 5, "epsilon0": 1.0}),
-            (disjoint_lower, {"kept": 10, "padded": 5, "epsilon0": 1.0}),
-        ):
-            for both in ({}, {"epsilon": 0.1, "delta": 0.1}):
-                with pytest.raises(DomainError, match="epsilon and delta"):
-                    attack(**good, **both)
 
 
 def test_the_last_threshold_may_be_the_best():

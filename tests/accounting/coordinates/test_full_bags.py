@@ -11,7 +11,6 @@ from flamelib.accounting.coordinates.certified import topk_truncated
 from flamelib.accounting.coordinates.counting import topk_lower
 from flamelib.accounting.coordinates.full_bags import dropped_lower, full_bags, full_bags_lower
 from flamelib.accounting.coordinates.weighed import weighed_lower
-from flamelib.core.vocabulary import DomainError
 from flamelib.mechanisms.randomizers import LaplaceNoise
 from flamelib.protocols import flame
 
@@ -65,13 +64,6 @@ def test_the_count_by_enumeration(n_users, kept, padded, epsilon):
     assert found == pytest.approx(truth, abs=1e-9)
 
 
-def test_epsilon_and_delta_are_inverse_from_below():
-    epsilon = full_bags_lower(9, 2, 2, 1.3, delta=0.05)
-    assert full_bags_lower(9, 2, 2, 1.3, epsilon=epsilon) >= 0.05
-    assert full_bags_lower(9, 2, 2, 1.3, epsilon=epsilon + 1e-9) < 0.05
-    assert full_bags_lower(9, 2, 2, 1.3, delta=0) == full_bags_lower(9, 2, 2, 1.3, delta=1) == 0
-
-
 def test_without_overflow_it_is_the_count_of_equal_top_coordinates():
     for delta in (1e-3, 1e-9):
         assert full_bags_lower(300, 50, 300, 0.5, delta=delta) == pytest.approx(
@@ -105,7 +97,7 @@ def updates(first):
 
 def test_the_protocol_itself_drops_and_counts_like_that():
     protocol = flame.FlameTopk(5, 3, 1.0, LaplaceNoise(1.3), kept=1, padded=2)
-    rng, repeats = np.random.default_rng(5), 3000
+    rng, repeats = np.random.default_rng(5), 1200
     for first, law in zip((True, False), worlds(0, 1, 2, 1.3), strict=True):
         seen = np.zeros(5)
         for _ in range(repeats):
@@ -114,20 +106,6 @@ def test_the_protocol_itself_drops_and_counts_like_that():
         expected = np.array([law[y] for y in range(5)])
         spread = np.sqrt(repeats * expected * (1 - expected))
         assert (abs(seen - repeats * expected) < 4 * spread + 1).all()
-
-
-@pytest.mark.parametrize("kept", [1e5, 1e300])
-def test_too_many_messages_are_refused(kept):
-    with pytest.raises(DomainError, match="kept"):
-        full_bags_lower(1000, kept, 333, 0.5, delta=DELTA)
-
-
-def test_large_budgets_of_few_messages():
-    """By hand: nothing is left out of a window that holds every count."""
-    least, truth = full_bags_lower(4, 1, 2, 300.0, delta=1e-100), 150 + math.log(2)  # no bag overflows: q to 1 - q
-    assert truth * (1 - 1e-9) <= least <= truth
-    # All messages are sure but the victim's, which is kept three times in four: 4 of 6 are above one half, or 2.
-    assert 0.75 * (1 - 1e-9) <= full_bags_lower(12, 1, 3, 700.0, epsilon=182.0) <= 0.75
 
 
 def test_full_bags_are_counted_as_far_as_they_can_be():
@@ -147,7 +125,7 @@ def test_users_who_cannot_report_elsewhere_fill_the_bags(n_users, dimension, pad
 
 def test_what_is_dropped_at_random_loses_no_more_than_is_certified():
     rng = np.random.default_rng(4)
-    for _ in range(8):
+    for _ in range(4):
         kept, padded = int(rng.integers(1, 8)), int(rng.integers(2, 40))
         n_users, dimension = int(rng.integers(2, 300)), kept + int(rng.integers(0, 20))
         epsilon0, delta = float(rng.uniform(0.05, 4)), float(10 ** rng.uniform(-9, -2))

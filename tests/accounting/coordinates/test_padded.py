@@ -1,6 +1,5 @@
 """One padded coordinate: above every data set of small cases, equal to an explicit average, below trivial bounds."""
 
-import itertools
 import math
 import warnings
 
@@ -14,9 +13,7 @@ from scipy.stats import binom
 from flamelib.accounting.coordinates.padded import Coordinate, Others, all_real, padded_divergence, sampled, some_real
 from flamelib.accounting.shuffling import inversion
 from flamelib.accounting.shuffling.laws import LaplaceLaw, PaddedLaplaceLaw
-from flamelib.accounting.shuffling.numerical import blanket_divergence
 from flamelib.core.profiles import KaryProfile, LaplaceProfile
-from flamelib.core.vocabulary import DomainError
 
 BUDGETS = st.floats(-1.5, 0.7).map(lambda x: 10**x)
 SHARES = st.floats(0, 0.95)
@@ -92,24 +89,6 @@ class TestFormula:
         assert exact <= bound
         assume(exact > 1e-12 and real in (1, padded))
         assert bound <= exact * (1 + 1e-9)
-
-    @pytest.mark.parametrize("profile", [LaplaceProfile(0.5), LaplaceProfile(3.0), KaryProfile(1.0, 4)])
-    @pytest.mark.parametrize("padded", [10, 1000])
-    def test_no_dummies_is_the_blanket_divergence(self, profile, padded):
-        for share in (0.0, 0.3, 0.9):
-            known = blanket_divergence(profile, padded, epsilon=share * profile.epsilon0)
-            found = padded_divergence(profile, padded, epsilon=share * profile.epsilon0)
-            assert found == pytest.approx(known, rel=2e-6, abs=1e-300)
-
-    @pytest.mark.parametrize("profile", [LaplaceProfile(0.5), KaryProfile(2.0, 10)])
-    def test_more_real_messages_never_help(self, profile):
-        for against in ("real", "dummy"):
-            found = [
-                padded_divergence(profile, 300, delta=1e-7, real=real, against=against)
-                for real in (1, 20, 100, 299, 300)
-            ]
-            assert all(later >= earlier * (1 - 1e-9) for earlier, later in itertools.pairwise(found))
-            assert found[-1] == pytest.approx(padded_divergence(profile, 300, delta=1e-7, against=against), rel=1e-9)
 
     def test_the_price_of_the_comparison_is_small(self):
         """20 real of 333, all blankets counted one by one: by certified divergences with a sure number of blankets."""
@@ -217,48 +196,12 @@ class TestOthers:
 
 
 class TestCurve:
-    def test_it_is_what_is_evaluated(self):
-        profile = LaplaceProfile(0.5)
-        one = Coordinate(profile, all_real(profile, 100), 1.0, 0.0)
-        curve = one.curve()
-        assert curve.forward(0.01) == one.delta(0.01, "blanket")
-        assert curve.backward(0.01) == one.swapped.delta(0.01, "blanket")
-        assert Coordinate(profile, all_real(profile, 100), 0.2, 0.2).curve().backward is None
-
-    @pytest.mark.parametrize("pair", [(1, 1), (1, 0), (0.05, 0.05)])
-    def test_it_falls_and_vanishes(self, pair):
-        profile = LaplaceProfile(1.0)
-        one = Coordinate(profile, all_real(profile, 50), *pair)
-        found = [one.delta(share * one.most, "blanket") for share in np.linspace(0, 1, 15)]
-        assert found == sorted(found, reverse=True)
-        assert found[-1] == 0 < found[-2]
-
     @pytest.mark.parametrize("epsilon0", [1e-300, 1e-9, 40.0, 700.0])
     @pytest.mark.parametrize("profile", [LaplaceProfile, lambda epsilon0: KaryProfile(epsilon0, 3)])
     def test_beyond_the_numerics_the_message_stands_alone(self, epsilon0, profile):
         one = Coordinate(profile(epsilon0), all_real(profile(epsilon0), 50))
         assert 0 < one.delta(0.5 * epsilon0, "blanket") <= 1
         assert one.delta(epsilon0, "blanket") <= 1e-15 * epsilon0
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "given"),
-        [
-            ("epsilon", {}),
-            ("epsilon", {"epsilon": 0.1, "delta": 0.1}),
-            ("delta", {"delta": 1.5}),
-            ("epsilon", {"epsilon": math.nan}),
-            ("padded", {"padded": 1, "delta": 0.1}),
-            ("real", {"real": 0, "delta": 0.1}),
-            ("real", {"real": 11, "delta": 0.1}),
-            ("real", {"real": 2.5, "delta": 0.1}),
-            ("against", {"against": "nobody", "delta": 0.1}),
-        ],
-    )
-    def test_is_refused_by_name(self, name, given):
-        with pytest.raises(DomainError, match=name):
-            padded_divergence(LaplaceProfile(0.5), **({"padded": 10} | given))
 
 
 def test_everybody_reports_and_nobody_blends_in():

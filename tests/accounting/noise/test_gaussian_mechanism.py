@@ -1,9 +1,5 @@
 """The Gaussian mechanism against 60 digits: delta, epsilon, noise; and the mistakes of the classical formula."""
 
-import math
-import subprocess
-import sys
-
 import mpmath
 import numpy as np
 import pytest
@@ -11,8 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flamelib.accounting.noise import gaussian as gm
-from flamelib.answers import answer
-from flamelib.core.vocabulary import DomainError
 
 
 def exact(sensitivity, noise_std, epsilon):
@@ -52,20 +46,6 @@ def test_delta_is_the_printed_formula(case):
     assert float(mpmath.log(truth)) == pytest.approx(gm.log_delta(*case), rel=1e-14, abs=1e-12)
 
 
-@given(
-    st.floats(-9, 3).map(lambda e: 10.0**e),
-    st.floats(-9, 3).map(lambda e: 10.0**e),
-    st.floats(-3, 37),
-)
-def test_delta_on_random_scales(sensitivity, noise_std, deviations):
-    ratio = sensitivity / noise_std
-    epsilon = max(0.0, ratio * (deviations + ratio / 2))
-    truth = exact(sensitivity, noise_std, epsilon)
-    assert float(mpmath.log(truth)) == pytest.approx(
-        gm.log_delta(sensitivity, noise_std, epsilon), abs=1e-12, rel=1e-14
-    )
-
-
 @pytest.mark.parametrize("case", [(1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (0.3, 2.0, 0.4), (4.0, 1.0, 6.0)])
 def test_the_formula_is_the_divergence_in_both_directions(case):
     assert float(densities(*case)) == pytest.approx(float(exact(*case)), rel=1e-12)
@@ -83,28 +63,12 @@ def test_epsilon_answers_delta_and_never_falls_short(noise_std, delta):
     assert below <= 0 or exact(1.0, noise_std, below) > delta
 
 
-def test_epsilon_at_the_ends():
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=0) == math.inf
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=1) == 0
-    total_variation = math.erf(1 / math.sqrt(8))
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=total_variation * (1 + 1e-9)) == 0
-    assert gm.gaussian_mechanism(1.0, 1.0, delta=total_variation * (1 - 1e-9)) > 0
-    assert gm.gaussian_mechanism(1.0, 1.0, epsilon=1e6) == math.ulp(0.0)
-    assert gm.gaussian_mechanism(1e300, 1e-300, epsilon=1e6) == 1
-    assert gm.gaussian_mechanism(1e300, 1e-300, delta=0.5) == math.inf
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.1609, 1.0, 26.0, 1e4])
 @pytest.mark.parametrize("delta", [1e-300, 5e-6, 0.3, 0.999])
 def test_calibrated_noise_is_enough_and_hardly_more(epsilon, delta):
     noise_std = gm.analytic_noise_std(3.0, epsilon, delta)
     assert exact(3.0, noise_std, epsilon) <= delta
     assert exact(3.0, noise_std * (1 - 1e-10), epsilon) > delta
-
-
-def test_a_gaussian_composes_like_its_squared_ratio():
-    twice = gm.gaussian_mechanism(math.sqrt(2), 1.0, epsilon=1.0)
-    assert twice == pytest.approx(gm.gaussian_mechanism(1.0, 1 / math.sqrt(2), epsilon=1.0), rel=1e-11)
 
 
 def test_the_classical_formula_is_loose_below_one_and_wrong_far_above():
@@ -117,35 +81,3 @@ def test_the_classical_formula_is_loose_below_one_and_wrong_far_above():
     assert gm.gaussian_mechanism(1.0, large, delta=5e-6) == pytest.approx(26.0, abs=0.05)
     budgets = np.linspace(0.01, 1, 25)
     assert all(gm.gaussian_mechanism(1.0, gm.classical_noise_std(1.0, e, 1e-5), epsilon=e) < 1e-5 for e in budgets)
-
-
-def test_the_command_knows_it():
-    reply = answer("participation:thm-2.4", {"sensitivity": 1, "noise_std": 2, "epsilon": 1})
-    assert reply["gives"] == "exact"
-    assert reply["adjacency"] == "add-remove"
-    assert reply["value"] == pytest.approx(float(exact(1, 2, 1)), rel=1e-11)
-    assert 0 < reply["uncertainty"] < 1e-11
-
-
-def test_it_needs_the_standard_library_only():
-    code = "import sys, flamelib.accounting.noise.gaussian; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: gm.log_delta(0, 1, 1), "sensitivity"),
-        (lambda: gm.log_delta(1, -1, 1), "noise_std"),
-        (lambda: gm.log_delta(1, 1, -1), "epsilon"),
-        (lambda: gm.analytic_noise_std(1, 1, 0), "delta"),
-        (lambda: gm.analytic_noise_std(1, 1, 1), "delta"),
-        (lambda: gm.classical_noise_std(1, 0, 0.5), "epsilon"),
-        (lambda: gm.classical_noise_std(1, 1, 1), "delta"),
-        (lambda: gm.gaussian_mechanism(1, 1), "epsilon"),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, name):
-    with pytest.raises(DomainError, match=name):
-        call()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -43,8 +42,6 @@ from flamelib.accounting.sampling.rounds import (
     subsampled_cells,
     turned_cells,
 )
-from flamelib.answers import answer
-from flamelib.core.vocabulary import DomainError
 
 SETTINGS = [(0.1, 0.1, 5, 1.0), (0.01, 0.01, 30, 1.5), (0.001, 0.1, 30, 3.44), (0.1, 0.001, 1000, 1.7),
             (0.6, 0.5, 4, 0.5), (1.0, 0.3, 7, 2.0), (0.2, 1.0, 3, 2.0)]  # fmt: skip
@@ -236,36 +233,6 @@ class TestOtherWays:
     def test_faint_answers_stay_above(self):
         for epsilon in (20.0, 1e6):
             assert 0 < upper("outer", (0.1, 0.1, 5, 1.0), 10, epsilon=epsilon) < 1e-20
-
-
-class TestOrder:
-    def test_of_the_schemes(self):
-        for setting in SETTINGS[:2]:
-            found = [upper(scheme, setting, 500, delta=1e-6) for scheme in ("cs", "outer", "wcs", "ols")]
-            assert found == sorted(found)
-
-    def test_limits(self):
-        alone, always, alike = (0.2, 0.3, 1, 1.0), (1.0, 0.3, 8, 1.0), (0.2, 0.3, 10**9, 1.0)
-        for setting, scheme in ((alone, "cs"), (always, "ols"), (alike, "wcs")):
-            assert upper("outer", setting, 40, epsilon=1.0) == pytest.approx(
-                upper(scheme, setting, 40, epsilon=1.0), rel=1e-3
-            )
-
-    def test_in_rounds_records_and_noise(self):
-        setting = (0.05, 0.1, 10, 1.0)
-        rounds = [upper("outer", setting, many, epsilon=1.0) for many in (1, 10, 100, 10**5)]
-        records = [upper("outer", (0.05, 0.1, many, 1.0), 100, epsilon=1.0) for many in (1, 2, 3, 30)]
-        noise = [upper("outer", (0.05, 0.1, 10, std), 100, epsilon=1.0) for std in (4.0, 1.0, 0.5)]
-        at_least = [lower(setting, many, epsilon=1.0) for many in (1, 2, 10, 100, 3000)]
-        for found in (rounds, records, noise, at_least):
-            assert found == sorted(found)
-
-    def test_one_answer_is_the_inverse_of_the_other(self):
-        for setting in SETTINGS[:2]:
-            epsilon = upper("outer", setting, 1000, delta=1e-6)
-            assert upper("outer", setting, 1000, epsilon=epsilon) == pytest.approx(1e-6, rel=0.02)
-            least = lower(setting, 1000, delta=1e-6)
-            assert lower(setting, 1000, epsilon=least * 0.999) >= 1e-6 * 0.99
 
 
 def _two_rounds(rate, mu, epsilon):
@@ -599,32 +566,6 @@ def level(law, times, epsilon):
     return infinite + float(masses @ np.maximum(-np.expm1(epsilon - np.maximum(losses, epsilon)), 0))
 
 
-class TestBadInput:
-    GOOD: ClassVar = {"scheme": "outer", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5,
-                      "noise_std": 1.0, "clip_norm": 1.0, "rounds": 10, "epsilon": 1.0}  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("scheme", "inner"), ("scheme", 1), ("participation_rate", 0), ("record_rate", 1.1), ("n_records", 0),
-         ("noise_std", 0.0), ("clip_norm", -1), ("rounds", 0), ("rounds", 1.5), ("epsilon", -0.1)],
-    )  # fmt: skip
-    def test_is_refused_by_name(self, name, value):
-        with pytest.raises(DomainError, match=name):
-            participation_rounds(**self.GOOD | {name: value})
-        if name != "scheme":
-            rest = {key: given for key, given in self.GOOD.items() if key != "scheme"}
-            with pytest.raises(DomainError, match=name):
-                aligned_rounds_lower(**rest | {name: value})
-
-    def test_exactly_one_of_epsilon_and_delta(self):
-        for more in ({"delta": 1e-6}, {"epsilon": None}):
-            with pytest.raises(DomainError, match="exactly one"):
-                participation_rounds(**self.GOOD | more)
-
-    def test_the_schemes(self):
-        assert set(SCHEMES) == {"outer", "wcs", "ols", "cs"}
-
-
 @pytest.mark.parametrize(
     ("scheme", "p", "q", "n_records", "noise_std", "rounds", "delta"),
     [
@@ -640,25 +581,3 @@ def test_rare_records_and_the_way_back(scheme, p, q, n_records, noise_std, round
     setting = scheme, p, q, n_records, noise_std, 1.0, rounds
     back = participation_rounds(*setting, epsilon=participation_rounds(*setting, delta=delta))
     assert back <= 1.5 * delta
-
-
-def test_one_round_is_not_composed():
-    rates, size, noise = (0.3, 0.2), (7,), (1.3, 1.0)
-    assert upper("outer", (*rates, *size, 1.3), 1, epsilon=0.4) == participation.random_participation(
-        "outer", *rates, *size, *noise, epsilon=0.4
-    )
-    for scheme, alone in (("wcs", wcs), ("ols", ols), ("cs", cs)):
-        assert upper(scheme, (*rates, *size, 1.3), 1, delta=1e-6) == alone(*rates, *noise, delta=1e-6)
-
-
-def test_very_many_records_are_answered():
-    assert participation_rounds("outer", 0.1, 0.5, 2**53, 3.0, 1.0, 10, epsilon=0.5) < 2e-3
-
-
-def test_the_command_says_which_side():
-    given = {"scheme": "cs", "participation_rate": 0.1, "record_rate": 0.1, "n_records": 5, "noise_std": 1.0,
-             "clip_norm": 1.0, "rounds": 3, "epsilon": 1.0}  # fmt: skip
-    assert [answer("participation:rounds", given | more)["gives"] for more in ({}, {"side": "lower"})] == [
-        "upper",
-        "lower",
-    ]

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from flamelib.accounting.sampling.random_checkins import approximate_checkins, largest_local_delta, random_checkins
-from flamelib.core.vocabulary import DomainError
 
 
 def printed(epsilon0, rate, window, delta):
@@ -39,14 +38,3 @@ def test_the_largest_delta_of_a_randomizer(epsilon0, slack):
         trials = 2 + mp.log(2 / d) / mp.log(1 / (1 - mp.exp(-5 * e)))
         truth = (1 - mp.exp(-e)) * d / (4 * mp.exp(e) * trials)
     assert largest_local_delta(epsilon0, slack) == pytest.approx(float(truth), rel=1e-12)
-
-
-def test_the_ends():
-    assert random_checkins(1.0, 0.1, 100, 0.0) == math.inf
-    assert random_checkins(1.0, 0.1, 100, 1.0) == pytest.approx(0.01 * math.e * math.expm1(1) ** 2 / 200)
-    with pytest.raises(DomainError, match="window"):
-        random_checkins(1.0, 0.1, 0, 0.1)
-    with pytest.raises(DomainError, match="participation_rate"):
-        approximate_checkins(1.0, 0.0, 10, 0.1, 0.1)
-    with pytest.raises(DomainError, match="slack_delta"):
-        largest_local_delta(1.0, 1.0)

@@ -193,23 +193,6 @@ class TestLaplace:
 
 
 class TestEdges:
-    @settings(max_examples=60)
-    @given(BUDGETS, ALPHABETS, st.floats(0.3, 9).map(lambda x: max(2, int(10**x))), SHARES)
-    def test_every_answer_is_finite_and_ordered(self, epsilon0, n_buckets, n_users, share):
-        found = certified(kary_blanket(KaryProfile(epsilon0, n_buckets), epsilon0 * share), n_users)
-        assert found.high <= 1e-6
-        assert found.high < -740 or found.high - found.low <= 3e-6
-
-    @settings(max_examples=20)
-    @given(BUDGETS, st.floats(0.3, 9).map(lambda x: max(2, int(10**x))), SHARES)
-    def test_every_laplace_answer_is_finite_and_ordered(self, epsilon0, n_users, share):
-        found = certified(LaplaceLaw(epsilon0, epsilon0 * share, 0.5, math.exp(-epsilon0 / 2)), n_users)
-        assert found.high <= 1e-6
-
-    def test_nothing_above_the_local_budget(self):
-        assert certified(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == inversion.NOTHING
-        assert inversion.quick(kary_blanket(KaryProfile(1.0, 3), 1.0), 100) == -math.inf
-
     def test_a_clone_that_is_no_clone_changes_nothing(self):
         """With a certain blanket and the same atoms the sum over every histogram is the definition itself."""
         law = AtomicLaw(np.array([0.5, -0.75]), np.array([0.25, 0.75]), 1.0, 0.0)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from oracles.shuffling import gaussian_at_least
 
-from flamelib.accounting.noise.gaussian import gaussian_mechanism
 from flamelib.accounting.shuffling.gaussian_cut import FAINTEST, TOLERANCE, GaussianLaw, _Cut, _held, bracket
 from flamelib.accounting.shuffling.inversion import Bracket
 from flamelib.accounting.shuffling.numerical import all_equal, blanket_divergence
@@ -180,19 +179,6 @@ def test_few_users_and_much_noise(noise_std, epsilon):
     with mp.workdps(20):
         truth = float(TwoUsers(noise_std, epsilon, blanket=True).delta())
     _agrees(blanket_divergence(GaussianProfile(noise_std), 2, epsilon=epsilon), truth, upper=True)
-
-
-def test_an_epsilon_out_of_reach_is_that_of_one_message_alone():
-    found = blanket_divergence(GaussianProfile(0.08), 2, delta=3.2e-102)
-    assert gaussian_mechanism(1.0, 0.08, float(found)) <= 3.2e-102
-
-
-def test_a_delta_at_the_end_of_doubles_is_found():
-    """Beyond it no sum is a number any more; a search led astray by that answers with an epsilon in the hundreds."""
-    profile = GaussianProfile(22522.9)
-    found = blanket_divergence(profile, 207, delta=1.3e-296)
-    assert found == pytest.approx(1.1217e-4, rel=1e-4)
-    assert 0.9999 * 1.3e-296 < blanket_divergence(profile, 207, epsilon=float(found)) <= 1.3e-296
 
 
 @pytest.mark.parametrize("noise_std", [1e7, 1e9])

@@ -16,9 +16,7 @@ from flamelib.accounting.splitting import plans as splitting_plans
 from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.accounting.splitting.plans import plans
 from flamelib.accounting.splitting.swaps import shares_delta
-from flamelib.answers import answer
 from flamelib.core.guarantees import Adjacency
-from flamelib.core.vocabulary import DomainError
 
 
 def by(found, theorem, noise="none"):
@@ -109,15 +107,6 @@ def test_the_proven_distance_confirms_the_formula_of_others(n_users, sigma, size
     assert users_distance(2**size, n_messages, n_users) <= 2.0**-sigma
 
 
-def test_a_plan_out_of_reach_is_left_out():
-    assert {plan.theorem for plan in plans(10, 1.0, 1e-6, 100.0)} == {
-        "cloak:thm-1", "cloak:thm-2", "cloak:own-2", "cloak:own-3", "cloak:own-6"
-    }  # fmt: skip
-    # A curator's noise alone has a mean of 1, rule T1's a bound of 6.
-    assert {plan.noise for plan in plans(1000, 1.0, 1e-6, 0.9)} == {"none"}
-    assert {plan.noise for plan in plans(1000, 1.0, 1e-6, 3.0)} == {"none", "Pólya"}
-
-
 @pytest.mark.parametrize("error", [0.02, 1.5, 7.0, 50.0])
 def test_no_coarser_grid_serves(error):
     for plan in plans(1000, 1.0, 1e-6, error):
@@ -173,25 +162,3 @@ def test_the_least_grid():
     assert splitting_plans._least_scale(lambda k: 100 / k, 7.0) == 15
     assert splitting_plans._least_scale(lambda k: 1.0, 0.5) is None
     assert splitting_plans._least_scale(lambda k: 1.0, 1.0) == 1
-
-
-def test_the_command_line_asks_it():
-    inputs = {"n_users": "1e3", "epsilon": "1", "delta": "1e-6", "error": "7", "colluding": "10", "dimension": "2"}
-    reply = answer("cloak:plan", inputs)
-    assert reply["value"][0]["bits"] == plans(1000, 1.0, 1e-6, 7.0, 10, 2)[0].bits
-    assert reply["value"][0]["adjacency"] in ("sum-preserving", "replace-one")
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [("epsilon", {"epsilon": 0}), ("delta", {"delta": 0}), ("error", {"error": 0}), ("colluding", {"colluding": 999}),
-     ("dimension", {"dimension": 0}), ("n_users", {"n_users": 1})],
-)  # fmt: skip
-def test_refusals_name_the_argument(name, wrong):
-    with pytest.raises(DomainError, match=name):
-        plans(**{"n_users": 1000, "epsilon": 1.0, "delta": 1e-6, "error": 1.0} | wrong)
-
-
-def test_a_share_of_the_budget_too_small_for_a_double_is_refused():
-    with pytest.raises(DomainError, match="delta"):
-        plans(1000, 1.0, 5e-324, 1.0, dimension=7)

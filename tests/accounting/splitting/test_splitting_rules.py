@@ -12,7 +12,6 @@ from flamelib.accounting.noise.discrete_laplace import noise_bound
 from flamelib.accounting.splitting import lemmas, two_users
 from flamelib.accounting.splitting import rules as equal_sum_rules
 from flamelib.accounting.splitting import rules as splitting_rules
-from flamelib.core.vocabulary import DomainError
 
 EPSILON = st.floats(1e-3, 20)
 DELTA = st.floats(1e-15, 0.5)
@@ -76,12 +75,6 @@ def test_the_table_of_rule_t1(setting, printed):
     assert found.noise_rate == pytest.approx(rate, rel=5e-4)
     assert found.noise_bound == pytest.approx(noise, abs=0.005)
     assert found.delta < setting[1]
-
-
-def test_ten_times_the_rate_against_nine_tenths_colluding():
-    found = splitting_rules.noisy_rule(1, 1e-6, 10**6, colluding=900_000)
-    assert found.noise_bound == pytest.approx(18.93, abs=0.005)
-    assert found.noise_rate == pytest.approx(10 * splitting_rules.noisy_rule(1, 1e-6, 10**6).noise_rate, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -180,15 +173,6 @@ def test_the_grid_is_the_first_fine_enough(n_users, error):
     assert abs(scale - n_users / Fraction(error)) <= 1 + n_users / Fraction(error) / 2**52
 
 
-@given(st.floats(1e-9, 700), st.integers(1, 10**9))
-def test_what_swaps_cost_together(epsilon, swaps):
-    truth = mp.expm1(mpf(epsilon)) / mp.expm1(mpf(epsilon) / swaps)
-    found = equal_sum_rules._together(epsilon, swaps)
-    assert mp.almosteq(mpf(str(found)), truth, rel_eps=mpf(10) ** -45)
-    if swaps == 1:
-        assert found == 1
-
-
 # --- budgets kept -----------------------------------------------------------------------------------
 
 
@@ -280,23 +264,6 @@ def test_the_bound_is_of_the_decay_that_is_told(epsilon, scale):
     assert found.noise_bound >= 0.99 * bound
 
 
-def test_vectors_ask_for_more_security():
-    one, many = splitting_rules.security_needed(1.0, 1e-6), splitting_rules.security_needed(1.0, 1e-6, 1024)
-    assert many == pytest.approx(one + 10)
-    assert splitting_rules.security_needed(0.0, 1e-6) == pytest.approx(1 - math.log2(1e-6))
-
-
-@settings(max_examples=30)
-@given(EPSILON, DELTA, st.integers(19, 10**6))
-def test_colluding_users_cost(epsilon, delta, n_users):
-    few, many = 0, n_users - 19
-    rules = [splitting_rules.noisy_rule(epsilon, delta, n_users, colluding=c) for c in (few, many)]
-    assert rules[0].noise_bound <= rules[1].noise_bound
-    mixes = [splitting_rules.mix_rule(epsilon, delta, n_users, colluding=c) for c in (few, many)]
-    assert mixes[0].n_messages <= mixes[1].n_messages
-    assert mixes[0].mean_error <= mixes[1].mean_error
-
-
 def test_the_exact_binomials_behind_the_sharper_rule():
     rule = splitting_rules.sharp_noisy_rule(1.0, 1e-6, 1000)
     e, n = mpf(lemmas.log_ratio(rule.smoothness)), rule.modulus
@@ -306,40 +273,6 @@ def test_the_exact_binomials_behind_the_sharper_rule():
 
 
 # --- doors ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("epsilon", lambda: splitting_rules.noisy_rule(0, 1e-6, 100)),
-        ("delta", lambda: splitting_rules.noisy_rule(1, 0, 100)),
-        ("epsilon", lambda: splitting_rules.noisy_rule(1e-18, 1e-6, 100)),
-        ("colluding", lambda: splitting_rules.noisy_rule(1, 1e-6, 100, colluding=99)),
-        ("epsilon", lambda: equal_sum_rules.exact_rule(701, 1e-6, 100, 0.1)),
-        ("epsilon", lambda: equal_sum_rules.exact_rule(1e-300, 1e-6, 10**9, 0.1)),
-        ("error", lambda: equal_sum_rules.exact_rule(1, 1e-6, 100, 0)),
-        ("error", lambda: equal_sum_rules.sharp_exact_rule(1, 1e-6, 100, math.nan)),
-        ("colluding", lambda: equal_sum_rules.exact_rule(1, 1e-6, 100, 0.1, 99)),
-        ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 18)),
-        ("n_users", lambda: splitting_rules.mix_rule(1, 1e-6, 100, colluding=82)),
-        ("scale", lambda: splitting_rules.sharp_noisy_rule(1, 1e-6, 100, 0)),
-        ("delta", lambda: splitting_rules.security_needed(1, 0)),
-    ],
-)
-def test_refusals_name_the_argument(name, call):
-    with pytest.raises(DomainError, match=name):
-        call()
-
-
-@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-100, 0.5, 1.0])
-@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 700.0])
-@pytest.mark.parametrize("n_users", [2, 1000, 10**9])
-def test_far_away(epsilon, delta, n_users):
-    rule = splitting_rules.noisy_rule(epsilon, delta, n_users, 100)
-    assert rule.delta <= delta
-    assert equal_sum_rules.exact_rule(epsilon, delta, n_users, 0.1).modulus % 2
-    assert equal_sum_rules.sharp_exact_rule(epsilon, delta, n_users, 0.1).n_messages >= 2
-    assert splitting_rules.sharp_noisy_rule(epsilon, delta, n_users, 100).delta <= delta
 
 
 @pytest.mark.parametrize("delta", [5e-324, 3e-323, 1e-320])

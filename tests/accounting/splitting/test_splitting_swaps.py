@@ -140,14 +140,6 @@ def test_two_users_and_all_of_them() -> None:
         assert one.uncertainty <= 1e-5 * one
 
 
-def test_the_bound_of_a_swap_falls_with_users_and_messages() -> None:
-    along = [swap_distance(2**40, 6, n) for n in (100, 128, 129, 300, 3000, 10**5, 10**7, 2**53)]
-    assert along == sorted(along, reverse=True)
-    assert swap_distance(3, 2**53, 2**53) == swap_distance(3, 10**5, 2**53) > 0
-    assert [float(swap_distance(2, m, n)) for m, n in ((1, 2), (1, 2**53), (2, 2**53))] == [1, 1, 1]
-    assert swap_distance(2**20, 4, 500) <= swap_distance(2**20, 4, 128)
-
-
 # --- one user behind Pólya shares -------------------------------------------------------------------------------------
 
 

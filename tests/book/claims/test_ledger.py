@@ -238,19 +238,6 @@ def test_a_row_in_the_file_of_another_document_is_refused(tmp_path: Path) -> Non
         ledger.load(tmp_path)
 
 
-def test_rows_stand_in_the_order_of_the_documents() -> None:
-    assert list(dict.fromkeys(claim.document for claim in CLAIMS)) == list(CONTENTS)
-    assert list(CONTENTS) == ["blanket", "flame", "participation", "checkin", "cloak"]
-
-
-def test_a_number_written_as_a_word_is_a_number() -> None:
-    assert ledger._numbers({"delta": "1e-6", "randomizer": "kary", "over": ["inf", 2]}) == {
-        "delta": 1e-6,
-        "randomizer": "kary",
-        "over": [math.inf, 2],
-    }
-
-
 # --- the enumeration that everything else is judged by ----------------------------------------------
 
 
@@ -260,14 +247,3 @@ def test_the_enumeration_agrees_with_itself_in_two_forms() -> None:
     for n_users, epsilon in ((2, 0.0), (5, 0.3), (9, 0.7)):
         by_binomials = max(truth.binary_delta(n_users, 1.0, epsilon, ones) for ones in range(n_users))
         assert divergences.shuffled_delta(table, n_users, epsilon) == pytest.approx(by_binomials, rel=1e-11)
-
-
-def test_two_users_by_hand() -> None:
-    """Bag of two binary answers at epsilon 0: half the distance between 2p - 1 shifted bags, from first principles."""
-    p = math.e / (1 + math.e)
-    same, mixed = (
-        {2: p * p, 1: 2 * p * (1 - p), 0: (1 - p) ** 2},
-        {2: p * (1 - p), 1: p * p + (1 - p) ** 2, 0: p * (1 - p)},
-    )
-    distance = sum(max(same[i] - mixed[i], 0) for i in range(3))
-    assert divergences.shuffled_delta(divergences.kary_table(2, 1.0), 2, 0.0) == pytest.approx(distance, rel=1e-12)

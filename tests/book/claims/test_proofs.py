@@ -1,7 +1,6 @@
 """What falls with a proof: found by execution, compared with lists made by hand."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from flamebook import commands
 from flamebook.claims import ledger, proofs
 from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
-from flamebook.site.written import falls, ledger_page
 from flamelib.core.vocabulary import DomainError
 
 RESTS = record_ledger.rests()
@@ -70,29 +68,6 @@ def test_what_a_proof_in_the_book_cites_is_listed_as_needed() -> None:
         block = re.match(r".*?^:::+\n+(:::+)\{prf:proof\}\n(.*?)^\1\n", after, re.M | re.S)
         cited = set(re.findall(r"\{prf:ref\}`[^`<]*<([a-z0-9-]+)>`", block[2])) if block else set()
         assert cited & set(known) - {label} <= set(proofs.used([label])), label
-
-
-def test_a_file_that_names_nothing_is_refused(tmp_path: Path) -> None:
-    for number, (text, what) in enumerate(
-        {
-            "blanket-nothing: {}": "is the label of no proposition",
-            "blanket-mse: {needs: [blanket-clones]}": "must stand before it",
-            'blanket-mse: {carries: ["shuffling.accuracy:nothing"]}': "is no function",
-            "blanket-mse: {uses: []}": "may have carries and needs",
-        }.items()
-    ):
-        file = tmp_path / f"{number}.yml"
-        file.write_text(text)
-        with pytest.raises(DomainError, match=what):
-            proofs.load(file)
-
-
-def test_the_page_and_the_table_say_what_falls() -> None:
-    judged = [ledger.Judged(claim, None, claim.verdict) for claim in CLAIMS.values()]
-    page = falls.section(judged, RESTS)
-    row = next(line for line in page.splitlines() if "<flame-exactly>` (flame) |" in line)
-    assert row.split("|")[2:4] == [f" {len(EXACTLY)} ", f" {len(EXACTLY)} "]
-    assert '"proofs": [\n    "blanket-worst-pair"' in ledger_page.as_json(judged, RESTS)
 
 
 def test_the_command_recomputes_a_row(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from flamebook.claims import checkin as checks
@@ -11,9 +10,6 @@ from flamebook.experiments import checkin as learning
 from flamebook.experiments.checkin import Setting
 from flamebook.recordings import checkin as checkin_recorded
 from flamebook.recordings import checkin as record_checkin
-from flamebook.recordings.checkin import Job
-from flamebook.recordings.participation import Key
-from flamebook.runs import record as recorder
 from flamebook.runs import recorded
 from flamebook.runs.inputs import sha256
 from flamelib.core.vocabulary import DomainError
@@ -44,31 +40,6 @@ def test_every_scheme_gets_its_randomizer():
     assert Setting(100, 0.1, 2.0, 1, clip_norm=0.5).noise_std == pytest.approx(1.9938, abs=1e-4)
 
 
-def test_the_published_rates_are_effective_ones():
-    large, small = record_checkin.LARGE, record_checkin.SMALL
-    assert large.effective_rate == pytest.approx(1e-4)
-    assert small.effective_rate == pytest.approx(0.1)
-    assert (large.epsilon0, small.epsilon0, large.rounds, small.rounds) == (8.0, 2.0, 2000, 5540)
-
-
-def test_runs_start_alike_and_a_seed_fixes_them(records, runs):
-    assert runs.rounds.tolist() == [0, 3, 6, 9, 12]
-    assert {curves[:, 0].tobytes() for curves in runs.curves.values()} == {runs.curves["duchi"][:, 0].tobytes()}
-    again = learning.compute_learning(records, SMALL, 2, 1, points=4)
-    assert all(np.array_equal(again.curves[name], runs.curves[name]) for name in runs.curves)
-    assert tuple(runs.curves) == learning.NAMES
-
-
-def test_schemes_may_be_trained_apart(records, runs):
-    parts = [
-        learning.compute_learning(records, replace(SMALL, steps={name: learning.STEPS[name]}), 2, 1, points=4)
-        for name in learning.NAMES[2:4]
-    ]
-    for part, name in zip(parts, ["privunit2", "duchi"], strict=True):
-        assert list(part.curves) == [name]
-        assert np.array_equal(part.curves[name], runs.curves[name])
-
-
 @pytest.mark.parametrize(
     ("call", "name"),
     [
@@ -87,23 +58,6 @@ def test_a_bad_setting_is_refused_by_name(call, name):
 
 
 # --- recorded results ---------------------------------------------------------------------------------------------
-
-
-def test_what_is_recorded_is_read_back(records, runs, folder, monkeypatch):
-    for name, value in (("DATASET", "digits"), ("SEED", 1), ("POINTS", 4)):
-        monkeypatch.setattr(record_checkin, name, value)
-    monkeypatch.setattr(record_checkin, "JOBS", {Key("large", "softmax"): Job(2, 2, SMALL)})
-    assert recorder.record(record_checkin.RECORDING)
-    found = checkin_recorded.recorded("large")
-    assert found.rounds.tolist() == runs.rounds.tolist()
-    for name, curves in runs.curves.items():
-        assert found.curves[name] == pytest.approx(curves, abs=1e-5)
-        assert found.noise[name] == runs.noise[name]
-    about = recorded.provenance(checkin_recorded.TABLE)
-    assert about["runs"]["large"]["softmax"]["learning rates"] == learning.STEPS
-    assert len(about["commit"]) == 40
-    with pytest.raises(DomainError, match="experiment"):
-        checkin_recorded.recorded("small")
 
 
 def test_the_stored_table_is_the_one_its_provenance_tells_of():

@@ -65,15 +65,3 @@ def test_a_budget_is_spent(compute: Any) -> None:
     none = compute(aggregation="checkin", epsilon=0.0)
     assert {len(values) for values in (none.told, none.tested, none.own)} == {1}
     assert not none.sizes
-
-
-def test_the_smallest_case_is_really_sealed_and_one_of_two_comes() -> None:
-    (_, ana, ben), (_, came, stayed), (_, message, same) = flower.two_clients()
-    assert ana == ben
-    assert came.replace("has checked", "has not checked") == stayed
-    assert message == same == "1 message, from one of the two"
-
-
-def test_sums_cost_the_same_in_a_larger_crowd() -> None:
-    few, many = (flower.cloak_epsilon(Settings(n_users=40), times) for times in (1, 100))
-    assert many == pytest.approx(few, rel=1e-6)

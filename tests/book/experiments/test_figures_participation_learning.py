@@ -1,14 +1,12 @@
 """Learning with random participation: settings, paired differences and figures on small digits; recorded runs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from flamebook.claims import participation as checks
 from flamebook.experiments import participation as learning
 from flamebook.experiments.participation import Setting
-from flamebook.experiments.runs import Gap, Learning, half_width
+from flamebook.experiments.runs import Gap, half_width
 from flamebook.recordings import participation
 from flamebook.recordings.participation import Size
 from flamebook.runs import record as recorder
@@ -48,13 +46,6 @@ def test_noise_is_calibrated_at_the_guarantee_of_a_round(rates, outer, inner, wc
     assert schemes["unprotected"].clip_norm == np.inf
 
 
-def test_a_smaller_step_is_tried_for_baselines_where_it_is_asked_for():
-    schemes = SMALL.schemes()
-    assert schemes["ols:slow"].learning_rate == 1e-6
-    assert schemes["ols:slow"].noise_std == schemes["ols"].noise_std
-    assert "ols:slow" not in replace(SMALL, slow_learning_rate=None).schemes()
-
-
 def test_the_settings_of_both_experiments_draw_seventy_records():
     for setting in participation.SETTINGS.values():
         n_clients = 124_800 // setting.n_records
@@ -80,29 +71,12 @@ def test_a_bad_setting_is_refused_by_name(call, name):
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def test_runs_start_alike_and_a_seed_fixes_them(records, runs):
-    assert runs.rounds.tolist() == [0, 10, 20, 30, 40]
-    assert {curves[:, 0].tobytes() for curves in runs.curves.values()} == {runs.curves["outer"][:, 0].tobytes()}
-    again = learning.compute_learning(records, SMALL, 3, 1, points=4)
-    assert all(np.array_equal(again.curves[name], runs.curves[name]) for name in runs.curves)
-    assert set(runs.curves) == {"unprotected", "noiseless", "inner", "outer", "wcs", "ols", "wcs:slow", "ols:slow"}
-
-
 def test_without_noise_more_is_learned_and_a_tiny_step_learns_nothing(runs):
     assert runs.final("unprotected").mean() > 70
     assert runs.ahead("unprotected", "ols")
     assert not runs.ahead("ols", "unprotected")
     assert runs.gap("noiseless", "ols").mean > 0
     assert runs.final("ols:slow") == pytest.approx(100 * runs.curves["ols"][:, 0], abs=1)
-
-
-def test_differences_are_taken_run_by_run():
-    curves = {"outer": np.array([[0.1, 0.50], [0.1, 0.70]]), "wcs": np.array([[0.1, 0.49], [0.1, 0.69]])}
-    record = Learning(np.array([0, 1]), curves, {"outer": 1.0, "wcs": 2.0}, {})
-    gap = record.gap("outer", "wcs")
-    assert gap.mean == pytest.approx(1)
-    assert gap.spread == pytest.approx(0, abs=1e-9)
-    assert record.ahead("outer", "wcs")
 
 
 def test_the_interval_of_a_mean_covers_it_as_often_as_it_says():

@@ -31,9 +31,3 @@ def test_it_learns_and_its_accounts_are_in_order(noise_std: float) -> None:
     certain = participation_rounds("ols", 1.0, rate, 1, noise, 1.0, steps, None, 1e-5, side="lower")
     assert spent["gdp"] < certain <= spent["flamelib"] < spent["prv"] < spent["rdp"]
     assert spent["flamelib"] < 1.001 * certain
-
-
-def test_a_training_is_the_same_again() -> None:
-    one, other = trained(0.8), trained(0.8)
-    assert one.accuracy == other.accuracy
-    assert one.engine.accountant.history == other.engine.accountant.history

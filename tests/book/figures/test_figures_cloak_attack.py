@@ -4,7 +4,6 @@ import math
 import re
 from itertools import combinations, permutations, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +16,8 @@ from flamebook.attacks import shortcuts as generators
 from flamebook.attacks import too_few as pairing
 from flamebook.claims import ledger
 from flamebook.places import ROOT
-from flamelib.accounting.splitting.lemmas import messages_needed
 from flamelib.accounting.splitting.small_worlds import shuffled_distance
-from flamelib.core.vocabulary import DomainError
-from flamelib.mechanisms.integers.randomness import Simulation
-from flamelib.protocols.cloak import CloakProtocol, split
+from flamelib.protocols.cloak import CloakProtocol
 
 LOOSE = 2**40 - 87
 
@@ -71,52 +67,10 @@ def test_vectors_shuffled_as_units_are_all_recovered_and_by_coordinates_none_is(
     assert pairing.compute_vectors(protocol, 2, False, 3, seed=1).recovered == (0,) * 3
 
 
-def test_even_one_coordinate_is_too_many_for_three_messages_at_a_loose_modulus() -> None:
-    protocol = CloakProtocol(100, 2**31 - 1, 2**16, 3)
-    found = pairing.compute_vectors(protocol, 1, True, 3, seed=1)
-    assert found.share > 0.9
-    assert found.wrong == 0
-
-
-def test_without_elimination_about_half_of_the_closing_shares_fit_once() -> None:
-    """Each closing share against all pairs of the others' random shares, labels known, nothing taken out."""
-    protocol, alone = CloakProtocol(100, 2**31 - 1, 2**16, 3), 0
-    for rng in np.random.default_rng(1).spawn(4):
-        shares = split(protocol, rng.integers(0, 2**16 + 1, size=100), Simulation(rng))
-        pairs = np.array([a + b for a, b in combinations(shares[:, :2].ravel().tolist(), 2)])
-        alone += sum(int(((pairs + closing) % protocol.modulus <= 2**16).sum()) == 1 for closing in shares[:, 2])
-    assert binom.cdf(alone, 400, pairing.closing_chance(protocol)) == pytest.approx(0.5, abs=0.499)
-
-
 def test_a_tight_modulus_holds_one_coordinate_and_not_three() -> None:
     protocol = CloakProtocol(100, 3 * 100 * 2**16 + 1, 2**16, 3)
     shares = [pairing.compute_vectors(protocol, d, True, 2, seed=2).share for d in (1, 3)]
     assert shares == [0.0, 1.0]
-
-
-def test_four_messages_of_a_hundred_users_at_forty_bits_are_paired_up() -> None:
-    protocol = CloakProtocol(100, LOOSE, 10**4, 4)
-    found = pairing.compute_vectors(protocol, 1, True, 1, seed=3)
-    assert (found.recovered, found.wrong) == ((100,), 0)
-    assert pairing.chance_groups(protocol, 1) == pytest.approx(math.comb(400, 4) * 10001 / LOOSE)
-
-
-def test_more_messages_ask_for_a_looser_modulus() -> None:
-    found = {
-        (m, b): pairing.compute_vectors(CloakProtocol(20, 2**b - 1, 2**10, m), 1, True, 2, seed=1)
-        for m in (2, 3, 4)
-        for b in (17, 21, 33)
-    }
-    assert sum(one.wrong for one in found.values()) == 0
-    assert all(found[m, 33].share == 1.0 for m in (2, 3, 4))
-    assert found[2, 17].share > found[3, 17].share >= found[4, 17].share == 0.0
-
-
-def test_too_many_candidates_are_refused() -> None:
-    with pytest.raises(DomainError, match="messages"):
-        pairing.groups(np.zeros((6000, 1), dtype=np.int64), 4, 101, 1)
-    with pytest.raises(DomainError, match="modulus"):
-        pairing.groups(np.zeros((150, 1), dtype=np.int64), 4, 101, 100)
 
 
 # --- counting ---------------------------------------------------------------------------------------
@@ -148,20 +102,6 @@ def test_counting_bounds_what_data_sets_have_in_common(n: int, m: int, modulus: 
     for first in of_sum:
         common = [1 - shuffled_distance(modulus, m, first, second, 0) for second in of_sum]
         assert sum(common) / len(common) <= bound
-
-
-def test_counting_bites_where_it_is_used() -> None:
-    assert 2 ** pairing.ambiguity(2, 2, 101, 5) < 0.7
-    assert pairing.ambiguity(1000, 4, 2**40, 10**4) < -2000
-    assert pairing.messages_by_counting(100, 2**31 - 1, 2**16) == 5
-
-
-def test_whole_vectors_need_messages_in_proportion_to_their_length() -> None:
-    refuted = [pairing.messages_by_counting(50, 2**31 - 1, 2**16, d) for d in (1, 10, 100)]
-    assert refuted[2] / refuted[1] == pytest.approx(10, rel=0.1)
-    assert all(
-        m <= messages_needed(40, 50, d * math.log2(2**31 - 1)) for m, d in zip(refuted, (1, 10, 100), strict=True)
-    )
 
 
 # --- messages in the clear --------------------------------------------------------------------------
@@ -199,12 +139,6 @@ def test_one_encrypted_message_leaves_the_share_that_the_law_says(modulus: int, 
     assert found.share == pytest.approx(share, abs=0.02)
     assert found.wrong == 0
     assert found.at_least <= share
-
-
-def test_a_loose_modulus_gives_everybody_away_even_with_two_encrypted_messages() -> None:
-    protocol = CloakProtocol(300, LOOSE, 10**4, 8)
-    assert attack.compute_opened(protocol, 1, 2, seed=1).recovered == (300, 300)
-    assert attack.compute_opened(protocol, 2, 2, seed=1).share > 0.98
 
 
 # --- two messages -----------------------------------------------------------------------------------
@@ -261,31 +195,7 @@ def test_small_seeds_are_tried_out() -> None:
     assert (safe.found[0], safe.recovery.recovered, safe.recovery.wrong) == (0, (0, 0), 0)
 
 
-def test_confidence_limits_cover() -> None:
-    """Limits from 0 .. 50 hits of 50, weighed by their chances: the true chance is below in 5% of runs at most."""
-    for chance in (0.1, 0.5, 0.9):
-        over = sum(binom.pmf(h, 50, chance) for h in range(51) if attack.at_least(h, 50) > chance)
-        assert 0.001 < over <= 0.05
-
-
 # --- bad input --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda p: attack.compute_opened(p, 3, 1, 1), "encrypted"),
-        (lambda p: attack.compute_opened(p, 1, 0, 1), "repeats"),
-        (lambda p: attack.compute_mirror(CloakProtocol(4, 5, 1, 2), 1, 1), "scale"),
-        (lambda p: generators.compute_stream(p, False, 1, 1), "modulus"),
-        (lambda p: generators.rebuilt(np.zeros(623, dtype=np.int64)), "outputs"),
-        (lambda p: pairing.compute_vectors(p, 0, True, 1, 1), "dimension"),
-        (lambda p: pairing.groups(np.zeros((9, 1), dtype=np.int64), 5, p.modulus, 1), "n_messages"),
-    ],
-)
-def test_bad_arguments_are_named(call: Any, name: str) -> None:
-    with pytest.raises(DomainError, match=name):
-        call(CloakProtocol(10, LOOSE, 100, 4))
 
 
 # --- the page's verdicts ----------------------------------------------------------------------------

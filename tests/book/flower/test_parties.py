@@ -8,7 +8,7 @@ from nacl.exceptions import CryptoError
 
 from flamebook.flower import legs
 from flamebook.flower.legs import boxed, opened
-from flamebook.flower.parties import AGGREGATIONS, TALLY, Both, Flame, Parties, Round, Settings, Tally
+from flamebook.flower.parties import AGGREGATIONS, TALLY, Flame, Parties, Round, Settings, Tally
 from flamelib import account
 from flamelib.accounting.noise.skellam import vector_epsilon
 from flamelib.core.vocabulary import DomainError
@@ -54,10 +54,6 @@ def test_checkin_is_the_round_of_the_library_bit_for_bit(updates: np.ndarray) ->
         assert (played(these, updates, number)[0] == total / (CLIENTS * 0.5)).all()
 
 
-def test_nobody_may_check_in(updates: np.ndarray) -> None:
-    assert (played(of("checkin", checkin_rate=1e-300), updates)[0] == 0).all()
-
-
 def test_shares_add_up_to_the_mean_of_clipped_updates(updates: np.ndarray) -> None:
     mean = (updates * np.minimum(1, 1 / np.linalg.norm(updates, axis=1))[:, None]).mean(axis=0)
     for seed in (5, -1):
@@ -85,13 +81,6 @@ def test_the_shuffler_of_a_tally_cannot_add_up_a_clients_shares() -> None:
         assert set(received) == {"messages"}
         with pytest.raises(CryptoError):
             legs.unlock(seen["keys"][0], received["messages"][0])
-
-
-def test_both_are_the_one_and_the_other(updates: np.ndarray) -> None:
-    vectors = np.column_stack([updates, np.linspace(0, 1, CLIENTS)])
-    found, _ = played(Both(SETTINGS), vectors)
-    assert (found[:-1] == played(of("flame"), updates)[0]).all()
-    assert (found[-1:] == played(Tally(SETTINGS), vectors[:, -1:])[0]).all()
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)

@@ -67,19 +67,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def test_settings_of_the_command_are_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert processes.main(["aggregation=sum"]) == 2
-    assert "aggregation must be one of flame, checkin, cloak" in capsys.readouterr().err
-    assert processes.main(["clients=3"]) == 2
-
-
-def test_a_run_that_ends_early_tells_its_log(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    words = ["python", "-c", "print(1/0)"]
-    with (
-        processes._started([processes._program(words[0]), *words[1:]], log, {}) as process,
-        pytest.raises(RuntimeError, match="ZeroDivisionError"),
-    ):
-        processes._awaited(tmp_path / "result.json", [(process, log)])

@@ -81,11 +81,6 @@ def test_what_a_run_said_itself_comes_first_and_what_is_there_is_not_missing(tmp
     assert [cluster.status(words) for words in found.values()] == ["cancelled", "failed", "failed"]
 
 
-def test_where_nobody_keeps_accounts_nothing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert cluster.endings(LOG) == {}
-
-
 def test_short_runs_share_a_job_and_what_was_asked_for_stands() -> None:
     assert cluster.words(["--forceall"], due=9, jobs=2) == ["--forceall"]
     sent = cluster.words(["--executor", "slurm", "--resources", "mem_mb=9000"], due=500, jobs=2)

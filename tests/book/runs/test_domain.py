@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from flamebook.places import ROOT
-from flamebook.runs import domain, sweep
 from flamebook.runs import notebook as notebook_module
+from flamebook.runs import sweep
 from flamebook.runs.notebook import declared, values
 from flamelib.core.vocabulary import DomainError
 
@@ -122,8 +122,3 @@ def test_values_outside_a_listed_domain_are_refused_with_it(tmp_path):
             values(path, {name: value})
     both = "the largest entry of sizes must be below 9 and the number of entries of sizes must be at most 4"
     assert notebook_module.rules(path) == [both]
-
-
-def test_a_condition_without_numbers_does_not_hold():
-    (one,) = domain.read("a", "1 / n_users > 0", ["n_users"])
-    assert not one.holds({"n_users": 0})

@@ -98,20 +98,6 @@ def test_a_built_book_has_its_ledger_compared(tmp_path: Path) -> None:
     assert (found.page, str(found.moved[0])) == ("ledger", "blanket:fig-1/a verdict: reproduced -> refuted")
 
 
-def test_two_single_runs(tmp_path: Path) -> None:
-    old, new = edition(tmp_path / "old", results={"x": 2.0}), edition(tmp_path / "new", results={"x": 3.0})
-    [found] = compared(old / "page", new / "page")
-    assert (found.page, str(found.moved[0])) == ("page", "x: 2.0 -> 3.0 (+50%)")
-
-
-def test_many_moves_are_counted_not_listed(tmp_path: Path) -> None:
-    old = edition(tmp_path / "old", results={f"x{i}": 1 for i in range(30)})
-    new = edition(tmp_path / "new", results={f"x{i}": 2 for i in range(30)})
-    [found] = compared(old, new)
-    assert len(found.moved) == 30
-    assert str(found).splitlines()[-1] == f"  and {30 - editions.SHOWN} more"
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = edition(tmp_path / "old", results={"x": 1.0}), edition(tmp_path / "new", results={"x": 1.5})
     written = tmp_path / "moved.json"
@@ -127,8 +113,3 @@ def test_what_is_no_edition_is_refused(words: list[str], tmp_path: Path, capsys:
     given = [str(tmp_path / word) for word in words]
     assert cli.main(["diff", *given]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-
-
-def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DomainError, match="output"):
-        editions.write([], tmp_path / "no" / "moved.json")

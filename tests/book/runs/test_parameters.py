@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from flamebook.places import ROOT
-from flamebook.runs import notebook as parameters
 from flamebook.runs.notebook import Declared, declared, digest, locate, values
 from flamelib.answers import assignments
 from flamelib.core.vocabulary import DomainError
@@ -101,9 +97,6 @@ class TestValues:
 
 
 class TestAssignments:
-    def test_only_the_first_sign_separates(self) -> None:
-        assert assignments(["label=a=b", "n_users="]) == {"label": "a=b", "n_users": ""}
-
     @pytest.mark.parametrize("words", [["n_users"], ["=5"], [""], ["n_users=1", "n_users=1"]])
     def test_refusals(self, words: list[str]) -> None:
         with pytest.raises(DomainError):
@@ -112,17 +105,6 @@ class TestAssignments:
     def test_a_bare_name_is_told_its_domain(self) -> None:
         with pytest.raises(DomainError, match=r"n_users.*\[2, 2\^53\]"):
             assignments(["n_users"])
-
-    @given(st.lists(st.text(max_size=8), max_size=4))
-    def test_any_words_are_split_or_refused(self, words: list[str]) -> None:
-        try:
-            found = assignments(words)
-        except DomainError:
-            assert any("=" not in word or word.startswith("=") for word in words) or len(
-                {word.split("=")[0] for word in words}
-            ) < len(words)
-        else:
-            assert [f"{name}={value}" for name, value in found.items()] == words
 
 
 def test_a_digest_names_the_values_not_their_order(tmp_path: Path) -> None:
@@ -151,6 +133,3 @@ class TestLocate:
         with pytest.raises(DomainError, match=r"one of .*tiny") as refusal:
             locate(name)
         assert ("did you mean tiny?" in str(refusal.value)) == (name in ("tinny", "../tiny"))
-
-    def test_the_checkouts_own_notebooks_are_found_from_anywhere(self) -> None:
-        assert ROOT / "notebooks" in parameters.shelves()

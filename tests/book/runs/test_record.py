@@ -1,7 +1,6 @@
 """The recorder: what was made is kept through a kill, what has changed is made again, and a table is whole or old."""
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,11 @@ import numpy as np
 import pytest
 
 from flamebook.places import RESULTS
-from flamebook.runs import inputs, recorded
+from flamebook.runs import inputs
 from flamebook.runs import record as recorder
 from flamebook.runs.inputs import sha256
 from flamebook.runs.record import Part, Recording, record
 from flamelib.core.statements import homes
-from flamelib.core.vocabulary import DomainError
 
 
 class Toy:
@@ -115,81 +113,6 @@ def test_a_part_that_fails_leaves_the_others_and_the_old_table(
     assert {name: (folder / name).read_bytes() for name in old} == old
     toy.broken.clear()
     assert toy.again() == (True, "b")
-
-
-def test_a_table_that_cannot_be_put_together_stays_as_it_was(toy: Toy, folder: Path) -> None:
-    toy.again()
-    old = (folder / "toy.csv").read_bytes(), (folder / "toy.json").read_bytes()
-    toy.recording = replace(toy.recording, told=lambda results: results["none"])
-    assert toy.again(again=True) == (False, "abc")
-    assert ((folder / "toy.csv").read_bytes(), (folder / "toy.json").read_bytes()) == old
-
-
-def test_a_part_alone_waits_for_the_others_or_takes_them_from_the_table(toy: Toy, folder: Path) -> None:
-    assert toy.again(chosen=["c/x"]) == (True, "c")
-    assert not (folder / "toy.csv").exists()
-    old = {name: {"rows": [("old", 7)]} for name in ("a/x", "b/x")}
-    toy.recording = replace(toy.recording, taken_apart=lambda: old)
-    (folder / "toy.csv").write_text("part,value\nold,7\n")
-    assert toy.again(chosen=["c/x"]) == (True, "")
-    assert (folder / "toy.csv").read_text() == "part,value\nold,7\nold,7\nc,1\nc,0.1\n"
-    assert "seconds" not in json.loads((folder / "toy.json").read_text()), "those of the old parts are not known"
-    (folder / "toy.csv").write_text("as it was")
-    toy.broken["a"] = ValueError("no")
-    assert toy.again(chosen=["a/x", "c/x"], again=True) == (False, "ac")
-    assert (folder / "toy.csv").read_text() == "as it was", "though the table had the part that failed"
-
-
-def test_rows_are_taken_apart_by_their_first_column(folder: Path) -> None:
-    (folder / "toy.csv").write_text("part,value\na,1\nb,2.0\na,3\n")
-    rows = {name: part["rows"] for name, part in recorder.by_first_column("toy.csv").items()}
-    assert rows == {"a": [["a", "1"], ["a", "3"]], "b": [["b", "2.0"]]}
-
-
-def test_the_command_lists_chooses_and_refuses(
-    toy: Toy, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    later = replace(toy.recording, table="after.json", header=())
-    monkeypatch.setattr(recorder, "find", lambda: {one.name: one for one in (later, toy.recording)})
-    assert recorder.main(["toy/b"]) == 0
-    assert toy.made == ["b"]
-    assert recorder.main(["toy/a/x", "toy/c", "toy/b/x"]) == 0
-    assert toy.made == ["b", "a", "c"]
-    toy.write("c", "import math\n")
-    capsys.readouterr()
-    assert recorder.main(["toy"], listed=True) == 0
-    date = json.loads((folder / "toy.json").read_text())["date"]
-    assert capsys.readouterr().out.splitlines() == [
-        f"toy: recorded {date} in 0 s; 2 of 3 parts are current", "  current: a/x, b/x", "  c.py changed: c/x"
-    ]  # fmt: skip
-    toy.broken["c"] = ValueError("no")
-    assert recorder.main() == 1
-    assert not (folder / "after.json").exists()
-    for word, told in (("bogus", "name must be one of after, toy, got 'bogus'"), ("toy/d", "part must be one of a/x")):
-        toy.made.clear()
-        with pytest.raises(DomainError, match=told):
-            recorder.main(["toy", word])
-        assert toy.made == []
-
-
-def test_where_git_tells_no_commit_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(recorded, "__file__", str(tmp_path / "recorded.py"))
-        with pytest.raises(DomainError, match=r"^checkout must be a clone .* \(it is no clone\)$"):
-            recorder.main()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DomainError, match=r"\(git is not installed\)$"):
-        recorder.main()
-
-
-def test_a_table_is_recorded_after_those_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*names: str) -> Any:
-        return lambda: {"all": Part(dict, lambda: dict.fromkeys((f"data/results/{name}" for name in names), ""))}
-
-    found = {"a": Recording("a.csv", read("a.csv", "b.json", "c.csv")), "b": Recording("b.json", read())}
-    found["c"] = Recording("c.csv", read("b.json"))
-    assert recorder._ordered(found, found) == ["b", "c", "a"]
-    assert recorder._ordered(found, ["a"]) == ["a"]
 
 
 def test_every_recorded_table_has_its_recording() -> None:

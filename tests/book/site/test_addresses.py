@@ -56,9 +56,7 @@ def test_a_remote_that_readers_cannot_reach_is_no_address(alone: object, checkou
     [ADDRESS, f"{ADDRESS}.git", f"{ADDRESS}/", "git@github.com:somebody/a-book.git",
      "ssh://git@github.com/somebody/a-book.git", "https://name:secret@github.com/somebody/a-book.git"],
 )  # fmt: skip
-def test_a_remote_on_the_web_is_the_address_without_a_password(
-    alone: object, checkout: Checkout, remote: str
-) -> None:
+def test_a_remote_on_the_web_is_the_address_without_a_password(alone: object, checkout: Checkout, remote: str) -> None:
     assert repository(checkout(remote)) == ADDRESS
 
 
@@ -75,12 +73,6 @@ def test_a_variable_comes_first_and_the_runner_of_workflows_last(
     alone.setenv(places.ADDRESS, "somewhere")
     with pytest.raises(DomainError, match=r"^FLAMELIB_REPOSITORY must be empty or an address such as https://"):
         repository(tmp_path)
-
-
-def test_a_checkout_within_another_has_no_address_of_that_one(alone: object, checkout: Checkout) -> None:
-    inner = checkout(ADDRESS) / "copy"
-    inner.mkdir()
-    assert repository(inner) == ""
 
 
 def test_links_of_pages_are_made_with_an_address_only(alone: pytest.MonkeyPatch) -> None:
@@ -144,5 +136,3 @@ def test_a_book_with_an_address_has_every_button(alone: pytest.MonkeyPatch, tmp_
     assert any(link.startswith(f"{ADDRESS}/issues/new?") for link in links)
     assert f'id="own-binder" href="{hub}"' in text
     assert "colab" not in text
-
-

@@ -1,18 +1,12 @@
 """The reference: a page for each folder, every module on one, each page in the contents and on the entrance."""
 
-import ast
 import re
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
 import yaml
 
 from flamebook.places import ROOT
 from flamebook.site.written import api
-from flamelib.core.vocabulary import DomainError
-from flamelib.protocols import cloak
 
 PAGES = api.pages()
 ENTRANCE = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
@@ -42,33 +36,3 @@ def test_the_contents_and_the_entrance_list_every_folder() -> None:
     assert {name for name in listed if name.startswith("book/api/")} == pages
     assert {f"book/{name}" for name in re.findall(r"\{doc\}`(api/[\w.]+)`", ENTRANCE)} == pages
     assert not (ROOT / "book" / "api").exists(), "the pages are made, not stored"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_list_hides_names_from_the_reference(path: Path) -> None:
-    """A page shows every public name that a module defines; a list of names would hide those it lacks."""
-    named = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Name)]
-    assert "__all__" not in {node.id for node in named}
-
-
-def test_the_front_shows_its_names_with_their_homes() -> None:
-    front = ModuleType("flamelib")
-    assert api._names(front) == []
-    vars(front).update(DomainError=DomainError, run=cloak.run, cloak=cloak, LIMIT=3)
-    front.__all__ = ["DomainError", "LIMIT", "__version__", "cloak", "run"]  # type: ignore[attr-defined]
-    assert [line for line in api._names(front) if line.startswith("- ")] == [
-        "- {py:class}`DomainError <flamelib.core.vocabulary.DomainError>`",
-        "- `LIMIT`",
-        "- {py:mod}`cloak <flamelib.protocols.cloak>`",
-        "- {py:func}`run <flamelib.protocols.cloak.run>`",
-    ]
-
-
-def test_a_module_is_read_from_its_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "flamelib" / "accounting" / "new"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text('"""What is new."""\n', encoding="utf-8")
-    (folder / "toy.py").write_text('r"""A toy, of\n:math:`\\lambda`.\n\nMore."""\n', encoding="utf-8")
-    [(path, text)] = api.pages(tmp_path / "flamelib").items()
-    assert path == "api/accounting.new.md"
-    assert ":py:mod:`~flamelib.accounting.new.toy`\n   A toy, of :math:`\\lambda`.\n" in text

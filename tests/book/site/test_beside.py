@@ -45,18 +45,3 @@ def test_a_round_composed_elsewhere_is_no_smaller_and_costs_what_a_step_adds(nam
     recorded = {row["way"]: float(row["epsilon"]) for row in RECORD if row["work"] == name}
     (fine,), (coarse,) = ([found for way, found in recorded.items() if f"step 1e-{digit}" in way] for digit in (5, 4))
     assert recorded["from above"] * (1 - 1e-3) <= fine <= coarse
-
-
-def test_an_answer_that_was_refused_is_told() -> None:
-    refused = [row | {"epsilon": "inf"} if row["package"] == "autodp" else row for row in RECORD]
-    assert beside.page(refused).count("| none |  |") == sum(row["package"] == "autodp" for row in RECORD)
-
-
-def test_a_peer_that_refuses_is_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(work: beside_peers.Work) -> float:
-        raise ValueError(f"not at {work.delta}")
-
-    ways = (("other", "any", refuse), ("mine", "any", lambda work: work.delta))
-    monkeypatch.setattr(beside_peers, "ASKED", {beside_peers.Work: ways})
-    found = beside_peers.asked(WORKS["everybody in 100 rounds, delta 1e-6"])
-    assert [one.epsilon for one in found] == [float("inf"), 1e-6]

@@ -2,18 +2,13 @@
 
 import json
 import math
-from dataclasses import replace
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flamebook.runs.record import record
-from flamebook.site.sliders import record_grids as record_certified
 from flamebook.site.sliders.grids import FALLING, RECORDED, UNORDERED, certified, grids, towards
 from flamebook.site.sliders.record_grids import GRIDS
-from flamelib.accounting.splitting.crowds import users_distance
 from flamelib.answers import answer
 from flamelib.core.vocabulary import DomainError
 
@@ -96,14 +91,6 @@ def test_between_points_the_answer_is_that_of_the_safe_side(key: str) -> None:
         assert found["at"] == {**middle, name: high if towards(key, name) > 0 else low}
 
 
-def test_a_grid_whose_answers_are_exact_in_part_is_an_upper_bound() -> None:
-    many = GRIDS["binary"]._replace(axes={"epsilon0": (1,), "n_users": (10**9, 10**10), "delta": (1e-6,)})
-    points = [answer(many.statement, {"epsilon0": 1, "n_users": n, "delta": 1e-6})["gives"] for n in (10**9, 10**10)]
-    assert points == ["exact", "upper"]
-    assert record_certified.computed(many)["gives"] == "upper"
-    assert certified("binary", _middle("binary"))["gives"] == "exact"
-
-
 @pytest.mark.parametrize(
     ("key", "inputs", "words"),
     [
@@ -140,26 +127,3 @@ def test_lower_bounds_lie_below_upper_ones() -> None:
     topk, one = grids()["topk"]["axes"], _points("topk")
     assert list(topk) == ["epsilon0", "kept", "padded", "delta"]
     assert all(value <= kept * epsilon0 for (epsilon0, kept, _, _), value in one.items())
-
-
-def test_more_users_may_be_bounded_by_more() -> None:
-    """Why the users of shares are not rounded: with three shares and modulus 2 the bound rises from two to three."""
-    assert users_distance(2, 3, 3) > users_distance(2, 3, 2)
-
-
-def test_a_grid_can_be_computed_again_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are taken from the table, which keeps the order of the grids."""
-    small = {
-        "one": record_certified.Grid("flame:lem-2", {"epsilon": 0.5}, {"times": (1, 2)}),
-        "two": record_certified.Grid("flame:lem-2", {"times": 3}, {"epsilon": (0.5, 1)}),
-    }
-    monkeypatch.setattr(record_certified, "GRIDS", small)
-    path = folder / "certified.json"
-    path.write_text('{"grids": {"two": "as it was"}}', encoding="utf-8")
-    known = replace(record_certified.RECORDING, taken_apart=lambda: json.loads(path.read_text("utf-8"))["grids"])
-    assert record(known, ["one"])
-    assert json.loads(path.read_text("utf-8"))["grids"]["two"] == "as it was"
-    assert record(known, ["two"])
-    found = json.loads(path.read_text(encoding="utf-8"))["grids"]
-    assert {key: grid["values"] for key, grid in found.items()} == {"one": [0.5, 1.0], "two": [1.5, 3.0]}
-    assert list(found) == ["one", "two"]

@@ -18,7 +18,6 @@ from flamebook.site.book import pages
 from flamebook.site.written import ledger_page, refuted, theorems, unknown
 from flamebook.site.written.markup import anchor, linker
 from flamelib.answers import answer, load_all
-from flamelib.core.vocabulary import DomainError
 
 
 @pytest.fixture(scope="module")
@@ -168,20 +167,3 @@ def test_links_to_tests_point_at_their_lines(staged: Path) -> None:
 def test_every_row_points_at_a_page_and_label_that_exist(staged: Path, judged: list[Judged]) -> None:
     link = linker(staged)
     assert [row.claim.id for row in judged if link(row.claim.page).startswith("`")] == []
-
-
-def test_a_page_that_is_not_staged_is_named_and_a_missing_label_refused(staged: Path) -> None:
-    link = linker(staged)
-    assert link("notebooks/nothing") == "`notebooks/nothing`"
-    with pytest.raises(DomainError, match="no label thm-9-9"):
-        link("book/blanket#thm-9-9")
-
-
-def test_nothing_is_written_when_the_ledger_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def bad(**_: object) -> list[Judged]:
-        raise DomainError("claims ledger, row x: claim is missing")
-
-    monkeypatch.setattr(ledger, "judge_all", bad)
-    with pytest.raises(DomainError, match="row x"):
-        pages.write(tmp_path, tmp_path)
-    assert list(tmp_path.iterdir()) == []

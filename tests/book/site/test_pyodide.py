@@ -4,7 +4,6 @@ import json
 import math
 import subprocess
 import sys
-import tarfile
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -78,12 +77,6 @@ def test_the_sources_are_the_files_of_the_package_and_run_alone(tmp_path: Path) 
     assert json.loads(done.stdout)["found"] == page.answers(GIVEN)
 
 
-def test_a_source_that_a_browser_cannot_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyodide, "ROOTS", ("flamelib.mechanisms.randomizers",))
-    with pytest.raises(ImportError, match="numpy"):
-        pyodide.sources()
-
-
 @pytest.mark.usefixtures("nothing", "made")
 def test_without_npm_the_grid_is_placed_and_says_that_there_is_no_runtime(tmp_path: Path) -> None:
     assert pyodide.install(tmp_path / "html", tmp_path / "cache") is False
@@ -107,21 +100,6 @@ def test_a_package_of_another_digest_is_not_served(tmp_path: Path, monkeypatch: 
     assert [path.name for path in (tmp_path / "html" / "_static" / "sliders").iterdir() if "pyodide" in path.name] == []
 
 
-@pytest.mark.parametrize(
-    "fault", [subprocess.TimeoutExpired("npm", 1), subprocess.CalledProcessError(1, "npm"), OSError()]
-)
-def test_a_missing_network_does_not_stop_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
-) -> None:
-    def fails(*_: Any, **__: Any) -> None:
-        raise fault
-
-    monkeypatch.setattr(pyodide.shutil, "which", lambda name: name)
-    monkeypatch.setattr(pyodide.subprocess, "run", fails)
-    assert pyodide.package(tmp_path) is None
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.usefixtures("made")
 def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     archive = pyodide.package(pyodide.CACHE if pyodide.CACHE.is_dir() else tmp_path)
@@ -135,14 +113,6 @@ def test_the_core_is_unpacked_whole(tmp_path: Path) -> None:
     assert placed == {"flamelib.js", "values.js", "figures.js", "pyodide.js", *(f"{part}.js" for part in told["parts"])}
     assert told["version"] == pyodide.VERSION
     assert {*told["parts"]} - {pyodide.SNAPSHOT} == {*pyodide.PACKED}
-
-
-def test_without_node_pages_do_without_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = pyodide.package(pyodide.CACHE) if pyodide.CACHE.is_dir() else None
-    if archive is not None:
-        monkeypatch.setenv("PATH", "")
-        with tarfile.open(archive) as packed:
-            assert pyodide._snapshot(packed) == {}
 
 
 def test_the_grid_holds_what_the_functions_answer(values: dict[str, list[float | str | None]]) -> None:
@@ -164,12 +134,6 @@ def test_rows_of_shares_take_their_own_words() -> None:
     assert "modulus=4294967296 n_messages=30" in found["cloak-own-1-shares-distance"]["command"]
     between = page.answers(GIVEN | {"log2_modulus": 32.3})  # a smaller modulus tells less
     assert between["cloak-own-1-shares-distance"]["value"] == two_users.two_user_distance(2**33, 30)
-
-
-@pytest.mark.parametrize("inputs", [{"log2_modulus": 1e6}, {"delta": 0}, {"delta": 1}, {"epsilon": 0}])
-def test_rows_of_shares_refuse_what_has_no_answer(inputs: dict[str, Any]) -> None:
-    found = page.answers(GIVEN | inputs)
-    assert any("refused" in found[row.key] for row in ROWS if row.about == "shares")
 
 
 def test_a_row_is_what_its_command_answers() -> None:

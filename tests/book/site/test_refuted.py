@@ -55,35 +55,6 @@ def test_stories_stand_by_weight_and_the_list_names_each() -> None:
     assert all(f"({label})=\n### " in page for label in labels)
 
 
-def test_the_table_counts_findings_and_not_rows() -> None:
-    found = refuted.findings(TEXT, JUDGED)
-    lines = re.findall(r"^\| [a-z ]+ \|[^|]+\| (\d+) \| (\d+) \| (\d+) \|$", _page(), re.M)
-    counts = [list(map(int, line)) for line in lines]
-    assert [sum(line) for line in counts] == [
-        sum(one.section == section for one in found) for section in (*ledger.WEIGHTS, refuted.WAITS)
-    ]
-    assert sum(map(sum, counts)) == len(found) < len(refuted.told(TEXT))
-
-
-def test_what_only_our_copy_has_lost_stands_apart() -> None:
-    for one in refuted.findings(TEXT, JUDGED):
-        assert one.waits is (one.section == refuted.WAITS) is all(row.claim.reconstructed for row in one.rows)
-    with pytest.raises(DomainError, match=r"of another weight than its section: .*Shuffled among the clients"):
-        _page(TEXT.replace("## Waits for the print\n", ""))
-
-
-def test_a_story_under_another_weight_is_refused() -> None:
-    lighter = TEXT.replace("## Bound wrong\n", "")
-    with pytest.raises(DomainError, match=r"of another weight than its section: .*The withdrawn Bennett bound"):
-        _page(lighter)
-    turned = TEXT.replace(
-        "@story flame:thm-4/own-numbers flame:thm-4/double-count@",
-        "@story flame:thm-4/double-count flame:thm-4/own-numbers@",
-    )
-    with pytest.raises(DomainError, match=r"another weight|not its weightiest"):
-        _page(turned)
-
-
 def test_a_reading_is_told_as_one_and_lost_formulas_are_marked() -> None:
     for row in JUDGED:
         assert row.claim.weight != "reading only" or row.claim.said_by == "reading"
@@ -92,14 +63,6 @@ def test_a_reading_is_told_as_one_and_lost_formulas_are_marked() -> None:
     story = page.split("### The reading that was probably printed")[1].partition("**Claim.**")[0]
     assert "*Reconstructed.*" in story
     assert "`flamelib check participation:thm-4.1/inner-five`" in story
-
-
-@pytest.mark.parametrize("verdict", ["reproduced", "deviates"])
-def test_a_story_that_is_no_longer_true_is_refused(verdict: str) -> None:
-    name = refuted.told(TEXT)[0]
-    turned = [replace(row, verdict=verdict) if row.claim.id == name else row for row in JUDGED]
-    with pytest.raises(DomainError, match=f"told, and not refuted: {name}"):
-        _page(judged=turned)
 
 
 def test_a_refuted_row_without_a_story_is_refused() -> None:
@@ -111,24 +74,6 @@ def test_a_refuted_row_without_a_story_is_refused() -> None:
         _page(TEXT + "\n### Again\n\n@story blanket:lem-bennett/withdrawn@\n")
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "flame:nothing/at-all",
-        "flame:claim-0.24/boost colour",
-        "flame:claim-0.24/boost[0]",
-        "flame:alg-1/alphabet",
-        "flame:thm-4/double-count",
-        "flame:thm-4/double-count[3]",
-        "flame:claim-0.24/topk-delta bound",
-        "checkin:lem-3/leak",
-    ],
-)
-def test_a_word_that_names_no_number_is_refused(word: str) -> None:
-    with pytest.raises(DomainError, match="must name one number"):
-        _page(f"{TEXT}\n@{word}@\n")
-
-
 def test_numbers_are_those_of_the_ledger() -> None:
     name = "flame:claim-0.24/topk-delta"
     moved = [replace(row, value=0.0765432) if row.claim.id == name else row for row in JUDGED]
@@ -137,14 +82,6 @@ def test_numbers_are_those_of_the_ledger() -> None:
     assert _page(f"{TEXT}|@{row}[1]@|@{row} grid[1]@|@{row} stated[0]@|${{}}=@{row} grid[1]@$|").endswith(
         "|573|10,000|3|${}=10{,}000$|"
     )
-
-
-def test_no_decimal_number_is_typed() -> None:
-    """Places in a document (Theorem 3.1) and whole numbers apart."""
-    text = refuted.STORY.sub("", TEXT)
-    text = refuted.NUMBER.sub("", dossiers.WORD.sub("", text))
-    text = re.sub(r"`[^`]*`|(?:Theorem|Lemma|Corollary|Section) \d\.\d", "", text)
-    assert re.findall(r".*\d\.\d.*|.*10\^\{?-.*", text) == []
 
 
 def test_no_rounding_makes_a_case() -> None:

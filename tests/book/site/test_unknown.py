@@ -12,7 +12,6 @@ from flamebook.claims import record as record_ledger
 from flamebook.places import ROOT
 from flamebook.site.written import unknown
 from flamebook.site.written.markup import linker
-from flamelib.core.vocabulary import DomainError
 
 
 @pytest.fixture(scope="module")
@@ -72,25 +71,3 @@ def test_the_page_rounds_to_the_safe_side_and_the_lists_hold_every_digit(found):
         assert record["upper"]["value"] == one.upper.value == float(row["upper"])
         assert json.loads(row["upper_inputs"]) == record["upper"]["inputs"]
     assert unknown.drawing(found).count('class="then"') == sum(len(one.before) for one in found)
-
-
-GOOD = "name: a, document: flame, page: book/flame, measure: epsilon, inputs: {}, closes: b"
-END = "{compute: 'blanket:lem-5.1'}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[{{{GOOD}, lower: {END}}}]",
-        f"[{{{GOOD}, lower: {END}, upper: {END}, colour: red}}]",
-        f"[{{{GOOD.replace('flame,', 'smoke,')}, lower: {END}, upper: {END}}}]",
-        f"[{{{GOOD}, lower: {END}, upper: {{with: {{}}}}}}]",
-        f"[{{{GOOD}, lower: {END}, upper: {{compute: a, function: b}}}}]",
-        f"[{{{GOOD}, lower: {END}, upper: {{function: 'os:getcwd'}}}}]",
-    ],
-)
-def test_a_bad_bracket_is_refused(tmp_path, text):
-    path = tmp_path / "brackets.yml"
-    path.write_text(text)
-    with pytest.raises(DomainError, match=r"brackets\.yml"):
-        unknown.brackets(path)
