@@ -24,6 +24,7 @@ from flamebook.runs.notebook import values
 from flamebook.statements import STAND_INS
 from flamelib.core.vocabulary import DomainError
 
+RESUME = "FLAMELIB_RESUME"  # the folder in which long trainings keep where they are
 RECEIPT = "receipt.json"
 RESULTS = "results.json"
 FAILED = ".failed"
@@ -254,6 +255,7 @@ def _surroundings(folder: Path, run: Run, name: str, edition: str, lacking: Mapp
         own |= {"FLAMELIB_EDITION": edition}
         own |= {recorded.PARAMETERS: json.dumps(run.parameters), STAND_INS: json.dumps(lacking)}
         own |= {"PYTHONHASHSEED": "0", "IPYTHONDIR": private, "JUPYTER_RUNTIME_DIR": private}
+        own |= {RESUME: os.environ.get(RESUME) or str((run.root / "_build" / "resume").resolve())}
         own |= dict.fromkeys(ONE_THREAD, "1") | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         if data := os.environ.get(inputs.DATA_SETS):
             own[inputs.DATA_SETS] = str(Path(data).resolve())

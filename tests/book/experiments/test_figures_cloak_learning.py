@@ -56,16 +56,6 @@ def test_taking_part_twice_costs_more_than_once_and_less_than_twice_as_much():
 # --- sweeps -------------------------------------------------------------------------------------------------------
 
 
-<<<<<<< HEAD
-def test_a_sweep_trains_what_has_a_step(users):
-    found = tradeoffs.compute_sweep(users, SMALL, "epsilon", [1.0, 100.0], STEPS, 2, 1)
-    assert set(found.finals) == set(STEPS)
-    assert found.mean("unprotected")[0] == found.mean("unprotected")[1] >= found.mean("cloak")[1] - 2
-    assert found.mean("cloak")[0] < found.mean("cloak")[1]
-
-
-=======
->>>>>>> wt-tests
 def test_what_is_varied_is_varied(users):
     dimension = users.model.dimension
     [clip] = tradeoffs.points(SMALL, users, "clip_norm", [1.0], {"cloak": 2.0})

@@ -123,45 +123,6 @@ def sweeps(users):
     return {name: flame_grid.compute_sweep(users, SMALL, name, values, 2, 1) for name, values in grids.items()}
 
 
-<<<<<<< HEAD
-def test_a_sweep_has_a_column_for_every_value_that_has_a_protocol(sweeps):
-    padded = sweeps["padded"]
-    assert padded.x.tolist() == [60, 100]
-    assert padded.finals["topk"].shape == (2, 2)
-    assert padded.finals.keys() == {"topk", "double"}
-
-
-def test_the_step_of_the_honest_mean_is_the_unit(users, sweeps):
-    """At the step 1 / beta the sweep is the protocol itself."""
-    unit = 650 / SMALL.kept(650)
-    here = flame_grid.compute_sweep(users, SMALL, "server_step", [unit], 2, 1)
-    plain = flame_learning.compute_runs(users, SMALL, {"topk": flame_methods.topk(SMALL, 650)}, 2, 1)
-    assert here.finals["topk"][:, 0] == pytest.approx(plain.final("topk"), abs=1e-9)
-    assert set(sweeps["server_step"].finals) == {"topk", "sparse", "clipped"}
-    assert sweeps["server_step"].best("clipped") == 4
-
-
-def test_the_server_is_calibrated_at_every_budget():
-    for point in flame_grid.points(SMALL, 650, "epsilon", [1.0, 100.0]):
-        [server] = point.methods.values()
-        exact = gaussian_mechanism(server.sensitivity, server.noise_std, delta=SMALL.delta)
-        assert exact == pytest.approx(point.value, rel=1e-9)
-
-
-def test_hiding_fills_the_bags(sweeps):
-    full = sweeps["multiples"].full["topk"]
-    assert sweeps["multiples"].x.tolist() == [1, 4]
-    assert full[1, :, 0, 0].mean() >= full[0, :, 0, 0].mean() >= 0
-    assert sweeps["multiples"].at("topk", 4).repeats == 2
-
-
-def test_a_sweep_without_any_protocol_is_refused(users):
-    with pytest.raises(DomainError, match="padded"):
-        flame_grid.compute_sweep(users, SMALL, "padded", [2], 2, 1)
-
-
-=======
->>>>>>> wt-tests
 # --- equal budgets ------------------------------------------------------------------------------------------------
 
 

@@ -94,22 +94,6 @@ class TestWhere:
         with pytest.raises(DomainError, match=told):
             notebook.values(ROOT / "notebooks" / f"{book}.ipynb", {"dataset": dataset})
 
-<<<<<<< HEAD
-    def test_how_a_notebook_reads_its_data_is_read_from_its_code(self) -> None:
-        def found(name: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-            sets = notebook.data_sets(ROOT / "notebooks" / f"{name}.ipynb")
-            return {name: (one.want, one.parts) for name, one in sets.items()}
-
-        trained = (("images", "labels"), ("train", "test"))
-        assert found("cloak_statistics") == {
-            "dataset": (("images",), ("train",)), "label_dataset": (("labels",), ("train",)),
-        }  # fmt: skip
-        assert found("flame_learning") == {"dataset": trained, "other_dataset": trained}
-        assert found("flower") == found("training") == {"dataset": trained}
-        assert found("crossing") == {}
-
-=======
->>>>>>> wt-tests
 
 class TestMissing:
     """Where the data are missing another set stands in, and that is said; nothing is judged by it."""
@@ -172,23 +156,6 @@ def test_the_example_of_the_page_works_as_written(tmp_path: Path, monkeypatch: p
     code, command = (re.search(rf"(?s)```{kind}\n(.*?)```", section) for kind in ("python", "text"))
     assert code is not None
     assert command is not None
-<<<<<<< HEAD
-    rng = np.random.default_rng(5)
-    np.savetxt(tmp_path / "answers.csv", rng.integers(4, size=3000), fmt="%d")
-    surroundings = os.environ | {
-        "FLAMELIB_OFFLINE": "1",
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "book"))),
-    }
-    for words in (
-        [sys.executable, "-c", code[1]],
-        [sys.executable, "-m", "flamelib.cli", *shlex.split(command[1])[1:]],
-    ):
-        done = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    text = (Path(done.stdout.strip()) / "blanket_histogram.html").read_text(encoding="utf-8")
-    assert "Your own data: answers.npz." in text
-    assert "= 3,000</p>" in text
-=======
     monkeypatch.chdir(tmp_path)
     np.savetxt("answers.csv", np.random.default_rng(5).integers(4, size=3000), fmt="%d")
     exec(code[1], {})
@@ -196,4 +163,3 @@ def test_the_example_of_the_page_works_as_written(tmp_path: Path, monkeypatch: p
     values = notebook.values(notebook.locate(name), dict(word.split("=", 1) for word in words if word != "-p"))
     found = datasets.load(values["dataset"], want=("labels",))
     assert (found.n, found.notice) == (3000, "Your own data: answers.npz.")
->>>>>>> wt-tests

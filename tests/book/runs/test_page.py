@@ -197,16 +197,6 @@ class TestPage:
         receipt = json.loads((run / "receipt.json").read_text())
         assert receipt["outputs"]["survey.ipynb"] == hashlib.sha256((run / "survey.ipynb").read_bytes()).hexdigest()
 
-<<<<<<< HEAD
-    def test_what_the_book_is_made_from_is_left_alone(self, run: Path, checkout: Path) -> None:
-        kept = {path: path.stat().st_mtime_ns for path in (checkout / built.SEED).rglob("*") if path.is_file()}
-        assert kept
-        page = built.build(checkout / "_build" / "runs" / "survey" / "survey.ipynb", checkout, run.parent / "again")
-        assert "= 2,000" in words(page)
-        assert {path: path.stat().st_mtime_ns for path in kept} == kept
-
-=======
->>>>>>> wt-tests
     def test_a_page_that_the_book_lacks_is_refused(self, checkout: Path, tmp_path: Path) -> None:
         with pytest.raises(built.NotBuilt, match="not built here"):
             built.build(checkout / "notebooks" / "other.ipynb", checkout, tmp_path)

@@ -16,14 +16,15 @@ from flamelib.core.statements import DOCUMENTS
 from flamelib.core.vocabulary import DomainError
 
 FIGURES = DATA / "figures.yml"
-KNOWN = ("printed", "shows", "here", "why", "original", "size", "recorded")
+KNOWN = ("printed", "shows", "here", "setting", "why", "size", "recorded")
 HEAD = """\
 (sec-figures)=
 # Every figure of the documents
 
 <link rel="stylesheet" href="../_static/ledger.css">
 
-Each figure and table of the five documents, and where this book makes it again. "Sizes" are the parameters that decide
+Each figure and table of the five documents, and where this book makes it again. Below each picture stands its setting:
+the paper's, or exactly what differs. "Sizes" are the parameters that decide
 how fine a figure is: in the quick edition, which every change is built with, and in the edition with the sizes of the
 papers, which is built every week. "Recorded" means that results of a long run, kept with the book, stand beside those
 of the edition. What is missing says why. The word below a picture is the verdict of the {doc}`ledger <ledger>` on what
@@ -57,9 +58,10 @@ def figures(path: Path = FIGURES) -> dict[str, list[dict[str, Any]]]:
             raise DomainError(f"{path.name}: document must be one of {', '.join(DOCUMENTS)}, got {document!r}")
         for row in rows:
             stray = set(row) - set(KNOWN)
-            if stray or ("here" in row) == ("why" in row) or not {"printed", "shows"} <= set(row):
+            told = ("here" in row) == ("setting" in row) != ("why" in row)
+            if stray or not told or not {"printed", "shows"} <= set(row):
                 raise DomainError(
-                    f"{path.name}: {document} {row.get('printed', '?')} needs here or why, and only {KNOWN}"
+                    f"{path.name}: {document} {row.get('printed', '?')} needs here and setting, or why; only {KNOWN}"
                 )
     return found
 
@@ -82,7 +84,8 @@ def _gallery(document: str, rows: Iterable[Mapping[str, Any]], verdicts: Mapping
         )
         yield (
             f'<figure id="{anchor}"><a href="../notebooks/{notebook}.html#fig-{name}">{pictures}</a>'
-            f"<figcaption>{html.escape(row['printed'])}{judged}</figcaption></figure>"
+            f"<figcaption>{html.escape(row['printed'])}{judged}<br>"
+            f'<span class="fl-setting">Setting: {html.escape(row["setting"])}.</span></figcaption></figure>'
         )
     yield from ("</div>", "```")
 
@@ -90,15 +93,14 @@ def _gallery(document: str, rows: Iterable[Mapping[str, Any]], verdicts: Mapping
 def _table(
     rows: list[dict[str, Any]], link: Callable[[str], str], editions: Mapping[str, Mapping[str, Run]]
 ) -> list[str]:
-    lines = ["| printed | what it shows | made again | sizes | recorded |", "|---|---|---|---|---|"]
+    lines = ["| printed | what it shows | made again | setting | sizes | recorded |", "|---|---|---|---|---|---|"]
     for row in rows:
         if "why" in row:
-            lines.append(f"| {row['printed']} | {row['shows']} | no: {row['why']} | | |")
+            lines.append(f"| {row['printed']} | {row['shows']} | no: {row['why']} | | | |")
             continue
-        original = f"printed: {row['original']}; " if "original" in row else ""
-        sizes = original + _sizes(row, editions) or "none"
-        recorded = "yes" if "recorded" in row else ""
-        lines.append(f"| {row['printed']} | {row['shows']} | {link(row['here'])} | {sizes} | {recorded} |")
+        sizes, recorded = _sizes(row, editions) or "none", "yes" if "recorded" in row else ""
+        cells = (row["printed"], row["shows"], link(row["here"]), row["setting"], sizes, recorded)
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
