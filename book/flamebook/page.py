@@ -10,8 +10,6 @@
     a data frame whose bounds are rounded to their safe side
 ``figure(fig, name=..., alt=..., data=...)``
     a finished figure, for light and dark pages, with files to download
-``recorded("participation_learning", "participation-small.csv")``
-    the numbers behind a figure of the run at the sizes of the papers
 
 Importing this gives matplotlib the look of the book; ``LOOK`` has the style of every bound, ``BLUE`` to ``PAGE`` its
 colours.  Outside a run of the book's own commands, files go to ``figures/`` beside the notebook.
@@ -40,7 +38,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas.api.types import is_numeric_dtype
 
 from flamebook.figures.style import DARK, LIGHT, SETTINGS
-from flamebook.places import RESULTS
 from flamebook.records import LOOKS, columns_csv
 from flamebook.statements import BOOK_RUN, FAILS, HOLDS, SENTENCES, SILENT, pretty, stand_ins
 from flamelib.core.vocabulary import DomainError
@@ -305,14 +302,6 @@ def _png(fig: Figure) -> bytes:
     return content.getvalue()
 
 
-def recorded(notebook: str, file: str) -> pd.DataFrame:
-    """The numbers behind a figure of a notebook's run at the sizes of the papers, as they are kept with the book.
-
-    ``make record`` runs the notebook with the parameters of ``book/parameters/paper.yml`` and keeps its numbers.
-    """
-    return pd.read_csv(RESULTS / notebook / file)
-
-
 def _draw_book(ax: Axes, columns: Mapping[str, Any], name: str) -> None:
     """Behind the curves of an own run those of the book's run, thin, where both have the same columns and differ."""
     path = Path(os.environ.get(BOOK_RUN, "")) / "figures" / f"{name}.csv"
@@ -378,5 +367,5 @@ def _replace(path: Path, content: bytes) -> None:
 
 __all__ = [
     *("BLACK", "BLUE", "FAINT", "GREEN", "GREY", "INK", "LOOK", "OCHRE", "PAGE", "PURPLE", "SKY", "VERMILLION"),
-    *("figure", "holds", "recorded", "result", "table", "written_for"),
+    *("figure", "holds", "result", "table", "written_for"),
 ]

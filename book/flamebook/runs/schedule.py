@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -99,14 +98,6 @@ def plan(root: Path, profile: str) -> Plan:
     return Plan(
         root, profile, {name: Run(found, values(found, given.get(name) or {})) for name, found in templates.items()}
     )
-
-
-def keep(run: Path, place: Path) -> None:
-    """Keep the numbers of a run: its receipt, its results, and what lies behind its figures."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    for path in (*run.glob("figures/*.csv"), run / execute.RESULTS, run / execute.RECEIPT):
-        shutil.copy(path, place)
 
 
 def carry_out(plan: Plan, jobs: int = 2, options: Sequence[str] = ()) -> Outcome:
