@@ -18,7 +18,7 @@ from flamebook.runs import notebook
 from flamelib.answers import assignments
 
 from .conftest import PATIENCE_MS, Visit, settle, switch_theme
-from .test_accessibility import ASK, AXE, RULES
+from .test_pages import ASK, AXE, RULES
 
 pytestmark = pytest.mark.browser
 
