@@ -4,7 +4,7 @@ import functools
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +18,7 @@ BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[
 DESKTOP = {"width": 1280, "height": 1600}
 PHONE = {"width": 390, "height": 1600}
 ORIGINS = ("http", "disk")
-PATIENCE_MS = 60_000
+PATIENCE_MS = 240_000  # a machine may be busy; a test that hangs ends itself a little later
 # Without these a headless Chromium calls home at every start.
 FLAGS = (
     "--headless",
@@ -100,14 +100,17 @@ CUT = """async () => {
 
 @dataclass
 class Visit:
-    """What one page did: everything it asked for, everything it complained of, and what it showed."""
+    """What one page did: everything it asked for, and everything it complained of."""
 
     address: str
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-    light: dict[str, Any] = field(default_factory=dict)
-    dark: dict[str, Any] = field(default_factory=dict)
-    phone: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self, address: str) -> None:
+        """Forget what was done before, for the same tab goes to another page."""
+        self.address = address
+        self.requests.clear()
+        self.complaints.clear()
 
     def listen(self, page: Page) -> None:
         """Record requests, failures, script errors and console errors of a page from now on."""
@@ -176,6 +179,8 @@ def contexts(chromium: Browser) -> Iterator[dict[str, BrowserContext]]:
         origin: chromium.new_context(viewport=DESKTOP, color_scheme="light", reduced_motion="reduce")
         for origin in ORIGINS
     }
+    for context in opened.values():
+        context.set_default_timeout(PATIENCE_MS)
     yield opened
     for context in opened.values():
         context.close()
@@ -187,36 +192,6 @@ def page(contexts: dict[str, BrowserContext]) -> Iterator[Page]:
     opened = contexts["http"].new_page()
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def visit(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Callable[[str, str], Visit]:
-    """Visit a page from an origin; FLAMELIB_SCREENSHOTS names a folder for pictures of what is seen over loopback."""
-    named = os.environ.get("FLAMELIB_SCREENSHOTS")
-
-    def once(path: str, origin: str) -> Visit:
-        stem = path.removesuffix(".html").replace("/", "-")
-        pictures = Path(named, stem) if named and origin == "http" else None
-        return _visit(contexts[origin], f"{origins[origin]}/{path}", pictures)
-
-    return once
-
-
-def _visit(context: BrowserContext, address: str, pictures: Path | None) -> Visit:
-    found = Visit(address)
-    page = context.new_page()
-    found.listen(page)
-    page.goto(address)
-    settle(page)
-    found.light = _look(page, pictures, "light")
-    if address.startswith("http"):  # from disk a page looks the same, as far as it loads
-        switch_theme(page, "dark")
-        found.dark = _look(page, pictures, "dark")
-        switch_theme(page, "light")
-        resize(page, PHONE)
-        found.phone = _look(page, pictures, "phone")
-    page.close()
-    return found
 
 
 @contextmanager
@@ -254,10 +229,3 @@ def switch_theme(page: Page, theme: str) -> None:
     for _ in range(3):
         if page.evaluate(worn) != theme:
             page.evaluate("() => document.querySelector('.theme-switch-button')?.click()")
-
-
-def _look(page: Page, pictures: Path | None, name: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {"cut": page.evaluate(CUT)} | page.evaluate(FACTS)
-    if pictures is not None:
-        page.screenshot(path=f"{pictures}-{name}.png", animations="disabled")
-    return facts

@@ -17,7 +17,7 @@ from flamelib.uses.deployments import Refusal, mechanisms, row
 from flamelib.uses.reports import LOCAL
 from flamelib.uses.requests import Request, Row
 
-from .conftest import DESKTOP, ORIGINS, PHONE, Visit, resize, settle, switch_theme
+from .conftest import DESKTOP, PHONE, resize, switch_theme, watched
 
 pytestmark = pytest.mark.browser
 
@@ -48,22 +48,11 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=ORIGINS)
-def opened(
-    request: pytest.FixtureRequest, contexts: dict[str, BrowserContext], origins: dict[str, str]
-) -> Iterator[tuple[Page, Visit]]:
-    """The page, from either origin, and what it does."""
-    page, found = contexts[request.param].new_page(), Visit(origins[request.param])
-    found.listen(page)
-    page.goto(f"{origins[request.param]}/{PATH}")
-    settle(page)
-    yield page, found
-    page.close()
-
-
-@pytest.fixture
-def defend(opened: tuple[Page, Visit]) -> Page:
-    return opened[0]
+@pytest.fixture(scope="module")
+def defend(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Iterator[Page]:
+    """The page from disk, where less is allowed; it must ask for nothing elsewhere and complain of nothing."""
+    with watched(contexts["disk"], f"{origins['disk']}/{PATH}") as opened:
+        yield opened
 
 
 def _ask(page: Page, *values: str, trust: tuple[str, ...] = ("shuffler",)) -> None:
@@ -216,13 +205,12 @@ def test_beyond_the_grid_the_page_says_so_and_shows_the_command(defend: Page, na
 
 
 def test_the_address_keeps_the_request_and_the_bench_leads_here(
-    defend: Page, opened: tuple[Page, Visit], contexts: dict[str, BrowserContext], origins: dict[str, str]
+    defend: Page, page: Page, origins: dict[str, str]
 ) -> None:
     _ask(defend, *REQUESTS[4], trust=("others", "server"))
     kept, shown = defend.url.partition("#")[2], _shown(defend)
     _ask(defend, *REQUESTS[0])
     assert _shown(defend) != shown
-    page = contexts["http"].new_page()
     page.goto(f"{origins['http']}/book/bench.html#{kept}")
     page.wait_for_url(f"**/{PATH}**")
     page.wait_for_selector(".fl-defend-table tbody tr")
@@ -230,7 +218,6 @@ def test_the_address_keeps_the_request_and_the_bench_leads_here(
     page.goto(f"{origins['http']}/book/index.html")
     doors = page.eval_on_selector_all("a.sd-stretched-link", "found => found.map(one => one.getAttribute('href'))")
     assert doors[1] == "defend.html"
-    page.close()
 
 
 def test_the_keyboard_reaches_everything_in_order(defend: Page) -> None:
@@ -287,9 +274,3 @@ def test_the_chart_has_a_mark_for_every_row_of_the_table(defend: Page) -> None:
     switch_theme(defend, "light")
     assert all(one != other for (_, one, _), (_, other, _) in zip(drawn, dark, strict=True))
     assert defend.locator("#defend-legend li").all_text_contents() == [TITLES[name] for name in mechanisms()]
-
-
-def test_nothing_was_asked_of_the_network_and_nothing_went_wrong(opened: tuple[Page, Visit]) -> None:
-    page, found = opened
-    _ask(page, *REQUESTS[1])
-    assert (found.outside(), found.complaints) == ([], [])

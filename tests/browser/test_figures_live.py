@@ -18,7 +18,7 @@ from flamebook.site.sliders.figures import FIGURES, Figure
 from flamelib.answers import answer
 
 from .conftest import PATIENCE_MS, PHONE, Visit, resize, settle, switch_theme
-from .test_accessibility import ASK, AXE, RULES
+from .test_pages import ASK, AXE, RULES
 from .test_sliders import needs_runtime
 
 pytestmark = [pytest.mark.browser, needs_runtime]

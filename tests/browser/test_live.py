@@ -16,10 +16,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from flamebook.places import ROOT, repository
 from flamebook.runs import notebook
 from flamelib.answers import assignments
-from flamelib.core.vocabulary import DomainError
 
 from .conftest import PATIENCE_MS, Visit, settle, switch_theme
-from .test_accessibility import ASK, AXE, RULES
+from .test_pages import ASK, AXE, RULES
 
 pytestmark = pytest.mark.browser
 
@@ -31,36 +30,6 @@ from pathlib import Path
 from flamebook.site.book import live
 asyncio.run(live.serve(Path(sys.argv[1]), "127.0.0.1", 0, live.Limits(), asyncio.Event()))
 """
-TEXTS = [
-    "",
-    "abc",
-    "-1",
-    "0",
-    "1",
-    "2",
-    "1.5",
-    "1e6",
-    "1e400",
-    "nan",
-    "inf",
-    " 5 ",
-    "5,6",
-    "0x10",
-    "1_000",
-    "5e-324",
-    "it's",
-]
-SHOWN = """() => Object.fromEntries(
-  [...document.querySelectorAll("input[data-known]")].map(field => [field.name, field.defaultValue]))"""
-TRY = """texts => [...document.querySelectorAll("input[data-known]")].flatMap(field => texts.map(text => {
-  const before = field.value;
-  field.value = text;
-  field.dispatchEvent(new Event("input", {bubbles: true}));
-  const told = document.getElementById("own-refusal").textContent;
-  field.value = before;
-  field.dispatchEvent(new Event("input", {bubbles: true}));
-  return [field.name, text, told];
-}))"""
 
 
 @pytest.fixture(scope="module")
@@ -187,27 +156,6 @@ def test_without_a_server_the_form_hands_over(
     page.wait_for_function("() => !document.querySelector('.fl-changed')")
     if origin == "http":
         assert "?" not in page.url
-
-
-@pytest.mark.parametrize("name", ["flame_learning", "cloak_protocol", "checkin_accounting", "participation_learning"])
-def test_the_form_is_never_stricter_than_the_library_and_has_its_words(
-    page: Page, origins: dict[str, str], name: str
-) -> None:
-    page.goto(f"{origins['http']}/notebooks/{name}.html")
-    template = ROOT / "notebooks" / f"{name}.ipynb"
-    shown = page.evaluate(SHOWN)
-    for field, text, told in page.evaluate(TRY, TEXTS):
-        # Which files there are, the machine that runs the notebook knows.
-        expected = "" if field.endswith("dataset") else _refusal(template, shown | {field: text.strip()})
-        assert told == expected, (field, text)
-
-
-def _refusal(template: Path, given: dict[str, str]) -> str:
-    try:
-        notebook.values(template, given)
-    except DomainError as refusal:
-        return str(refusal)
-    return ""
 
 
 def test_the_open_form_can_be_used_by_everybody(page: Page, origins: dict[str, str]) -> None:

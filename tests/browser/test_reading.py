@@ -1,6 +1,5 @@
 """What a reader meets on a phone and at a desk: nothing cut without a cue, light pages, controls with names."""
 
-import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -9,28 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from .conftest import BOOK, CUT, DESKTOP, resize, settle
+from .conftest import BOOK, DESKTOP, resize, settle
 from .test_pages import PAGES
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 768, 1366)
-HEAVIEST = sorted(PAGES, key=lambda path: -(BOOK / path).stat().st_size)[:6]
-# Every page is looked at on a phone where it is visited; chapters with many formulas at every width here.
 CHAPTERS = [path for path in PAGES if not path.startswith("book/api/")]
-FORMULAS = [path for path in CHAPTERS if (BOOK / path).read_text(encoding="utf-8").count('<div class="math') >= 10]
 MOST_FORMULAS = sorted(CHAPTERS, key=lambda path: -(BOOK / path).read_text(encoding="utf-8").count('class="math'))[:5]
-PICTURED = [path for path in CHAPTERS if re.search("<svg|fl-pan|fl-fig", (BOOK / path).read_text(encoding="utf-8"))]
-LEGIBLE = 10.99  # pixels
-SMALL = """(least) => [...document.querySelectorAll("article svg text")]
-  .filter((e) => e.checkVisibility() && e.textContent.trim())
-  .map((e) => [e.getScreenCTM(), parseFloat(getComputedStyle(e).fontSize), e.textContent])
-  .map(([drawn, size, words]) => [size * Math.hypot(drawn.a, drawn.b), words])
-  .filter(([size]) => size < least)"""
-OUTSIDE = """() => [...document.querySelectorAll("article svg text")].filter((e) => e.checkVisibility()).filter((e) => {
-  const [word, drawing] = [e.getBoundingClientRect(), e.ownerSVGElement.getBoundingClientRect()];
-  return word.left < drawing.left - 1 || word.right > drawing.right + 1 || word.bottom > drawing.bottom + 1;
-}).map((e) => e.textContent)"""
 TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
 
 
@@ -46,20 +31,6 @@ def phone(chromium: Browser) -> Iterator[Page]:
     page = chromium.new_page(color_scheme="light", reduced_motion="reduce")
     yield page
     page.close()
-
-
-@pytest.mark.parametrize("path", sorted({*FORMULAS, *HEAVIEST}))
-def test_nothing_is_cut_without_a_cue(phone: Page, origins: dict[str, str], path: str) -> None:
-    _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
-    for width in WIDTHS:
-        resize(phone, {"width": width, "height": 900})
-        assert phone.evaluate(CUT) == [], width
-        if "/api/" not in path:  # where formulas are those of docstrings, on one line
-            scrolling = phone.eval_on_selector_all(
-                "mjx-container[display=true]",
-                "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.closest('[id]').id)",
-            )
-            assert scrolling == [], width
 
 
 def test_the_cue_goes_away_at_the_end_and_comes_on_the_other_side(phone: Page, origins: dict[str, str]) -> None:
@@ -88,30 +59,6 @@ def test_a_table_of_a_phone_shows_every_column(phone: Page, origins: dict[str, s
     assert "certified: " in labels
     resize(phone, {"width": WIDTHS[2], "height": 900})
     assert phone.eval_on_selector(".fl-cards", "table => getComputedStyle(table).display") == "table"
-
-
-@pytest.mark.parametrize("path", PICTURED)
-def test_words_in_figures_can_be_read_on_a_phone(phone: Page, origins: dict[str, str], path: str) -> None:
-    """At least 11 pixels in every figure; one that is wider than the screen then scrolls, with a cue at its edge."""
-    _open(phone, f"{origins['http']}/{path}", WIDTHS[0])
-    shown = phone.eval_on_selector_all(
-        ":is(.fl-fig, .fl-pan) img", "all => all.map(e => [new URL(e.src).pathname, e.width, e.getAttribute('width')])"
-    )
-    widths = {name.replace("-dark.svg", ".svg"): width / float(own) for name, width, own in shown if width}
-    assert len(widths) * 2 == len(shown), "each picture is shown in one theme"
-    for name, width, own in shown:
-        share = width / float(own) if width else widths[name.replace("-dark.svg", ".svg")]
-        assert share * _smallest_letters(BOOK / name.lstrip("/")) >= LEGIBLE, name
-    small = phone.evaluate(SMALL, LEGIBLE)
-    assert small == []
-    assert phone.evaluate(OUTSIDE) == [], "words are cut by the edge of their drawing"
-    assert phone.evaluate(CUT) == []
-
-
-def _smallest_letters(picture: Path) -> float:
-    """Height in pixels, at the drawing's own width, of its smallest words, leaving out exponents."""
-    sizes = re.findall(r"scale\(([\d.]+) -[\d.]+\)", picture.read_text(encoding="utf-8"))
-    return 100 * min(map(float, sizes)) * 96 / 72
 
 
 def test_pages_are_light(book: Path) -> None:
@@ -198,18 +145,3 @@ def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:
             assert re.search(r"revision [0-9a-f]{7,} of \d{4}-\d\d-\d\d", foot), path
     assert len(set(told.values())) > 0.9 * len(told)
     assert "@software{flamelib," in re.sub(r"<[^>]*>", "", (book / "book" / "cite.html").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("install", "book/rerun"), ("cite", "book/cite"), ("epsilon for my survey", "notebooks/ask"),
-        ("theorem 3.1", "book/blanket"), ("Lemma 4.4", "book/blanket"), ("theorem 5", "book/flame"),
-    ],
-)
-def test_the_search_finds_what_people_ask_for(page: Page, origins: dict[str, str], words: str, wanted: str) -> None:
-    page.goto(f"{origins['http']}/search.html?q={words.replace(' ', '+')}")
-    page.wait_for_selector("#search-results li a")
-    page.wait_for_function("() => !document.querySelector('#search-progress')?.textContent?.includes('...')")
-    first = page.eval_on_selector_all("#search-results li a", "all => all.map(e => e.href).slice(0, 5)")
-    assert any(f"/{wanted}.html" in link for link in first), json.dumps(first)
