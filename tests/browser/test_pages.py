@@ -44,7 +44,8 @@ TRIM = """(many) => {
     [...document.querySelectorAll("article " + kind)].slice(kept).forEach((element) => element.remove());
 }"""
 ASK = """async ([kind, rules]) => {
-  const found = await axe.run(document, {preload: false, resultTypes: ["violations"], runOnly: {type: kind, values: rules}});
+  const asked = {preload: false, resultTypes: ["violations"], runOnly: {type: kind, values: rules}};
+  const found = await axe.run(document, asked);
   return found.violations
     .filter((one) => ["serious", "critical"].includes(one.impact))
     .flatMap((one) => one.nodes.slice(0, 3).map((node) => `${one.id}: ${node.html.slice(0, 160)}`));
