@@ -165,6 +165,7 @@ LOOKS: dict[str, Look] = {
     "own-1": Look("bound for two users", "blue", SOLID, width=2.6),
     "own-2": Look("bound for two users at this epsilon", "sky", DASHDOT),
     "own-3": Look("all users, by components", "blue", SOLID, "o", width=2.6),
+    "own-4": Look("one swap among all users", "sky", DASHDOT, "^"),
     "own-5": Look("the same by the second moment", "vermillion", DOTTED, width=2.6),
     "own-6": Look("one user, P\N{LATIN SMALL LETTER O WITH ACUTE}lya noise", "green", DASHED, "v"),
     "best-1": Look("all users, closed form", "ochre", DASHED, "D"),

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from flamebook.records import LOOKS, Parameters, to_csv
 from flamelib.core.arrays import Reals
 from flamelib.core.vocabulary import DomainError
-from flamelib.learning.records import History
+from flamelib.learning.rounds import History
 
 CONFIDENCE = 0.95  # of every interval that is told of runs
 KINDS = {
