@@ -20,7 +20,7 @@ from flamelib.accounting.splitting import lemmas, rules, two_users
 from flamelib.answers import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
-from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, resize, settle
+from .conftest import BOOK, ORIGINS, Visit, resize, settle
 
 pytestmark = pytest.mark.browser
 
@@ -385,9 +385,7 @@ def test_a_page_that_gets_no_values_says_so(contexts: dict[str, BrowserContext],
     page = contexts["http"].new_page()
     page.route("**/sliders/values.js", lambda route: route.abort())
     page.goto(f"{origins['http']}/{PATH}")
-    page.wait_for_function(
-        "() => document.getElementById('fl-status').textContent.includes('make book')", timeout=PATIENCE_MS
-    )
+    page.wait_for_function("() => document.getElementById('fl-status').textContent.includes('make book')")
     page.close()
 
 
