@@ -24,7 +24,7 @@ from .test_sliders import needs_runtime
 pytestmark = [pytest.mark.browser, needs_runtime]
 
 # Where all sliders are put, from the one end to the other.
-PLACES = (0.0, 1.0, 0.37, 0.62)
+PLACES = (0.0, 1.0, 0.37)
 PAGES = {page: tuple(found) for page, found in groupby(FIGURES, attrgetter("under"))}
 ONE = FIGURES[0]
 PLACE = """([box, place]) => document.querySelectorAll(`${box} input[type=range]`).forEach((slider) => {
@@ -109,7 +109,6 @@ def test_every_figure_agrees_with_cpython_from_disk(
         inputs = _settled(page, figure)
         assert inputs == {name: value for name, value in figure.start().items() if name not in figure.fixed}
         spoke = [_agrees(page, figure, inputs)]
-        _same_csv(page, figure, inputs)
         for place in PLACES:
             page.evaluate(PLACE, [_box(figure), place])
             inputs = _settled(page, figure)
@@ -156,13 +155,11 @@ def test_a_slider_moves_by_keyboard_and_says_what_it_stands_at(opened: Page) -> 
     assert _settled(opened, ONE)["n_users"] == 10_000
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_an_open_panel_has_nothing_serious_against_it(opened: Page, theme: str) -> None:
-    switch_theme(opened, theme)
+def test_an_open_panel_has_nothing_serious_against_it(opened: Page) -> None:
     opened.evaluate(AXE)
-    serious = opened.evaluate(ASK, [_box(ONE), True])
-    switch_theme(opened, "light")
-    assert serious == []
+    for theme in ("dark", "light"):
+        switch_theme(opened, theme)
+        assert opened.evaluate(ASK, [_box(ONE), True]) == []
 
 
 def test_it_fits_a_phone_and_is_not_printed(opened: Page) -> None:
