@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, ViewportSize, expect, sync_playwright
 
 BOOK = Path(os.environ.get("FLAMELIB_HTML") or Path(__file__).resolve().parents[2] / "_build" / "html").resolve()
 DESKTOP = {"width": 1280, "height": 1600}
@@ -150,6 +150,7 @@ def chromium() -> Iterator[Browser]:
             launched = playwright.chromium.launch(executable_path=found, args=FLAGS)
         except Error as fault:
             pytest.fail(f"no browser could be started; `make browser` installs one ({fault.message.splitlines()[0]})")
+        expect.set_options(timeout=PATIENCE_MS)
         yield launched
         launched.close()
 
@@ -212,9 +213,7 @@ def settle(page: Page) -> None:
     page.wait_for_load_state("load")
     page.evaluate("() => window.MathJax?.startup?.promise")
     if page.query_selector(".fl-sliders"):
-        page.wait_for_function(
-            "() => ['live', 'grid'].includes(document.documentElement.dataset.sliders)", timeout=PATIENCE_MS
-        )
+        page.wait_for_function("() => ['live', 'grid'].includes(document.documentElement.dataset.sliders)")
 
 
 def resize(page: Page, size: ViewportSize) -> None:

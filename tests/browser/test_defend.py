@@ -43,7 +43,6 @@ REQUESTS = [
     ("mean", "50000", "10", "10", "1e-8", "epsilon=1"),
     ("histogram", "123456", "17", "7", "1e-7", "epsilon0=2"),
     ("histogram", "2999", "3", "100000", "1e-8", "epsilon=3"),
-    ("histogram", "5000", "2", "10", "1e-6", "epsilon=3"),
     ("histogram", "200 000", "2,5_5", "1", "1e-6", "epsilon0=5"),
 ]
 

@@ -17,14 +17,14 @@ from playwright.sync_api import BrowserContext, Page
 from flamebook.site.sliders.figures import FIGURES, Figure
 from flamelib.answers import answer
 
-from .conftest import PATIENCE_MS, PHONE, Visit, resize, settle, switch_theme
-from .test_pages import ASK, AXE, RULES
+from .conftest import PHONE, Visit, resize, settle, switch_theme
+from .test_pages import ASK, AXE
 from .test_sliders import needs_runtime
 
 pytestmark = [pytest.mark.browser, needs_runtime]
 
 # Where all sliders are put, from the one end to the other.
-PLACES = (0.0, 1.0, 0.37, 0.62)
+PLACES = (0.0, 1.0, 0.37)
 PAGES = {page: tuple(found) for page, found in groupby(FIGURES, attrgetter("under"))}
 ONE = FIGURES[0]
 PLACE = """([box, place]) => document.querySelectorAll(`${box} input[type=range]`).forEach((slider) => {
@@ -42,12 +42,12 @@ def _box(figure: Figure) -> str:
 
 def _touch(page: Page, figure: Figure) -> None:
     page.click(f"{_box(figure)} > summary")
-    page.wait_for_function(LIVE, arg=_box(figure), timeout=PATIENCE_MS)
+    page.wait_for_function(LIVE, arg=_box(figure))
 
 
 def _settled(page: Page, figure: Figure) -> dict[str, float]:
     """What the sliders stand at, once the panel has answered them."""
-    page.wait_for_function(LIVE, arg=_box(figure), timeout=PATIENCE_MS)
+    page.wait_for_function(LIVE, arg=_box(figure))
     given = dict(parse_qsl(urlparse(page.get_attribute(f"{_box(figure)} .fl-options a", "href") or "").fragment))
     assert given.pop("move") == figure.name
     told = page.text_content(f"{_box(figure)} [role=status]") or ""
@@ -109,7 +109,6 @@ def test_every_figure_agrees_with_cpython_from_disk(
         inputs = _settled(page, figure)
         assert inputs == {name: value for name, value in figure.start().items() if name not in figure.fixed}
         spoke = [_agrees(page, figure, inputs)]
-        _same_csv(page, figure, inputs)
         for place in PLACES:
             page.evaluate(PLACE, [_box(figure), place])
             inputs = _settled(page, figure)
@@ -156,13 +155,11 @@ def test_a_slider_moves_by_keyboard_and_says_what_it_stands_at(opened: Page) -> 
     assert _settled(opened, ONE)["n_users"] == 10_000
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_an_open_panel_has_nothing_serious_against_it(opened: Page, theme: str) -> None:
-    switch_theme(opened, theme)
+def test_an_open_panel_has_nothing_serious_against_it(opened: Page) -> None:
     opened.evaluate(AXE)
-    serious = opened.evaluate(ASK, ["tag", RULES["light"]])
-    switch_theme(opened, "light")
-    assert [one for one in serious if "fl-" in one or ONE.name in one] == []
+    for theme in ("dark", "light"):
+        switch_theme(opened, theme)
+        assert opened.evaluate(ASK, [_box(ONE), True]) == []
 
 
 def test_it_fits_a_phone_and_is_not_printed(opened: Page) -> None:
@@ -221,7 +218,7 @@ def test_without_python_it_stays_at_its_start_and_says_so(
     page.click(f"{_box(ONE)} > summary")
     page.wait_for_function(
         "([box]) => document.querySelector(`${box} [role=status]`)?.textContent.includes('could not be started')",
-        arg=[_box(ONE)], timeout=PATIENCE_MS,
+        arg=[_box(ONE)],
     )  # fmt: skip
     assert page.is_disabled(f"#{ONE.name}-epsilon0")
     told = [value for value, _, _ in page.eval_on_selector(_box(ONE), SHOWN)]

@@ -18,7 +18,7 @@ from flamebook.runs import notebook
 from flamelib.answers import assignments
 
 from .conftest import PATIENCE_MS, Visit, settle, switch_theme
-from .test_pages import ASK, AXE, RULES
+from .test_pages import ASK, AXE
 
 pytestmark = pytest.mark.browser
 
@@ -53,6 +53,7 @@ def live(book: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def reader(chromium: Browser) -> Iterator[BrowserContext]:
     """Somebody who may take files away and read the clipboard."""
     opened = chromium.new_context(accept_downloads=True)
+    opened.set_default_timeout(PATIENCE_MS)
     yield opened
     opened.close()
 
@@ -83,7 +84,7 @@ def test_from_a_changed_value_to_a_new_figure(live: str, reader: BrowserContext)
     other.click("#own button[type=submit]")
     for one, points in ((page, 3), (other, 4)):
         link = one.locator("#own-jobs li", has_text=f"points={points}").get_by_role("link")
-        link.wait_for(timeout=3 * PATIENCE_MS)
+        link.wait_for()
         link.click()
         one.wait_for_load_state("load")
         assert f"/own/{NAME}/" in one.url
@@ -98,7 +99,7 @@ def test_a_run_is_cancelled_and_the_server_s_refusal_is_shown(live: str, reader:
     page.click("#own button[type=submit]")
     job = page.locator("#own-jobs li", has_text="points=50")
     job.get_by_role("button", name="Cancel").click()
-    expect(job).to_contain_text("cancelled", timeout=PATIENCE_MS)
+    expect(job).to_contain_text("cancelled")
     page.route(
         "**/api/live/jobs",
         lambda route: route.continue_(post_data=(route.request.post_data or "").replace('"60"', '"1"')),
@@ -113,7 +114,7 @@ def test_several_values_make_a_sweep(live: str, reader: BrowserContext) -> None:
     assert page.text_content("#own-command") == f"flamelib sweep {NAME} -p n_users=3,4 -p points=2"
     page.click("#own button[type=submit]")
     link = page.locator("#own-jobs li", has_text="n_users=3,4").get_by_role("link")
-    link.wait_for(timeout=3 * PATIENCE_MS)
+    link.wait_for()
     link.click()
     expect(page.locator("tbody tr")).to_have_count(2)
     assert page.locator("td", has_text="done").count() == 2
@@ -163,9 +164,9 @@ def test_the_open_form_can_be_used_by_everybody(page: Page, origins: dict[str, s
     page.goto(f"{origins['http']}/notebooks/flame_learning.html?n_users=1")
     settle(page)
     page.evaluate(AXE)
-    for theme, rules in (("light", ["tag", RULES["light"]]), ("dark", ["rule", RULES["dark"]])):
+    for theme in ("light", "dark"):
         switch_theme(page, theme)
-        assert page.evaluate(ASK, rules) == []
+        assert page.evaluate(ASK, ["#own", True]) == []
     switch_theme(page, "light")
     assert page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
 

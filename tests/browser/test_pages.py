@@ -1,7 +1,9 @@
 """Every page of the built book: it loads, stays at home, shows what it should, and lets everybody read it.
 
-A page is opened once over loopback, on a phone, and looked at in every way while it is there: at a desk, in the dark,
-by an automated checker (axe-core).  Pages of every kind are opened from disk as well.
+A page is opened once over loopback, on a phone, and looked at in every way while it is there: at a desk, by an
+automated checker (axe-core), in the dark.  Pages of every kind are opened from disk as well.  Their colours alone are
+checked, in light and dark: all others have the same style sheets, and to find what stands behind each word takes the
+checker ten times as long as all of its other rules.
 """
 
 import re
@@ -28,29 +30,25 @@ _KINDS = {
     for path in sorted(set(_TEXTS) - set(_FORWARDING), key=lambda path: len(_TEXTS[path]))
     if not path.startswith(("_static/", "files/"))
 }
-# Pages of every kind; the colours of the dark theme are the same on all others.
-DARK = (
-    "book/index.html", "book/defend.html", "book/cloak.html", "book/ledger.html", "book/sliders.html",
-    "book/refuted.html", "notebooks/cloak_audit.html", "notebooks/flame_exercises.html", "prf-prf.html", "search.html",
-)  # fmt: skip
+COLOURED = {*_KINDS.values(), "book/crowd.html", "book/sliders.html", "notebooks/flame_exercises.html"}
 TABLET = {"width": 768, "height": 1600}
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-RULES = {"light": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "dark": ["color-contrast"]}
 # Long lists of one kind are looked at in part, or the checker takes minutes for a page of a thousand equal lines.
-MANY = {"dl.py": 10, "tbody tr": 25, ".genindextable li": 50, "mjx-container": 25, "div.highlight": 12}
+MANY = {"dl.py": 5, "tbody tr": 25, ".genindextable li": 50, "mjx-container": 8, "div.highlight": 5}
 TRIM = """(many) => {
   for (const [kind, kept] of Object.entries(many))
     [...document.querySelectorAll("article " + kind)].slice(kept).forEach((element) => element.remove());
 }"""
-ASK = """async ([kind, rules]) => {
-  const asked = {preload: false, resultTypes: ["violations"], runOnly: {type: kind, values: rules}};
-  const found = await axe.run(document, asked);
+ASK = """async ([place, enabled]) => {
+  const rules = {"color-contrast": {enabled}, "link-in-text-block": {enabled}};
+  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
+  const only = {preload: false, resultTypes: ["violations"], runOnly: {type: "tag", values}, rules};
+  const found = await axe.run(place, only);
   return found.violations
     .filter((one) => ["serious", "critical"].includes(one.impact))
     .flatMap((one) => one.nodes.slice(0, 3).map((node) => `${one.id}: ${node.html.slice(0, 160)}`));
 }"""
-
 SCROLLING = """all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.closest("[id]").id)"""
 LEGIBLE = 10.99  # pixels
 SMALL = """(least) => [...document.querySelectorAll("article svg text")]
@@ -121,18 +119,12 @@ def _anywhere(facts: dict[str, Any], path: str) -> Iterator[tuple[str, object]]:
 
 
 def _at_a_desk(page: Page, path: str) -> Iterator[tuple[str, object]]:
-    """What is wrong with a page on wider screens, and in the dark."""
+    """What is wrong with a page on wider screens."""
     if _TEXTS[path].count('<div class="math') >= 10:
         resize(page, TABLET)
         yield "cut off on a tablet without a cue", page.evaluate(CUT)
     resize(page, DESKTOP)
     yield "cut off without a cue", page.evaluate(CUT)
-    if '<div class="fl-fig">' in _TEXTS[path]:
-        switch_theme(page, "dark")
-        dark = page.evaluate(FACTS)
-        yield "no dark theme", dark["theme"] != "dark"
-        yield "figures of the wrong theme in the dark", _wrong(dark, [False], [True])
-        switch_theme(page, "light")
 
 
 def _what_it_did(found: Visit) -> Iterator[tuple[str, object]]:
@@ -141,13 +133,18 @@ def _what_it_did(found: Visit) -> Iterator[tuple[str, object]]:
 
 
 def _to_everybody(page: Page, path: str) -> Iterator[tuple[str, object]]:
-    """What the checker finds on a page, of which it leaves a part."""
+    """What the checker finds on a page, of which it leaves a part, and what is wrong with its figures in the dark."""
+    coloured, pictured = path in COLOURED, '<div class="fl-fig">' in _TEXTS[path]
     page.evaluate(TRIM, MANY)
     page.evaluate(AXE)
-    yield "what stands between a reader and the page", page.evaluate(ASK, ["tag", RULES["light"]])
-    if path in DARK:
+    yield "what stands between a reader and the page", page.evaluate(ASK, ["html", coloured])
+    if coloured or pictured:
         switch_theme(page, "dark")
-        yield "hard to read in the dark", page.evaluate(ASK, ["rule", RULES["dark"]])
+        dark = page.evaluate(FACTS)
+        yield "no dark theme", dark["theme"] != "dark"
+        yield "figures of the wrong theme in the dark", _wrong(dark, [False], [True])
+    if coloured:
+        yield "hard to read in the dark", page.evaluate(ASK, ["html", True])
 
 
 def _wrong(facts: dict[str, Any], light: list[bool], dark: list[bool]) -> list[int]:

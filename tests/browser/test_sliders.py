@@ -20,7 +20,7 @@ from flamelib.accounting.splitting import lemmas, rules, two_users
 from flamelib.answers import answer
 from flamelib.core.profiles import AnyProfile, KaryProfile, LaplaceProfile
 
-from .conftest import BOOK, ORIGINS, PATIENCE_MS, Visit, resize, settle
+from .conftest import BOOK, Visit, resize, settle, watched
 
 pytestmark = pytest.mark.browser
 
@@ -157,21 +157,13 @@ def _compare(page: Page, point: tuple[str, ...], live: bool = True) -> None:
         assert shown[key] == near, (key, point)
 
 
-def _open(context: BrowserContext, address: str) -> Page:
-    page = context.new_page()
-    page.goto(address)
-    settle(page)
-    if page.evaluate("() => document.documentElement.dataset.sliders") != "live":
-        pytest.fail(f"no Python in the page: {page.text_content('#fl-status')}")
-    return page
-
-
 @pytest.fixture(scope="module")
 def live(contexts: dict[str, BrowserContext], origins: dict[str, str]) -> Iterator[Page]:
-    """The page with Python running in it."""
-    page = _open(contexts["http"], f"{origins['http']}/{PATH}")
-    yield page
-    page.close()
+    """The page from disk, where less is allowed, with Python running in it."""
+    with watched(contexts["disk"], f"{origins['disk']}/{PATH}") as page:
+        if page.evaluate("() => document.documentElement.dataset.sliders") != "live":
+            pytest.fail(f"no Python in the page: {page.text_content('#fl-status')}")
+        yield page
 
 
 def _type(page: Page, point: tuple[str, ...]) -> None:
@@ -184,16 +176,11 @@ def _type(page: Page, point: tuple[str, ...]) -> None:
 
 
 @needs_runtime
-@pytest.mark.parametrize("origin", ORIGINS)
-def test_the_page_agrees_with_cpython(
-    contexts: dict[str, BrowserContext], origins: dict[str, str], origin: str
-) -> None:
-    page = _open(contexts[origin], f"{origins[origin]}/{PATH}")
+def test_the_page_agrees_with_cpython(live: Page) -> None:
     for point in POINTS:
-        _type(page, point)
-        assert page.text_content("#fl-refusal") == "", point
-        _compare(page, point)
-    page.close()
+        _type(live, point)
+        assert live.text_content("#fl-refusal") == "", point
+        _compare(live, point)
 
 
 @needs_runtime
@@ -385,9 +372,7 @@ def test_a_page_that_gets_no_values_says_so(contexts: dict[str, BrowserContext],
     page = contexts["http"].new_page()
     page.route("**/sliders/values.js", lambda route: route.abort())
     page.goto(f"{origins['http']}/{PATH}")
-    page.wait_for_function(
-        "() => document.getElementById('fl-status').textContent.includes('make book')", timeout=PATIENCE_MS
-    )
+    page.wait_for_function("() => document.getElementById('fl-status').textContent.includes('make book')")
     page.close()
 
 
