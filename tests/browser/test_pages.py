@@ -19,15 +19,15 @@ from .conftest import BOOK, CUT, DESKTOP, FACTS, ORIGINS, PHONE, Visit, resize, 
 
 pytestmark = pytest.mark.browser
 
-_TEXTS = {path.relative_to(BOOK).as_posix(): path.read_text(encoding="utf-8") for path in sorted(BOOK.rglob("*.html"))}
+TEXTS = {path.relative_to(BOOK).as_posix(): path.read_text(encoding="utf-8") for path in sorted(BOOK.rglob("*.html"))}
 # Templates of the theme and files to download are no pages, listings of source files are opened from disk alone.
 _ASIDE = ("_static/", "_modules/", "files/")
-_FORWARDING = [path for path, text in _TEXTS.items() if 'http-equiv="refresh"' in text.lower()]
-PAGES = [path for path in _TEXTS if path not in _FORWARDING and not path.startswith(_ASIDE)] or ["index.html"]
+_FORWARDING = [path for path, text in TEXTS.items() if 'http-equiv="refresh"' in text.lower()]
+PAGES = [path for path in TEXTS if path not in _FORWARDING and not path.startswith(_ASIDE)] or ["index.html"]
 # What may fail from disk is how scripts are found and find their data: of pages with the same scripts, the longest.
 _KINDS = {
-    frozenset(re.findall(r'<script[^>]* src="[^"?]*?([^"?/]+)[?"]', _TEXTS[path])) | {path.split("/")[0]}: path
-    for path in sorted(set(_TEXTS) - set(_FORWARDING), key=lambda path: len(_TEXTS[path]))
+    frozenset(re.findall(r'<script[^>]* src="[^"?]*?([^"?/]+)[?"]', TEXTS[path])) | {path.split("/")[0]}: path
+    for path in sorted(set(TEXTS) - set(_FORWARDING), key=lambda path: len(TEXTS[path]))
     if not path.startswith(("_static/", "files/"))
 }
 COLOURED = {*_KINDS.values(), "book/crowd.html", "book/sliders.html", "notebooks/flame_exercises.html"}
@@ -115,12 +115,12 @@ def _anywhere(facts: dict[str, Any], path: str) -> Iterator[tuple[str, object]]:
     yield "formulas shown as source", facts["raw"]
     yield "pictures without words", facts["unnamed"]
     yield "figures of the wrong theme", _wrong(facts, [True], [False])
-    yield "figures lost", _TEXTS[path].count('<div class="fl-fig">') - len(facts["figures"])
+    yield "figures lost", TEXTS[path].count('<div class="fl-fig">') - len(facts["figures"])
 
 
 def _at_a_desk(page: Page, path: str) -> Iterator[tuple[str, object]]:
     """What is wrong with a page on wider screens."""
-    if _TEXTS[path].count('<div class="math') >= 10:
+    if TEXTS[path].count('<div class="math') >= 10:
         resize(page, TABLET)
         yield "cut off on a tablet without a cue", page.evaluate(CUT)
     resize(page, DESKTOP)
@@ -134,7 +134,7 @@ def _what_it_did(found: Visit) -> Iterator[tuple[str, object]]:
 
 def _to_everybody(page: Page, path: str) -> Iterator[tuple[str, object]]:
     """What the checker finds on a page, of which it leaves a part, and what is wrong with its figures in the dark."""
-    coloured, pictured = path in COLOURED, '<div class="fl-fig">' in _TEXTS[path]
+    coloured, pictured = path in COLOURED, '<div class="fl-fig">' in TEXTS[path]
     page.evaluate(TRIM, MANY)
     page.evaluate(AXE)
     yield "what stands between a reader and the page", page.evaluate(ASK, ["html", coloured])
@@ -188,11 +188,11 @@ def test_figures_of_every_executed_notebook_stand_on_its_page(book: Path) -> Non
     assert runs, "no executed notebook left figures beside the book"
     for run in runs:
         drawn = [path for path in run.glob("*.svg") if not path.stem.endswith("-dark")]
-        assert _TEXTS[f"notebooks/{run.parent.name}.html"].count('<div class="fl-fig">') == len(drawn), run.parent.name
+        assert TEXTS[f"notebooks/{run.parent.name}.html"].count('<div class="fl-fig">') == len(drawn), run.parent.name
 
 
 def test_paper_shows_the_light_figures_whatever_the_screen_shows(page: Page, origins: dict[str, str]) -> None:
-    drawn = next(path for path in PAGES if '<div class="fl-fig">' in _TEXTS[path])
+    drawn = next(path for path in PAGES if '<div class="fl-fig">' in TEXTS[path])
     page.goto(f"{origins['http']}/{drawn}")
     settle(page)
     switch_theme(page, "dark")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import BOOK, DESKTOP, PHONE, resize, settle
-from .test_pages import PAGES
+from .conftest import DESKTOP, PHONE, resize, settle
+from .test_pages import PAGES, TEXTS
 
 pytestmark = pytest.mark.browser
 
-LONGEST = max(PAGES, key=lambda path: ("/api/" not in path) * (BOOK / path).read_text("utf-8").count('class="math'))
+LONGEST = max(PAGES, key=lambda path: ("/api/" not in path) * TEXTS.get(path, "").count('class="math'))
 TEXT, NOTEBOOK = 500_000, 1_000_000  # bytes
 
 
@@ -67,7 +67,7 @@ def test_formulas_in_sight_are_set_before_all_others(page: Page, origins: dict[s
     """When a long page is loaded nothing in sight or above is left, so that nothing moves when the rest comes."""
     page.add_init_script(UNSET)
     address = f"{origins['http']}/{LONGEST}"
-    heads = re.findall('<section id="([^"]+)', (BOOK / LONGEST).read_text(encoding="utf-8"))
+    heads = re.findall('<section id="([^"]+)', TEXTS[LONGEST])
     for place in ("", "#" + heads[len(heads) // 2]):
         page.goto("about:blank")
         page.goto(address + place)
@@ -112,7 +112,7 @@ def test_controls_say_what_they_show(page: Page, origins: dict[str, str]) -> Non
 def test_every_page_says_what_it_holds_and_how_to_cite_it(book: Path) -> None:
     told = {}
     for path in PAGES:
-        text = (book / path).read_text(encoding="utf-8")
+        text = TEXTS[path]
         found = re.findall(r'<meta name="description" content="([^"]*)" />', text)
         assert len(found) == 1, path
         told[path] = unescape(found[0])
