@@ -139,8 +139,9 @@ def listing() -> tuple[Listed, ...]:
 def _together(name: str, parts: Sequence[Listed]) -> Listed:
     title = " and ".join(one.title.partition(",")[0] for one in parts)
     licence = "; ".join(f"{one.name}: {one.licence}" for one in parts)
-    columns = zip(*((one.classes, one.train, one.test, one.bytes) for one in parts), strict=True)
-    return Listed(name, title, _ARRAYS, *map(sum, columns), licence, tuple(one.name for one in parts))
+    classes, train, test = (sum(getattr(one, size) for one in parts) for size in ("classes", "train", "test"))
+    size = sum(one.bytes or 0 for one in parts)
+    return Listed(name, title, _ARRAYS, classes, train, test, size, licence, tuple(one.name for one in parts))
 
 
 def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
@@ -411,7 +412,7 @@ def _known(name: str, part: str, want: Sequence[str] | None) -> None:
 
 def _all_files(name: str) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
     """Set, entry and file, for every file that a set consists of; the digits inside scikit-learn have none."""
-    members = [] if name == _DIGITS else _JOINED.get(name, (name,))
+    members = () if name == _DIGITS else _JOINED.get(name, (name,))
     return [(one, _registry()[one], file) for one in members for file in _files(_registry()[one])]
 
 
