@@ -27,6 +27,7 @@ from flamelib import (
 )
 from flamelib.accounting.sampling.rounds import participation_rounds
 from flamelib.bridges.histories import Pair, disclosing
+from flamelib.bridges.opacus import FlamelibAccountant
 from flamelib.core.guarantees import RestsOn
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -78,6 +79,11 @@ def test_a_checkpoint_keeps_everything(tmp_path):
     fresh.accountant.step(noise_multiplier=1.0, sample_rate=0.1)
     assert fresh.accountant.history == [(1.0, 0.1, 8)]
     assert engine.accountant.history == [(1.0, 0.1, 7)], "what was saved is its own"
+
+
+def test_a_checkpoint_of_another_accountant_is_refused():
+    with pytest.raises(ValueError, match="rdp"):
+        FlamelibAccountant().load_state_dict(create_accountant("rdp").state_dict())
 
 
 def test_noise_and_rates_may_change():
