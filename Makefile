@@ -95,7 +95,7 @@ lock: venv ## resolve the dependencies anew, keeping what still fits (UPGRADE=--
 	@git --no-pager diff --stat requirements.lock
 
 clean-book: ## forget the built book and every run
-	@rm -rf _build/html _build/doctrees _build/runs _build/src _build/work .snakemake
+	@rm -rf _build/html _build/doctrees _build/runs _build/resume _build/src _build/work .snakemake
 
 clean: ## forget everything that was made, the environment too
 	@rm -rf _build build dist .snakemake .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks *.egg-info

@@ -9,7 +9,7 @@ direction of noise; differences between them scatter less than each of them does
 aggregate, an approximation for points of a sphere and exact for Gaussian noise
 (:meth:`flamelib.mechanisms.vectors.CapMessages.rest_std` says where it errs).
 
-Source: Liew, Hasegawa, Takahashi 2022, Section 6; Erlingsson et al. 2020 (LDP-SGD).
+Source: Liew, Hasegawa, Takahashi 2022, Section 5.2; Erlingsson et al. 2020 (LDP-SGD).
 """
 
 import copy

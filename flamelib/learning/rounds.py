@@ -1,8 +1,8 @@
 """Rounds of training with tests in between; a long training goes on where it was stopped.
 
 Where the environment variable ``FLAMELIB_RESUME`` names a folder, a training that takes longer than half a minute
-writes its state there at every test, and one with the same model, data, scheme and random numbers begins at the last
-state.  What is kept of a training that has ended are its tests, so that it is not trained again.
+writes its state there at every test, and one with the same model, data, scheme, random numbers and code begins at the
+last state.  What is kept of a training that has ended are its tests, so that it is not trained again.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ import numpy as np
 from flamelib.core.arrays import Reals, Wholes
 from flamelib.core.vocabulary import DomainError
 
-#: Raised whenever trainings with the same settings give other numbers: kept states of other versions are not read.
-_VERSION = 1
+# What trainings compute with, under the library's folder: a state that other code has kept is not read.
+_CODE = ("learning/*.py", "mechanisms/vectors.py", "protocols/checkin.py", "protocols/participation.py")
 _SHORT = 30.0  # seconds, within which nothing is kept: beginning anew costs no more
 
 
@@ -102,7 +102,10 @@ def _file(training: Training, tested: Wholes, about: object) -> Path | None:
     folder = os.environ.get("FLAMELIB_RESUME")
     if not folder or about is None:
         return None
-    digest = hashlib.sha256(f"{_VERSION} {tested.tolist()} {about!r}".encode())
+    digest = hashlib.sha256(f"{tested.tolist()} {about!r}".encode())
+    library = Path(__file__).parents[1]
+    for source in (path for pattern in _CODE for path in sorted(library.glob(pattern))):
+        digest.update(source.read_bytes())
     for value in training.state().values():
         digest.update(value.encode() if isinstance(value, str) else value.tobytes())
     return Path(folder) / f"{digest.hexdigest()[:16]}.npz"

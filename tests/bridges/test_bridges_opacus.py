@@ -200,6 +200,14 @@ def test_a_malformed_history_is_refused_in_one_sentence(wrong, told):
             one.get_epsilon(1e-5)
 
 
+@pytest.mark.parametrize("delta", ["1e-5", None, True, math.nan, -1, [1e-5]])
+def test_a_delta_that_is_no_number_is_refused_by_name(delta):
+    one = create_accountant("flamelib")
+    one.history = [(1.0, 0.1, 3)]
+    with pytest.raises(DomainError, match="delta must be"):
+        one.get_epsilon(delta)
+
+
 @pytest.mark.parametrize("wrong", ["1", True, None, math.inf, -1.0])
 def test_a_step_of_no_number_is_refused_by_name(wrong):
     one = create_accountant("flamelib")

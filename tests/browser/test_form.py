@@ -13,7 +13,6 @@ from flamebook.places import ROOT
 from flamebook.runs import notebook
 from flamebook.runs.trial import drawn
 from flamebook.site.sliders.forms import form
-from flamelib.core.vocabulary import DomainError
 
 pytestmark = pytest.mark.browser
 
@@ -81,17 +80,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("template", NOTEBOOKS, ids=lambda path: path.stem)
 def test_both_refuse_alike(alone: Page, template: Path) -> None:
     cases = list(_cases(template))
-    expected = [_refusal(template, {name: text.strip() for name, text in case.items()}) for case in cases]
+    expected = [notebook.refusal(template, {name: text.strip() for name, text in case.items()}) for case in cases]
     alone.goto(SHOWN[template.stem])
     told = alone.evaluate(FILL, cases)
     assert [one for one in zip(cases, told, expected, strict=True) if one[1] != one[2]] == []
     joint = any(one.startswith(rule) for one in told for rule in notebook.rules(template))
     assert joint or not notebook.conditions(template), "no case asks for the joint conditions"
-
-
-def _refusal(template: Path, given: dict[str, str]) -> str:
-    try:
-        notebook.values(template, given)
-    except DomainError as refusal:
-        return str(refusal)
-    return ""

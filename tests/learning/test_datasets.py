@@ -94,6 +94,17 @@ def check_tiny(found):
     assert found.notice == "Data: 3 images and labels of Tiny (train part)."
 
 
+def test_a_joined_set_has_the_classes_of_the_second_behind_those_of_the_first(alone, monkeypatch):
+    monkeypatch.setattr(datasets, "_JOINED", {"both": ("tiny", "tiny")})
+    monkeypatch.setenv("FLAMELIB_DATA", str(alone / "own"))
+    put(alone / "own" / "tiny")
+    found, one = datasets.load("both"), datasets.load("tiny")
+    assert (found.n, found.classes, found.name) == (6, 4, "both")
+    assert np.array_equal(found.images, np.concatenate([one.images, one.images]))
+    assert found.labels.tolist() == [*one.labels, *(one.labels + 2)]
+    assert datasets.places("both") == 2 * datasets.places("tiny")
+
+
 @pytest.mark.parametrize("layout", ["tiny", "Tiny/raw"])
 def test_the_named_folder_comes_first_and_is_left_alone(alone, monkeypatch, layout):
     put(alone / "own" / layout)

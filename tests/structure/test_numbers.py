@@ -202,3 +202,12 @@ def test_whole_numbers_above_two_to_53_are_refused_where_they_are_counts_and_exa
         answers.answer("clones:2021", {"epsilon0": 1, "n_users": str(LARGEST_WHOLE + 1), "delta": 1e-6})
     if isinstance(large, np.generic | Decimal | int) and large < 10**20:
         assert VOCABULARY["modulus"].accept("modulus", large) == LARGEST_WHOLE + 1
+
+
+def test_no_call_that_fails_is_felt_by_the_next() -> None:
+    """A survey whose numbers were narrow once left a curve behind that raised for the plain one as well (MEND 5.2)."""
+    narrow_one = Shuffled(KaryResponse(epsilon0=np.float32(0.5), n_buckets=np.int8(3)), np.int16(10_000))
+    plain_one = Shuffled(KaryResponse(epsilon0=0.5, n_buckets=3), 10_000)
+    found = account(narrow_one, delta=np.float64(1e-6), rounds=np.int8(5))
+    assert found == account(plain_one, delta=1e-6, rounds=5)
+    assert found.epsilon == pytest.approx(0.036368, rel=1e-3)

@@ -348,6 +348,15 @@ def _read_line(line: ast.stmt, source: list[str]) -> Declared:
     return Declared(raw.name, kind, raw.accept(ast.literal_eval(line.value)), raw.about)
 
 
+def refusal(notebook: Path, given: Mapping[str, Any]) -> str:
+    """The sentence that refuses these values; empty where they are admissible."""
+    try:
+        values(notebook, given)
+    except DomainError as fault:
+        return str(fault)
+    return ""
+
+
 def values(notebook: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every declared parameter with its given value or its default.
 

@@ -209,18 +209,10 @@ def plan(template: Path, given: Mapping[str, str], limit: int = LIMIT) -> Grid:
     defaults = {name: one.default for name, one in allowed.items()}
     points = [defaults | dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     named = {notebook.digest(template, point): point for point in points}
-    refused = {name: why for name, point in named.items() if (why := _refusal(template, point))}
+    refused = {name: why for name, point in named.items() if (why := notebook.refusal(template, point))}
     if len(refused) == len(named):
         raise DomainError(next(iter(refused.values())))
     return Grid(template, swept, named, refused)
-
-
-def _refusal(template: Path, point: Mapping[str, Any]) -> str:
-    try:
-        notebook.values(template, point)
-    except DomainError as refusal:
-        return str(refusal)
-    return ""
 
 
 def sweep(

@@ -8,18 +8,8 @@ import yaml
 
 from flamebook.places import ROOT
 from flamebook.runs import notebook, trial
-from flamelib.core.vocabulary import DomainError
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-def refused(template: Path, given: dict[str, str]) -> str:
-    """The sentence that refuses these values; empty where they are admissible."""
-    try:
-        notebook.values(template, given)
-    except DomainError as refusal:
-        return str(refusal)
-    return ""
 
 
 @pytest.mark.parametrize("template", NOTEBOOKS, ids=lambda path: path.stem)
@@ -28,7 +18,7 @@ def test_drawn_values_are_admissible_or_refused_in_one_sentence(template: Path) 
     for seed in range(10):
         given = trial.drawn(template, np.random.default_rng(seed))
         assert given == trial.drawn(template, np.random.default_rng(seed))
-        refusal = refused(template, given)
+        refusal = notebook.refusal(template, given)
         assert "\n" not in refusal
         accepted += not refusal
     assert accepted, "the domains that join parameters leave room"
@@ -45,6 +35,6 @@ def test_every_case_that_is_kept_is_admissible_or_refused_in_one_sentence() -> N
     kept = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
     for name, cases in kept.items():
         for case in cases:
-            why = refused(notebook.locate(name), {key: str(value) for key, value in case.items()})
+            why = notebook.refusal(notebook.locate(name), {key: str(value) for key, value in case.items()})
             assert "\n" not in why
             assert "is not a parameter" not in why

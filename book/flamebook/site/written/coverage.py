@@ -58,8 +58,8 @@ def figures(path: Path = FIGURES) -> dict[str, list[dict[str, Any]]]:
             raise DomainError(f"{path.name}: document must be one of {', '.join(DOCUMENTS)}, got {document!r}")
         for row in rows:
             stray = set(row) - set(KNOWN)
-            told = ("here" in row) == ("setting" in row) != ("why" in row)
-            if stray or not told or not {"printed", "shows"} <= set(row):
+            place = {"here", "setting", "why"} & set(row)
+            if stray or place not in ({"here", "setting"}, {"why"}) or not {"printed", "shows"} <= set(row):
                 raise DomainError(
                     f"{path.name}: {document} {row.get('printed', '?')} needs here and setting, or why; only {KNOWN}"
                 )
